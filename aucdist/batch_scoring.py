@@ -38,7 +38,7 @@ from aucdist.data.storage.files import absolute, opened
 from aucdist.data.storage.urls import carried
 from aucdist.errors import InputError, Json
 from aucdist.linear_model import LinearModel
-from aucdist.model import ABOUT, digest_of_model, is_card, load_model
+from aucdist.model import digest_of_model, is_card, load_model
 from aucdist.scoring_costs import RowCosts, costs_of_scoring
 from aucdist.store import resolve
 
@@ -164,7 +164,7 @@ def begin(
         or has other files.
     """
     model, output = absolute(model), absolute(output)
-    model = model if is_card(model) else resolve(model, ABOUT)
+    model = model if is_card(model) else resolve(model)
     loaded = load_model(model)
     if contributions:
         loaded.contribution_names()  # raises an error for models without contributions

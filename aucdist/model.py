@@ -27,6 +27,7 @@ from aucdist.errors import InputError, Json
 from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.objectives.probability_maps import ProbabilityMap, SavedMap
 from aucdist.scorecard import Scorecard, parse_card
+from aucdist.store import ABOUT as ABOUT
 from aucdist.store import resolve
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 FORMAT, LIST_OF_FOLDERS = 4, 3
 """The format that is written, and an earlier one. Earlier formats are read as well: 1 and 2 (with a feature map) have
 two classes, and 3 is a list of folders of these."""
-WEIGHTS, ABOUT, FEATURES = "weights.npy", "model.json", "features.npz"
+WEIGHTS, FEATURES = "weights.npy", "features.npz"
 PROFILE, DIGESTS = "profile.json", "digests.npy"
 """Files about the training rows of the model of a run. `aucdist watch` and `aucdist promote` need them; scoring does
 not."""
@@ -205,7 +206,7 @@ def load_model(url: str) -> LinearModel:
     """
     if is_card(url):
         return card_model(parse_card(read_bytes(url), shown(url)))
-    folder, k = _split_class(resolve(url.rstrip("/"), ABOUT))
+    folder, k = _split_class(resolve(url.rstrip("/")))
     if not exists(f"{folder}/{ABOUT}") and exists(f"{folder}/model/{ABOUT}"):
         folder = f"{folder}/model"
     where = shown(folder)
@@ -266,7 +267,7 @@ def files_of_model(url: str) -> dict[str, bytes]:
     Parameters and errors are those of `load_model`.
     """
     model = load_model(url)
-    folder, k = _split_class(resolve(url, ABOUT))
+    folder, k = _split_class(resolve(url))
     content = _read_json(folder)
     if k is not None or content["format"] != FORMAT:
         return model_content(model)

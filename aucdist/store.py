@@ -44,9 +44,17 @@ from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 
 HISTORY, DECISIONS = "history", "decisions"
-CHANGE = re.compile(r"([0-9]{8})\.json")
+NUMBERED = re.compile(r"([0-9]{8})\.json")
+"""The file of a change, or of a lease."""
 NAMED = re.compile(r"(.+)@([1-9][0-9]{0,7})")
 MOST_CHANGES = 99_999_999
+ABOUT = "model.json"
+"""The file of a model that every version has: it is written last and removed first, so that a version without it is not read."""
+LEASES = "leases"
+RENEWED = 20.0
+"""Seconds between two renewals."""
+EXPIRED = 300.0
+"""Seconds without a renewal after which a holder counts as dead. Clocks of machines may differ by less."""
 
 
 @with_config(OPEN)
@@ -140,12 +148,12 @@ def read_store(url: str) -> Store:
     Raises InputError if a change is missing or damaged, or the folder cannot be reached.
     """
     url = url.rstrip("/")
-    names = [name for name in files.names_in(f"{url}/{HISTORY}") if CHANGE.fullmatch(name)]
-    if names != [_name(number) for number in range(1, len(names) + 1)]:
+    numbers = _numbers(f"{url}/{HISTORY}")
+    if numbers != list(range(1, len(numbers) + 1)):
         raise InputError(
-            f"{files.shown(url)}/{HISTORY} is damaged: a change is missing before {names[-1]}. Copy the store again"
+            f"{files.shown(url)}/{HISTORY} is damaged: a change is missing before {numbers[-1]:08d}.json. Copy the store again"
         )
-    return Store(url, tuple(read_json(f"{url}/{HISTORY}/{name}", Change) for name in names))
+    return Store(url, tuple(read_json(f"{url}/{HISTORY}/{number:08d}.json", Change) for number in numbers))
 
 
 def check_name(url: str) -> None:
@@ -184,7 +192,7 @@ def append(store: Store, change: Change) -> None:
             f"{files.shown(store.url)} has had {MOST_CHANGES} changes, which is the limit: begin another store"
         )
     data = to_json(to_jsonable(change, Change), indent=2) + b"\n"
-    if not files.create_bytes(f"{store.url}/{HISTORY}/{_name(number)}", data):
+    if not files.create_bytes(f"{store.url}/{HISTORY}/{number:08d}.json", data):
         raise InputError(
             f"{files.shown(store.url)} was changed by somebody else at the same moment, and this {change.kind} was not "
             "made. Look at it by `aucdist models`, and try again"
@@ -198,7 +206,7 @@ def split_version(url: str) -> tuple[str, int | None]:
     return (named[1], int(named[2])) if named else (url, None)
 
 
-def resolve(url: str, marker: str) -> str:
+def resolve(url: str, marker: str = ABOUT) -> str:
     """Return the folder of the version that a URL means; any other URL as it is.
 
     `url`: a store, whose current version is meant, or ``store@3``; or a folder with the file `marker`, or anything
@@ -223,19 +231,14 @@ def resolve(url: str, marker: str) -> str:
     return folder
 
 
-def _name(number: int) -> str:
-    return f"{number:08d}.json"
-
-
-def promote(store: Store, content: Mapping[str, bytes], marker: str, about: About) -> Change:
+def promote(store: Store, content: Mapping[str, bytes], about: About) -> Change:
     """Make files the current version of a store.
 
-    The files are written first, `marker` last, and read back; then the change is made. After a kill the store is as it was, but
+    The files are written first, `ABOUT` last, and read back; then the change is made. After a kill the store is as it was, but
     for a folder that nobody reads.
 
     `store`: as it was read, before anything was decided: the promotion fails if it has changed since.
     `content`: the files by name.
-    `marker`: the file of them that every version has.
     `about`: as `Change.about`.
     Raises InputError if another change was made since the store was read, or a file cannot be written.
     """
@@ -246,7 +249,7 @@ def promote(store: Store, content: Mapping[str, bytes], marker: str, about: Abou
     replaced = None if current is None else current.version
     change = Change("promote", number, replaced, f"version-{number:05d}-{digest}", sums, about=about)
     folder = store.folder_of(change)
-    for name in sorted(content, key=lambda name: (name == marker, name)):
+    for name in sorted(content, key=lambda name: (name == ABOUT, name)):
         files.write_bytes(f"{folder}/{name}", content[name])
     _verify(folder, sums, "nothing was promoted")
     try:
@@ -266,7 +269,7 @@ def _verify(folder: str, sums: Mapping[str, str], otherwise: str) -> None:
             raise InputError(f"{files.shown(folder)}/{name} is damaged, because its checksum is wrong: {otherwise}")
 
 
-def rollback(store: Store, marker: str, to: int | None = None) -> Change:
+def rollback(store: Store, to: int | None = None) -> Change:
     """Make an earlier version the current one.
 
     `to`: the version; by default the one that the current version replaced when it was promoted.
@@ -287,7 +290,7 @@ def rollback(store: Store, marker: str, to: int | None = None) -> Change:
         )
     promoted = store.version(target)
     folder = store.folder_of(promoted)
-    if not files.exists(f"{folder}/{marker}"):
+    if not files.exists(f"{folder}/{ABOUT}"):
         raise InputError(f"version {target} of {files.shown(store.url)} was removed: name another, as in URL@2")
     _verify(folder, promoted.files, "it stays out of use")
     change = Change("rollback", target, current.version, promoted.folder, promoted.files)
@@ -295,17 +298,16 @@ def rollback(store: Store, marker: str, to: int | None = None) -> Change:
     return change
 
 
-def present(store: Store, marker: str) -> list[int]:
+def present(store: Store) -> list[int]:
     """Return the numbers of the versions whose files are there, ascending."""
-    return [n for n, change in sorted(store.versions.items()) if files.exists(f"{store.folder_of(change)}/{marker}")]
+    return [n for n, change in sorted(store.versions.items()) if files.exists(f"{store.folder_of(change)}/{ABOUT}")]
 
 
-def keep(store: Store, marker: str, most: int) -> list[int]:
+def keep(store: Store, most: int) -> list[int]:
     """Remove old versions until at most so many are left, and return the numbers of those removed.
 
     The current version stays, and of the others the newest. The history stays whole.
 
-    `marker`: as for `promote`. It is removed first: a version without it is not read.
     `most`: at least 1.
     """
     if most < 1:
@@ -313,15 +315,16 @@ def keep(store: Store, marker: str, most: int) -> list[int]:
     current = store.current
     if current is None:
         return []
-    others = [n for n in present(store, marker) if n < current.version]
-    newer = [n for n in present(store, marker) if n > current.version]
+    there = present(store)
+    others = [n for n in there if n < current.version]
+    newer = [n for n in there if n > current.version]
     room = max(most - 1 - len(newer), 0)
     gone = others[: max(len(others) - room, 0)]
     folders = [store.folder_of(store.version(number)) for number in gone]
     for folder in folders:
         files.refuse_link(folder)  # before any is removed: what a link leads to is not ours
     for folder in folders:
-        files.remove(f"{folder}/{marker}")
+        files.remove(f"{folder}/{ABOUT}")
         files.remove(folder)
     return gone
 
@@ -351,14 +354,6 @@ def read_decisions(store: Store) -> tuple[list[Decision], list[str]]:
             except InputError as error:
                 faults.append(str(error))
     return decisions, faults
-
-
-LEASES = "leases"
-RENEWED = 20.0
-"""Seconds between two renewals."""
-EXPIRED = 300.0
-"""Seconds without a renewal after which a holder counts as dead. Clocks of machines may differ by less."""
-LEASE = re.compile(r"([0-9]{8})\.json")
 
 
 @with_config(OPEN)
@@ -407,15 +402,17 @@ def lease(
             held.end()
 
 
+@dataclass(frozen=True)
 class Lease:
     """A lease that this process holds."""
 
-    def __init__(self, url: str, number: int, clock: Callable[[], float]):
-        self.url, self.number, self._clock = url, number, clock
+    url: str
+    number: int
+    clock: Callable[[], float]
 
     def renew(self) -> None:
         """Say that the holder is alive."""
-        files.write_bytes(f"{_at(self.url, self.number)}.alive", to_json({"time": self._clock()}))
+        files.write_bytes(f"{_at(self.url, self.number)}.alive", to_json({"time": self.clock()}))
 
     def end(self) -> None:
         """Make way for the next one."""
@@ -423,7 +420,7 @@ class Lease:
 
     def check(self) -> None:
         """Raise an InputError if another one has taken the lease, because this process did not renew it in time."""
-        if max(_numbers(self.url), default=0) != self.number:
+        if max(_numbers(f"{self.url}/{LEASES}"), default=0) != self.number:
             raise InputError(
                 f"another run has taken {files.shown(self.url)}, because this one did not renew its lease in time: nothing was "
                 "changed after that"
@@ -431,7 +428,7 @@ class Lease:
 
 
 def _take(url: str, what: str, expired: float, clock: Callable[[], float]) -> Lease:
-    last = max(_numbers(url), default=0)
+    last = max(_numbers(f"{url}/{LEASES}"), default=0)
     if last and not files.exists(f"{_at(url, last)}.done"):
         try:
             taken = read_json(f"{_at(url, last)}.json", Holder)
@@ -454,8 +451,9 @@ def _take(url: str, what: str, expired: float, clock: Callable[[], float]) -> Le
     return Lease(url, last + 1, clock)
 
 
-def _numbers(url: str) -> list[int]:
-    return [int(lease[1]) for name in files.names_in(f"{url}/{LEASES}") if (lease := LEASE.fullmatch(name))]
+def _numbers(folder: str) -> list[int]:
+    """Return the numbers of the changes, or of the leases, in a folder."""
+    return [int(named[1]) for name in files.names_in(folder) if (named := NUMBERED.fullmatch(name))]
 
 
 def _at(url: str, number: int) -> str:

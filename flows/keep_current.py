@@ -8,7 +8,6 @@ from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError
-from aucdist.model import ABOUT
 from aucdist.report.text import Json
 from aucdist.store import Lease, keep, lease, read_store
 from flows.compute.clusters import s3_as_configured
@@ -113,7 +112,7 @@ def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Jso
     """Promote the run where the condition holds, unless another run has taken the store."""
     held.check()
     result = promote_run(PromoteConfig(run=run, store=store, condition=config.condition, margin=config.margin))
-    removed = [] if config.keep is None else keep(read_store(store), ABOUT, config.keep)
+    removed = [] if config.keep is None else keep(read_store(store), config.keep)
     return result | {"removed": removed}
 
 

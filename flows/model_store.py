@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError
-from aucdist.model import ABOUT
 from aucdist.report.plots import standalone_svg
 from aucdist.report.svg import GRID, MUTED, NEG, POS
 from aucdist.report.text import Json
@@ -48,7 +47,7 @@ def history(config: StoreConfig, observer: RunObserver) -> Json:
     decisions, damaged = read_decisions(store)
     declined = [decision for decision in decisions if not decision.get("holds")]
     return {
-        "store": shown(store.url), "current": store.current.version, "present": present(store, ABOUT), "changes": changes,
+        "store": shown(store.url), "current": store.current.version, "present": present(store), "changes": changes,
         "declined": declined, "damaged": damaged,
     }  # fmt: skip
 
@@ -82,7 +81,7 @@ def _test(test: Json) -> str:
 def rollback(config: RollbackConfig, observer: RunObserver) -> Json:
     """Go back to an earlier version of a model."""
     url, number = split_version(config.store)
-    change = go_back(read_store(url), ABOUT, number)
+    change = go_back(read_store(url), number)
     return {"store": shown(url), "version": change.version, "replaced": change.replaced}
 
 

@@ -444,9 +444,9 @@ def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> J
         result["picture"] = shown(keep_decision(store, decision | {"run": shown(run)}, decision_svg(decision, title)))
         if not decision["holds"]:
             return result | {"promoted": False, "version": current.version, "replaced": None, "decision": decision}
-    change = promote(store, content, ABOUT, {"run": shown(run), "condition": condition, "decision": decision})
+    change = promote(store, content, {"run": shown(run), "condition": condition, "decision": decision})
     if config.keep is not None:
-        result["removed"] = keep(read_store(store.url), ABOUT, config.keep)
+        result["removed"] = keep(read_store(store.url), config.keep)
     return result | {
         "promoted": True, "version": change.version, "replaced": change.replaced, "decision": decision
     }  # fmt: skip

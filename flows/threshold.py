@@ -17,7 +17,7 @@ from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import threshold_at
 from aucdist.metrics.guarantees import guaranteed_threshold
-from aucdist.model import ABOUT, DIGESTS, PROFILE, load_two_classes, model_content
+from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content
 from aucdist.report.html import render_template
 from aucdist.report.text import Json, guarantee_text, operating_point_text, threshold_origin_text
 from aucdist.store import promote, read_store, split_version
@@ -87,7 +87,7 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
         others.pop(HISTORY, None)
         others[METRICS] = json_text(about | changed).encode()
         text = f"version {change.version} with another threshold"
-        version = promote(store, files | others, ABOUT, {"run": text}).version
+        version = promote(store, files | others, {"run": text}).version
         return {"run": f"{shown(place)}@{version}", "operating_point": point, "sentences": sentences}
     if exists(f"{run}/{CONFIG}"):
         own = requirement | {"out_of_fold": point["set_on"] == "out_of_fold"}

@@ -233,7 +233,7 @@ def model_folder(url: str) -> str:
     """
     if is_card(url):
         return url
-    url = resolve(url.rstrip("/"), ABOUT)
+    url = resolve(url.rstrip("/"))
     of_run = f"{url}/model"
     return of_run if not exists(f"{url}/{ABOUT}") and exists(f"{of_run}/{ABOUT}") else url
 

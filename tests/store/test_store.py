@@ -26,7 +26,7 @@ def content(number: int) -> dict[str, bytes]:
 
 def filled(url: Path, n: int) -> str:
     for number in range(n):
-        promote(read_store(str(url)), content(number), MARKER, {"run": f"run-{number}"})
+        promote(read_store(str(url)), content(number), {"run": f"run-{number}"})
     return str(url)
 
 
@@ -44,7 +44,7 @@ def test_of_many_promotions_at_once_one_wins(tmp_path: Path) -> None:
     def work(number: int) -> None:
         barrier.wait()
         try:
-            won.append(promote(store, content(number), MARKER, {}))
+            won.append(promote(store, content(number), {}))
         except InputError as error:
             lost.append(str(error))
 
@@ -53,7 +53,7 @@ def test_of_many_promotions_at_once_one_wins(tmp_path: Path) -> None:
     assert all("at the same moment" in text for text in lost)
     after = read_store(url)
     assert after.current == won[0]
-    assert Path(resolve(url, MARKER), MARKER).exists()
+    assert Path(resolve(url), MARKER).exists()
     assert len(list(Path(url).glob("version-*"))) == 2
 
 
@@ -64,10 +64,10 @@ def test_keep_removes_old_versions_and_only_those(tmp_path_factory, n, back, mos
     url = filled(folder / "store", n)
     (folder / "store" / "notes.txt").write_text("mine")
     if 0 < back < n:
-        rollback(read_store(url), MARKER, back)
+        rollback(read_store(url), back)
     current = read_store(url).current.version
-    gone = keep(read_store(url), MARKER, most)
-    left = present(read_store(url), MARKER)
+    gone = keep(read_store(url), most)
+    left = present(read_store(url))
     assert current in left
     assert sorted(gone + left) == list(range(1, n + 1))
     assert all(number < current for number in gone)
@@ -76,7 +76,7 @@ def test_keep_removes_old_versions_and_only_those(tmp_path_factory, n, back, mos
     assert len(read_store(url).changes) == n + (0 < back < n)
     for number in gone:
         with pytest.raises(InputError, match="was removed"):
-            resolve(f"{url}@{number}", MARKER)
+            resolve(f"{url}@{number}")
 
 
 def test_names_of_files_lead_nowhere_else() -> None:
@@ -101,21 +101,21 @@ def test_other_names_are_taken(name: str) -> None:
 
 def test_a_damaged_version_does_not_come_back(tmp_path: Path) -> None:
     url = filled(tmp_path / "store", 2)
-    Path(resolve(f"{url}@1", MARKER), "weights.npy").write_bytes(b"other bytes")
+    Path(resolve(f"{url}@1"), "weights.npy").write_bytes(b"other bytes")
     with pytest.raises(InputError, match=r"weights.npy is damaged, because its checksum is wrong: it stays out of use"):
-        rollback(read_store(url), MARKER)
+        rollback(read_store(url))
     assert read_store(url).current.version == 2
 
 
 def test_what_a_link_leads_to_is_not_removed(tmp_path: Path) -> None:
     url = filled(tmp_path / "store", 3)
-    folder = Path(resolve(f"{url}@1", MARKER))
+    folder = Path(resolve(f"{url}@1"))
     elsewhere = folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(elsewhere)
     with pytest.raises(InputError, match="is a link to another folder"):
-        keep(read_store(url), MARKER, 1)
+        keep(read_store(url), 1)
     assert sorted(path.name for path in elsewhere.iterdir()) == sorted(content(0))
-    assert len(present(read_store(url), MARKER)) == 3
+    assert len(present(read_store(url))) == 3
 
 
 def test_local_paths_are_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ def model(folder, value):
 
 
 def add(url, content):
-    return promote(read_store(url), content, ABOUT, {})
+    return promote(read_store(url), content, {})
 
 
 def test_promote_and_roll_back(url, tmp_path):
@@ -49,14 +49,14 @@ def test_promote_and_roll_back(url, tmp_path):
         assert (change.version, change.replaced) == (value, value - 1 or None)
         assert load_model(url).coef.tolist() == [value]
     assert [load_model(f"{url}@{n}").coef[0] for n in (1, 2, 3)] == [1, 2, 3]
-    assert rollback(read_store(url), ABOUT).version == 2
+    assert rollback(read_store(url)).version == 2
     assert load_model(url).coef.tolist() == [2]
-    assert rollback(read_store(url), ABOUT).version == 1
+    assert rollback(read_store(url)).version == 1
     with pytest.raises(InputError, match="replaced none"):
-        rollback(read_store(url), ABOUT)
-    assert rollback(read_store(url), ABOUT, 3).version == 3
+        rollback(read_store(url))
+    assert rollback(read_store(url), 3).version == 3
     with pytest.raises(InputError, match="current one already"):
-        rollback(read_store(url), ABOUT, 3)
+        rollback(read_store(url), 3)
     assert add(url, model(tmp_path, 4)).version == 4
     assert len(read_store(url).changes) == 7
     with pytest.raises(InputError, match="has no version 9: it has 1 to 4"):
@@ -66,23 +66,23 @@ def test_promote_and_roll_back(url, tmp_path):
 def test_one_of_two_promotions_wins(url, tmp_path):
     add(url, model(tmp_path, 1))
     read = read_store(url)
-    promote(read, model(tmp_path, 2), ABOUT, {})
+    promote(read, model(tmp_path, 2), {})
     with pytest.raises(InputError, match="changed by somebody else at the same moment, and this promote was not made"):
-        promote(read, model(tmp_path, 3), ABOUT, {})
+        promote(read, model(tmp_path, 3), {})
     stale = read_store(url)
-    rollback(stale, ABOUT, 1)
+    rollback(stale, 1)
     add(url, model(tmp_path, 4))
     with pytest.raises(InputError, match="this promote was not made"):
-        promote(stale, model(tmp_path, 5), ABOUT, {})
+        promote(stale, model(tmp_path, 5), {})
     assert load_model(url).coef.tolist() == [4]
     assert len([name for name in files.names_in(url) if name.startswith("version-")]) == 3
 
 
 def test_the_same_model_promoted_twice_stays_whole(url, tmp_path):
     read = read_store(url)
-    promote(read, model(tmp_path, 1), ABOUT, {"run": "a"})
+    promote(read, model(tmp_path, 1), {"run": "a"})
     with pytest.raises(InputError, match="somebody else"):
-        promote(read, model(tmp_path, 1), ABOUT, {"run": "b"})
+        promote(read, model(tmp_path, 1), {"run": "b"})
     assert load_model(url).coef.tolist() == [1]
 
 
@@ -90,16 +90,16 @@ def test_old_versions_are_removed_and_only_those(url, tmp_path):
     for value in (1, 2, 3, 4):
         add(url, model(tmp_path, value))
     files.write_bytes(f"{url}/version-00001-mine/notes.txt", b"not a version")
-    rollback(read_store(url), ABOUT, 3)
-    assert keep(read_store(url), ABOUT, 3) == [1]
-    assert keep(read_store(url), ABOUT, 1) == [2]
-    assert present(read_store(url), ABOUT) == [3, 4]
+    rollback(read_store(url), 3)
+    assert keep(read_store(url), 3) == [1]
+    assert keep(read_store(url), 1) == [2]
+    assert present(read_store(url)) == [3, 4]
     assert load_model(url).coef.tolist() == [3]
     assert files.exists(f"{url}/version-00001-mine/notes.txt")
     with pytest.raises(InputError, match=r"version 1 of .* was removed"):
         load_model(f"{url}@1")
     with pytest.raises(InputError, match=r"version 2 .* was removed"):
-        rollback(read_store(url), ABOUT)
+        rollback(read_store(url))
 
 
 def test_a_damaged_history_is_refused(url, tmp_path):
@@ -131,8 +131,8 @@ print("ready", flush=True)
 for i in range(10_000):
     source = f"{sys.argv[2]}/model-{i % 2 + 1}"
     content = {name: files.read_bytes(f"{source}/{name}") for name in (ABOUT, WEIGHTS)}
-    promote(read_store(sys.argv[1]), content, ABOUT, {})
-    keep(read_store(sys.argv[1]), ABOUT, 2)
+    promote(read_store(sys.argv[1]), content, {})
+    keep(read_store(sys.argv[1]), 2)
 """
 
 
