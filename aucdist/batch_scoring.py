@@ -49,13 +49,6 @@ OF_CLASSES = {"row_id": pa.int64(), "prediction": pa.string()}
 
 
 @with_config(OPEN)
-class Started(TypedDict):
-    """What `IN_PROGRESS` says, as far as others read it."""
-
-    model_sha256: str
-
-
-@with_config(OPEN)
 class Done(TypedDict):
     """What `DONE` says, as far as others read it."""
 
@@ -64,52 +57,24 @@ class Done(TypedDict):
 
 
 @dataclass(frozen=True)
-class Scoring:
-    """What every worker must know to score a part.
+class ScoringFile:
+    """What is in the file of a scoring; before the survey its key alone.
 
     Attributes
     ----------
-    model, output : str
-        The folders of the model and of the scores.
     key : str
         SHA-256 that identifies this model and this version of the data.
-    reader : BlockReader
-        The rows.
-    urls : tuple of str
-        The URLs that contain secrets. They are not in the file, and travel with the task of each part.
+    model : str
+        The folder of the model.
+    reader : dict or None
+        The rows, as `BlockReader.to_json` returns them.
     contributions : bool
         Whether the columns include what each feature adds to a score.
     top : int
         For a model of several classes: the number of columns that name the most likely ones.
     cost : RowCosts or None
         What decisions cost, if it is known.
-    items : sequence
-        What `score_part` takes for each part: what the survey kept of it, or its number if an earlier run made the survey.
     """
-
-    model: str
-    output: str
-    key: str
-    reader: BlockReader
-    urls: tuple[str, ...] = ()
-    contributions: bool = False
-    top: int = 0
-    cost: RowCosts | None = None
-    items: Sequence[Any] = field(default=(), compare=False)
-
-    @property
-    def url(self) -> str:
-        """The file from which workers read it."""
-        return below(self.output, IN_PROGRESS)
-
-    def part(self, index: int) -> str:
-        """Return the URL of a part of the scores."""
-        return below(self.output, f"part-{index:05d}.parquet")
-
-
-@dataclass(frozen=True)
-class _ScoringFile:
-    """What is in the file of a scoring; before the survey its key alone."""
 
     __pydantic_config__: ClassVar = CHECKED
 
@@ -121,9 +86,37 @@ class _ScoringFile:
     top: int = 0
     cost: RowCosts | None = None
 
-    def scoring(self, output: str, reader: BlockReader, urls: tuple[str, ...], items: Sequence[Any] = ()) -> Scoring:
-        """Return what workers must know."""
-        return Scoring(self.model, output, self.key, reader, urls, self.contributions, self.top, self.cost, items)
+
+@dataclass(frozen=True)
+class Scoring:
+    """What every worker must know to score a part.
+
+    Attributes
+    ----------
+    output : str
+        The folder of the scores.
+    reader : BlockReader
+        The rows.
+    urls : tuple of str
+        The URLs that contain secrets. They are not in the file, and travel with the task of each part.
+    items : sequence
+        What `score_part` takes for each part: what the survey kept of it, or its number if an earlier run made the survey.
+    """
+
+    file: ScoringFile
+    output: str
+    reader: BlockReader
+    urls: tuple[str, ...] = ()
+    items: Sequence[Any] = field(default=(), compare=False)
+
+    @property
+    def url(self) -> str:
+        """The file from which workers read it."""
+        return below(self.output, IN_PROGRESS)
+
+    def part(self, index: int) -> str:
+        """Return the URL of a part of the scores."""
+        return below(self.output, f"part-{index:05d}.parquet")
 
 
 def begin(
@@ -187,30 +180,38 @@ def begin(
     key = files.sha256_of(json.dumps(said).encode())
     urls = carried(*source.urls(), model, manifest or "")
     url = below(output, IN_PROGRESS)
-    earlier = read_json(url, _ScoringFile) if files.exists(url) else None
-    reader: BlockReader | None = None
-    items: Sequence[Any]
+    reader = _reader_of_earlier_run(output, key, source, manifest or "")
+    if reader is not None:
+        items: Sequence[Any] = range(reader.n_blocks)
+    else:
+        # Check that the output can be written before the long survey.
+        files.write_bytes(url, json.dumps({"key": key}).encode())
+        reader, items = open_parts(
+            source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema_of_labels, labelled=False, name=name
+        )
+    content = ScoringFile(key, model, digest, reader.to_json(), contributions, top, cost)
+    files.write_bytes(url, json.dumps(asdict(content)).encode())
+    return Scoring(content, output, reader, urls, items)
+
+
+def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str) -> BlockReader | None:
+    """Return the rows as a run found them that is to be resumed; None where there is none.
+
+    Raises InputError if the folder has other files.
+    """
+    url = below(output, IN_PROGRESS)
+    earlier = read_json(url, ScoringFile) if files.exists(url) else None
     if earlier and earlier.key == key and earlier.reader:
-        known = parse_reader(earlier.reader, files.shown(url))
-        same_parts = {part.url for part in known.parts} <= set(source.format_of().part_urls(source))
-        if same_parts and known.manifest == (manifest or ""):
-            reader, items = known, range(known.n_blocks)
+        reader = parse_reader(earlier.reader, files.shown(url))
+        same_parts = {part.url for part in reader.parts} <= set(source.format_of().part_urls(source))
+        if same_parts and reader.manifest == manifest:
+            return reader
     elif (earlier and earlier.reader) or (not earlier and files.names_in(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
             "name another folder"
         )
-    if reader is None:
-        # Check that the output can be written before the long survey.
-        files.write_bytes(url, json.dumps({"key": key}).encode())
-        earlier = None
-        reader, items = open_parts(
-            source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema_of_labels, labelled=False, name=name
-        )
-    content = _ScoringFile(key, model, digest, reader.to_json(), contributions, top, cost)
-    if content != earlier:
-        files.write_bytes(url, json.dumps(asdict(content)).encode())
-    return content.scoring(output, reader, urls, items)
+    return None
 
 
 def is_unfinished(output: str) -> bool:
@@ -219,53 +220,38 @@ def is_unfinished(output: str) -> bool:
     return files.exists(below(output, IN_PROGRESS)) and not files.exists(below(output, DONE))
 
 
-def to_score(source: Source, model: LinearModel) -> Source:
-    """Return the source, read as the model's training rows were except for the keys that it gives itself, without a label.
+def to_score(source: Source, model: LinearModel, *, labelled: bool = False) -> Source:
+    """Return the source, read as the model's training rows were except for the keys that it gives itself.
+
+    `labelled`: whether the rows have their label, which is by default in the column that the training rows had it in.
 
     Raises
     ------
     InputError
         If the features of the model have names that rows of this format cannot have, or if keys do not go together.
     """
-    read = _as_trained(source, model)
-    return read.model_copy(
-        update={"classes": None, "features": None} | source.format_of().for_scoring(read, model.schema)
-    )
-
-
-def to_test(source: Source, model: LinearModel) -> Source:
-    """Return the source as `to_score` does, but with its label: by default the column that the training rows had it in.
-
-    Raises
-    ------
-    InputError
-        As `to_score`.
-    """
-    read, of = _as_trained(source, model), source.format_of()
-    label = read.label if read.label is not None or not of.needs_label else model.schema.label
-    changes = {"classes": None, "features": None} | of.for_scoring(read, model.schema) | {"label": label}
-    return read.model_copy(update={key: value for key, value in changes.items() if key in of.fields or value is None})
-
-
-def _as_trained(source: Source, model: LinearModel) -> Source:
-    """Return the source with the rules by which the training rows were read, but for the keys that it gives itself."""
     of = source.format_of()
     own = source.model_dump(include=source.model_fields_set)
     rules = {key: value for key, value in model.reading.items() if key in of.fields and key not in own}
     if own.get("header"):
         rules.pop("columns", None)  # the column names of files without a header
-    return parse_source(rules | own, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
+    read = parse_source(rules | own, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
+    changes = {"classes": None, "features": None} | of.for_scoring(read, model.schema)
+    if labelled:
+        label = read.label if read.label is not None or not of.needs_label else model.schema.label
+        changes = {key: v for key, v in (changes | {"label": label}).items() if key in of.fields or v is None}
+    return read.model_copy(update=changes)
 
 
 @functools.lru_cache(maxsize=2)
 def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
-    known = read_json(url, _ScoringFile)
+    known = read_json(url, ScoringFile)
     if known.key != key or known.reader is None:
         raise InputError(
             f"another run has replaced {files.shown(url)} since this one began: start again, with another output"
         )
     reader = parse_reader(known.reader, files.shown(url))
-    return known.scoring(url.rpartition("/")[0], reader, urls), load_model(known.model)
+    return Scoring(known, url.rpartition("/")[0], reader, urls), load_model(known.model)
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> Json:
@@ -274,7 +260,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     Parameters
     ----------
     url, key : str
-        The url and key of the `Scoring`.
+        The url of the `Scoring`, and the key in its file.
     item : int or StoredPart
         The part: its number, or one of `Scoring.items`.
     urls : tuple of str
@@ -287,19 +273,19 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     """
     scoring, model = _scoring_at(url, key, urls)
     index = index_of(item)
-    part, rows = scoring.part(index), scoring.reader.rows[index]
+    part, rows, cost = scoring.part(index), scoring.reader.rows[index], scoring.file.cost
     columns = COLUMNS if not model.classes else OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
-    if not _is_complete(part, rows, columns | ({} if scoring.cost is None else scoring.cost.columns)):
+    if not _is_complete(part, rows, columns | ({} if cost is None else cost.columns)):
         block = scoring.reader.read(item)
         _refuse_missing(block, scoring.reader, index, model)
         out = io.BytesIO()
-        table = _scores(model, block.X, block.row_id, scoring)
-        if scoring.cost is not None:
-            table = scoring.cost.added(table, block, model, scoring.reader.schema)
+        table = _scores(model, block.X, block.row_id, scoring.file)
+        if cost is not None:
+            table = cost.added(table, block, model, scoring.reader.schema)
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     done: Json = {"file": part.rpartition("/")[2], "rows": rows}
-    return done if scoring.cost is None else done | {"cost": scoring.cost.read(part)}
+    return done if cost is None else done | {"cost": cost.read(part)}
 
 
 def _refuse_missing(block: Block, reader: BlockReader, index: int, model: LinearModel) -> None:
@@ -334,14 +320,14 @@ def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:
         return False
 
 
-def _scores(model: LinearModel, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
+def _scores(model: LinearModel, X: Any, row_id: np.ndarray, file: ScoringFile) -> pa.Table:
     scores = model.decision_function(X)
     columns: dict[str, Any] = {"row_id": row_id}
     probabilities, predictions = model.probabilities(scores), model.predictions(scores)
     if model.classes:
         columns["prediction"] = pa.array(predictions, pa.string())
-        best = model.most_likely(scores, scoring.top)
-        columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(scoring.top)}
+        best = model.most_likely(scores, file.top)
+        columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(file.top)}
         for what, values in (("score", scores), ("probability", probabilities)):
             if values is not None:
                 columns |= {f"{what} {name}": values[:, k] for k, name in enumerate(model.classes)}
@@ -351,7 +337,7 @@ def _scores(model: LinearModel, X: Any, row_id: np.ndarray, scoring: Scoring) ->
             columns["points"] = (scores + model.cutoff).astype(np.int64)
         if probabilities is not None:
             columns["probability"] = probabilities
-    return pa.table(columns | (model.contributions(X, scores) if scoring.contributions else {}))
+    return pa.table(columns | (model.contributions(X, scores) if file.contributions else {}))
 
 
 def finish(scoring: Scoring, parts: Sequence[Json]) -> Json:
@@ -370,8 +356,8 @@ def finish(scoring: Scoring, parts: Sequence[Json]) -> Json:
     """
     done: Json = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}
     done |= {"parts": len(parts), "missing": scoring.reader.missing, "unknown": scoring.reader.unknown}
-    if scoring.cost is not None:
-        done["cost"] = scoring.cost.total([part["cost"] for part in parts])
+    if scoring.file.cost is not None:
+        done["cost"] = scoring.file.cost.total([part["cost"] for part in parts])
     listed = [{"file": part["file"], "rows": part["rows"]} for part in parts]
     files.write_bytes(below(scoring.output, DONE), json.dumps(done | {"files": listed}, indent=1).encode())
     return done

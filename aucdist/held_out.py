@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.batch_scoring import to_test
+from aucdist.batch_scoring import to_score
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources import Source
@@ -69,7 +69,7 @@ def score_labelled(
     InputError
         If the rows cannot be read as the model's, or a label is none of its classes.
     """
-    reader = open_reader(to_test(source, model), schema=model.schema_of_labels, name=name)
+    reader = open_reader(to_score(source, model, labelled=True), schema=model.schema_of_labels, name=name)
     sets = None
     if model.classes:
         sets = LabelSets.of_schema(reader.schema).only([reader.schema.classes.index(name) for name in model.classes])

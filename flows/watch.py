@@ -220,7 +220,7 @@ def _count(
         if not files.exists(f"{scores}/{batch_scoring.DONE}"):
             raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
         done = read_json(f"{scores}/{batch_scoring.DONE}", batch_scoring.Done)
-        if read_json(f"{scores}/{batch_scoring.IN_PROGRESS}", batch_scoring.Started)["model_sha256"] != watched.digest:
+        if read_json(f"{scores}/{batch_scoring.IN_PROGRESS}", batch_scoring.ScoringFile).model_sha256 != watched.digest:
             raise InputError(f"{where} has scores of another model: name the one that made them, or leave --scores out")
         if (done["rows"], done["parts"]) != (reader.n_samples, reader.n_blocks):
             raise InputError(

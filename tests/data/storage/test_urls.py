@@ -144,7 +144,7 @@ def test_scores_that_were_ended_keep_no_password(source, tmp_path):
     args = str(tmp_path / "model"), source, str(tmp_path / "scores")
     begun = scoring.begin(*args)
     assert scoring.begin(*args) == begun
-    parts = [scoring.score_part(begun.url, begun.key, 0, urls=begun.urls)]
+    parts = [scoring.score_part(begun.url, begun.file.key, 0, urls=begun.urls)]
     assert scoring.finish(begun, parts)["rows"] == N
     assert PASSWORD.encode() not in left_behind(tmp_path / "scores")
 
