@@ -22,7 +22,7 @@ from aucdist.estimators.display import RoundPrinter, give_warnings
 from aucdist.estimators.scores import encoded_rows
 from aucdist.estimators.tables import checked_rows, labels_of_features
 from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
-from aucdist.maps.explain import Additive, explanation, shapes_of
+from aucdist.maps.explain import Additive, additive, explanation
 from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.papers.scd.primal import EQUAL, PENALTIES
@@ -153,7 +153,7 @@ class LinearClassifier(BlockClassifier):
         """
         check_is_fitted(self)
         refuse_classes(self, "shapes")
-        return shapes_of(self.coef_[0], self.decision_intercept, getattr(self, "feature_map_", None))
+        return additive(getattr(self, "feature_map_", None), self.coef_[0], self.decision_intercept)
 
     def explain(self, X: Any) -> pd.DataFrame:
         """Return what each feature, and each pair of features, adds to the score of each row.

@@ -23,13 +23,12 @@ from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, 
 from aucdist.data.formats.text import unique
 from aucdist.errors import InputError
 from aucdist.maps import expander_of
+from aucdist.maps.base import ROWS
 
 ENCODING = ("categories_", "feature_names_out_")
 """The fitted attributes that exist if a column of the training rows had categories or texts."""
 MOST_DENSE = 256
 """Tables that become more features than this are stored as sparse rows, because most of their features are 0."""
-ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-"""The keyword arguments of `validate_data`: rows are CSR or dense, and float32 stays float32."""
 LENIENT = {"missing": "keep", "unknown": "ignore"}
 """How cells of tables are read: a missing number stays missing, and a text that the training rows did not have has no
 category."""

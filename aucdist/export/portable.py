@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
 """What becomes of a missing or an unknown category: no score; none of the column's features is 1; it is `(missing)`."""
+ZEROS = 1
+"""`aucdist.maps.forest.ZEROS_ARE_MISSING`, whose module loads scikit-learn."""
 
 
 @dataclass(frozen=True)
@@ -297,10 +299,6 @@ def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
         f"a model with the feature map {type(fitted).__name__} cannot be exported: use none, bins, leaves or "
         "landmarks (nystroem)"
     )
-
-
-ZEROS = 1
-"""In `aucdist.maps.forest.Forest.missing`: zeros are missing values."""
 
 
 def forest(fitted: "LeafMap", w: np.ndarray, in_units: InUnits) -> tuple[Node, ...]:

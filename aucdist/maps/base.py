@@ -30,7 +30,8 @@ def mixes_features(name: str) -> str:
 LINEAR = ("keep", "drop")
 """Whether the features themselves are columns too."""
 
-ROWS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+"""The keyword arguments of `validate_data`: rows are CSR or dense, and float32 stays float32."""
 
 
 class FittedMap(ABC):
@@ -126,8 +127,6 @@ def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
 class Expander(TransformerMixin, BaseEstimator):
     """A scikit-learn transformer that fits a feature map. A subclass is its docstring, its parameters and `fit_blocks`."""
 
-    needs_classes: ClassVar[bool] = False
-    """Whether `y` is needed."""
     has_groups: ClassVar[bool] = False
     """Whether weights are of single features, or of pairs: see `FittedMap.groups`."""
     allows_missing: ClassVar[bool] = False
@@ -151,6 +150,11 @@ class Expander(TransformerMixin, BaseEstimator):
             For a parameter outside its range, or data that cannot be mapped.
         """
 
+    @property
+    def _rows(self) -> dict[str, Any]:
+        """What `validate_data` is to accept as rows."""
+        return {**ROWS, "ensure_all_finite": "allow-nan" if self.allows_missing else True}
+
     def check_parameters(self) -> None:
         """Raise an InputError for a parameter outside its range."""
         check_constraints(self, self.constraints)
@@ -160,8 +164,8 @@ class Expander(TransformerMixin, BaseEstimator):
         raise InputError(mixes_features(type(self).__name__))
 
     def supervised(self) -> bool:
-        """Return whether these parameters make the map depend on the classes."""
-        return self.needs_classes
+        """Return whether these parameters make the map depend on the classes, so that `fit` needs `y`."""
+        return True
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the map.
@@ -185,19 +189,18 @@ class Expander(TransformerMixin, BaseEstimator):
             A ValueError, if a parameter is outside its range, or the data cannot be mapped.
         """
         self.check_parameters()
-        finite: Any = "allow-nan" if self.allows_missing else True
         if self.supervised():
             if y is None:
                 raise InputError(
                     f"{type(self).__name__} with these parameters requires y to be passed, but the target y is None"
                 )
-            X, y = validate_data(self, X, y, ensure_all_finite=finite, **ROWS)
+            X, y = validate_data(self, X, y, **self._rows)
             classes = np.unique(y)
             if len(classes) != 2:
                 raise InputError(f"Only binary classification is supported: y has {len(classes)} classes")
             labels = np.where(y == classes[1], 1, -1)
         else:
-            X = validate_data(self, X, ensure_all_finite=finite, **ROWS)
+            X = validate_data(self, X, **self._rows)
             labels = np.full(X.shape[0], -1)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         self.map_ = self.fit_blocks(LocalBlocks([Block.of(X, labels, weight=weight)]))
@@ -216,8 +219,7 @@ class Expander(TransformerMixin, BaseEstimator):
             Sparse rows if the map has codes and `sparse_output` is True.
         """
         check_is_fitted(self)
-        finite: Any = "allow-nan" if self.allows_missing else True
-        X = validate_data(self, X, reset=False, ensure_all_finite=finite, **ROWS)
+        X = validate_data(self, X, reset=False, **self._rows)
         block = self.map_.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8)))
         if not isinstance(block.rows, BinRows):
             return block.X

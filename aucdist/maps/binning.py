@@ -26,6 +26,7 @@ from aucdist.data.column_statistics import has_missing
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.codes import CodeBasis
 from aucdist.kernels.rows import CsrRows
+from aucdist.maps.base import with_weight
 from aucdist.solvers.sample import LEAST_GROUPS, draw_from_block, draw_groups
 
 BASES = ("cumulative", "one-hot", "hat")
@@ -220,8 +221,7 @@ def _count_missing(block: Block) -> Summary:
     rows = block.rows
     if not has_missing(rows):
         return {"missing": np.zeros(block.n_features, dtype=np.int64)}
-    if block.weight is not None:
-        rows = block.take(np.flatnonzero(block.weight > 0)).rows
+    rows = with_weight(block).rows
     if isinstance(rows, CsrRows):
         return {"missing": np.bincount(rows.indices[np.isnan(rows.values)], minlength=block.n_features)}
     return {"missing": np.isnan(rows.values).sum(axis=0)}

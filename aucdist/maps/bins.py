@@ -223,6 +223,7 @@ def standardised(bins: Bins) -> np.ndarray:
     return np.asarray(centred / spread)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BinExpander(Expander):
     """Expand each feature into basis functions of its bins, so that a linear model of them is an additive model.
 
@@ -269,36 +270,23 @@ class BinExpander(Expander):
     [[-0.306, 0.0, 0.0], [0.0, 0.707, 0.0], [0.306, 0.707, 0.707]]
     """
 
+    bins: int = 64
+    basis: str = "cumulative"
+    linear: str = "keep"
+    pairs: int = 0
+    strength: float = 1.0
+    pair_strength: float = 1.0
+    sparse_output: bool = True
     allows_missing = True
-
-    def __init__(
-        self,
-        *,
-        bins: int = 64,
-        basis: str = "cumulative",
-        linear: str = "keep",
-        pairs: int = 0,
-        strength: float = 1.0,
-        pair_strength: float = 1.0,
-        sparse_output: bool = True,
-    ):
-        self.bins = bins
-        self.basis = basis
-        self.linear = linear
-        self.pairs = pairs
-        self.strength = strength
-        self.pair_strength = pair_strength
-        self.sparse_output = sparse_output
-
-    def supervised(self) -> bool:
-        """Return whether pairs have to be chosen."""
-        return self.pairs > 0
-
     has_groups = True
     constraints: ClassVar[Constraints] = {
         "bins": between(2, MOST_BINS), "pairs": between(0, MOST_PAIRS), "basis": OneOf(BASES), "linear": OneOf(LINEAR),
         "strength": above_0(), "pair_strength": above_0(),
     }  # fmt: skip
+
+    def supervised(self) -> bool:
+        """Return whether pairs have to be chosen."""
+        return self.pairs > 0
 
     def check_directions(self) -> None:
         """Raise an InputError for the basis ``one-hot``."""

@@ -20,6 +20,12 @@ from aucdist.kernels.codes import expand
 from aucdist.maps.base import FittedMap
 from aucdist.maps.bins import BinMap
 
+CONSTANT, ROUNDING = "constant", "rounding"
+PREFIX = "adds_"
+"""The prefix of the names of contributions in tables that also have scores or columns of the data."""
+MOST_CONTRIBUTIONS = 4096
+"""The largest number of columns of contributions in a table that is written with the scores."""
+
 
 @dataclass(frozen=True, eq=False)
 class Shape:
@@ -100,13 +106,20 @@ class Additive:
     pairs: tuple[PairShape, ...]
 
 
-def additive(fitted: BinMap, w: np.ndarray, intercept: float = 0.0) -> Additive:
-    """Return the constant, the shapes and the pairs of a model.
+def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) -> Additive:
+    """Return the constant, the shapes and the pairs of a model of bins.
 
     Parameters
     ----------
     w : ndarray of shape (n_features_out,), float64
+
+    Raises
+    ------
+    InputError
+        If its features are not binned.
     """
+    if not isinstance(fitted, BinMap):
+        raise InputError("a model has shapes if its features are binned: fit it with features='bins'")
     n = len(fitted.used)
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
     tables = np.split(table, fitted.code_basis.starts[1:-1])
@@ -208,23 +221,6 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
     return pd.DataFrame(table, columns=["feature", "above", "up to", "points", "share"])
 
 
-CONSTANT, ROUNDING = "constant", "rounding"
-PREFIX = "adds_"
-"""The prefix of the names of contributions in tables that also have scores or columns of the data."""
-MOST_CONTRIBUTIONS = 4096
-"""The largest number of columns of contributions in a table that is written with the scores."""
-
-
-def shapes_of(w: np.ndarray, intercept: float, fitted: FittedMap | None) -> Additive:
-    """Return the constant, the shapes and the pairs of a model of bins.
-
-    Raises InputError if its features are not binned.
-    """
-    if not isinstance(fitted, BinMap):
-        raise InputError("a model has shapes if its features are binned: fit it with features='bins'")
-    return additive(fitted, w, intercept)
-
-
 def explanation(
     block: Block, features: Sequence[str], w: np.ndarray, intercept: float, fitted: FittedMap | None
 ) -> pd.DataFrame:
@@ -236,13 +232,15 @@ def explanation(
         row is its score.
     Raises InputError for a map that mixes features.
     """
-    names = contribution_names(features, fitted)
-    if fitted is None:
+    names, constant = contribution_names(features, fitted), intercept
+    if isinstance(fitted, BinMap):
+        parts = additive(fitted, w, intercept)
+        values, constant = contributions(fitted, parts, block), parts.constant
+    else:
         X = sp.csr_matrix(block.X).toarray() if sp.issparse(block.X) else block.X
-        return _table(np.asarray(X, dtype=np.float64) * w, names, intercept)
-    assert isinstance(fitted, BinMap)
-    parts = additive(fitted, w, intercept)
-    return _table(contributions(fitted, parts, block), names, parts.constant)
+        values = np.asarray(X, dtype=np.float64) * w
+    whole = np.column_stack((values, np.full(len(values), constant)))
+    return pd.DataFrame(whole, columns=[*names, _free_name(CONSTANT, names)])
 
 
 def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
@@ -301,11 +299,6 @@ def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str],
     for column in columns:
         total = total + column
     return dict(zip(names, columns, strict=True)) | {_free_name(f"{PREFIX}{ROUNDING}{suffix}", names): scores - total}
-
-
-def _table(values: np.ndarray, names: Sequence[str], constant: float) -> pd.DataFrame:
-    whole = np.column_stack((values, np.full(len(values), constant)))
-    return pd.DataFrame(whole, columns=[*names, _free_name(CONSTANT, names)])
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:

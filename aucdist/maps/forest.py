@@ -16,6 +16,8 @@ from aucdist.kernels.codes import leaf_codes
 CATEGORIES, DEFAULT_LEFT, MISSING_SHIFT = 1, 2, 2
 """Bits of LightGBM's `decision_type`: a split by categories; where missing values go; from this bit on, which those are."""
 KINDS_OF_MISSING = 3
+ZEROS_ARE_MISSING, NAN_IS_MISSING = 1, 2
+"""Values of `Forest.missing`."""
 CHUNK_VALUES = 2**20
 """Values of sparse rows that are made dense at a time."""
 

@@ -17,7 +17,7 @@ from aucdist.extras import load_optional
 from aucdist.kernels.codes import BinRows, CodeBasis
 from aucdist.maps.base import Expander, FittedMap
 from aucdist.maps.binning import CodeFunctions, draw_rows, joined, with_column
-from aucdist.maps.forest import Forest, leaf_counts, leaf_values, read_forest
+from aucdist.maps.forest import NAN_IS_MISSING, ZEROS_ARE_MISSING, Forest, leaf_counts, leaf_values, read_forest
 from aucdist.parameters import SWITCH, Constraints, at_least_0, at_most_1, between
 from aucdist.solvers.signs import FREE, ZERO
 
@@ -142,6 +142,7 @@ class LeafMap(FittedMap):
         return [*names, "score of the trees"] if self.score_scale else names
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LeafExpander(Expander):
     """Expand rows into the leaves of trees that LightGBM grows, one indicator for each.
 
@@ -195,34 +196,17 @@ class LeafExpander(Expander):
     (5, 12)
     """
 
-    needs_classes = True
+    trees: int = 100
+    leaves: int = 31
+    learning_rate: float = 0.1
+    min_rows: int = 20
+    row_fraction: float = 1.0
+    feature_fraction: float = 1.0
+    forest_score: float = 0.0
+    within_groups: bool = False
+    random_state: int = 0
+    sparse_output: bool = True
     allows_missing = True
-
-    def __init__(
-        self,
-        *,
-        trees: int = 100,
-        leaves: int = 31,
-        learning_rate: float = 0.1,
-        min_rows: int = 20,
-        row_fraction: float = 1.0,
-        feature_fraction: float = 1.0,
-        forest_score: float = 0.0,
-        within_groups: bool = False,
-        random_state: int = 0,
-        sparse_output: bool = True,
-    ):
-        self.trees = trees
-        self.leaves = leaves
-        self.learning_rate = learning_rate
-        self.min_rows = min_rows
-        self.row_fraction = row_fraction
-        self.feature_fraction = feature_fraction
-        self.forest_score = forest_score
-        self.within_groups = within_groups
-        self.random_state = random_state
-        self.sparse_output = sparse_output
-
     constraints: ClassVar[Constraints] = {
         "trees": between(1, 10_000), "leaves": between(2, MOST_LEAVES), "min_rows": between(1, 2**31 - 1),
         "random_state": between(0, 2**31 - 1), "learning_rate": at_most_1(), "row_fraction": at_most_1(),
@@ -281,9 +265,6 @@ class LeafExpander(Expander):
         if self.forest_score and used:
             scale = float(self.forest_score / np.std(trained.predict(drawn.X, raw_score=True, num_threads=1)))
         return LeafMap(blocks.n_features, text, n_leaves, used, directions, scale)
-
-
-ZEROS_ARE_MISSING, NAN_IS_MISSING = 1, 2
 
 
 def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndarray) -> np.ndarray:

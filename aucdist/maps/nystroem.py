@@ -11,7 +11,7 @@ from aucdist.data.column_statistics import Moments, moments
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.maps.base import LINEAR, Expander, FittedMap
+from aucdist.maps.base import LINEAR, Expander, FittedMap, with_weight
 from aucdist.objectives.gaussian import gaussian_kernel, median_distance
 from aucdist.parameters import Constraints, OneOf, above_0, between
 
@@ -61,7 +61,7 @@ class NystroemFeatures(FittedMap):
         out = np.empty((block.n_samples, self.n_features_out), dtype=block.rows.values.dtype)
         step, first = max(1, CHUNK // max(len(self.landmarks), self.n_features_in)), self.directions.shape[1]
         for i in range(0, block.n_samples, step):
-            x = self.scaled(dense(block.take(np.arange(i, min(i + step, block.n_samples)))))
+            x = (dense(block.take(np.arange(i, min(i + step, block.n_samples)))) - self.shift) * self.factor
             part = out[i : i + step]
             part[:, :first] = gaussian_kernel(x, self.landmarks, self.sigma) @ self.directions
             if self.linear == "keep":
@@ -78,10 +78,6 @@ class NystroemFeatures(FittedMap):
         for array in (self.shift, self.factor, self.landmarks, self.directions):
             if array.dtype != np.float64 or not np.isfinite(array).all():
                 raise InputError("a number is not a finite float64")
-
-    def scaled(self, X: np.ndarray) -> np.ndarray:
-        """Return scaled features."""
-        return np.asarray((X - self.shift) * self.factor)
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each column."""
@@ -101,6 +97,7 @@ def dense(block: Block) -> np.ndarray:
     return X
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NystroemMap(Expander):
     """Map rows to features whose inner products are those of a Gaussian kernel, approximated by landmarks.
 
@@ -135,20 +132,16 @@ class NystroemMap(Expander):
     (569, 20)
     """
 
-    needs_classes = True
-
-    def __init__(self, *, landmarks: int = 512, sigma: float | str = "median", linear: str = "keep"):
-        self.landmarks = landmarks
-        self.sigma = sigma
-        self.linear = linear
+    landmarks: int = 512
+    sigma: float | str = "median"
+    linear: str = "keep"
+    constraints: ClassVar[Constraints] = {
+        "landmarks": between(2, 20_000), "linear": OneOf(LINEAR), "sigma": above_0(tuple(WIDTHS)),
+    }  # fmt: skip
 
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Fit the map to rows X, of shape (n_samples, n_features), of the classes y; landmarks have no weights."""
         return super().fit(X, y)
-
-    constraints: ClassVar[Constraints] = {
-        "landmarks": between(2, 20_000), "linear": OneOf(LINEAR), "sigma": above_0(tuple(WIDTHS)),
-    }  # fmt: skip
 
     def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> NystroemFeatures:
         """Return the map fitted to blocks of rows; two reductions. It has no signs for directions."""
@@ -180,9 +173,7 @@ class NystroemMap(Expander):
 
 
 def _moments(block: Block) -> Summary:
-    if block.weight is not None and not (block.weight > 0).all():
-        block = block.take(np.flatnonzero(block.weight > 0))
-    return {"moments": moments(block.rows)}
+    return {"moments": moments(with_weight(block).rows)}
 
 
 def landmark_rows(blocks: Blocks, most: int) -> Block:
