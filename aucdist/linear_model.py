@@ -11,7 +11,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.labels import class_order
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError, Json
-from aucdist.objectives.probability_maps import ProbabilityMap, summing_to_one
+from aucdist.objectives.probability_maps import ProbabilityMap, probabilities_of_classes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -348,5 +348,4 @@ class LinearModel:
             return None
         if not self.classes:
             return maps[0](scores)[:, 1]
-        each = np.column_stack([probability(scores[:, k])[:, 1] for k, probability in enumerate(maps)])
-        return each if self.topics else summing_to_one(each)
+        return probabilities_of_classes(maps, scores, exclusive=not self.topics)

@@ -40,7 +40,7 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.papers.scd.dual import SDCD
-from aucdist.parameters import SEED, Constraints, Number, OneOf, above_0, check_constraints, count
+from aucdist.parameters import SEED, Condition, Constraints, Number, OneOf, above_0, check_constraints, count
 from aucdist.solvers.base import solve
 from aucdist.solvers.sample import uniforms
 
@@ -315,6 +315,9 @@ class DistanceUnderSampler(Sampler):
         "n_bins": count(2),
         "ratio": Number("at least 1 and finite", lambda v: 1 <= v < np.inf),
         "random_state": SEED,
+        "svm": Condition(
+            lambda v: v is None or hasattr(v, "decision_function"), "None or a classifier with decision_function"
+        ),
     }
     returns_rows_of_input = True
 
@@ -390,18 +393,6 @@ class DistanceUnderSampler(Sampler):
                 "decide which to keep: scale the features, or give another svm"
             )
         return Rule(model, majority, low, high, last_lot, self.n_bins, seed)
-
-    def check_parameters(self) -> None:
-        """Check every parameter.
-
-        Raises
-        ------
-        InputError
-            Naming the parameter, its value and what is allowed.
-        """
-        super().check_parameters()
-        if self.svm is not None and not hasattr(self.svm, "decision_function"):
-            raise InputError(f"svm is {self.svm!r}; None or a classifier with decision_function is needed")
 
 
 def measure_distances(block: Block, model: Any, majority: int, seed: int) -> Summary:

@@ -140,11 +140,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         model.__dict__.update(attributes_of_data(self))
         return model
 
-    @property
-    def has_several_classes(self) -> bool:
-        """Whether the last fit had several classes, each against the rest."""
-        return "estimators_" in vars(self)
-
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
         """Return the parameters that the model of the class at position `k` has of its own."""
         return {}

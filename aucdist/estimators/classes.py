@@ -25,7 +25,7 @@ from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import without_equal_weights
 from aucdist.maps.base import encoded
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.objectives.probability_maps import summing_to_one
+from aucdist.objectives.probability_maps import probabilities_of_classes
 from aucdist.solvers.base import Callback, Record
 
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
@@ -149,18 +149,14 @@ def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     if not model.label_sets_.exclusive:
         return (scores > 0).astype(np.int64)
     if all(hasattr(of_class, "probability_") for of_class in model.estimators_):
-        return model.classes_[np.argmax(probabilities_of_classes(model, scores), axis=1)]
+        scores = probabilities(model, scores)
     return model.classes_[np.argmax(scores, axis=1)]
 
 
-def probabilities_of_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
-    """Return the probability of each class, float64 of shape (n_samples, n_classes).
-
-    Those of classes are divided by their sum, which is then 1; a row for which all of them are 0 gets equal ones. Those of labels
-    are as they are: a row may have several labels, or none.
-    """
-    each = np.column_stack([of_class.probability_(scores[:, k])[:, 1] for k, of_class in enumerate(model.estimators_)])
-    return summing_to_one(each) if model.label_sets_.exclusive else each
+def probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
+    """Return the probability of each class, given the scores of `decision_function`: see `probabilities_of_classes`."""
+    maps = [of_class.probability_ for of_class in model.estimators_]
+    return probabilities_of_classes(maps, scores, exclusive=model.label_sets_.exclusive)
 
 
 def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:

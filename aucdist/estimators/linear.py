@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier, Fitted
-from aucdist.estimators.classes import probabilities_of_classes, refuse_classes
+from aucdist.estimators.classes import probabilities, refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted, with_rounded_intercept
 from aucdist.estimators.display import RoundPrinter, give_warnings
 from aucdist.estimators.scores import encoded_rows
@@ -101,7 +101,7 @@ class LinearClassifier(BlockClassifier):
         if is_dask(X):
             return on_chunks(self, X, self.predict_proba, np.float64, self._width or 2)
         scores = self.decision_function(X)
-        return probabilities_of_classes(self, scores) if self.has_several_classes else self.probability_(scores)
+        return probabilities(self, scores) if self.has_several_classes else self.probability_(scores)
 
     @property
     def n_features_kept(self) -> int | None:

@@ -1,7 +1,7 @@
 """The margin-mean support vector machine on a sample, by zeroth-order steps (U-ZOVR) or by first-order ones."""
 
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,17 +20,25 @@ from aucdist.estimators.base import BlockClassifier, Fitted
 from aucdist.estimators.display import RankingWarning, RoundPrinter
 from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.kernels.rows import CsrRows
-from aucdist.metrics.counts import BoundedCounts, ScoreCounts, dot
+from aucdist.maps.base import with_weight
+from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
 from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel, median_distance
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
-from aucdist.parameters import Constraints, OneOf, above_0, at_least_0, count
+from aucdist.parameters import Condition, Constraints, OneOf, above_0, at_least_0, count
 from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, rows_of
 from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
 
 CHUNK_BYTES = 2**24
 """Bytes of kernel values at a time, if they are not kept: about what a core's caches hold."""
+
+KERNELS = ("linear", "rbf")
+GRAM_BYTES = 2**30
+LOSS = 0.02
+"""The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
+FEW = 1000
+"""The median distance is estimated from so many rows."""
 
 NO_SCALING = Preprocessor((), "none", None, None)
 
@@ -45,12 +53,7 @@ class Prepare:
     def __call__(self, block: Block) -> Block:
         """Return the block's rows of the fit."""
         block = self.scaling.transform(block)
-        if self.rule is not None:
-            block = self.rule(block)
-        elif not (there := block.weights() > 0).all():
-            block = block.take(np.flatnonzero(there), index=block.index)
-        # Where rows outside a fold have weight 0, the others have weight 1: those are no weights.
-        return replace(block, weight=None) if (block.weights() == 1).all() else block
+        return with_weight(block if self.rule is None else self.rule(block))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,24 +127,10 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
 
 
 def _moments(block: Block) -> Summary:
-    there = block.weights() > 0
-    rows = block.rows if there.all() else block.take(np.flatnonzero(there)).rows
+    rows = with_weight(block).rows
     with np.errstate(over="ignore", invalid="ignore"):  # on a worker too
         of_block = moments(rows)
     return {"moments": of_block, "sparse": [isinstance(rows, CsrRows)]}
-
-
-def count_machine_scores(block: Block, machine: Machine) -> Summary:
-    """Count the scores of a kernel machine."""
-    return {"counts": BoundedCounts.from_scores(block.y, machine.scores(block), block.weight)}
-
-
-KERNELS = ("linear", "rbf")
-GRAM_BYTES = 2**30
-LOSS = 0.02
-"""The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
-FEW = 1000
-"""The median distance is estimated from so many rows."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -260,6 +249,9 @@ class MarginMeanClassifier(BlockClassifier):
         **BlockClassifier._parameter_constraints,
         "sigma": above_0(("median",), optional=True),
         "gram_bytes": count(optional=True),
+        "sampler": Condition(
+            lambda v: v is None or v == "auto" or hasattr(v, "fit_resample"), "'auto', None or an object with fit_resample"
+        ),
     }
 
     kernel: str = "linear"
@@ -279,8 +271,6 @@ class MarginMeanClassifier(BlockClassifier):
         for name in ("sigma", "gram_bytes"):
             if getattr(self, name) is not None and self.kernel != "rbf":
                 raise InputError(f"{name} applies to kernel rbf; with {self.kernel!r} it must be None")
-        if not (self.sampler is None or self.sampler == "auto" or hasattr(self.sampler, "fit_resample")):
-            raise InputError(f"sampler is {self.sampler!r}; 'auto', None or an object with fit_resample is needed")
 
     def _fit(self, blocks: Blocks, callback: Callback | None, name: str = "") -> Fitted:
         printer = RoundPrinter(self, name, callback)
@@ -380,7 +370,7 @@ class MarginMeanClassifier(BlockClassifier):
     def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
-            counts = blocks.sum(count_machine_scores, self._machine())["counts"].counts
+            counts = count_scores(blocks, self._machine().scores)
             self.margin_threshold_ = threshold = best_threshold(counts)
         else:
             w = solution.w if self._scaling.factor is None else solution.w * self._scaling.factor

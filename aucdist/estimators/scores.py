@@ -1,6 +1,6 @@
 """Scores of a model, for a matrix here or for blocks anywhere, and the threshold on them, set by hand or for a requirement."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
@@ -36,12 +36,18 @@ def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
     return blocks if fitted is None or blocks.feature_map is fitted else encoded(blocks, fitted)
 
 
-def count_scores(blocks: Blocks, w: np.ndarray) -> ScoreCounts:
-    """Return how many rows of each class have each score, or above a million scores each cell of them; one reduction.
+Scorer = np.ndarray | Callable[[Block], np.ndarray]
+"""Weights of shape (n_features,), float64, or what returns the scores of the rows of a block; it travels to workers."""
 
-    `w`: of shape (n_features,), float64.
-    """
-    return blocks.sum(_count, w)["counts"].counts
+
+def count_scores(blocks: Blocks, scorer: Scorer) -> ScoreCounts:
+    """Return how many rows of each class have each score, or above a million scores each cell of them; one reduction."""
+    return blocks.sum(_count, scorer)["counts"].counts
+
+
+def scores_of(block: Block, scorer: Scorer) -> np.ndarray:
+    """Return the scores of the rows of a block."""
+    return block.scores(scorer) if isinstance(scorer, np.ndarray) else scorer(block)
 
 
 def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
@@ -97,8 +103,8 @@ def _inner_ends(block: Block, w: np.ndarray) -> Summary:
     return {"lowest": [lowest], "highest": [highest]}
 
 
-def _count(block: Block, w: np.ndarray) -> Summary:
-    return {"counts": BoundedCounts.from_scores(block.y, block.scores(w), block.weight)}
+def _count(block: Block, scorer: Scorer) -> Summary:
+    return {"counts": BoundedCounts.from_scores(block.y, scores_of(block, scorer), block.weight)}
 
 
 def _count_costs(block: Block, w: np.ndarray, cost: dict[str, Any]) -> Summary:
@@ -189,6 +195,11 @@ class WithThreshold:
     probability_: ProbabilityMap
 
     @property
+    def has_several_classes(self) -> bool:
+        """Whether the last fit had several classes, each against the rest."""
+        return "estimators_" in vars(self)
+
+    @property
     def class_models(self) -> Sequence[Any]:
         """The fitted model of each class against the rest; of two classes the estimator itself."""
         return vars(self).get("estimators_", [self])
@@ -202,7 +213,7 @@ class WithThreshold:
     def threshold_(self) -> float:
         """The threshold of `predict` on the scale of `decision_function`: always 0."""
         check_is_fitted(self)
-        if "estimators_" in vars(self):
+        if self.has_several_classes:
             raise AttributeError
         return 0.0
 
@@ -279,7 +290,7 @@ class WithThreshold:
         values, models = np.asarray(threshold, dtype=np.float64), self.class_models
         if np.isnan(values).any():
             raise InputError(f"threshold is {threshold!r}; a number is needed")
-        if values.shape != ((len(models),) if "estimators_" in vars(self) else ()):
+        if values.shape != ((len(models),) if self.has_several_classes else ()):
             raise InputError(f"set_threshold: {len(models)} thresholds are needed, in the order of classes_")
         scaled = (values * self.class_spreads).tolist()
         cuts = [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
@@ -297,7 +308,7 @@ class WithThreshold:
         ----------
         threshold : float, or a sequence of one for each class
         """
-        if "estimators_" in vars(self):
+        if self.has_several_classes:
             for model, value in zip(self.estimators_, threshold, strict=True):
                 model.set_raw_threshold(value)
             self.intercept_ = np.concatenate([model.intercept_ for model in self.estimators_])

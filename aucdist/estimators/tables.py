@@ -14,7 +14,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from narwhals.exceptions import DuplicateError
-from sklearn.base import clone
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from aucdist.data.dataset import Schema
@@ -37,12 +36,13 @@ NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
 
 def allows_missing(estimator: Any) -> bool:
     """Return whether the estimator has a feature map with a place for missing values."""
+    features = estimator.features
     if estimator._by_folds:
-        return not hasattr(estimator, "chosen_") or allows_missing(
-            clone(estimator).set_params(features=estimator.chosen_.get("features"))
-        )
+        if not hasattr(estimator, "chosen_"):
+            return True
+        features = estimator.chosen_.get("features")
     try:
-        expander = expander_of(estimator.features)
+        expander = expander_of(features)
     except InputError:
         return False
     return expander is not None and expander.allows_missing

@@ -16,6 +16,9 @@ from aucdist.maps.base import Expander
 from aucdist.parameters import SEED, VERBOSITY, Constraints, at_least_0, check_constraints, count
 from aucdist.solvers.base import Solver
 
+PREFIX = "solver__"
+"""The prefix of the solver's own parameters among those of the estimator, as scikit-learn writes them."""
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class WithSolver(BaseEstimator, ABC):
@@ -41,7 +44,7 @@ class WithSolver(BaseEstimator, ABC):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a parameter that belongs to a solver; the error names the new form."""
-        _refuse_moved(cls, kwargs)
+        cls._refuse_moved(kwargs)
         return super().__new__(cls)
 
     @property
@@ -120,9 +123,15 @@ class WithSolver(BaseEstimator, ABC):
         if own := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
             self.solver = self.resolved_solver
             check_names(own, self.solver, self.solvers)
-        _refuse_moved(type(self), params)
+        self._refuse_moved(params)
         super().set_params(**params)
         return self
+
+    @classmethod
+    def _refuse_moved(cls, names: Iterable[str]) -> None:
+        """Raise the error that names the new form for a parameter that belongs to a solver."""
+        for name in set(names).difference(cls._get_param_names()):
+            refuse_moved(name, cls.solvers)
 
     def _copy_with(self, **params: Any) -> Self:
         """Return an unfitted copy with other values of those of the parameters that the estimator has."""
@@ -187,17 +196,6 @@ class WithSolver(BaseEstimator, ABC):
         return options
 
 
-def _refuse_moved(estimator: type[WithSolver], names: Iterable[str]) -> None:
-    """Raise the error that names the new form for a parameter that belongs to a solver."""
-    for name in set(names).difference(estimator._get_param_names()):
-        if (error := moved(name, estimator.solvers)) is not None:
-            raise error
-
-
-PREFIX = "solver__"
-"""The prefix of the solver's own parameters among those of the estimator, as scikit-learn writes them."""
-
-
 def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Solver:
     """Return the solver that a parameter stands for; an object is returned as it is.
 
@@ -247,12 +245,10 @@ def having(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
     return [key for key, solver in solvers.items() if name in solver().get_params()]
 
 
-def moved(name: str, solvers: Mapping[str, type[Solver]]) -> InputError | None:
-    """Return the error for a parameter that belongs to solvers and is given to the estimator; None where none has it."""
-    takers = having(name, solvers)
-    if not takers:
-        return None
-    return InputError(
-        f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "
-        f"{solvers[takers[0]].__name__}({name}=...) in Python, or {PREFIX}{name} where solver is set"
-    )
+def refuse_moved(name: str, solvers: Mapping[str, type[Solver]]) -> None:
+    """Raise an InputError for a parameter that belongs to solvers and is given to the estimator."""
+    if takers := having(name, solvers):
+        raise InputError(
+            f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "
+            f"{solvers[takers[0]].__name__}({name}=...) in Python, or {PREFIX}{name} where solver is set"
+        )

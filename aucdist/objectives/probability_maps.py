@@ -1,6 +1,7 @@
 """Maps from a model's scores to probabilities. They are saved as JSON, which pydantic checks."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -11,15 +12,6 @@ from aucdist.data.own_files import CHECKED, to_jsonable
 from aucdist.data.preprocess import Floats
 from aucdist.errors import InputError
 from aucdist.objectives.links import Link
-
-
-def summing_to_one(each: np.ndarray) -> np.ndarray:
-    """Return probabilities of classes divided by the sum of each row; a row for which all of them are 0 gets equal ones.
-
-    `each`: of shape (n_samples, n_classes), float64.
-    """
-    total = each.sum(axis=1, keepdims=True)
-    return np.divide(each, total, out=np.full_like(each, 1.0 / each.shape[1]), where=total > 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +115,21 @@ class IsotonicMap(ProbabilityMap):
     def shifted(self, by: float) -> "IsotonicMap":
         """Return the same map for scores from which `by` has been subtracted."""
         return replace(self, scores=self.scores - by)
+
+
+def probabilities_of_classes(
+    maps: Sequence[ProbabilityMap], scores: np.ndarray, *, exclusive: bool
+) -> np.ndarray:
+    """Return the probability of each class, float64 of shape (n_samples, n_classes).
+
+    Those of classes that exclude each other are divided by their sum, which is then 1; a row for which all of them are 0 gets equal
+    ones. Others are as they are: a row may have several labels, or none.
+    """
+    each = np.column_stack([probability(scores[:, k])[:, 1] for k, probability in enumerate(maps)])
+    if not exclusive:
+        return each
+    total = each.sum(axis=1, keepdims=True)
+    return np.divide(each, total, out=np.full_like(each, 1.0 / each.shape[1]), where=total > 0.0)
 
 
 SavedMap: Any = Annotated[LinkMap | IsotonicMap, Field(discriminator="kind")]

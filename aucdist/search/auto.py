@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from aucdist.data.block import Block
-from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
 from aucdist.maps.base import changed, with_weight
+from aucdist.maps.binning import missing_columns
 from aucdist.metrics.measures import Measure, find_measure, measure_name
 from aucdist.search.candidates import LEAVES_OF_TOP, candidates, left_out
 from aucdist.search.choice import FEWEST_FOLDS, Result, Row, Rule, choose, search_summary
@@ -355,9 +354,6 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
     `estimator`: with ``features="auto"``.
     """
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
-    chosen = choose_features(plain, rows, missing=any(rows.of_all().sum(_has_missing)["missing"]))["best"]
+    chosen = choose_features(plain, rows, missing=bool(missing_columns(rows.of_all()).any()))["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen
 
-
-def _has_missing(block: Block) -> Summary:
-    return {"missing": [bool(np.isnan(block.rows.values).any())]}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,9 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import map_once
 from aucdist.estimators.linear import lam_path
 from aucdist.estimators.ranking import group_weight_of
-from aucdist.estimators.scores import count_costs, count_scores, mapped_rows
+from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_rows, scores_of
 from aucdist.maps.base import encoded
-from aucdist.metrics.counts import BoundedCounts, ScoreCounts
+from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.choice import SECOND_MEASURE, shares_of
@@ -177,7 +178,7 @@ def _counted(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[ScoreCounts, f
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         return count_scores(mapped, model.coef_[0]), model.raw_threshold, model.decision_intercept
-    return blocks.unmapped.sum(_count_decisions, model)["counts"].counts, 0.0, 0.0
+    return count_scores(blocks.unmapped, partial(_decisions, model)), 0.0, 0.0
 
 
 def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -> None:
@@ -231,27 +232,20 @@ def scored_groups(
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
         mapped = mapped_rows(model, blocks) if mapped is None else mapped
-        gathered = mapped.sum(_score_groups, model.coef_[0], None)
+        gathered = mapped.sum(_score_groups, model.coef_[0])
     else:
-        gathered = blocks.sum(_score_groups, None, model)
+        gathered = blocks.sum(_score_groups, partial(_decisions, model))
     y, scores, groups, weight = (np.concatenate(gathered[name]) for name in ("y", "scores", "groups", "weight"))
     return ScoredGroups(y, scores, groups, weight, group_weight)
 
 
-def _score_groups(block: Block, w: np.ndarray | None, model: Any) -> Summary:
-    if w is not None:
-        scores = block.scores(w)
-    elif block.n_samples:
-        scores = model.decision_function(block.X)
-    else:
-        scores = np.zeros(0)
+def _score_groups(block: Block, scorer: Scorer) -> Summary:
     there = block.weights() > 0
     y = (block.y > 0).astype(np.float64) if block.grade is None else block.grade
     group = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
-    columns = {"y": y, "scores": scores, "groups": group, "weight": block.weights()}
+    columns = {"y": y, "scores": scores_of(block, scorer), "groups": group, "weight": block.weights()}
     return {name: [values[there]] for name, values in columns.items()}
 
 
-def _count_decisions(block: Block, model: Any) -> Summary:
-    scores = model.decision_function(block.X) if block.n_samples else np.zeros(0)
-    return {"counts": BoundedCounts.from_scores(block.y, scores, block.weight)}
+def _decisions(model: Any, block: Block) -> np.ndarray:
+    return np.asarray(model.decision_function(block.X)) if block.n_samples else np.zeros(0)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.with_solver import PREFIX, moved, solver_of
+from aucdist.estimators.with_solver import PREFIX, refuse_moved, solver_of
 from aucdist.metrics.measures import Measure
 from aucdist.search.choice import CLEAR, FEWEST_FOLDS, Point, Result, Row, complexity_of, errors_behind
 from aucdist.search.folds import Fold
@@ -225,8 +225,7 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
     for name, values in grid.items():
         # Whether the solver has its parameter is known at a point, which may name another solver.
         if name not in allowed and not name.startswith(PREFIX):
-            if (error := moved(name, estimator.solvers)) is not None:
-                raise error
+            refuse_moved(name, estimator.solvers)
             raise unknown(f"parameter of {type(estimator).__name__} in the grid", name, allowed)
         if len(values) == 0:
             raise InputError(f"the grid has no values for {name}: give some, or leave it out")

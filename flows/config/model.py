@@ -92,7 +92,7 @@ class ModelConfig(BaseModel):
     def built(self) -> Any:
         """An unfitted estimator with these parameters."""
         from aucdist.estimators import ESTIMATORS  # here, because it loads scikit-learn and Numba
-        from aucdist.estimators.with_solver import moved
+        from aucdist.estimators.with_solver import refuse_moved
         from aucdist.maps import MAPS
 
         if self.estimator not in ESTIMATORS:
@@ -111,8 +111,7 @@ class ModelConfig(BaseModel):
             _ = self.features_metric
         for key in parameters:
             if key not in allowed:
-                if (error := moved(key, estimator.solvers)) is not None:
-                    raise error
+                refuse_moved(key, estimator.solvers)
                 raise unknown(f"parameter of {self.estimator}", key, allowed)
         estimator.set_params(**parameters)
         estimator.check_parameters()  # the ranges too, before the data is read
