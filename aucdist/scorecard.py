@@ -5,7 +5,7 @@ A card is read back as a `LinearModel` of bins whose weights are its points, so 
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, PlainSerializer
@@ -54,7 +54,7 @@ class CardFeature:
         The points of a missing value, if the training rows had some.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
     name: str
     edges: Floats
     points: ArrayOfPoints
@@ -110,7 +110,7 @@ class Scorecard:
         The description of the model that the card was made from.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
     base: Points
     cutoff: Points
     features: tuple[CardFeature, ...]

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, ClassVar, Literal, Required
+from typing import Annotated, Literal, Required
 
 from pydantic import Field, with_config
 from pydantic_core import to_json
@@ -95,7 +95,7 @@ class Change:
     `files`: the SHA-256 of each file of the version.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     kind: Literal["promote", "rollback"]
     version: Positive

@@ -1,7 +1,7 @@
 """The profile of a model: the number of training rows in each bin of each feature, and of test rows in each bin of the score."""
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -47,7 +47,7 @@ class WatchedColumn:
         Rows of each cell.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     name: str
     kind: Literal["numbers", "categories"]
@@ -87,7 +87,7 @@ class ScoreBins:
         Rows in each bin, which is one more than there are edges.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     rows: Literal["test", "training"]
     edges: tuple[float, ...]
@@ -116,7 +116,7 @@ class Profile:
         For several classes, the bins of each.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     rows: Count
     n_features: Count

@@ -13,7 +13,6 @@ Data without such a column are fitted as they are: the same bits, and one look a
 """
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -43,7 +42,7 @@ class Shift:
 
     columns: np.ndarray
     values: np.ndarray
-    rows_only: ClassVar[bool] = True
+    rows_only = True
 
     def __call__(self, block: Block) -> Block:
         """Return the block with these columns shifted, in the type they had."""

@@ -27,7 +27,7 @@ from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.papers.scd.primal import EQUAL, PENALTIES
 from aucdist.parameters import SWITCH, Constraints, OneOf, above_0
-from aucdist.solvers.base import Callback, Round, Solution, Solver, solve, solver_table
+from aucdist.solvers.base import Callback, Round, Solution, solve, solver_table
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -369,7 +369,7 @@ class HingeClassifier(LinearClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(SDCD, CDCD, SCD, COMID, RDA, PSA, Pegasos)
+    solvers = solver_table(SDCD, CDCD, SCD, COMID, RDA, PSA, Pegasos)
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
         "lam": above_0((ONE_OVER_N,)),

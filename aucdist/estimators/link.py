@@ -23,7 +23,7 @@ from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import ShapeEstimate, bayes_shape, map_shape
 from aucdist.parameters import SWITCH, Constraints, Number, OneOf, above_0, count, fraction
-from aucdist.solvers.base import Round, Solution, Solver, solver_table
+from aucdist.solvers.base import Round, Solution, solver_table
 
 SHAPES = ("map", "bayes")
 MOST_XI = 0.99
@@ -169,7 +169,7 @@ class LinkClassifier(LinearClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(Newton, Lipschitz, Gradient)
+    solvers = solver_table(Newton, Lipschitz, Gradient)
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
         "lam": above_0(optional=True),

@@ -28,7 +28,7 @@ from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel, median_dis
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
 from aucdist.parameters import Condition, Constraints, OneOf, above_0, at_least_0, count
 from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, rows_of
-from aucdist.solvers.base import Callback, Solution, Solver, solve, solver_table
+from aucdist.solvers.base import Callback, Solution, solve, solver_table
 
 CHUNK_BYTES = 2**24
 """Bytes of kernel values at a time, if they are not kept: about what a core's caches hold."""
@@ -240,7 +240,7 @@ class MarginMeanClassifier(BlockClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(SVRG, ZOVR, ZOSGD)
+    solvers = solver_table(SVRG, ZOVR, ZOSGD)
     _parameter_constraints: ClassVar[Constraints] = {
         "kernel": OneOf(KERNELS),
         "scale": OneOf(("standard",), optional=True),

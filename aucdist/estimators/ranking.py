@@ -25,7 +25,7 @@ from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
 from aucdist.papers.tpauc.exact import exact_path
 from aucdist.parameters import Constraints, OneOf, at_most_1, count, fraction
-from aucdist.solvers.base import Solution, Solver, solver_table
+from aucdist.solvers.base import Solution, solver_table
 from aucdist.solvers.pairs import AllPairs, RampLBFGS
 from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS, pair_groups
 from aucdist.solvers.pairs.penalty import PENALTIES, GroupL1
@@ -240,7 +240,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
+    solvers = solver_table(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
     _parameter_constraints: ClassVar[Constraints] = {
         **PairRankingClassifier._parameter_constraints,
         "penalty": OneOf(PENALTIES, optional=True),
@@ -399,7 +399,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(RampLBFGS)
+    solvers = solver_table(RampLBFGS)
     _parameter_constraints: ClassVar[Constraints] = {
         **PairRankingClassifier._parameter_constraints,
         **TOP_CONSTRAINTS,
@@ -522,7 +522,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(Exact, SVRG, TPAUC, OPAUC)
+    solvers = solver_table(Exact, SVRG, TPAUC, OPAUC)
 
     solver: Any = "exact"
 
@@ -657,6 +657,6 @@ class UnivariateRankingClassifier(RankingClassifier):
     True
     """
 
-    solvers: ClassVar[dict[str, type[Solver]]] = solver_table(UnivariateLBFGS, UniExp, UniSqu)
+    solvers = solver_table(UnivariateLBFGS, UniExp, UniSqu)
 
     solver: Any = "lbfgs"

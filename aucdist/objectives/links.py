@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.chebyshev import cheb2poly, chebinterpolate
@@ -66,7 +66,7 @@ class Link:
         If the name is unknown, or the shape is out of range.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
     name: str
     xi: float = 0.0
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from pydantic import Field
@@ -24,7 +24,7 @@ class ProbabilityMap(ABC):
         Factor for the odds of the positive class, see `corrected`.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
     odds: Annotated[float, Field(gt=0.0)]
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
