@@ -105,7 +105,7 @@ def test_processes_side_by_side_find_what_one_finds(data_dir, monkeypatch):
 
 def test_our_models_choose_map_and_lam_by_folds():
     train, test = sets("", 0)
-    fit = chosen_by_folds(PairwiseHingeClassifier(tol=0.1), None, 2, "simplest")
+    fit = chosen_by_folds(PairwiseHingeClassifier(tol=0.1), [None, {"map": "bins"}, {"map": "nystroem"}], 2)
     score, chosen = fit(train)
     assert "'map': 'bins'" in chosen or "'map': 'nystroem'" in chosen
     far = np.abs(np.abs(test.X[:, 0]) - 1.5) > 0.4

@@ -18,19 +18,16 @@ from aucdist.estimators import LinkClassifier, PairwiseHingeClassifier
 from aucdist.estimators.base import BlockClassifier
 from aucdist.metrics.measures import find_measure
 from aucdist.search.auto import AutoSearch, lams_for, try_settings
-from aucdist.search.candidates import candidates
-from aucdist.search.choice import Rule, choose
+from aucdist.search.choice import choose
 from aucdist.search.folds import Folds
 from aucdist.search.schedule import points_of
 from benchmarks.within import within
-from flows.progress.console import LineObserver
 
-FOLDS, AUTO_FOLDS = 3, 5
+FOLDS, PEER_FOLDS = 3, 5
 SMALL = 3000
 """Training rows up to which the kernel machine is run."""
 EBM_SECONDS = 180
 """CPU seconds of a fit of an explainable boosting machine, which are enough for 14 000 x 16 rows; its other fits are left out."""
-QUIET = LineObserver(lambda text: None)
 
 Scores = Callable[[np.ndarray], np.ndarray]
 
@@ -73,32 +70,36 @@ class Contestant:
 
 
 def chosen_by_folds(
-    estimator: BlockClassifier, maps: Sequence[Any] | None, n_folds: int, rule: Rule
+    estimator: BlockClassifier, maps: Sequence[dict[str, Any] | None], n_folds: int
 ) -> Callable[[Block], tuple[Scores, str]]:
-    """Return a fit that chooses map and lam by folds, and then takes all rows; `maps` None: those that `auto` tries."""
+    """Return a fit that chooses map and lam by folds, and then takes all rows."""
 
     def fit(train: Block) -> tuple[Scores, str]:
         n_pos = int((train.y > 0).sum())
         n_neg = train.n_samples - n_pos
-        tried = maps
-        if tried is None:
-            tried = candidates(estimator, n_pos=n_pos, n_neg=n_neg, n_features=train.n_features)
         most = train.n_features * (train.n_features - 1) // 2
-        tried = [one for one in tried if one is None or one.get("pairs", 0) <= most] or [{"map": "bins", "pairs": most}]
-        search = AutoSearch(
-            points_of(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)}), "auc", rule=rule
-        )
+        tried = [one for one in maps if one is None or one.get("pairs", 0) <= most] or [{"map": "bins", "pairs": most}]
+        points = points_of(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)})
+        search = AutoSearch(points, "auc", rule="best")
         blocks = LocalBlocks([train])
         folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)
         table, _ = try_settings(estimator, search, blocks, folds)
-        best = table[choose(table, find_measure("auc"), rule)].parameters
-        model = clone(estimator).set_params(**best).fit(blocks)
-        chosen = " ".join(
-            f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in best.items()
-        )
-        return model.decision_function, chosen
+        best = table[choose(table, find_measure("auc"), search.rule)].parameters
+        return clone(estimator).set_params(**best).fit(blocks).decision_function, _named(best)
 
     return fit
+
+
+def _auto(train: Block) -> tuple[Scores, str]:
+    """Fit as a user does who asks for features="auto"."""
+    model = PairwiseHingeClassifier(features="auto", tol=1e-2).fit(LocalBlocks([train]))
+    return model.decision_function, _named(model.chosen_)
+
+
+def _named(settings: dict[str, Any]) -> str:
+    return " ".join(
+        f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}" for key, value in settings.items()
+    )
 
 
 def our_contestants() -> list[Contestant]:
@@ -108,7 +109,7 @@ def our_contestants() -> list[Contestant]:
     pairs = [{"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}]
 
     def of(name: str, estimator: BlockClassifier, maps: Any, package: str = "") -> Contestant:
-        return Contestant(name, chosen_by_folds(estimator, maps, FOLDS, "best"), ours=True, package=package)
+        return Contestant(name, chosen_by_folds(estimator, maps, FOLDS), ours=True, package=package)
 
     return [
         of("linear", hinge, [None]),
@@ -117,7 +118,7 @@ def our_contestants() -> list[Contestant]:
         of("nystroem", hinge, [{"map": "nystroem"}]),
         of("leaves", hinge, [{"map": "leaves"}], "lightgbm"),
         of("bins, logit", logit, [{"map": "bins"}]),
-        Contestant("auto", chosen_by_folds(hinge, None, AUTO_FOLDS, "simplest"), ours=True),
+        Contestant("auto", _auto, ours=True),
     ]
 
 
@@ -132,7 +133,7 @@ LIGHTGBM: dict[str, dict[str, Any]] = {
 
 
 TUNED = {"num_leaves": [4, 8, 16, 31, 63], "learning_rate": [0.02, 0.05, 0.1, 0.2]}
-"""Twenty settings, as many as `auto` tries on a set that is too small for pairs, by as many folds."""
+"""Twenty settings, which are tried by `PEER_FOLDS` folds."""
 
 
 def _lightgbm(options: dict[str, Any]) -> Any:
@@ -163,10 +164,10 @@ def _lightgbm_by_folds(train: Block) -> tuple[Scores, str]:
 
 
 def _lightgbm_tuned(train: Block) -> tuple[Scores, str]:
-    """Choose among `TUNED` by as many folds as `auto` has: the same budget of tuning."""
+    """Choose among `TUNED` by folds."""
     from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-    n_folds = max(2, min(AUTO_FOLDS, int((train.y > 0).sum()), int((train.y < 0).sum())))
+    n_folds = max(2, min(PEER_FOLDS, int((train.y > 0).sum()), int((train.y < 0).sum())))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=1)
     model = GridSearchCV(_lightgbm({}), TUNED, scoring="roc_auc", cv=folds).fit(train.X, train.y)
     chosen = " ".join(f"{name} {value:g}" for name, value in model.best_params_.items())
