@@ -86,7 +86,7 @@ def test_the_hundred_sets_have_the_kept_figures() -> None:
     said = {
         "bins + pairs": "Bins and pairs have a mean AUC of {:.3f} in {:.1f} s",
         "LightGBM, default": "LightGBM's default {:.3f} in {:.2f} s",
-        "LightGBM, budget of auto": "LightGBM of twenty settings {:.3f} in {:.1f} s",
+        "LightGBM, budget of auto": "LightGBM with the best of twenty settings {:.3f} in {:.1f} s",
         "SVC, RBF": "A kernel machine has {:.3f} in {:.1f} s, but on 94 sets only",
         "EBM": "it has {:.3f} in {:.0f} s",
     }
