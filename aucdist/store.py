@@ -234,10 +234,10 @@ def resolve(url: str, marker: str = ABOUT) -> str:
 def promote(store: Store, content: Mapping[str, bytes], about: About) -> Change:
     """Make files the current version of a store.
 
-    The files are written first, `ABOUT` last, and read back; then the change is made. After a kill the store is as it was, but
-    for a folder that nobody reads.
+    The files are written first, `ABOUT` last, and read back. Then the change is made. If the process is killed before that, the
+    store is as it was, except for a folder that nobody reads.
 
-    `store`: as it was read, before anything was decided: the promotion fails if it has changed since.
+    `store`: the store as it was read before the decision. The promotion fails if it has changed since.
     `content`: the files by name.
     `about`: as `Change.about`.
     Raises InputError if another change was made since the store was read, or a file cannot be written.
@@ -304,9 +304,9 @@ def present(store: Store) -> list[int]:
 
 
 def keep(store: Store, most: int) -> list[int]:
-    """Remove old versions until at most so many are left, and return the numbers of those removed.
+    """Remove old versions until at most `most` are left, and return the numbers of those removed.
 
-    The current version stays, and of the others the newest. The history stays whole.
+    The current version is always kept, and the oldest of the others are removed first. The history is not shortened.
 
     `most`: at least 1.
     """

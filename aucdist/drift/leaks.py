@@ -140,12 +140,12 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
     for name in named[:MOST_NAMED]:
         column = columns[name]
         if column.auc < SUSPICIOUS:
-            why = f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that is known"
+            why = f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that becomes known"
         elif column.auc == 1.0:
-            why = " alone tells the classes apart without an error: if it is known"
+            why = " alone tells the classes apart without an error: if it becomes known"
         else:
-            why = f" alone has an AUC of {column.auc:.4f}: if it is known"
-        sentences.append(f"Column {name!r}{why} only once the label is, leave it out by `drop: [{name}]`.")
+            why = f" alone has an AUC of {column.auc:.4f}: if it becomes known"
+        sentences.append(f"Column {name!r}{why} only after the label, leave it out by `drop: [{name}]`.")
     more = len(named) - MOST_NAMED
     sentences += [f"{more} more columns give the label away in one of these ways."] * (more > 0)
     identifiers = []

@@ -43,8 +43,9 @@ def give_warnings(warned: Iterable[Warning], *, but: type[Warning] | tuple[()] =
 class RoundPrinter:
     """Prints rounds on stdout while an estimator with `verbose` is fitted, and passes each to another callback.
 
-    `name`: before each line; by default that of the estimator. With 1 the rounds 1 to 10, 20, 30, ..., 100, 200, ... are printed,
-        and with 2 all of them.
+    With ``verbose=1`` it prints the rounds 1 to 10, 20, 30, ..., 100, 200, ..., and with ``verbose=2`` all rounds.
+
+    `name`: the word that begins each line; by default the name of the estimator.
     """
 
     def __init__(self, estimator: Any, name: str, callback: Callback | None):

@@ -144,9 +144,9 @@ class _Draft:
 def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: int | None = None) -> Scorecard:
     """Return a model of bins as a scorecard.
 
-    Neighbouring bins with equal points share one row. If fewer rows are asked for, the neighbours are merged that change the
-    scores of the training rows least, in the mean of squares. A monotone shape stays monotone: the value of a row is a mean of
-    neighbours, and rounding keeps their order.
+    Neighbouring bins with equal points share one row. If fewer rows are asked for, those neighbours are merged whose merging
+    changes the scores of the training rows least, in the mean of squares. A monotone shape stays monotone, because the value of
+    a row is a mean of neighbours, and rounding keeps their order.
 
     Parameters
     ----------
@@ -166,7 +166,8 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     Raises
     ------
     InputError
-        For another model, for a scaling that it does not have, or for fewer rows than the card can lose.
+        If the model is not one of bins without pairs, if it lacks the log odds that the scaling needs, or if `rows` is below the
+        smallest number that the card can have.
 
     Examples
     --------

@@ -40,7 +40,7 @@ class Shape:
     shares : ndarray of shape (n_bins,), float64
         Share of the training rows with a value that are in each bin.
     missing : float or None
-        Contribution of a missing value, where the training rows had some.
+        Contribution of a missing value; None if the training rows had none.
     """
 
     feature: int

@@ -22,13 +22,13 @@ from aucdist.solvers.pairs.loss import HINGE
 from aucdist.solvers.pairs.problem import PairMemory, PairProblem, add_to_rows
 
 GRID = 16
-"""Cells of a pair along each feature, at most."""
+"""The largest number of cells of a pair along each feature."""
 CELLS = 8
-"""The same where pairs are compared."""
+"""The same while pairs are compared with each other."""
 LAM, TOL, MOST_PASSES = 1e-3, 3e-2, 60
 """How the rough additive model is fitted."""
 MOST_COMPARED = 200
-"""So many features are compared in pairs; of more, those whose shape has the largest spread."""
+"""The largest number of features that are compared in pairs. If there are more, those whose shape has the largest spread are."""
 PRIOR = 10.0
 """What is added to the weight of each cell, in rows."""
 

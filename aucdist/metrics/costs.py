@@ -262,7 +262,7 @@ def cost_by_probability(
         The probability of the positive class.
     flagged : ndarray of shape (n_samples,), bool
     column, cost
-        As of `costs_of_labels`.
+        As for `costs_of_labels`.
     """
     wrong = costs_of_labels(np.where(flagged, -1, 1), column, cost)  # a flagged row may be a false alarm, others a miss
     return np.where(flagged, 1.0 - probability, probability) * wrong

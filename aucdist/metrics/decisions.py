@@ -58,8 +58,8 @@ def best_threshold(counts: ScoreCounts) -> float:
 def confusion(counts: ScoreCounts, threshold: float) -> dict[str, float]:
     """Return ``tp``, ``fp``, ``tn`` and ``fn`` when ``score > threshold`` predicts the positive class.
 
-    Without weights they are integers. A class without rows is legal. In counts in cells, the rows of the cell in which the
-    threshold lies count as above it; where it is the end of a cell, as `ScoreCounts.threshold` is, the numbers are exact.
+    Without weights they are integers. A class may have no rows. If the counts are held in cells, the rows of the cell in which
+    the threshold lies count as above it. If the threshold is the end of a cell, as `ScoreCounts.threshold` is, they are exact.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from aucdist.kernels.compiling import kernel
 
 @kernel
 def pairs_won(starts, score, rank, weight, tree, won, pairs):
-    """Write the weight of each group's pairs whose higher-graded row has the higher score, ties counting half, and of all.
+    """Write the weight of each group's pairs that are in the right order, where ties count half, and the weight of all its pairs.
 
     A Fenwick tree (Fenwick, Software: Practice and Experience 24, 1994) holds the weight of each grade among the rows so far, so
     that n rows of any number of grades take O(n log n) steps, and one group's sums carry no rounding of another's.

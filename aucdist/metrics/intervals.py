@@ -57,12 +57,12 @@ def score_interval(
     freedom: float,
     spread: Callable[[np.ndarray], np.ndarray] = lambda mean: mean * (1 - mean),
 ) -> tuple[float, float]:
-    """Return the means from which `value` is at most as many standard errors away as Student's t allows.
+    """Return the ends of the interval of all means from which `value` does not differ significantly by Student's t.
 
-    The standard error is that of the mean in question, and not that of the value: ``spread`` says how it changes with the mean,
-    and `variance` what its square is at the value. With the spread of shares this is Wilson's interval (JASA 22, 1927, 209-212).
-    Near 0 and 1, this interval keeps its level. An interval with the standard error at the value does not, because it is too
-    short when few rows happen to be misranked.
+    Each mean is tested with its own standard error, and not with that of the value: ``spread`` says how the error changes with
+    the mean, and `variance` is its square at the value. With the spread of shares this is Wilson's interval (JASA 22, 1927,
+    209-212). Near 0 and 1, this interval keeps its level. An interval with the standard error at the value does not, because it
+    is too short when few rows happen to be misranked.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def score_interval(
     freedom : float
         Degrees of freedom of the variance.
     spread : callable
-        A function of an array of means from 0 to 1: up to a factor, the variance if the mean is this.
+        A function of an array of means from 0 to 1. It returns the variance for each mean, up to a common factor.
     """
     here = np.array([value, value])
     factor = t_quantile(level, freedom) ** 2 * variance / spread(here)

@@ -186,7 +186,7 @@ def measure_name(metric: str, **parameters: float | str | None) -> str:
     Parameters
     ----------
     **parameters : float, str or None
-        Those of `MEANING`, for the measures that need them; a cost may be `aucdist.metrics.costs.COST_COLUMN`.
+        The parameters that the measure needs, by the names in `MEANING`. A cost may be `aucdist.metrics.costs.COST_COLUMN`.
 
     Raises
     ------

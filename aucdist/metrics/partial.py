@@ -143,8 +143,8 @@ def check_min_tpr(min_tpr: float) -> None:
 def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return the placements of a positive and of a negative row at each score, as `partial_auc_interval` defines them.
 
-    Rows with equal scores get the mean over the straight line that they form in the ROC curve. With `min_tpr`, they are those
-    of the area above it: `two_way_partial_auc_interval`.
+    Rows with equal scores get the mean over the straight line that they form in the ROC curve. With `min_tpr`, the placements
+    are those of the area above this rate: see `two_way_partial_auc_interval`.
 
     Returns
     -------

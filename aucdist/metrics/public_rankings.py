@@ -90,9 +90,9 @@ def roc_auc_interval(
     rows, the variance is shrunk towards that of two normal distributions. In simulations with normal and logistic scores,
     intervals of 95 % covered 93 to 97 % from 10 rows of the smaller class on, at areas of 0.7, 0.9 and 0.98.
 
-    This interval is not defined if the AUC is exactly 0 or 1, if the variance is 0, or if a class has one row. The interval is
-    then ``[q * auc, 1 - q * (1 - auc)]`` with ``q = (1 - level) ** (1 / m)``, where m is the number of rows of the smaller
-    class. It holds its level for any number of rows (Clopper and Pearson, Biometrika 26, 1934, 404-413).
+    This interval is not defined if the AUC is exactly 0 or 1, if the variance is 0, or if a class has one row. Then another
+    interval is returned: ``[q * auc, 1 - q * (1 - auc)]`` with ``q = (1 - level) ** (1 / m)``, where m is the number of rows of
+    the smaller class. It holds its level for any number of rows (Clopper and Pearson, Biometrika 26, 1934, 404-413).
 
     Parameters
     ----------

@@ -301,7 +301,7 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, str]:
     history = plots.thin_history(report.history)
     curve = f"The {which} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
     precision, share = ranking.average_precision(shown), shown.n_pos / (shown.n_pos + shown.n_neg)
-    average = f"The {which} curve has an average precision of {precision:.4f}; random order has {share:.2g}."
+    average = f"The {which} curve has an average precision of {precision:.4f}; a random order has {share:.2g}."
     split = (
         f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {which} rows; "
         "scores above 0 are predicted positive."

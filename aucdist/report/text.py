@@ -78,13 +78,13 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
     if not groups["grouped"]:
         return []
     without = groups["without_pairs"]
-    rest = "" if not without else f"; {without:,} more have rows of one class only and count nothing"
+    rest = "" if not without else f"; {without:,} more have rows of one class only and do not count"
     rows = [("Groups", f"{groups['with_pairs']:,} with pairs{rest}")]
     for name, label in GROUP_MEASURES.items():
         if (measure := groups["measures"].get(name)) is not None:
-            alike = ", each the same" if name == "group_auc" and groups.get("group_weight") == "groups" else ""
+            equally = " with equal weights" if name == "group_auc" and groups.get("group_weight") == "groups" else ""
             value = auc_with_interval(measure["value"], measure["interval"])
-            rows.append((label, f"{value} over {measure['groups']:,} groups{alike}"))
+            rows.append((label, f"{value} over {measure['groups']:,} groups{equally}"))
     return rows
 
 

@@ -20,7 +20,7 @@ MOVED = {
     "moved": "{column} has moved: PSI {value:.2f}",
     "missing": "{column}: the share of missing values has risen by {share}",
     "unknown": "{column}: the share of rows with none of the known categories has risen by {share}",
-    "outside": "{column}: {share} of the rows are outside of the range of the training rows",
+    "outside": "{column}: {share} of the rows are outside the range of the training rows",
     "score": "the score has moved: PSI {value:.2f}",
     "class score": "the score of class {column} has moved: PSI {value:.2f}",
     "rare": "the share of rows with values that were rare or absent in training has risen by {share}",
@@ -31,7 +31,7 @@ MOVED = {
     "promise": "the threshold no longer keeps its promise: over all batches the {measure} is {value:.3f}",
     "recall": "the recall at the operating point is {value:.3f} lower than on the test rows",
     "new": "{column}: {share} of the rows have a category that training did not have",
-    "unreadable": "the rows cannot be read as those of the training: {text}",
+    "unreadable": "the rows cannot be read like the training rows: {text}",
     "calibration": "the ratio of positives to those that the probabilities expect is off by {value:.2f}",
 }
 

@@ -115,13 +115,13 @@ def auto_search(
     missing : bool
         Whether values may be missing.
     lam : float, optional
-        The only value to try.
+        If given, the only `lam` to try.
     n_groups : int, optional
-        For rows with groups: folds keep groups whole.
+        The number of groups, if rows have groups. Folds then keep groups whole.
     grouped : bool
-        Whether pairs are of rows of one group.
+        Whether both rows of a pair belong to one group.
     lowest_grade : float, optional
-        Where labels are grades.
+        The lowest grade, if labels are grades.
     metric : str, optional
         The full name of a measure in place of `default_metric`'s.
 
@@ -191,7 +191,7 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
     estimator : object
         With or without ``max_fpr`` and ``max_false_positives``.
     n_neg : int
-        The negatives that ``max_false_positives`` is a number of.
+        The number of all negatives, which turns ``max_false_positives`` into a rate.
     """
     rate, number = (getattr(estimator, name, None) for name in TOP_PARAMETERS)
     return rate if number is None else min(number / n_neg, 1.0)

@@ -297,7 +297,7 @@ class Table:
                 (value,) = self._texts(at, np.arange(len(rows)) == first)
                 column.leak = f"{positives[first]:,} of {rows[first]:,} rows with {value or '(missing)'} are positive"
         if column.leak:
-            column.comment = f"{column.leak}: drop it if it is known only once the label is; {column.comment}"
+            column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
 
     def _texts(self, at: slice, which: np.ndarray | slice = slice(None)) -> list[str]:
         return [self.strings[place] for place in self.text[at][which].tolist()]

@@ -65,14 +65,18 @@ class Description:
     def warnings(self, leave_out: str) -> list[str]:
         """Return a sentence for each column that gives the label away; `leave_out`: how a column, ``{}``, is left out."""
         return [
-            f"warning: column {column!r} gives the label away ({why}); if it is known only once the label is, "
+            f"warning: column {column!r} gives the label away ({why}); if it becomes known only after the label, "
             + leave_out.replace("{}", column)
             for column, why in self.leaks.items()
         ]
 
     def of_positive(self) -> str:
         """Return which class is positive and, if that was guessed, how to name another."""
-        how = f" was guessed: it is {self.guessed}. Another one: --positive CLASS" if self.guessed else ", as given"
+        how = (
+            f" was guessed: it is {self.guessed}. Use --positive CLASS to name another"
+            if self.guessed
+            else ", as given"
+        )
         return f"positive class {self.positive!r}{how}"
 
 

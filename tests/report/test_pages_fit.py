@@ -97,7 +97,7 @@ def test_the_figures_of_a_watched_model_can_be_read(chromium: Browser, tmp_path:
         "batch": "monday", "time": "2026-11-25T03:28", "version": 1, "rows": 1797, "performance": None, "found": found,
     }  # fmt: skip
     page = render_watch_page("models/digits", [record])
-    assert "pixel_29: 12.5 % of the rows are outside of the range" in page
+    assert "pixel_29: 12.5 % of the rows are outside the range" in page
     assert_fits(chromium, tmp_path, page)
     # The numbers are 9 pixels high in a figure of 242.
     narrowest = "Math.min(...[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().width))"

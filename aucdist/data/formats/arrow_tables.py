@@ -2,7 +2,7 @@
 
 From Parquet files with one feature in each column, only the columns and row groups that are needed are read.
 
-In folders that are partitioned as Hive does, `year=2024/part.parquet` has a column `year` with one value.
+In Hive-partitioned folders, `year=2024/part.parquet` has a column `year` with one value.
 """
 
 import contextlib
@@ -145,12 +145,12 @@ def _fetched(url: str, fault: str, colon: str = "") -> Iterator[None]:
 
 
 ROWS_AT_ONCE = 2**16
-"""Of the answer of a database, whose size is looked at as it comes."""
+"""The number of rows of a database's answer that are read at a time, so that its size is checked as it comes."""
 READ_ONLY = {
     "mysql": "SET SESSION TRANSACTION READ ONLY", "mariadb": "SET SESSION TRANSACTION READ ONLY",
     "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
 }  # fmt: skip
-"""What is said first to databases of some kinds; SQLAlchemy has an option for PostgreSQL. Nothing is ever committed."""
+"""The first statement to databases of some kinds; SQLAlchemy has an option for PostgreSQL. Nothing is ever committed."""
 
 
 def _from_sqlalchemy(url: str, query: str) -> pa.Table:

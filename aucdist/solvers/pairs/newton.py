@@ -56,7 +56,7 @@ OUTSIDE, AROUND = 0.5, 2.5
 first number times as many, because a line search reaches them."""
 
 BELOW = 0.25
-"""Of the highest-scoring negatives rows are drawn down to so many widths of their band below it."""
+"""Among the highest-scoring negatives, rows are drawn down to this many band widths below their band."""
 
 COUNTED = 20_000
 """The approximate number of rows from which the number of rows in the band is estimated."""

@@ -97,7 +97,7 @@ def test_dates_are_split_by_time_and_the_last_line_names_the_guess() -> None:
     assert data["split"] == {"time": "seen", "last": 0.2}
     last = run("init", "visits.csv", "--label", "y", "--force")[0].splitlines()[-1]
     assert last.startswith("positive class 'yes' was guessed: it is the rarer class; rows of each: no: ")
-    assert last.endswith("Another one: --positive CLASS")
+    assert last.endswith("Use --positive CLASS to name another")
 
 
 def test_a_file_trains_without_a_yaml() -> None:
