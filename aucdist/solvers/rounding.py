@@ -108,6 +108,6 @@ def _depth(blocks: Blocks) -> int:
     return max(info.n_samples for info in blocks.infos) + blocks.n_blocks + cells + EXTRA_OPERATIONS
 
 
-def higher(known: tuple[float, float], newest: tuple[float, float]) -> tuple[float, float]:
+def higher(highest: tuple[float, float], newest: tuple[float, float]) -> tuple[float, float]:
     """Return which of two lower bounds says more where each is lower by its own error: bound and error."""
-    return newest if newest[0] - newest[1] > known[0] - known[1] else known
+    return newest if newest[0] - newest[1] > highest[0] - highest[1] else highest

@@ -63,9 +63,9 @@ class Bundle:
         """
         self._drop_idle()
         if height == 0.0 and not gradient.any():
-            known = np.flatnonzero((self._heights == 0.0) & (self._gram.diagonal() == 0.0))
-            self._idle[known] = 0
-            if len(known):
+            zero_points = np.flatnonzero((self._heights == 0.0) & (self._gram.diagonal() == 0.0))
+            self._idle[zero_points] = 0
+            if len(zero_points):
                 return
         n = self.n_points
         if n == len(self._rows):

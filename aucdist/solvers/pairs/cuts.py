@@ -96,8 +96,10 @@ def take_cut(
         coefs[which] = slopes
         summary["counted"] = above.weights.sum()
     if hard_loss is not None:
-        others, hard = hard_loss
-        summary["hard_loss"] = loss.total(rows_from(hard, rows)[1], anchors if others is None else others)
+        anchors_of_loss, hard = hard_loss
+        summary["hard_loss"] = loss.total(
+            rows_from(hard, rows)[1], anchors if anchors_of_loss is None else anchors_of_loss
+        )
     return replace(memory, coefs=coefs), summary
 
 

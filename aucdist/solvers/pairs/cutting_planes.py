@@ -187,7 +187,6 @@ class CuttingPlanes:
             second_order = not self.penalty.has_corners and (self.negatives.is_top_only or few_features)
         self._second_order = second_order
         self._half_width, self._width, self._n_taken, self.gap = 0.0, 0.0, 0, 1.0
-        self._few: FewRows | None = None
 
     def objective(self, point: Point) -> float:
         """Return the objective at a point, or a number above it by its slack at most."""
@@ -222,11 +221,11 @@ class CuttingPlanes:
         dual, error = 0.0, 0.0  # the objective is never below 0
         self._unchanged = 0
         for bound, w in walk:
-            known = self.gap
+            gap_before = self.gap
             dual, error = higher((dual, error), (bound, self.bound_error(bound, w)))
             primal, passes = self.objective(self.best), self._n_taken - before
             self.gap = (primal - dual) / primal
-            self._unchanged = self._unchanged + 1 if self.gap == known else 0
+            self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
             yield Round(
                 self.best.w.copy(), primal, dual, passes, primal_error=self.error_at(self.best), dual_error=error,
                 slack=self.best.slack, stuck=self._is_stuck(dual, passes),
@@ -234,25 +233,25 @@ class CuttingPlanes:
 
     def _newton_steps(self) -> Iterator[tuple[float, np.ndarray]]:
         """Yield the bundle's bound and the weights it comes from, and then take a cut at the end of a Newton step."""
-        damping, astray, left = 0.0, False, []
+        damping, astray, gaps = 0.0, False, list[float]()
         while True:
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
-            left.append(self.gap * self.objective(self.best))
-            if has_stalled(left, FALLEN):
+            gaps.append(self.gap * self.objective(self.best))
+            if has_stalled(gaps, FALLEN):
                 break
             w, h, penalty, before = self.here.w, self._half_width, self.penalty, self.objective(self.here)
-            rows, others = self.sample.at(w, self.scores, h, self.cut, anew=astray)
+            for_step, for_search = self.sample.at(w, self.scores, h, self.cut, anew=astray)
             gradient = self.gradient + penalty.lam * w
             widths = h, self._width
             if self.negatives.is_top_only:
                 self._narrow_band()  # before the step, which looks ahead
-            pairs = rows.pairs(h, self._width)
+            pairs = for_step.pairs(h, self._width)
             if self.negatives.is_top_only:
                 gradient += pairs.ahead()
             move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.sample.is_dense)
             self.score(w + move)
-            step, first = self._line_search(others, move, widths)
+            step, first = self._line_search(for_search, move, widths)
             if step < SHORT:
                 damping = max(4.0 * damping, 1e-4)
                 if self.gap >= 1.0 and not self.negatives.is_top_only:  # the start was not near the minimum
@@ -274,16 +273,16 @@ class CuttingPlanes:
         # Where few negatives count, the first cuts say little about weights far off: where the minimum is near 0, the bundle's
         # minimiser is a thousand times too long, and it costs most of the passes to come back from there.
         mu = self._first_weight() if self.negatives.is_top_only and not self.here.w.any() else 0.0
-        nulls, left, interior_points = 0, list[float](), self._interior_points()
+        n_without_descent, gaps, interior_points = 0, list[float](), self._interior_points()
         # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
         self._half_width = 0.0
         while True:
-            if has_stalled(left, SLOW) and len(left) * ROWS_PER_ROUND > self.cuts.n_anchors + self.cuts.n_others:
+            if has_stalled(gaps, SLOW) and len(gaps) * ROWS_PER_ROUND > self.cuts.n_anchors + self.cuts.n_others:
                 yield from interior_points  # of which there are none the second time
             target, bound = self.bundle.best_combination(self.penalty)
             yield bound, target
-            left.append(self.gap * self.objective(self.best))
+            gaps.append(self.gap * self.objective(self.best))
             self._narrow_band()
             if self._unchanged >= UNCHANGED and self.gap < 1.0:
                 self._width *= 0.25
@@ -292,12 +291,12 @@ class CuttingPlanes:
                 target = self.bundle.proximal_point(self.penalty, self.here.w, mu)
             move = target - self.here.w
             self.score(target)
-            _, rows = self.sample.at(self.here.w, self.scores, WIDE, self.cut, anew=False)
-            step = self._line_search(rows, move)[0]
+            _, for_search = self.sample.at(self.here.w, self.scores, WIDE, self.cut, anew=False)
+            step = self._line_search(for_search, move)[0]
             beyond = step + BEYOND * (1.0 - step)
             self.add_cut(beyond, self.here.w + beyond * move)
-            nulls = nulls + 1 if step == STEPS[0] else 0
-            if step > FAR or nulls > 2:
+            n_without_descent = n_without_descent + 1 if step == STEPS[0] else 0
+            if step > FAR or n_without_descent > 2:
                 # The target may be further off; or three line searches found no descent, and a nearer target would not
                 # correct the bundle.
                 mu = 0.5 * mu
@@ -311,8 +310,7 @@ class CuttingPlanes:
         few = cuts.n_anchors + cuts.n_others <= MOST_ROWS and n_values <= MOST_VALUES
         if not few or penalty.signs is not None or self.negatives.is_top_only:
             return
-        self._few = self._few or FewRows(cuts.blocks, cuts.groups, cuts.mass)
-        for w, height, gradient in self._few.solve(penalty.lam):
+        for w, height, gradient in FewRows(cuts.blocks, cuts.groups, cuts.mass).solve(penalty.lam):
             self.score(w)
             self.add_cut(1.0, w)
             self.bundle.add(height, gradient)
@@ -438,9 +436,9 @@ class CuttingPlanes:
         return True
 
 
-def has_stalled(left: Sequence[float], share: float) -> bool:
-    """Return whether the last `PATIENT` rounds have not reduced what is left of the objective to a share of it."""
-    return len(left) > PATIENT and left[-1] > share * left[-1 - PATIENT]
+def has_stalled(gaps: Sequence[float], share: float) -> bool:
+    """Return whether the last `PATIENT` rounds have not reduced the gap, primal minus dual value, to a share of it."""
+    return len(gaps) > PATIENT and gaps[-1] > share * gaps[-1 - PATIENT]
 
 
 class AllPairs(Solver):

@@ -124,8 +124,8 @@ class PairGroups:
         assert block.group is not None
         groups = block.group[there]
         key = np.minimum(np.searchsorted(self.keys, groups), len(self.keys) - 1)
-        known = self.keys[key] == groups
-        return there[known], key[known]
+        has_pairs = self.keys[key] == groups
+        return there[has_pairs], key[has_pairs]
 
     def rows_of(self, block: Block, label: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of one class that are in pairs, by group, each once for each of its groups.

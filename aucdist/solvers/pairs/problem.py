@@ -73,10 +73,10 @@ _ones = np.ones(0)
 def ones(n: int) -> np.ndarray:
     """Return n weights of 1: a part of one array for all blocks, so that rows without weights take no memory for them."""
     global _ones
-    known = _ones  # another thread may put a longer one in its place
-    if len(known) < n:
-        known = _ones = np.ones(n)
-    return known[:n]
+    longest = _ones  # another thread may put a longer one in its place
+    if len(longest) < n:
+        longest = _ones = np.ones(n)
+    return longest[:n]
 
 
 def unless_ones(weights: np.ndarray) -> np.ndarray | None:
