@@ -1,17 +1,12 @@
-import lzma
 import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
-from support.hinge_twins import hinge_value, l1_minimum, l2_minimum
+from support.hinge_twins import hinge_value
 
 from aucdist import HingeClassifier, RankingWarning
-from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
 PAIRS = [
@@ -84,14 +79,6 @@ def test_liblinear_agrees(data, solver, lam):
     assert model.certificate_.primal == pytest.approx(meant, rel=1e-5)
 
 
-@pytest.mark.parametrize("forms", [np.asarray, sp.csr_array])
-def test_a_linear_programme_agrees(data, forms):
-    X, y = data
-    lowest, _ = l1_minimum(X, y, 1e-2, intercept=True)
-    model = fitted(HingeClassifier(penalty="l1", solver="scd", lam=1e-2, max_passes=900), forms(X), y)
-    assert lowest * (1 - 1e-9) <= model.certificate_.primal <= lowest * 1.01
-
-
 def test_one_over_n(data):
     X, y = data
     one = HingeClassifier(lam="1/n", random_state=0).fit(X, y)
@@ -129,17 +116,6 @@ def test_balanced_finds_the_rare_class(data):
     rare = np.flatnonzero((y < 0) | (np.cumsum(y > 0) <= 12))
     plain, balanced = (HingeClassifier(class_weight=how).fit(X[rare], y[rare]) for how in (None, "balanced"))
     assert (balanced.predict(X[y > 0]) > 0).mean() > (plain.predict(X[y > 0]) > 0).mean() + 0.2
-
-
-@pytest.mark.parametrize(("penalty", "solver"), PAIRS)
-def test_blocks_in_place_of_rows(data, penalty, solver):
-    X, y = data
-    one = fitted(classifier(penalty, solver, random_state=0, max_passes=50), X, np.where(y > 0, "yes", "no"))
-    other = fitted(classifier(penalty, solver, random_state=0, max_passes=50), LocalBlocks([Block.of(X, y)]))
-    np.testing.assert_array_equal(one.coef_, other.coef_)
-    assert one.classes_.tolist() == ["no", "yes"]
-    many = fitted(classifier(penalty, solver, random_state=0, max_passes=50), LocalBlocks(partition(Block.of(X, y), 4)))
-    assert many.certificate_.primal < 1.2 * one.certificate_.primal
 
 
 def test_warm_start_goes_on(data):
@@ -193,14 +169,3 @@ def test_warm_start_from_weights(data):
 def test_bad_parameters(data, parameters, message):
     with pytest.raises(InputError, match=message):
         HingeClassifier().set_params(**parameters).fit(*data)
-
-
-def test_a9a(data_dir):
-    with lzma.open(data_dir / "libsvm" / "a9a.xz") as file:
-        X, y = load_svmlight_file(file, n_features=123)
-    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # liblinear takes no others
-    model = HingeClassifier(lam="1/n", tol=1e-3, fit_intercept=False, random_state=0).fit(X, y)
-    c = model.certificate_
-    assert c.status == "converged"
-    assert c.dual <= l2_minimum(X, y, 1 / len(y)) <= c.primal
-    assert c.primal == pytest.approx(hinge_value(model.coef_[0], X, y, 1 / len(y), "l2"), rel=1e-10)

@@ -95,14 +95,6 @@ def test_warm_start_goes_on(data, solver):
     assert not hasattr(parts, "resume_")
 
 
-@unconverged
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_weights_of_another_solver_are_no_start(data, solver):
-    model = PairwiseHingeClassifier(lam=1e-2, warm_start=True).fit(*data)
-    with pytest.raises(InputError, match="warm_start=False"):
-        model.set_params(solver=solver).fit(*data)
-
-
 def test_the_end_of_the_steps_warns(data):
     with pytest.warns(ConvergenceWarning, match="relative gap"):
         PairwiseHingeClassifier().set_params(solver="sdcd", solver__epochs=1, random_state=0).fit(*data)

@@ -73,14 +73,6 @@ def test_the_larger_label_is_positive(data, labels, positive):
     assert roc_auc_score(named == positive, model.decision_function(X)) > 0.8
 
 
-def test_zero_weight_is_no_row(data):
-    X, y = data
-    weight = (np.arange(400) % 3 > 0) * 1.0
-    weighted = PairwiseHingeClassifier(lam=1e-2).fit(X, y, sample_weight=weight)
-    without = PairwiseHingeClassifier(lam=1e-2).fit(X[weight > 0], y[weight > 0])
-    np.testing.assert_allclose(weighted.coef_, without.coef_, rtol=1e-9)
-
-
 def test_fit_on_blocks(data):
     X, y = data
     blocks = LocalBlocks(partition(Block.of(X, y), 3))

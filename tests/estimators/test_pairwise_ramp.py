@@ -1,13 +1,10 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from support.oracle import ramp_objective
 
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
-from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import LocalBlocks
 
 # At a larger lam, since weights are as precise as the square root of gap / lam: on some processors repeated rows and weights
 # differed by 2e-7 at the default.
@@ -34,16 +31,6 @@ def test_rows_that_cannot_be_ranked_do_not_count(data):
     hinge, ramp = (kind(lam=1e-3).fit(X, y) for kind in (PairwiseHingeClassifier, PairwiseRampClassifier))
     areas = [roc_auc_score(y, model.decision_function(X)) for model in (hinge, ramp)]
     assert areas[1] > areas[0] + 0.03
-
-
-def test_sparse_blocks_and_weights(data):
-    X, y = data
-    weight = (np.arange(400) % 3 > 0) * 1.0
-    plain = PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(X[weight > 0], y[weight > 0])
-    weighted = PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(sp.csr_array(X), y, sample_weight=weight)
-    blocks = LocalBlocks(partition(Block.of(X, y, weight=weight), 3))
-    np.testing.assert_allclose(weighted.coef_, plain.coef_, rtol=1e-5, atol=1e-7)
-    np.testing.assert_allclose(PairwiseRampClassifier(lam=1e-2, tol=1e-8).fit(blocks).coef_, plain.coef_, rtol=1e-5)
 
 
 def test_warm_start_starts_there(data):

@@ -3,7 +3,6 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from support.square_twins import square_minimiser, square_value
@@ -138,19 +137,3 @@ def test_fit_steps_with_known_means(data):
     assert other.certificate_.primal == pytest.approx(square_value(other.coef_[0], X, y, 1e-3, np.ones(400)), rel=1e-10)
     with pytest.raises(InputError, match="class_means has shape"):
         fit("tpauc", X, y, solver__class_means=means[0])
-
-
-def test_a9a(data_dir):
-    import lzma
-
-    with lzma.open(data_dir / "libsvm" / "a9a.xz") as train, lzma.open(data_dir / "libsvm" / "a9a.t.xz") as test:
-        X, y = load_svmlight_file(train, n_features=123)
-        X_test, y_test = load_svmlight_file(test, n_features=123)
-    exact = fit("exact", X, y, lam=1e-2, tol=1e-8)
-    assert roc_auc_score(y_test, exact.decision_function(X_test)) > 0.899
-    svrg = fit("svrg", X, y, lam=1e-2, tol=1e-6)
-    assert svrg.n_passes_ <= 20
-    svrg = fit("svrg", X, y, lam=1e-2, tol=5e-9, max_passes=100)
-    np.testing.assert_allclose(svrg.coef_, exact.coef_, atol=1e-5)
-    tpauc = fit("tpauc", X, y, lam=2.0**-10, solver__eta=2.0**-10)
-    assert roc_auc_score(y_test, tpauc.decision_function(X_test)) > 0.895

@@ -40,11 +40,6 @@ def test_an_estimator_without_probabilities_says_what_has_them(estimator, words)
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
-def test_an_estimator_with_probabilities_has_them():
-    for model in (LinkClassifier(), PairwiseHingeClassifier(calibration="logit")):
-        assert model.fit(X, Y).predict_proba(X).shape == (60, 2)
-
-
 def test_more_and_fewer_classes():
     with pytest.raises(InputError, match=r"one class only \('no'\), but two"):
         PairwiseHingeClassifier().fit(X, np.full(60, "no"))

@@ -164,20 +164,6 @@ def test_every_estimator_takes_it_and_refuses_what_is_no_number_of_threads(name,
             kind(n_jobs=wrong).fit(*rows)
 
 
-def test_classes_side_by_side(rows):
-    X, _ = rows
-    y = np.digitize(X[:, 0], [-0.5, 0.5])
-    one, two = (PairwiseHingeClassifier(lam=1e-2, n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 2))
-    assert np.array_equal(one.coef_, two.coef_)
-
-
-def test_calibration_takes_it(rows, cut_at_50):
-    one, two = (
-        PairwiseHingeClassifier(lam=1e-2, calibration="logit", n_jobs=n_jobs).fit(*rows) for n_jobs in (None, 2)
-    )
-    assert np.array_equal(one.predict_proba(rows[0]), two.predict_proba(rows[0]))
-
-
 def test_blocks_bring_their_own(rows):
     blocks = LocalBlocks.of(rows[0], np.where(rows[1], 1, -1), n_blocks=2)
     with pytest.raises(

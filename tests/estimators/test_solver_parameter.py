@@ -13,7 +13,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier, PairwiseRampClassifier, lam_path
-from aucdist.papers.sdcd import SDCD, SDCDPerm
+from aucdist.papers.sdcd import SDCD
 from aucdist.papers.tpauc import Exact
 from aucdist.search.folds import masked_blocks
 from aucdist.search.schedule import paths_of, points_of
@@ -152,11 +152,6 @@ def test_points_of_a_grid_name_solvers_and_their_parameters():
     assert [fitted(clone(model).set_params(**p)).history_["round"].iloc[-1] for p in points] == [2, 3, 2, 3]
     with pytest.raises(InputError, match="epochs applies to solver sdcd"):
         points_of(model, {"solver__epochs": [2]})
-
-
-def test_a_subclass_is_a_solver_with_the_same_parameters():
-    assert SDCDPerm(epochs=2).name == "sdcd-perm"
-    assert SDCDPerm().get_params() == SDCD().get_params()
 
 
 # ---- what a row of a table of solvers declares is what the solver does ------------------------

@@ -69,8 +69,3 @@ def test_fits_of_the_calibration_are_silent(capsys):
 def test_other_values_are_refused(verbose):
     with pytest.raises(InputError, match=r"verbose is .*; an integer at least 0, True or False is needed"):
         PairwiseHingeClassifier(verbose=verbose).fit(*rows())
-
-
-def test_verbose_is_in_the_repr_and_the_parameters():
-    assert "verbose=1" in repr(PairwiseHingeClassifier(verbose=1))
-    assert PairwiseHingeClassifier().get_params()["verbose"] == 0

@@ -1,22 +1,16 @@
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn.metrics import roc_auc_score
 
-from aucdist.data.block import Block, matrix_of, partition
+from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.maps.binning import bins_of
-from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 # ---- edges ------------------------------------------------------------------------------------------------------------
 
@@ -153,16 +147,6 @@ def test_the_map_does_not_depend_on_the_blocks_nor_on_rows_of_no_weight():
     assert (seen.n_samples, seen.has_weights, seen.has_codes) == (int(weight.sum()), False, True)
 
 
-def test_a_map_travels_and_is_made_again_there():
-    X, y = rows()
-    fitted = BinExpander(bins=10).fit_blocks(blocks_of(X, y, 1))
-    block = Block.of(X, y)
-    first = fitted.encode(block)
-    second = pickle.loads(pickle.dumps(fitted)).encode(block)
-    np.testing.assert_array_equal(first.rows.codes, second.rows.codes)
-    np.testing.assert_array_equal(matrix_of(first.rows).toarray(), matrix_of(second.rows).toarray())
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -186,19 +170,3 @@ def test_too_many_columns_are_refused():
 
 
 # ---- models -----------------------------------------------------------------------------------------------------------
-
-
-def scored(fitted, w, X):
-    out = np.empty(len(X))
-    project(fitted.encode(Block.of(X, np.ones(len(X)))).rows, w, out)
-    return out
-
-
-def test_an_additive_model_parts_what_a_line_does_not():
-    (X, y), (other, truth) = rows(2000), rows(2000, seed=9)
-    blocks = blocks_of(X, y, 2)
-    linear = solve(AllPairs().rounds(blocks, 1e-3), tol=1e-2, max_passes=100).w
-    fitted = BinExpander().fit_blocks(blocks)
-    w = solve(AllPairs().rounds(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
-    assert roc_auc_score(truth, other @ linear) < 0.6
-    assert roc_auc_score(truth, scored(fitted, w, other)) > 0.95

@@ -1,9 +1,6 @@
-import pickle
-
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
-from sklearn.metrics import roc_auc_score
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, matrix_of, partition
@@ -11,11 +8,8 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import LeafExpander, NystroemMap
-from aucdist.maps.base import encoded
 from aucdist.maps.binning import draw_rows
 from aucdist.maps.nystroem import landmark_rows
-from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 
 def ring(n=600, seed=0):
@@ -68,20 +62,6 @@ def test_rows_of_no_weight_are_no_landmarks():
     weight = (np.arange(600) % 2).astype(float)
     masked = NystroemMap(landmarks=40).fit_blocks(blocks_of(X, y, 2, weight))
     assert not set(map(tuple, X[::2])) & set(map(tuple, masked.landmarks / masked.factor + masked.shift))
-
-
-@pytest.mark.parametrize("expander", [NystroemMap(landmarks=60), LeafExpander(trees=30)], ids=["nystroem", "leaves"])
-def test_a_model_of_it_parts_a_ring(expander):
-    if isinstance(expander, LeafExpander):
-        pytest.importorskip("lightgbm")
-    (X, y), (other, truth) = ring(), ring(seed=3)
-    blocks = blocks_of(X, y, 3)
-    fitted = expander.fit_blocks(blocks)
-    w = solve(AllPairs().rounds(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=200).w
-    assert len(w) == fitted.n_features_out == len(fitted.names(["a", "b", "c"]))
-    out = np.empty(len(other))
-    project(pickle.loads(pickle.dumps(fitted)).encode(Block.of(other, truth)).rows, w, out)
-    assert roc_auc_score(truth, out) > 0.95
 
 
 def test_leaves_are_those_of_the_trees():

@@ -56,19 +56,6 @@ def test_any_partition_in_any_order_gives_the_same_bits(rows, n_parts, random):
         assert confusion(whole, 0.1) == confusion(merged, 0.1)
 
 
-def test_a_large_merge_equals_counting_at_once():
-    random = np.random.default_rng(0)
-    scores = np.round(random.normal(size=20_000), 3)
-    y = np.where(random.random(20_000) < 0.05, 1, -1)
-    merged = sum((ScoreCounts.from_scores(y[i::7], scores[i::7]) for i in range(7)), start=counts_of([]))
-    assert same_bits(merged, ScoreCounts.from_scores(y, scores))
-
-
-def test_minus_zero_is_zero():
-    counts = ScoreCounts.from_scores(np.array([1, -1]), np.array([-0.0, 0.0]))
-    assert counts.values.tobytes() == np.zeros(1).tobytes()
-
-
 def test_weights_add_up_and_rows_of_weight_zero_are_left_out():
     counts = ScoreCounts.from_scores(np.array([1, 1, -1, -1]), np.array([2.0, 2, 2, 5]), np.array([0.5, 1.5, 3, 0]))
     assert (counts.values.tolist(), counts.pos.tolist(), counts.neg.tolist()) == ([2.0], [2.0], [3.0])

@@ -83,14 +83,6 @@ def test_of_few_positives_a_part_of_the_auc_counts(n_pos, weight):
     assert found == pytest.approx(weight * partial + (1 - weight) * of_all, rel=1e-14)
 
 
-def test_counts_of_parts_give_the_bits_of_the_whole():
-    y, scores = sample(2, 60, 900, 1.0, ties=True)
-    parts = [ScoreCounts.from_scores(y[k::7], scores[k::7]) for k in range(7)]
-    whole = area(ScoreCounts.from_scores(y, scores), 0.03)
-    assert area(sum(parts[1:], parts[0]), 0.03) == whole
-    assert area(sum(parts[::-1][1:], parts[-1]), 0.03) == whole
-
-
 def test_sums_over_many_rows_are_exact():
     """With 1e18 pairs float64 drops units; the counts of whole groups are added up as integers."""
     n = 10**9

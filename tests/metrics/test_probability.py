@@ -71,12 +71,6 @@ def test_the_two_losses_make_up_the_brier_score_where_probabilities_are_constant
     assert metrics.brier_score_loss(y, p) == pytest.approx(parts, rel=1e-12)
 
 
-def test_a_perfect_ranking_has_nothing_left_to_refine():
-    y, p = [0, 0, 1, 1], [0.1, 0.2, 0.3, 0.4]
-    assert metrics.refinement_loss(y, p) == 0.0
-    assert metrics.calibration_loss(y, p) == pytest.approx((0.01 + 0.04 + 0.49 + 0.36) / 4)
-
-
 @pytest.mark.parametrize("binning", ["quantile", "uniform"])
 def test_reliability_bin_by_bin(binning):
     r = np.random.default_rng(0)
@@ -116,22 +110,6 @@ def test_equal_probabilities_share_a_bin_and_weights_have_no_interval():
     found = metrics.reliability_curve([0, 1] * 50, np.repeat([0.2, 0.7], 50), 10, sample_weight=np.full(100, 2.0))
     assert len(found.weight) == 2
     assert np.isnan(found.low).all()
-
-
-@given(ROWS, st.integers(1, 59))
-def test_all_are_those_of_the_merged_counts(rows, cut):
-    y, p, weight = unpacked(rows)
-    weight = np.minimum(weight, 1.0)
-    if len({label for label, w in zip(y, weight, strict=True) if w > 0}) < 2:
-        return
-    whole = ScoreCounts.from_scores(2 * y - 1, p, weight)
-    parts = [ScoreCounts.from_scores(2 * y[s] - 1, p[s], weight[s]) for s in (slice(cut), slice(cut, None))]
-    merged = parts[1] + parts[0]
-    for measure in (
-        of_counts.brier, of_counts.log_loss, of_counts.calibration_loss, of_counts.refinement_loss,
-        of_counts.expected_calibration_error,
-    ):  # fmt: skip
-        assert measure(whole) == measure(merged)
 
 
 @pytest.mark.parametrize(

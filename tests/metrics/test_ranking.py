@@ -86,14 +86,6 @@ def test_auc_stays_exact_beyond_the_integers_of_float64_and_of_int64(scale):
         assert decisions.best_threshold(counts) == products.index(max(products)) + 0.5
 
 
-def test_auc_equals_scikit_learn_on_many_rows(many):
-    y, scores, weight = many
-    assert ranking.auc(ScoreCounts.from_scores(y, scores)) == pytest.approx(sk.roc_auc_score(y, scores), rel=1e-12)
-    assert ranking.auc(ScoreCounts.from_scores(y, scores, weight)) == pytest.approx(
-        sk.roc_auc_score(y, scores, sample_weight=weight), rel=1e-12
-    )
-
-
 @pytest.fixture(scope="module")
 def many():
     random = np.random.default_rng(5)

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from sklearn.model_selection import TimeSeriesSplit
 
 from aucdist.data.block import Block
-from aucdist.data.block import partition as partition_rows
 from aucdist.data.dataset import Schema
 from aucdist.data.split import scrambled
 from aucdist.errors import InputError
@@ -57,15 +56,6 @@ def test_each_stratum_is_dealt_on_from_where_the_last_one_ended(n_folds, strata,
     for stratum in set(strata):
         sizes = np.bincount(found[np.array(strata) == stratum], minlength=n_folds)
         assert sizes.max() - sizes.min() <= 1
-
-
-def test_blocks_do_not_matter():
-    y = np.where(np.arange(300) % 7, -1, 1)
-    whole = Block.of(np.zeros((300, 1)), y)
-    by_id = dict(zip(whole.row_id, fold_numbers(whole.row_id, whole.y, 5, 3), strict=True))
-    parts = partition_rows(whole, 4)
-    ids, labels = np.concatenate([b.row_id for b in parts]), np.concatenate([b.y for b in parts])
-    assert fold_numbers(ids, labels, 5, 3).tolist() == [by_id[i] for i in ids]
 
 
 def test_seeds_give_other_partitions():

@@ -34,13 +34,6 @@ def test_finds_the_bottom_of_a_curved_valley():
     assert n_rounds < 60
 
 
-def test_a_quadratic_takes_about_as_many_rounds_as_it_has_directions():
-    hessian = np.diag([1.0, 3.0, 10.0, 30.0, 100.0])
-    end, n_rounds = descend(lambda w: Point(w, 0.5 * w @ hessian @ w, hessian @ w), np.ones(5), 100)
-    np.testing.assert_allclose(end.w, 0.0, atol=1e-7)
-    assert n_rounds <= 20
-
-
 def test_the_directions_are_those_of_the_updated_inverse():
     r = np.random.default_rng(0)
     curvature, inverse, last = Curvature(), None, None

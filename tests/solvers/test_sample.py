@@ -97,14 +97,6 @@ def test_cuts_begin_at_zero_where_a_sample_would_follow_chance():
         assert (first.passes > 2) == near
 
 
-def test_noise_is_in_the_units_of_lam():
-    block = rows(300)
-    squares = (block.X**2).sum(axis=1)
-    assert sample.noise(block) == pytest.approx(squares.mean() / 300)
-    assert sample.noise(block.with_X(sp.csr_matrix(block.X))) == pytest.approx(squares.mean() / 300)
-    assert sample.noise(block.with_X(3.0 * block.X)) == pytest.approx(9.0 * squares.mean() / 300)
-
-
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize(("n_blocks", "weighted"), [(1, True), (3, False)])
 @pytest.mark.parametrize("rounds", SOLVERS.values(), ids=SOLVERS)

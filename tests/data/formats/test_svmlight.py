@@ -356,31 +356,6 @@ def test_rows_are_those_of_plain_python(pieces, glue, topics, ignore):
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize(
-    ("text", "fault", "place"),
-    [
-        ("1 2\n", svmlight.NO_PAIR, 2),
-        ("1 -2:1\n", svmlight.NO_PAIR, 2),
-        ("1 0:1\n", svmlight.TOO_LOW, 2),
-        ("1 10:1\n", svmlight.TOO_HIGH, 2),
-        ("1 99999999999999999999999999:1\n", svmlight.TOO_HIGH, 2),
-        ("1 1:1\n1 2:1 2:1\n", svmlight.NOT_ASCENDING, 12),
-        ("1 1:\n", svmlight.BAD_VALUE, 2),
-        ("1 1:2:3\n", svmlight.BAD_VALUE, 2),
-        ("1 1:-1e309\n", svmlight.TOO_LARGE, 2),
-    ],
-)
-def test_a_fault_is_told_with_its_place(text, fault, place):
-    assert parsed_rows(text) == (fault, place)
-
-
-@pytest.mark.nojit
-def test_float32_has_its_own_limit():
-    assert parsed_rows("1 1:1e39\n", dtype=np.float32) == (svmlight.TOO_LARGE, 2)
-    assert parsed_rows("1 1:0.1\n", dtype=np.float32)[1] == [([0], [float(np.float32(0.1))])]
-
-
-@pytest.mark.nojit
 def test_integers_are_exact_up_to_two_to_the_53():
     for sign in ("", "-"):
         value, _, fault = read_number(f"{sign}9007199254740992")

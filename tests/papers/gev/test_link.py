@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.optimize import minimize
-from sklearn.linear_model import LogisticRegression
 from support import link_twins as twin
 from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
@@ -111,15 +110,6 @@ def test_newton_steps_by_the_inverse_hessian():
         beta = beta - np.linalg.solve((x.T * bend) @ x / n + penalty, slope)
 
 
-def test_logit_is_logistic_regression():
-    X, y = data()
-    peer = LogisticRegression(C=1 / (1e-2 * len(y)), tol=1e-12, max_iter=10_000).fit(X, y)
-    for loss in ("calibrated", "likelihood"):
-        found = solve(newton(blocks_of(X, y), 1e-2, loss=LinkLoss(Link("logit"), loss)), tol=1e-14, max_passes=50)
-        np.testing.assert_allclose(found.w, peer.coef_[0], rtol=1e-6)
-        assert found.last.intercept == pytest.approx(peer.intercept_[0], rel=1e-6)
-
-
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("link", [Link("gev", 0.3), Link("cloglog")], ids=str)
 def test_blocks_sparse_rows_and_single_precision_change_rounding_alone(name, link):
@@ -165,14 +155,6 @@ def test_more_features_than_a_matrix_is_taken_for(name, monkeypatch):
         found = solve(SOLVERS[name](blocks, 1e-2, loss=loss), tol=1e-9, max_passes=3000)
         assert found.certificate.status is Status.CONVERGED
         assert found.certificate.primal == pytest.approx(exact, rel=1e-8)
-
-
-def test_the_diagonal_bounds_the_second_moments():
-    X, y = data(d=5)
-    weight = np.random.default_rng(0).random(len(y))
-    x = np.column_stack([X, np.ones(len(y))])
-    diagonal = module.absolute_moments(Block.of(sp.csr_matrix(X), y, weight=weight))["bound"]
-    assert np.linalg.eigvalsh(np.diag(diagonal) - (x.T * weight) @ x).min() >= -1e-10
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -285,12 +267,6 @@ def test_map_counts_weights_as_rows():
     )
     assert one.xi == pytest.approx(other.xi, abs=1e-8)
     assert one.theta[-1] == 0.0
-
-
-def test_map_stays_below_the_bound():
-    X, y = drawn(100, 0.5, 0)
-    assert last(map_shape(blocks_of(X, y), **FREE)).xi > 1.0
-    assert last(map_shape(blocks_of(X, y), **(FREE | {"most_xi": 0.99}))).xi == pytest.approx(0.99)
 
 
 @pytest.mark.parametrize("xi", [-0.1, 0.5])

@@ -7,7 +7,6 @@ from scipy.optimize import linprog
 from support.hinge_twins import (
     dual_sweep,
     exact_problem,
-    hinge_value,
     l1_minimum,
     l2_minimum,
     shrinking_sweeps,
@@ -17,7 +16,7 @@ from support.square_twins import FORMS, problem
 from aucdist.data.block import as_rows, row_squares
 from aucdist.papers.scd import kernels
 from aucdist.papers.scd.kernels import DUAL, LABEL, N_COLUMNS, SQUARE, UPPER
-from aucdist.papers.scd.primal import lower_bound, penalty_of, shares_of
+from aucdist.papers.scd.primal import lower_bound
 from aucdist.papers.scd.subgradient import onto_ball
 
 pytestmark = pytest.mark.nojit
@@ -58,15 +57,6 @@ def test_settled_rows_become_idle_and_change_nothing(data):
     assert pressed[order[:n_active]].all()
     assert low < 0.0 < high
     np.testing.assert_allclose(w[:5], dense.T @ (table[:, DUAL] * y), atol=1e-12)
-
-
-def test_sweeps_end_where_nothing_moves():
-    X, y = np.ones((2, 1)), np.array([1, -1])
-    table, w = table_of(X, y, np.full(2, 0.25), 0.0), np.zeros(2)
-    table[:, DUAL] = 0.25
-    order, sweeps = np.arange(2, dtype=np.int32), kernels.DualSweeps(0, 1000, False, 0.0, 1.0)
-    _, taken = kernels.dual_sweeps(as_rows(X), table, order, kernels.Active(2), sweeps, w)
-    assert taken == 2
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -163,30 +153,6 @@ def test_l2_bound_takes_the_best_length(lam):
     values = [s[:, -1].sum() - ((s[1] - s[0])[:-1] ** 2).sum() / (4 * lam) for s in shorter]
     assert lower_bound(p, "l2", lam, intercept=False) == pytest.approx(max(values), rel=1e-5)
     assert lower_bound(p, "l2", lam, intercept=False) >= max(values)
-
-
-def test_gradient_is_that_of_the_loss():
-    X, y, weight = problem(8, 22, 5, weighted=True)
-    w, b, h = np.random.default_rng(1).normal(size=5), 0.3, 1e-6
-    active = (y * (X @ w + b) < 1.0).astype(float)
-    negative, positive = point(active, X, y, weight)
-    gradient = negative - positive
-    for j, step in enumerate(np.eye(6) * h):
-        up = hinge_value(w + step[:5], X, y, 0.0, "l1", weight, b + step[5])
-        down = hinge_value(w - step[:5], X, y, 0.0, "l1", weight, b - step[5])
-        assert gradient[j] == pytest.approx((up - down) / (2 * h), abs=1e-8)
-
-
-def test_shares_add_up_to_one():
-    neg, pos = shares_of(40.0, 5.0, (1.0, 3.0))
-    assert 40.0 * neg + 5.0 * pos == pytest.approx(1.0)
-    assert pos == pytest.approx(3.0 * neg)
-
-
-def test_penalties():
-    w = np.array([1.0, -2.0, 0.0])
-    assert penalty_of(w, "l1", 0.5) == 1.5
-    assert penalty_of(w, "l2", 0.5) == 2.5
 
 
 def test_a_point_of_one_class_gives_nothing_where_an_intercept_is_free():

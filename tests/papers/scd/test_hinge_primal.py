@@ -25,7 +25,6 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.papers.scd.columns import SCD
 from aucdist.papers.scd.dual import CDCD, SDCD
-from aucdist.papers.scd.primal import PrimalState
 from aucdist.papers.scd.subgradient import COMID, PSA, RDA, Pegasos
 from aucdist.solvers.base import Status, solve
 
@@ -142,15 +141,6 @@ def test_one_block_is_the_twin_to_the_bit(name, penalty, form, intercept, averag
         seen.add((shown + 0.0).tobytes())  # -0 is 0
         assert (state.w + 0.0).tobytes() in seen
     assert state.w[:2].any()
-
-
-@pytest.mark.nojit
-def test_the_published_step_for_l2_is_that_of_one_over_lam():
-    X, y, _ = problem()
-    for t in (1, 2, 17):
-        state = PrimalState(blocks_of(X, y), 0.02, None, False)
-        state.eta, state.t = 50.0, t
-        assert state.length == pytest.approx(50.0 / t)
 
 
 # ---- the minimum and the certificate ------------------------------------------------------------------------------------

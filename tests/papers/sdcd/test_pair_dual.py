@@ -216,16 +216,6 @@ def test_warm_start_keeps_w_and_duals_consistent(sizes, n_blocks, minority_bytes
     assert state.resume().lam == lam
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_two_fits_in_a_row_are_one_fit(solver):
-    blocks = blocks_of(*small())
-    whole = last(solver(blocks, 1e-2, seed=2, steps=300))
-    half = last(solver(blocks, 1e-2, seed=2, steps=120))
-    rest = last(solver(blocks, 1e-2, half.resume(), seed=2, steps=180))
-    np.testing.assert_allclose(rest.w, whole.w, rtol=1e-11)
-    np.testing.assert_allclose(rest.resume().duals.toarray(), whole.resume().duals.toarray(), rtol=1e-10, atol=1e-12)
-
-
 # ---- forms of the data --------------------------------------------------------------------------------------------------
 
 

@@ -82,16 +82,6 @@ def test_sparse_rows_of_float32_give_the_same_weights(n_blocks):
     np.testing.assert_allclose(other, plain, rtol=1e-11)
 
 
-def test_two_fits_in_a_row_are_one_fit():
-    blocks = blocks_of(*small())
-    whole = last(msgd(blocks, 1e-2, seed=2, steps=300))
-    half = last(msgd(blocks, 1e-2, seed=2, steps=120)).resume()
-    assert half.steps == 120
-    rest = last(msgd(blocks, 1e-2, half, seed=2, steps=180))
-    np.testing.assert_allclose(rest.w, whole.w, rtol=1e-11)
-    assert rest.resume().steps == 300
-
-
 def test_equal_rows_in_both_classes_leave_w_at_zero():
     state = last(msgd(blocks_of(np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])), 1.0, seed=0, epochs=2))
     assert (state.w.tolist(), state.primal) == ([0.0, 0.0], 1.0)

@@ -45,17 +45,6 @@ def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
             np.testing.assert_allclose(found.scatter, scatter if full else np.diag(scatter), rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_moments_of_a_class_that_is_not_there(form):
-    X, y, _ = problem()
-    for block in (Block.of(FORMS[form](X[y > 0]), y[y > 0]), Block.of(FORMS[form](X[:0]), y[:0])):
-        for full in (True, False):
-            found = class_moments(block, -1, full=full)
-            assert found.weight == 0.0
-            assert found.scatter.shape == ((4, 4) if full else (4,))
-            assert not found.scatter.any()
-
-
 def test_moments_far_from_zero_keep_their_digits():
     X, y, _ = problem()
     near, far = known([Block.of(X, y)]), known(partition(Block.of(X + 1e7, y), 3))
@@ -88,14 +77,6 @@ def test_mean_gradient_of_the_rows_is_the_gradient_over_all_pairs(seed, n_pos, n
     np.testing.assert_allclose(rows.mean(axis=0), expected, rtol=1e-9, atol=1e-10)
 
 
-def test_the_printed_factor_lacks_the_number_of_rows():
-    X, y, weight = problem()
-    block = Block.of(X, y, weight=weight)
-    corrected, printed = (row_factors(block, (23.0, 9.0), 32, factor) for factor in ("corrected", "print"))
-    np.testing.assert_allclose(corrected, 32 * printed)
-    assert set(printed) == {1 / 23, 1 / 9}
-
-
 @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-6])
 def test_minimisers_against_least_squares_over_all_pairs(lam):
     X, y, weight = problem(weighted=True)
@@ -104,19 +85,6 @@ def test_minimisers_against_least_squares_over_all_pairs(lam):
     np.testing.assert_allclose(w, square_minimiser(X, y, lam, weight), rtol=1e-9)
     assert primal == pytest.approx(square_value(w, X, y, lam, weight), rel=1e-12)
     assert np.abs(slope).max() < 1e-12
-
-
-def test_minimiser_where_a_feature_is_constant_and_others_repeat():
-    X, y, _ = problem()
-    X = np.column_stack([X, np.full(len(y), 3.0), X[:, 0]])
-    w = next(known([Block.of(X, y)]).minimisers([1e-9]))[0]
-    assert w[4] == pytest.approx(0.0, abs=1e-6)  # rounding over lam / 2
-    assert w[0] == pytest.approx(w[5], rel=1e-4)
-
-
-def test_minimiser_where_each_class_is_one_row():
-    w = next(known([Block.of(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([1, -1]))]).minimisers([0.5]))[0]
-    np.testing.assert_allclose(w, [0.8, 0.0])
 
 
 @given(st.integers(0, 10**6), st.floats(1e-3, 10.0))

@@ -163,13 +163,3 @@ def test_univariate_exponential_is_the_root_of_the_mean_over_pairs():
     scores = X @ w
     pairs = np.exp(scores[y < 0][None, :] - scores[y > 0][:, None]).mean()
     assert state.primal == pytest.approx(np.sqrt(pairs) + 0.5 * LAM * w @ w, rel=1e-12)
-
-
-@pytest.mark.parametrize("solver", ["tpauc", "opauc", "uni-squ"])
-def test_steps_that_are_too_long_end_in_a_value_that_is_not_finite(solver):
-    X, y, _ = problem(60, 400)
-    rounds = {"tpauc": tpauc, "opauc": opauc, "uni-squ": uni_squ}[solver]
-    with np.errstate(all="ignore"):  # of the kernels, where they are plain Python
-        start, end = rounds(one_block(X, y), LAM, seed=0, eta=1e3)
-    assert start.primal == 1.0
-    assert not np.isfinite(end.primal)

@@ -166,11 +166,3 @@ def test_rows_are_drawn_by_their_curvature():
     np.testing.assert_allclose(sampling.factors[expected > 0] * expected[expected > 0], 600 * share[expected > 0])
     assert (drawn[0] != np.sort(drawn[0])).any()
     np.testing.assert_array_equal(sampling.draw(5), sampling.draw(5))
-
-
-def test_rows_without_curvature_are_drawn_once_each():
-    block = Block.of(np.ones((6, 2)), np.array([1, -1, 1, -1, -1, 1]))
-    moments = PairMoments.of(*(class_moments(block, label, full=False) for label in (-1, 1)))
-    memory = SquareDescentMemory(np.full(6, 1 / 3), np.zeros(6), np.zeros((1, 6)))
-    sampling = prepare_sampling(block, memory, moments, 6, 0.1)[0].extra
-    assert sorted(sampling.draw(3)) == list(range(6))

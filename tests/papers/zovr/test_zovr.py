@@ -1,12 +1,9 @@
 """The solvers of the margin-mean objective."""
 
-import itertools
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
-from scipy.special import betainc
 from sklearn.metrics.pairwise import rbf_kernel
 from support.margin_twins import (
     factors,
@@ -14,9 +11,7 @@ from support.margin_twins import (
     objective,
     offset,
     problem,
-    row_functions,
     svrg_twin,
-    zeroth_order_estimate,
     zeroth_order_twin,
 )
 from support.rounds import last, rounds_of
@@ -27,7 +22,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.random import fill_normal, stream
 from aucdist.objectives.gaussian import gaussian_kernel, median_distance
 from aucdist.papers.zovr.kernels import unit_vectors
-from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, random_directions, score_and_evaluate
+from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, score_and_evaluate
 from aucdist.solvers.base import Status, solve
 
 svrg = rounds_of(SVRG)
@@ -133,26 +128,6 @@ def test_an_optimum_of_zero_is_no_division_by_zero():
     assert found.primal < 1e-300
 
 
-def spread(X, y, w, ways, start):
-    """Return the mean square distance of the rows' estimates from their mean: plain ones, and those of equation (7)."""
-    rows = row_functions(X, y, 0.5, 10.0)
-    plain, reduced = (
-        np.array([zeroth_order_estimate(f, w, ways, 0.1) - off(f) for f in rows])
-        for off in (lambda f: 0.0, lambda f: zeroth_order_estimate(f, start, ways, 0.1))
-    )
-    return tuple(float(((each - each.mean(axis=0)) ** 2).sum(axis=1).mean()) for each in (plain, reduced))
-
-
-def test_the_variance_falls_along_the_rounds():
-    X, y = problem(80, 4)
-    points = [state.w for state in zovr(blocks_of(X, y), 0.5, 10.0, seed=2, n_outer=24)]
-    ways = random_directions((8, 4), 7)
-    found = [spread(X, y, w, ways, start) for start, w in itertools.pairwise(points)]
-    plain, reduced = np.array(found).T
-    assert reduced[-8:].mean() < 0.05 * reduced[0]
-    assert reduced[-8:].mean() < 0.05 * plain[-8:].mean()
-
-
 @pytest.mark.parametrize("gram", [False, True])
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_dense_sparse_and_single_precision_agree(solver, gram):
@@ -194,53 +169,7 @@ def test_rows_of_no_weight_and_blocks_without_rows_do_no_harm(solver):
     assert lowest * (1 - 1e-9) <= there.primal <= lowest * 1.02
 
 
-def parts():
-    X, y = problem(300, 5)
-    return partition(Block.of(X, y), N_BLOCKS)
-
-
 # ---- margin mean objective ---------------------------------------------------------------------
-
-
-def share_of_ball_below(t, d):
-    """Return how much of the unit ball in d dimensions lies below t along an axis."""
-    tail = 0.5 * betainc((d + 1) / 2, 0.5, 1 - min(abs(t), 1) ** 2)
-    return tail if t < 0 else 1 - tail
-
-
-@pytest.mark.parametrize("d", [2, 5])
-@pytest.mark.parametrize("margin", [0.7, 0.98, 1.03])
-def test_the_estimate_is_the_gradient_of_the_smoothed_function_over_n_features(d, margin):
-    """Equation (6) on one hinge, whose mean over a ball is known in closed form; within 4 standard errors."""
-    mu = 0.1
-    x = np.ones(d) / np.sqrt(d)
-    w = margin * x
-    smoothed_gradient = -x * share_of_ball_below((1 - margin) / mu, d)
-
-    def loss(v):
-        return max(0.0, 1.0 - float(x @ v))
-
-    n = 20_000 if d > 2 else 8_000
-    ways = random_directions((n, d), 3)
-    each = np.array([zeroth_order_estimate(loss, w, u[np.newaxis], mu) for u in ways])
-    error = each.std(axis=0, ddof=1) / np.sqrt(n)
-    np.testing.assert_array_less(np.abs(each.mean(axis=0) - smoothed_gradient / d), 4 * error + 1e-12)
-    np.testing.assert_allclose(zeroth_order_estimate(loss, w, ways, mu), each.mean(axis=0), rtol=1e-9, atol=1e-12)
-
-
-def test_the_estimate_needs_values_only():
-    """The count of wrong signs has no gradient anywhere that is not 0; its estimate points down all the same."""
-    X, y = problem(200, 3)
-    calls = []
-
-    def mistakes(v):
-        calls.append(v)
-        return float(np.mean(y * (X @ v) <= 0))
-
-    w = np.array([0.5, -1.0, 0.2])
-    slope = zeroth_order_estimate(mistakes, w, random_directions((200, 3), 0), 0.3)
-    assert len(calls) == 400
-    assert mistakes(w - 2 * slope / np.linalg.norm(slope)) < mistakes(w)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, lambda X: X.astype(np.float32)])

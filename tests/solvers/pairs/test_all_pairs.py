@@ -16,7 +16,6 @@ from aucdist.engine.worker_part import pack
 from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
 from aucdist.papers.sdcd.online import MSGD
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.loss import AnchorGroups
 from aucdist.solvers.pairs.objective import PairObjective
@@ -60,13 +59,6 @@ def test_many_blocks_same_optimum(n_blocks):
     many = solve(AllPairs().rounds(blocks_of(X, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
     assert one.certificate.status is many.certificate.status is Status.CONVERGED
     assert many.certificate.primal == pytest.approx(one.certificate.primal, rel=2e-6)
-
-
-def test_start_is_used():
-    X, y = small(n_pos=12, n_neg=50)
-    cold = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
-    first = next(AllPairs().rounds(blocks_of(X, y), 1e-2, cold.w))
-    assert first.primal == pytest.approx(cold.certificate.primal, rel=1e-12)
 
 
 def test_loop_stops_for_each_of_its_reasons():
@@ -125,17 +117,6 @@ def test_dual_variables_come_and_go(client):
         *_, second = sdcd(blocks, 1e-2, first.resume(), seed=0, epochs=1)
         states.append((second.w.tobytes(), second.dual, second.resume().duals.toarray().tobytes()))
     assert states[0] == states[1]
-
-
-@pytest.mark.parametrize("most", [100, 10**6])
-def test_highest_scoring_negatives_are_the_same_on_workers(client, monkeypatch, most):
-    monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
-    here, there = LocalBlocks(parts(False)), DaskBlocks.load(client, load_dense, N_BLOCKS)
-    one, other = (
-        solve(AllPairs().rounds(blocks, 1e-2, max_fpr=0.1), tol=1e-3, max_passes=300) for blocks in (here, there)
-    )
-    assert one.w.tobytes() == other.w.tobytes()
-    assert one.certificate == other.certificate
 
 
 # ---- the anchors as they are sent: their scores and weights alone, from which each block computes the rest to the last

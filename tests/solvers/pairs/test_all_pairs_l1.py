@@ -9,13 +9,10 @@ from support.oracle import pair_differences
 from support.small_sets import blocks_of
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.linear import lam_path
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
-from aucdist.solvers.pairs.objective import PairObjective
-from aucdist.solvers.pairs.penalty import L1
+from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 all_pairs_l1 = partial(AllPairs().rounds, penalty="l1")
 
@@ -83,16 +80,6 @@ def test_many_blocks_and_sparse_rows_same_optimum(n_blocks):
         assert found.certificate.primal == pytest.approx(best, rel=2e-6)
 
 
-def test_one_lam_after_another():
-    blocks, lams = blocks_of(*small(n_pos=30, n_neg=300, d=8)), [0.1, 0.05, 0.02, 0.01]
-    state = CuttingPlanes(blocks, PairObjective(penalty=L1()))
-    warm = [solve(state.rounds(lam), tol=1e-4, max_passes=300) for lam in lams]
-    cold = [solve(all_pairs_l1(blocks, lam), tol=1e-4, max_passes=300) for lam in lams]
-    for one, other in zip(warm, cold, strict=True):
-        assert one.certificate.status is Status.CONVERGED
-        assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-4)
-
-
 def test_estimator_and_path():
     X, y = small(n_pos=30, n_neg=90, d=8)
     model = PairwiseHingeClassifier(penalty="l1", lam=0.02, tol=1e-5).fit(X, y)
@@ -103,13 +90,3 @@ def test_estimator_and_path():
         PairwiseHingeClassifier(penalty="l0").fit(X, y)
     with pytest.raises(InputError, match="penalty applies to solver all-pairs"):
         PairwiseHingeClassifier(penalty="l1", solver="msgd").fit(X, y)
-
-
-def test_a9a(data_dir):
-    from aucdist.data.shards.reading import read
-    from aucdist.data.sources import find
-
-    block = read(find("a9a")).block
-    found = solve(all_pairs_l1(LocalBlocks([block]), 1e-2), tol=1e-3, max_passes=200)
-    assert found.certificate.status is Status.CONVERGED
-    assert 5 < np.count_nonzero(found.w) < 60

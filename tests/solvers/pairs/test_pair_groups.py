@@ -9,7 +9,7 @@ from support.grouped_problem import Problem, some_problems
 from support.rounds import rounds_of
 from support.seeds import searched
 
-from aucdist.data.block import Block, stacked
+from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import solve
@@ -166,14 +166,6 @@ def test_a_top_share_with_groups_is_refused():
             next(rounds(blocks, 1.0, max_fpr=0.1))
 
 
-def many_rows():
-    r = np.random.default_rng(6)
-    y = np.where(r.random(6000) < 0.2, 1, -1)
-    X = r.normal(size=(6000, 5)) + 0.4 * (y[:, None] > 0)
-    block = Block.of(X, y, group=r.integers(0, 500, 6000))
-    return [block.between(1500 * k, 1500 * (k + 1), index=k) for k in range(4)]
-
-
 def test_many_rows_to_an_anchor():
     r = np.random.default_rng(7)
     y = np.where(r.random(60_000) < 0.01, 1, -1)
@@ -183,8 +175,3 @@ def test_many_rows_to_an_anchor():
     assert found.certificate.status == "converged"
     value = pairwise_objective(blocks, found.w, 1e-3, groups=pair_groups(blocks))
     assert found.certificate.primal == pytest.approx(value, rel=1e-12)
-
-
-def test_rows_stacked_keep_their_groups():
-    parts = many_rows()
-    assert np.array_equal(stacked(parts).group, np.concatenate([part.group for part in parts]))
