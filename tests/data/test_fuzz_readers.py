@@ -16,11 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.sharded import commit_manifest
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.manifest import CURRENT, read_manifest, read_schema, read_shard, verify_shard, write_shards
+from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, verify_shard, write_shards
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source
 from aucdist.data.storage import guard
@@ -216,14 +217,6 @@ def shard_files(tmp_path_factory):
     return folder, Path(manifest.url).read_bytes(), folder / manifest.shards[1].file
 
 
-def pointed_to(folder, manifest):
-    """Make a manifest the current one, under the name that its checksum asks for."""
-    name = f"manifest-{hashlib.sha256(manifest).hexdigest()[:16]}.json"
-    (folder / name).write_bytes(manifest)
-    (folder / CURRENT).write_text(name)
-    return folder / name
-
-
 def read_all(folder):
     manifest = read_manifest(str(folder))
     read_schema(manifest)
@@ -236,7 +229,7 @@ def read_all(folder):
 @given(edits=EDITS)
 def test_a_manifest(shard_files, edits):
     folder, manifest, _ = shard_files
-    path = pointed_to(folder, mutated(manifest, edits))
+    path = commit_manifest(folder, mutated(manifest, edits))
     refused_or_done(read_all, folder)
     path.unlink()
 
@@ -254,7 +247,7 @@ def test_a_shard(shard_files, edits):
     content["shards"][1] |= {
         "size": len(data), "crc32": zlib.crc32(data), "sha256": hashlib.sha256(data).hexdigest(),
     }  # fmt: skip
-    path = pointed_to(folder, json.dumps(content).encode())
+    path = commit_manifest(folder, content)
     shard.write_bytes(data)
     try:
         refused_or_done(read_all, folder)

@@ -1,11 +1,14 @@
-"""A server of the web for tests: it has a file for those who know a password, and as an S3 server it refuses everybody."""
+"""Servers of the web for tests: of a file for those who know a password, which refuses everybody as an S3 server; of a folder."""
 
 import base64
 import re
 import threading
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 ROWS = "".join(f"{'+1' if i % 3 == 0 else '-1'} 1:{i} 2:{i * i % 7}\n" for i in range(60))
 REFUSED = (
@@ -44,9 +47,48 @@ def web_server(password):
     """Yield host and port; the file is ``/web/rows.svm``, in svmlight format, for ``user`` with the password."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads, server.password = True, password
+    with _serving(server):
+        yield f"127.0.0.1:{server.server_port}"
+
+
+class _FolderHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        if not self.server.cut_off:
+            super().do_GET()
+            return
+        self.server.cut_off -= 1
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b"1 1:1")
+
+
+class FolderServer(ThreadingHTTPServer):
+    """Serves a folder, and knows what it was asked for; the next `cut_off` answers break off."""
+
+    def __init__(self, folder: Path):
+        super().__init__(("127.0.0.1", 0), partial(_FolderHandler, directory=str(folder)))
+        self.asked: list[str] = []
+        self.cut_off = 0
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+@contextmanager
+def folder_server(folder: Path) -> Iterator[FolderServer]:
+    """Serve a folder while the context lasts."""
+    with FolderServer(folder) as server, _serving(server):
+        yield server
+
+
+@contextmanager
+def _serving(server):
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    yield f"127.0.0.1:{server.server_port}"
+    yield
     server.shutdown()
     server.server_close()
     thread.join()

@@ -124,13 +124,6 @@ def test_a_test_file_with_other_columns_is_refused(source, text, said):
     assert said in str(caught.value)
 
 
-def test_files_of_one_data_set_must_have_the_same_columns(tmp_path):
-    (tmp_path / "1.csv").write_text("a,b,y\n1,2,0\n")
-    (tmp_path / "2.csv").write_text("a,c,y\n1,2,1\n")
-    with pytest.raises(InputError, match=r"2\.csv has other columns than .*1\.csv: b, c"):
-        read(Source(source=str(tmp_path), format="csv", label="y"))
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [

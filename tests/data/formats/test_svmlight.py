@@ -34,17 +34,6 @@ def parse(text, n_features=None, zero_based=False):
     return rows.X, np.array([float(name) for name in rows.labels.names])[rows.labels.codes]
 
 
-def plain(text, n_features):
-    """The same in plain Python."""
-    rows = [line.split("#")[0].split() for line in text.split("\n")]
-    X = np.zeros((sum(bool(r) for r in rows), n_features))
-    for i, row in enumerate(r for r in rows if r):
-        for pair in row[1:]:
-            j, value = pair.split(":")
-            X[i, int(j) - 1] = float(value)
-    return X, np.array([float(r[0]) for r in rows if r])
-
-
 @given(
     st.integers(1, 6).flatmap(
         lambda d: st.tuples(
@@ -66,16 +55,15 @@ def test_it_reads_back_what_was_written(case):
     assert np.count_nonzero(got.data) == len(got.data)
 
 
-def test_it_agrees_with_scikit_learns_writer_and_with_plain_python():
+def test_it_reads_what_scikit_learn_writes():
     rng = np.random.default_rng(0)
     X = sp.random(50, 30, density=0.2, random_state=rng, format="csr")
     y = rng.integers(-1, 2, 50)
     out = io.BytesIO()
     dump_svmlight_file(X, y, out, zero_based=False, comment="made for a test")
     got, labels = parse(out.getvalue().decode(), 30)
-    expected, expected_labels = plain(out.getvalue().decode(), 30)
-    assert np.array_equal(got.toarray(), expected)
-    assert np.array_equal(labels, expected_labels)
+    np.testing.assert_allclose(got.toarray(), X.toarray(), rtol=1e-15)
+    assert np.array_equal(labels, y)
 
 
 def test_blank_lines_comments_crlf_and_written_zeros_are_taken_as_they_are():
@@ -161,10 +149,6 @@ def test_values_may_be_float32(tmp_path):
     data = read_text(tmp_path, "1 1:0.1 3:1e-50\n-1 2:3\n", dtype="float32")
     assert data.block.rows.values.dtype == np.float32
     assert data.block.X.toarray()[0, 0] == np.float32(0.1)
-    with pytest.raises(
-        InputError, match=r"line 1, column 3: value '1e39' is too large for float32; read it as float64"
-    ):
-        read_text(tmp_path, "1 1:1e39\n-1 2:3\n", dtype="float32")
 
 
 def test_numbers_of_many_digits_are_exact(tmp_path):

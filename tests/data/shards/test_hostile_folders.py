@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from support.sharded import shard_data
+from support.sharded import commit_manifest, current_manifest, shard_data
 
 from aucdist.data.block import Block, as_rows
 from aucdist.data.dataset import Schema
@@ -283,20 +283,13 @@ def test_rows_whose_lists_differ_in_length_do_not_reach_the_kernels(tmp_path):
     values = pa.ListArray.from_arrays(offsets, pa.array(block.rows.values), kind)
     pq.write_table(table.set_column(3, table.schema.field("values"), values), url)
     data = Path(url).read_bytes()
-    manifest = json.loads(Path(read_manifest(str(tmp_path)).url).read_text())
+    manifest = current_manifest(tmp_path)
     manifest["shards"][0] |= {
         "size": len(data), "crc32": zlib.crc32(data), "sha256": hashlib.sha256(data).hexdigest(),
     }  # fmt: skip
-    commit_json(tmp_path, manifest)
+    commit_manifest(tmp_path, manifest)
     with pytest.raises(InputError, match="its indices do not go with 600 values of 3 features"):
         read_shard(str(tmp_path), 0)
-
-
-def commit_json(folder, content):
-    data = (content if isinstance(content, str) else json.dumps(content)).encode()
-    name = f"manifest-{hashlib.sha256(data).hexdigest()[:16]}.json"
-    (folder / name).write_bytes(data)
-    (folder / CURRENT).write_text(name)
 
 
 WRONG_TYPES = {
@@ -318,9 +311,9 @@ WRONG_TYPES = {
 @pytest.mark.parametrize("key", WRONG_TYPES)
 def test_a_manifest_with_wrong_types_is_refused(tmp_path, key):
     write_shards([blocks_with()], SCHEMA, str(tmp_path))
-    content = json.loads(Path(read_manifest(str(tmp_path)).url).read_text())
+    content = current_manifest(tmp_path)
     for value in WRONG_TYPES[key]:
-        commit_json(tmp_path, content | {key: value})
+        commit_manifest(tmp_path, content | {key: value})
         with pytest.raises(InputError, match=r"manifest-[0-9a-f]{16}\.json"):
             read_manifest(str(tmp_path))
 
@@ -329,10 +322,7 @@ def test_a_manifest_with_wrong_types_is_refused(tmp_path, key):
     "text", ["", "[]", "{", "null", "[" * 100_000, '{"format": 2, "origin": ' + "[" * 100_000, "\udcff"]
 )
 def test_a_manifest_that_is_no_mapping_is_refused(tmp_path, text):
-    data = text.encode(errors="surrogateescape")
-    name = f"manifest-{hashlib.sha256(data).hexdigest()[:16]}.json"
-    (tmp_path / name).write_bytes(data)
-    (tmp_path / CURRENT).write_text(name)
+    commit_manifest(tmp_path, text.encode(errors="surrogateescape"))
     with pytest.raises(InputError, match="manifest-"):
         read_manifest(str(tmp_path))
 
@@ -355,11 +345,11 @@ def test_a_pointer_that_is_no_text_is_refused(tmp_path):
 )
 def test_names_of_features_that_are_none_are_refused(tmp_path, names, said):
     write_shards([blocks_with()], SCHEMA, str(tmp_path))
-    content = json.loads(Path(read_manifest(str(tmp_path)).url).read_text())
+    content = current_manifest(tmp_path)
     pq.write_table(pa.table({"name": names}), tmp_path / "f")
     data = (tmp_path / "f").read_bytes()
     stored = StoredFile.of(data, "features")
     files.write_bytes(str(tmp_path / stored.file), data)
-    commit_json(tmp_path, content | {"features": vars(stored)})
+    commit_manifest(tmp_path, content | {"features": vars(stored)})
     with pytest.raises(InputError, match=said):
         read_schema(read_manifest(str(tmp_path)))

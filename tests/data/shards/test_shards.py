@@ -1,8 +1,6 @@
 """Shards: what is written comes back, and what was altered does not."""
 
 import functools
-import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from scipy.stats import norm
+from support.sharded import commit_manifest, current_manifest
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
@@ -187,17 +186,6 @@ def test_blocks_that_do_not_go_together_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def commit_by_hand(folder, change):
-    """Write a manifest that was changed, under its right name."""
-    pointer = folder / CURRENT
-    old = folder / pointer.read_text().strip()
-    data = json.dumps(change(json.loads(old.read_text()))).encode()
-    old.unlink()
-    name = f"manifest-{hashlib.sha256(data).hexdigest()[:16]}.json"
-    (folder / name).write_bytes(data)
-    pointer.write_text(name)
-
-
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -228,7 +216,7 @@ def commit_by_hand(folder, change):
 )
 def test_a_manifest_that_does_not_fit_is_refused(tmp_path, change, said):
     write_shards(make(), SCHEMA, str(tmp_path))
-    commit_by_hand(tmp_path, change)
+    commit_manifest(tmp_path, change(current_manifest(tmp_path)))
     with pytest.raises(InputError) as caught:
         read_shard(str(tmp_path), 0)
     assert said in str(caught.value)
@@ -236,7 +224,7 @@ def test_a_manifest_that_does_not_fit_is_refused(tmp_path, change, said):
 
 def test_an_index_beyond_the_features_does_not_reach_the_kernels(tmp_path):
     write_shards(make(sparse=True), SCHEMA, str(tmp_path))
-    commit_by_hand(tmp_path, lambda m: m | {"n_features": 2})
+    commit_manifest(tmp_path, current_manifest(tmp_path) | {"n_features": 2})
     with pytest.raises(InputError, match=r"its indices do not go with .* values of 2 features"):
         read_shard(str(tmp_path), 2)
 

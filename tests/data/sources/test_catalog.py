@@ -6,7 +6,6 @@ import pytest
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source, catalog, catalog_folder, data_root, find, is_present, parse_source
 from aucdist.errors import InputError
-from aucdist.kernels.rows import CsrRows
 
 REFUSED = {"cleveland-0_vs_4": "line 103, column 'ca': the value is missing"}
 ENTRIES = catalog()
@@ -68,11 +67,6 @@ def test_kdd_cup_99_has_the_rare_attacks_and_its_symbols_as_features(data_dir, m
     assert sum(source.classes[name] for name in source.positive) == 5285
     assert len(source.columns) == 42
     assert (source.rows, source.features) == (494_021, 118)
-
-
-def test_wide_text_is_sparse(data_dir, monkeypatch):
-    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
-    assert isinstance(read(find("news20")).block.rows, CsrRows)
 
 
 def test_absent_sets_say_so(data_dir, monkeypatch):

@@ -3,14 +3,12 @@
 import hashlib
 import json
 import lzma
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support.web_server import FolderServer, folder_server
 
 from aucdist.data import sources
 from aucdist.data.sources import Source
@@ -36,27 +34,8 @@ ENTRIES = {
 }
 
 
-class Handler(SimpleHTTPRequestHandler):
-    asked: list[str] = []  # noqa: RUF012
-    cut_off = 0
-
-    def do_GET(self) -> None:
-        self.asked.append(self.path)
-        if Handler.cut_off:
-            Handler.cut_off -= 1
-            self.send_response(200)
-            self.send_header("Content-Length", "1000")
-            self.end_headers()
-            self.wfile.write(b"1 1:1")
-            return
-        super().do_GET()
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
 @pytest.fixture
-def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FolderServer]:
     """A server with the files, in place of GitHub and as a mirror, an empty data folder, and a catalog of our own."""
     for name in ("owner/rows/raw/0123abcd4567/some folder/rows", "libsvm/mine.svm"):
         file = tmp_path / "www" / name
@@ -66,19 +45,14 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.setenv("AUCDIST_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setattr(sources, "catalog", lambda: ENTRIES)
-    monkeypatch.setattr(Handler, "asked", [])
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(tmp_path / "www")))
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    monkeypatch.setattr(sources, "GITHUB", url)
-    yield url
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with folder_server(tmp_path / "www") as server:
+        monkeypatch.setattr(sources, "GITHUB", server.url)
+        yield server
 
 
-def test_a_data_set_is_fetched_once_from_its_origin_and_packed_as_the_catalog_has_it(web: str, tmp_path: Path) -> None:
+def test_a_data_set_is_fetched_once_from_its_origin_and_packed_as_the_catalog_has_it(
+    web: FolderServer, tmp_path: Path
+) -> None:
     runner = CliRunner()
     done = runner.invoke(app, ["data", "fetch", "plain", "packed", "bundled", "--json"])
     assert done.exit_code == 0, done.output
@@ -87,19 +61,19 @@ def test_a_data_set_is_fetched_once_from_its_origin_and_packed_as_the_catalog_ha
     result = json.loads(done.stdout)
     assert result["plain"] == {"files": [str(tmp_path / "data/libsvm/plain.svm")], "fetched": True}
     assert result["bundled"] == {"files": [], "fetched": False}
-    assert Handler.asked == ["/owner/rows/raw/0123abcd4567/some%20folder/rows"] * 2
+    assert web.asked == ["/owner/rows/raw/0123abcd4567/some%20folder/rows"] * 2
     again = runner.invoke(app, ["data", "fetch", "plain"])
     assert "is here already" in again.stdout
-    assert len(Handler.asked) == 2
+    assert len(web.asked) == 2
     (tmp_path / "data/libsvm/plain.svm").write_bytes(b"damaged")
     assert sources.fetch("plain")[1]
     assert (tmp_path / "data/libsvm/plain.svm").read_bytes() == ROWS
 
 
 def test_a_download_that_is_cut_off_begins_again_and_tells_its_progress(
-    web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    web: FolderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Handler, "cut_off", 1)
+    web.cut_off = 1
     progress: list[tuple[int, int | None]] = []
     sources.fetch("plain", received=lambda n, stated: progress.append((n, stated)))
     assert (tmp_path / "data/libsvm/plain.svm").read_bytes() == ROWS
@@ -107,22 +81,24 @@ def test_a_download_that_is_cut_off_begins_again_and_tells_its_progress(
     assert [path.name for path in (tmp_path / "data").rglob("*") if path.is_file()] == ["plain.svm"]
 
 
-def test_nothing_is_kept_of_what_is_not_what_the_catalog_says(web: str, tmp_path: Path) -> None:
+def test_nothing_is_kept_of_what_is_not_what_the_catalog_says(web: FolderServer, tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(InputError, match="has changed or the download was tampered with"):
             sources.fetch("changed")
     assert not (tmp_path / "data").exists()
-    assert len(Handler.asked) == 2
+    assert len(web.asked) == 2
 
 
-def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(web: str, tmp_path: Path) -> None:
+def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(
+    web: FolderServer, tmp_path: Path
+) -> None:
     with pytest.raises(
         InputError, match=r"mine cannot be fetched: the catalog has no address of it \(it is from a book\)"
     ):
         sources.fetch("mine")
     with pytest.raises(InputError, match="unchecked cannot be fetched: the catalog has no checksum of it"):
-        sources.fetch("unchecked", web)
-    done = CliRunner().invoke(app, ["data", "fetch", "mine", "--mirror", web])
+        sources.fetch("unchecked", web.url)
+    done = CliRunner().invoke(app, ["data", "fetch", "mine", "--mirror", web.url])
     assert (done.exit_code, (tmp_path / "data/libsvm/mine.svm").read_bytes()) == (0, ROWS)
     (tmp_path / "data/libsvm/mine.svm").unlink()
     sources.fetch("mine", str(tmp_path / "www"))
@@ -130,7 +106,7 @@ def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(
 
 
 def test_an_installed_package_saves_data_sets_in_the_cache_of_the_user(
-    web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    web: FolderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AUCDIST_DATA")
     assert urls.data_root().parts[-2:] == ("shared", "data")
