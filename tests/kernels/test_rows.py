@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numba import typeof
 from support.code_sets import basis_of
+from support.small_sets import ALL_FORMS
 
 from aucdist.data.block import as_rows
 from aucdist.kernels.codes import BinRows
@@ -10,17 +10,10 @@ from aucdist.kernels.rows import accumulate, project
 
 pytestmark = pytest.mark.nojit
 
-FORMS = {
-    "dense64": lambda X: X,
-    "dense32": lambda X: X.astype(np.float32),
-    "csr64": sp.csr_matrix,
-    "csr32": lambda X: sp.csr_array(X.astype(np.float32)),
-}
 
-
-@pytest.fixture(params=FORMS)
+@pytest.fixture(params=ALL_FORMS)
 def form(request):
-    return FORMS[request.param]
+    return ALL_FORMS[request.param]
 
 
 @pytest.fixture

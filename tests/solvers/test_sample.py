@@ -148,25 +148,16 @@ def test_groups_are_drawn_whole():
     assert 90 < len(np.unique(one.group)) < 220
 
 
+@pytest.mark.parametrize("name", ["all_pairs", "pair_ramp"])
 @pytest.mark.parametrize(("n_groups", "options"), [(2400, {}), (2400, {"group_weight": "groups"}), (300, {})])
-def test_a_fit_within_groups_starts_from_a_sample_of_them(n_groups, options, large, monkeypatch):
-    drawn, draw = [], sample.draw_sample
-    monkeypatch.setattr(sample, "draw_sample", lambda *a, **k: drawn.append(draw(*a, **k)) or drawn[-1])
-    blocks = dealt(in_groups(n_groups), 2)
-    warm = solve(AllPairs().rounds(blocks, 1e-2, **options), tol=1e-4, max_passes=300).certificate
-    cold = solve(AllPairs().rounds(blocks, 1e-2, np.zeros(D), **options), tol=1e-4, max_passes=300).certificate
-    assert len(drawn) == (n_groups == 2400)  # of few groups no sample is drawn
-    assert warm.status in REACHED
-    assert warm.primal == pytest.approx(cold.primal, rel=2e-4)
-
-
-@pytest.mark.parametrize(("n_groups", "options"), [(2400, {}), (2400, {"group_weight": "groups"}), (300, {})])
-def test_the_ramp_within_groups_starts_from_a_sample_of_them(n_groups, options, large, monkeypatch):
+def test_a_fit_within_groups_starts_from_a_sample_of_them(name, n_groups, options, large, monkeypatch):
     drawn, draw = [], sample.draw_sample
     monkeypatch.setattr(sample, "draw_sample", lambda *args, **kwargs: drawn.append(kwargs) or draw(*args, **kwargs))
-    blocks = dealt(in_groups(n_groups), 2)
-    warm = solve(RampLBFGS().rounds(blocks, 1e-2, tol=1e-6, **options), tol=0.0, max_passes=300)
-    cold = solve(RampLBFGS().rounds(blocks, 1e-2, np.zeros(D), tol=1e-6, **options), tol=0.0, max_passes=300)
+    blocks, tol = dealt(in_groups(n_groups), 2), 1e-4 if name == "all_pairs" else 0.0
+    warm, cold = (
+        solve(SOLVERS[name](blocks, 1e-2, start, **options), tol=tol, max_passes=300).certificate
+        for start in (None, np.zeros(D))
+    )
     assert drawn == ([{"whole_groups": True}] if n_groups == 2400 else [])  # of few groups no sample is drawn
-    assert warm.certificate.primal == pytest.approx(cold.certificate.primal, rel=1e-4)
-    assert warm.certificate.status == cold.certificate.status == "stationary"
+    assert warm.status in REACHED
+    assert warm.primal == pytest.approx(cold.primal, rel=2e-4)

@@ -1,22 +1,9 @@
 """Slow plain-Python twins of the pairwise square and its solvers, by the formulas over pairs and rows."""
 
 import numpy as np
-import scipy.sparse as sp
-from numba import config
 from support.oracle import pair_differences
 
 from aucdist.kernels.random import below
-
-FORMS = {
-    "dense64": lambda X: X,
-    "dense32": lambda X: X.astype(np.float32),
-    "csr64": sp.csr_matrix,
-    "csr32": lambda X: sp.csr_array(X.astype(np.float32)),
-}
-if (
-    not config.DISABLE_JIT
-):  # a kernel is compiled for each form, for seconds; tests/kernels/test_rows.py reads rows of all forms
-    FORMS = {name: FORMS[name] for name in ("dense64", "csr32")}
 
 
 def problem(n_pos=9, n_neg=23, d=4, seed=0, shift=0.7, weighted=False):

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from aucdist.data.block import Block
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import StoredBlock
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.pairs.cutting_planes import AllPairs
 
@@ -197,22 +197,11 @@ def test_a_folder_that_is_gone_gives_way_to_the_default(tmp_path, monkeypatch):
     assert scratch.scratch().folder == Path(tempfile.gettempdir())
 
 
-def first_gradient(blocks):
-    return next(AllPairs().rounds(blocks, 1e-2)).primal
-
-
-def scratch_folder():
-    found = scratch.scratch()
-    return str(found.folder), found.used
-
-
-def test_workers_write_copies_into_their_own_folders():
-    with local_client(2) as client:
-        blocks = DaskBlocks.load(client, dense_of, 4, stream=True)
-        assert np.isfinite(first_gradient(blocks))
-        folders = client.run(scratch_folder)
-        places = client.run(lambda dask_worker: dask_worker.local_directory)
-        assert {address: folder for address, (folder, _) in folders.items()} == places
+def test_workers_write_copies_into_their_own_folders(client):
+    blocks = DaskBlocks.load(client, dense_of, 4, stream=True)
+    assert np.isfinite(next(AllPairs().rounds(blocks, 1e-2)).primal)
+    folders = client.run(lambda: str(scratch.scratch().folder))
+    assert folders == client.run(lambda dask_worker: dask_worker.local_directory)
 
 
 def test_without_a_folder_for_temporary_files_there_are_no_copies(monkeypatch):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.hinge_twins import dual_sweep, exact_problem, hinge_value, l2_minimum
 from support.rounds import rounds_of
-from support.small_sets import blocks_of
-from support.square_twins import FORMS, problem
+from support.small_sets import FORMS, blocks_of
+from support.square_twins import problem
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks

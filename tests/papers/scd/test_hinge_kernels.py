@@ -11,7 +11,8 @@ from support.hinge_twins import (
     l2_minimum,
     shrinking_sweeps,
 )
-from support.square_twins import FORMS, problem
+from support.small_sets import FORMS
+from support.square_twins import problem
 
 from aucdist.data.block import as_rows, row_squares
 from aucdist.papers.scd import kernels

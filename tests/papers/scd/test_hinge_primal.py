@@ -17,8 +17,8 @@ from support.hinge_twins import (
     subgradient,
 )
 from support.rounds import rounds_of
-from support.small_sets import blocks_of
-from support.square_twins import FORMS, problem
+from support.small_sets import FORMS, blocks_of
+from support.square_twins import problem
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed

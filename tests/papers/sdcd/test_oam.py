@@ -3,8 +3,7 @@ import pytest
 from scipy import stats
 from support.oracle import pairwise_objective
 from support.rounds import last, rounds_of
-from support.small_sets import blocks_of
-from support.square_twins import FORMS
+from support.small_sets import FORMS, blocks_of
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed

@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import config, njit
+from numba import njit
 from scipy import stats
-from support.small_sets import all_pairs_of
+from support.small_sets import FORMS, all_pairs_of
 
 from aucdist.data.block import as_rows
 from aucdist.papers.sdcd.kernels import (
@@ -25,18 +24,11 @@ from aucdist.papers.sdcd.kernels import (
 
 pytestmark = pytest.mark.nojit
 
-FORMS = {
-    "dense64": lambda X: X,
-    "dense32": lambda X: X.astype(np.float32),
-    "csr64": sp.csr_matrix,
-    "csr32": lambda X: sp.csr_array(X.astype(np.float32)),
-}
 N_POS, N_NEG, D = 5, 8, 6
 NO_AVERAGE = np.zeros(0)
 
 
-# Each form takes seconds to compile; as plain Python all of them run, and the epochs below take all of them compiled.
-@pytest.fixture(params=FORMS if config.DISABLE_JIT else ["dense64", "csr32"])
+@pytest.fixture(params=FORMS)
 def form(request):
     return FORMS[request.param]
 

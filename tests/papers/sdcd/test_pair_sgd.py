@@ -98,8 +98,6 @@ def test_rounds_and_passes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"steps": 5, "epochs": 2}, "give one of them"),
-        ({"steps": 0}, "steps is 0"),
         ({"minority_bytes": -1}, "minority_bytes is -1"),
         ({"start": np.zeros(4)}, "would discard weights alone.*warm_start=False"),
         ({"start": DescentState(np.zeros(3), 5)}, "of 3 features, but the data have 4"),

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.square_twins import FORMS, class_means, problem, square_gradient, square_minimiser, square_value
+from support.small_sets import FORMS
+from support.square_twins import class_means, problem, square_gradient, square_minimiser, square_value
 
 from aucdist.data.block import Block, partition
 from aucdist.papers.tpauc.moments import (

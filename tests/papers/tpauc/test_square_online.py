@@ -5,7 +5,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 from support import square_twins as twin
 from support.rounds import rounds_of
-from support.square_twins import FORMS, class_means, problem, square_gradient, square_minimiser, square_value
+from support.small_sets import FORMS
+from support.square_twins import class_means, problem, square_gradient, square_minimiser, square_value
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed

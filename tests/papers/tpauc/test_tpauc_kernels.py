@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from support import square_twins as twin
-from support.square_twins import FORMS, class_means, opauc_steps, problem, univariate_steps
+from support.small_sets import FORMS
+from support.square_twins import class_means, opauc_steps, problem, univariate_steps
 
 from aucdist.data.block import Block
 from aucdist.papers.epochs import LabelledRows

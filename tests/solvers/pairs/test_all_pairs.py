@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from support.optima import optimum
 from support.oracle import pairwise_objective
 from support.rounds import rounds_of
-from support.small_sets import blocks_of, small
+from support.small_sets import CASES, blocks_of, small
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
@@ -20,20 +20,8 @@ from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.loss import AnchorGroups
 from aucdist.solvers.pairs.objective import PairObjective
 
-TIED = (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1]))
-CONSTANT = (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1]))
-CASES = {
-    "few positives": small(),
-    "few negatives": small(n_pos=19, n_neg=6),
-    "one of each": small(n_pos=1, n_neg=1),
-    "ties and duplicates": TIED,
-    "identical rows in both classes": CONSTANT,
-    "a grid of thirds": (np.random.default_rng(5).integers(-4, 5, (24, 3)) / 3.0, np.tile([1, -1, -1], 8)),
-    "separable": small(shift=9.0),
-}
 
-
-@pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [1e-2, 1e-3, 1.0, 1e-3, 1e-2, 1e-3, 1.0], strict=True)])
+@pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [1e-2, 1e-3, 1.0, 1e-3, 1e-2, 1.0, 1e-3], strict=True)])
 @pytest.mark.parametrize("second_order", [True, False])
 def test_every_round_is_certified_by_counting(second_order, case, lam):
     X, y = CASES[case]

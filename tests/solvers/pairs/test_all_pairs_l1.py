@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from support.optima import optimum_l1
 from support.oracle import pair_differences
-from support.small_sets import blocks_of
+from support.small_sets import CASES, blocks_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
@@ -29,15 +29,6 @@ def small(n_pos=9, n_neg=23, d=5, seed=0):
 def objective(w, X, y, lam):
     """The objective by counting every pair."""
     return lam * np.abs(w).sum() + np.maximum(0.0, 1.0 - pair_differences(X, y) @ w).mean()
-
-
-CASES = {
-    "few positives": small(),
-    "few negatives": small(n_pos=19, n_neg=6, seed=3),
-    "one of each": small(n_pos=1, n_neg=1),
-    "identical rows in both classes": (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])),
-    "a grid of thirds": (np.random.default_rng(5).integers(-4, 5, (24, 3)) / 3.0, np.tile([1, -1, -1], 8)),
-}
 
 
 @pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [1e-2, 1e-3] * 3, strict=False), ("few positives", 0.3)])

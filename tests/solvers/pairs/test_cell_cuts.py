@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 from support.optima import optimum
 from support.oracle import pairwise_objective
-from support.small_sets import blocks_of, small
+from support.small_sets import CASES, blocks_of, small
 
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
@@ -26,18 +26,8 @@ def small_tables(monkeypatch):
     monkeypatch.setattr(cell_cuts, "PLACES", 256)
 
 
-CASES = {
-    "few positives": small(),
-    "few negatives": small(n_pos=19, n_neg=6),
-    "one of each": small(n_pos=1, n_neg=1),
-    "identical rows in both classes": (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])),
-    "a grid of thirds": (np.random.default_rng(5).integers(-4, 5, (24, 3)) / 3.0, np.tile([1, -1, -1], 8)),
-    "separable": small(shift=9.0),
-}
-
-
 @pytest.mark.parametrize("n_cells", [4, 64])
-@pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [1e-2, 1.0] * 3, strict=True)])
+@pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [1e-2, 1.0] * 4, strict=False)])
 def test_every_round_is_certified_by_counting(case, lam, n_cells, monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", n_cells)
     X, y = CASES[case]

@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
 from support.oracle import pair_differences, ramp, ramp_objective
 from support.rounds import last
-from support.small_sets import blocks_of, small
+from support.small_sets import CASES, blocks_of, small
 
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
 from aucdist.solvers import lbfgs
@@ -22,14 +22,6 @@ from aucdist.solvers.pairs.penalty import L2
 from aucdist.solvers.pairs.smooth import SmoothPairProblem, hinge_minima
 from aucdist.solvers.pairs.top_negatives import TopNegatives
 from aucdist.solvers.signs import blocked, project_onto_cone
-
-CASES = {
-    "few positives": small(),
-    "few negatives": small(n_pos=19, n_neg=6),
-    "one of each": small(n_pos=1, n_neg=1),
-    "ties": (np.random.default_rng(5).integers(-4, 5, (24, 3)) / 3.0, np.tile([1, -1, -1], 8)),
-    "far apart": small(shift=9.0),
-}
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3, 40])
@@ -97,7 +89,7 @@ def test_no_convex_majorant_goes_lower_than_the_gap_says():
 
 
 def test_long_weights_count_the_auc():
-    X, y = CASES["ties"]
+    X, y = CASES["a grid of thirds"]
     X = 3.0 * X  # whole numbers, which tie exactly
     w = np.array([1.0, -2.0, 0.5])
     point = SmoothPairProblem(blocks_of(X, y), PairObjective(RAMP, penalty=L2(1e-12))).evaluate(1e4 * w)

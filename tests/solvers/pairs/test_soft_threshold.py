@@ -13,7 +13,7 @@ from support.top_optima import top_hinge, top_optimum
 from aucdist.data.block import partition
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.engine.dask import DaskBlocks
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import NARROWING, SHARE_OF_GAP, AllPairs, CuttingPlanes
@@ -241,15 +241,17 @@ def load(index, positive):
     return partition(simulate(3_000, 4, positive, seed=1, shift=0.5), 4)[index]
 
 
+@pytest.mark.parametrize("gathered", [10**6, 100])  # 100: thresholds by reductions
 @pytest.mark.parametrize("positive", [0.2, 0.8])  # the negatives are the larger class, and the anchors
-def test_the_bits_are_those_of_any_threads_and_workers(positive):
+def test_the_bits_are_those_of_any_threads_and_workers(positive, gathered, client, monkeypatch):
+    monkeypatch.setattr(top_negatives, "MOST_GATHERED", gathered)
+
     def fit(blocks):
         return solve(AllPairs().rounds(blocks, 1e-3, max_fpr=0.1), tol=1e-4, max_passes=100)
 
     parts = [load(index, positive) for index in range(4)]
     one, two = (fit(LocalBlocks(parts, n_jobs=n)) for n in (1, 2))
-    with local_client(2, memory_limit="1GiB") as client:
-        workers = fit(DaskBlocks.load(client, partial(load, positive=positive), 4))
+    workers = fit(DaskBlocks.load(client, partial(load, positive=positive), 4))
     assert one.certificate.status is Status.CONVERGED
     assert one.w.tobytes() == two.w.tobytes() == workers.w.tobytes()
     assert one.certificate == two.certificate == workers.certificate
