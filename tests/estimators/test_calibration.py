@@ -1,14 +1,12 @@
-import warnings
-
 import dask.array as da
 import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
+from support.fits import fitted
 
 from aucdist import (
     HingeClassifier,
@@ -46,18 +44,12 @@ def drawn(n=3000, seed=0, share=0.08):
     return r.normal(size=(n, 4)) + [1.0, 0.7, 0.0, 0.0] * (y[:, np.newaxis] > 0), y
 
 
-def quiet(model, *data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # one pass over the rows does not reach tol
-        return model.fit(*data)
-
-
 @pytest.mark.parametrize(("estimator", "kind"), [*zip(MODELS, [*KINDS, "gev"], strict=True), (MODELS[0], "isotonic")])
 def test_probabilities_can_be_trusted(estimator, kind):
     X, y = drawn()
     new, labels = drawn(20_000, seed=1)
     exact = 1 / (1 + np.exp(-(new @ [1.0, 0.7, 0, 0] - 0.5 * 1.49 + np.log(0.08 / 0.92))))
-    model = quiet(estimator(calibration=kind, lam=1e-2, random_state=0), X, y)
+    model = fitted(estimator(calibration=kind, lam=1e-2, random_state=0), X, y)
     found = model.predict_proba(new)[:, 1]
     assert calibration_loss(labels, found) < 1e-3
     assert brier_score_loss(labels, found) < brier_score_loss(labels, exact) + 1.5e-3

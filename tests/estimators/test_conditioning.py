@@ -1,11 +1,10 @@
 """Columns far from 0: a fit of such columns is the fit of the columns without what all their values have in common."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from support.fits import fitted
 
 from aucdist import (
     HingeClassifier,
@@ -32,12 +31,6 @@ def rows():
 
 def with_column(X, column):
     return np.column_stack([X, np.broadcast_to(column, len(X))])
-
-
-def fitted(model, *data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(*data)
 
 
 def classifiers():

@@ -1,7 +1,5 @@
 """Estimators with a feature map: the same model as of the mapped matrix, wherever the rows are."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +8,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from support.fits import fitted
 
 from aucdist import MarginMeanClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
@@ -36,21 +35,15 @@ def model(name, solver, **more):
     return ESTIMATORS[name]().set_params(solver=solver, **options, **more)
 
 
-def fit(estimator, X, y=None, **how):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return estimator.fit(X, y, **how)
-
-
 # Every solver that takes codes: tests/maps/test_solvers_on_codes.py.
 @pytest.mark.parametrize(
     ("name", "solver"), [("PairwiseHingeClassifier", "all-pairs"), ("PairwiseSquareClassifier", "exact")]
 )
 def test_codes_give_the_model_of_the_matrix(name, solver):
     X, y = rows()
-    coded = fit(model(name, solver, features=BINS, tol=1e-11), X, y)
+    coded = fitted(model(name, solver, features=BINS, tol=1e-11), X, y)
     expander = BinExpander(bins=12).fit(X)
-    plain = fit(model(name, solver, tol=1e-11), expander.transform(X), y)
+    plain = fitted(model(name, solver, tol=1e-11), expander.transform(X), y)
     assert coded.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-10)
     assert coded.certificate_.dual == pytest.approx(plain.certificate_.dual, rel=1e-10, abs=1e-12)
     np.testing.assert_allclose(coded.coef_, plain.coef_, rtol=1e-4, atol=1e-5)
@@ -71,7 +64,7 @@ def test_other_solvers_refuse_codes_in_a_line(name, solver):
 def test_the_models_of_a_solver_that_refuses_codes_take_dense_maps():
     X, y = rows()
     for kind, solver in ((MarginMeanClassifier, "svrg"), (PairwiseHingeClassifier, "sdcd")):
-        found = fit(kind(solver=solver, features=NystroemMap(landmarks=40), random_state=0), X, y)
+        found = fitted(kind(solver=solver, features=NystroemMap(landmarks=40), random_state=0), X, y)
         other, truth = rows(seed=2)
         assert roc_auc_score(truth, found.decision_function(other)) > 0.9
 
@@ -81,8 +74,8 @@ def test_a_map_lets_a_linear_model_bend(features):
     if isinstance(features, LeafExpander):
         pytest.importorskip("lightgbm")
     (X, y), (other, truth) = rows(600), rows(600, seed=3)
-    line = fit(PairwiseHingeClassifier(), X, y)
-    found = fit(PairwiseHingeClassifier(features=features), X, y)
+    line = fitted(PairwiseHingeClassifier(), X, y)
+    found = fitted(PairwiseHingeClassifier(features=features), X, y)
     assert (
         roc_auc_score(truth, found.decision_function(other)) > roc_auc_score(truth, line.decision_function(other)) + 0.1
     )
@@ -93,13 +86,13 @@ def test_missing_values_and_data_frames_and_sparse_rows():
     X, y = rows()
     X[::6, 3] = np.nan
     frame = pd.DataFrame(X, columns=list("abcd"))
-    found = fit(PairwiseHingeClassifier(features=BINS), frame, y)
+    found = fitted(PairwiseHingeClassifier(features=BINS), frame, y)
     np.testing.assert_array_equal(found.feature_names_in_, list("abcd"))
     scores = found.decision_function(frame)
     assert roc_auc_score(y, scores) > 0.9
     np.testing.assert_array_equal(found.decision_function(frame.astype(np.float64)), scores)
     as_sparse = sp.csr_matrix(np.nan_to_num(X, nan=-1.0))
-    again = fit(PairwiseHingeClassifier(features=BINS), as_sparse, y)
+    again = fitted(PairwiseHingeClassifier(features=BINS), as_sparse, y)
     np.testing.assert_array_equal(again.decision_function(as_sparse), again.decision_function(as_sparse.toarray()))
     with pytest.raises(ValueError, match="NaN"):
         PairwiseHingeClassifier().fit(X, y)
@@ -113,28 +106,28 @@ def test_a_masked_fold_fits_its_own_edges_and_gives_the_bits_of_its_rows_alone()
     X, y = rows()
     kept = np.random.default_rng(5).random(300) < 0.6
     blocks = blocks_of(X, y)
-    masked = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), masked_blocks(blocks, kept))
+    masked = fitted(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), masked_blocks(blocks, kept))
     alone = LocalBlocks([block.take(kept[block.row_id], index=block.index) for block in blocks._blocks])
-    plain = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), alone)
+    plain = fitted(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), alone)
     np.testing.assert_array_equal(masked.coef_, plain.coef_)
     assert masked.certificate_ == plain.certificate_
-    everything = fit(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), blocks)
+    everything = fitted(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), blocks)
     assert len(masked.feature_map_.bins[0].edges) < len(everything.feature_map_.bins[0].edges)
 
 
 def test_rows_of_no_weight_are_not_there_and_weights_count():
     X, y = rows()
     weight = np.random.default_rng(7).integers(0, 3, 300).astype(float)
-    found = fit(PairwiseHingeClassifier(features=BINS, tol=1e-6), X, y, sample_weight=weight)
+    found = fitted(PairwiseHingeClassifier(features=BINS, tol=1e-6), X, y, sample_weight=weight)
     repeated = np.repeat(np.arange(300), weight.astype(int))
-    again = fit(PairwiseHingeClassifier(features=BINS, tol=1e-6), X[repeated], y[repeated])
+    again = fitted(PairwiseHingeClassifier(features=BINS, tol=1e-6), X[repeated], y[repeated])
     np.testing.assert_allclose(found.coef_, again.coef_, rtol=1e-2, atol=1e-3)
     assert found.certificate_.primal == pytest.approx(again.certificate_.primal, rel=1e-5)
 
 
 def test_probabilities_come_from_models_that_never_saw_the_row():
     X, y = rows(400)
-    found = fit(PairwiseHingeClassifier(features=BINS, calibration="logit"), X, y)
+    found = fitted(PairwiseHingeClassifier(features=BINS, calibration="logit"), X, y)
     other, truth = rows(400, seed=8)
     p = found.predict_proba(other)[:, 1]
     assert roc_auc_score(truth, p) == pytest.approx(roc_auc_score(truth, found.decision_function(other)))
@@ -148,22 +141,22 @@ def test_a_path_along_lam_has_one_map():
     models = lam_path(estimator, X, y, lams=[1e-3, 1e-1])
     assert models[0].feature_map_ is models[1].feature_map_
     for lam, found in zip([1e-3, 1e-1], models, strict=True):
-        alone = fit(clone(estimator).set_params(lam=lam), X, y)
+        alone = fitted(clone(estimator).set_params(lam=lam), X, y)
         assert found.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-3)
         np.testing.assert_allclose(found.decision_function(X), alone.decision_function(X), atol=0.2)
 
 
 def test_a_warm_start_keeps_the_map():
     X, y = rows()
-    estimator = fit(PairwiseHingeClassifier(features=BINS, warm_start=True), X, y)
+    estimator = fitted(PairwiseHingeClassifier(features=BINS, warm_start=True), X, y)
     known = estimator.feature_map_
     passes = estimator.n_passes_
-    fit(estimator, X, y)
+    fitted(estimator, X, y)
     assert estimator.feature_map_ is known
     assert estimator.n_passes_ < passes
-    fit(estimator.set_params(warm_start=False), X, y)
+    fitted(estimator.set_params(warm_start=False), X, y)
     assert estimator.feature_map_ is not known
-    fit(estimator.set_params(features=None), X, y)
+    fitted(estimator.set_params(features=None), X, y)
     assert not hasattr(estimator, "feature_map_")
 
 
@@ -174,7 +167,7 @@ def test_works_in_tools_of_scikit_learn():
     )
     assert search.fit(X, y).best_params_ == {"features__bins": 30}
     pipeline = make_pipeline(BinExpander(bins=12), PairwiseHingeClassifier(solver="sdcd", random_state=0))
-    assert roc_auc_score(y, fit(pipeline, X, y).decision_function(X)) > 0.9
+    assert roc_auc_score(y, fitted(pipeline, X, y).decision_function(X)) > 0.9
 
 
 # ---- what it says -----------------------------------------------------------------------------------------------------
@@ -196,7 +189,7 @@ def test_explanations_add_up_to_the_score():
 
 def test_a_linear_model_is_explained_by_its_weights():
     X, y = rows()
-    found = fit(PairwiseHingeClassifier(), X, y)
+    found = fitted(PairwiseHingeClassifier(), X, y)
     for form in (X, sp.csr_matrix(X)):
         table = found.explain(form)
         np.testing.assert_allclose(table.sum(axis=1), found.decision_function(X), rtol=1e-9, atol=1e-12)
@@ -207,7 +200,7 @@ def test_a_linear_model_is_explained_by_its_weights():
 
 def test_what_mixes_features_is_not_explained():
     X, y = rows()
-    found = fit(PairwiseHingeClassifier(features="nystroem"), X, y)
+    found = fitted(PairwiseHingeClassifier(features="nystroem"), X, y)
     with pytest.raises(InputError, match="mixes all features"):
         found.explain(X)
 

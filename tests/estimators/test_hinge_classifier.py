@@ -1,12 +1,10 @@
-import warnings
-
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
+from support.fits import fitted
 from support.hinge_twins import hinge_value
 
-from aucdist import HingeClassifier, RankingWarning
+from aucdist import HingeClassifier
 from aucdist.errors import InputError
 
 PAIRS = [
@@ -29,16 +27,6 @@ def data():
     r = np.random.default_rng(0)
     y = np.where(r.random(400) < 0.3, 1, -1)
     return r.normal(size=(400, 5)) + 0.8 * (y[:, None] > 0) + 1.0, y
-
-
-def fitted(model, *args, **kwargs):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        if (
-            not model.fit_intercept
-        ):  # all rows lie on one side of the origin, so that the larger class decides the direction
-            warnings.simplefilter("ignore", RankingWarning)
-        return model.fit(*args, **kwargs)
 
 
 @pytest.mark.parametrize(("penalty", "solver"), PAIRS)

@@ -1,5 +1,3 @@
-import warnings
-
 import dask.array as da
 import numpy as np
 import pandas as pd
@@ -11,6 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
+from support.fits import fitted
 from support.margin_twins import minimum, objective, offset
 
 from aucdist import MarginMeanClassifier
@@ -35,13 +34,8 @@ def problem(n=400, share=0.15, d=4, seed=0):
 
 
 def fit(X, y=None, sample_weight=None, **parameters):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return (
-            MarginMeanClassifier()
-            .set_params(**{"random_state": 0, "solver__n_outer": 30} | parameters)
-            .fit(X, y, sample_weight)
-        )
+    model = MarginMeanClassifier().set_params(**{"random_state": 0, "solver__n_outer": 30} | parameters)
+    return fitted(model, X, y, sample_weight)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

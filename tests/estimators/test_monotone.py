@@ -1,7 +1,5 @@
 """`monotone=`: no violation, the optimum of an independent solver, and a bound that holds."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, lsq_linear, minimize
 from sklearn.base import clone
+from support.fits import fitted, mapping, violations
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
@@ -20,8 +19,6 @@ from aucdist.papers.gev.problem import LinkProblem
 from aucdist.solvers.pairs import cutting_planes
 from aucdist.solvers.signs import FREE, ZERO, outside, project_onto_cone
 
-WORDS = {1: "increasing", -1: "decreasing"}
-
 
 def problem(seed: int, n: int = 120, d: int = 3, missing: float = 0.1):
     r = np.random.default_rng(seed)
@@ -30,26 +27,6 @@ def problem(seed: int, n: int = 120, d: int = 3, missing: float = 0.1):
     X[:, 0] += y * r.normal()
     X[r.random((n, d)) < missing] = np.nan
     return X, y, r.choice([None, 1.0], 1)[0]
-
-
-def mapping(signs) -> dict:
-    return {j: WORDS[int(s)] for j, s in enumerate(signs) if s}
-
-
-def violations(model, X: np.ndarray, signs, r) -> int:
-    """Count pairs of rows that differ in one feature only, and whose scores are in the wrong order."""
-    wrong = 0
-    for j in np.flatnonzero(signs):
-        rows = X[r.integers(0, len(X), 20)].copy()
-        values = np.sort(X[~np.isnan(X[:, j]), j])
-        if len(values) < 2:
-            continue
-        tried = np.unique(np.concatenate((values, np.nextafter(values, np.inf), [values[0] - 1.0, values[-1] + 1.0])))
-        for row in rows:
-            same = np.repeat(row[None], len(tried), axis=0)
-            same[:, j] = tried
-            wrong += int((signs[j] * np.diff(model.decision_function(same)) < 0.0).sum())
-    return wrong
 
 
 @settings(max_examples=40)
@@ -65,9 +42,7 @@ def test_no_score_falls_where_it_must_rise(seed, bins, linear, pairs, lam, weigh
     signs[0] = signs[0] or 1
     features = {"map": "bins", "bins": bins, "linear": linear, "pairs": pairs}
     model = PairwiseHingeClassifier(features=features, monotone=mapping(signs), lam=lam, max_passes=60, **kind)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y, sample_weight=r.integers(1, 4, len(y)) if weighted else None)
+    fitted(model, X, y, sample_weight=r.integers(1, 4, len(y)) if weighted else None)
     of_weights = model.feature_map_.signs(model.monotone_)
     assert not (np.where(of_weights == ZERO, 0, of_weights) * model.coef_[0] < 0.0).any()
     assert not model.coef_[0][of_weights == ZERO].any()
@@ -104,9 +79,7 @@ def test_the_optimum_is_that_of_a_general_solver(penalty):
         signs, lam = r.choice([-1, 0, 1], 3), float(10.0 ** r.uniform(-2, 0))
         signs[0] = signs[0] or -1
         model = PairwiseHingeClassifier(lam=lam, tol=1e-6, max_passes=5000, penalty=penalty, monotone=mapping(signs))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model.fit(X, y)
+        fitted(model, X, y)
         Z = (X[y == 1][:, None] - X[y == 0][None]).reshape(-1, 3)
         best = best_of_all(Z, lam, signs, penalty)
         c = model.certificate_
@@ -123,9 +96,7 @@ def test_the_bound_is_below_every_feasible_value(seed, penalty):
     signs = r.choice([-1, 1], 3)
     lam = float(10.0 ** r.uniform(-4, 1))
     model = PairwiseHingeClassifier(lam=lam, max_passes=30, penalty=penalty, monotone=mapping(signs))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
+    fitted(model, X, y)
     Z = (X[y == 1][:, None] - X[y == 0][None]).reshape(-1, 3)
     low = model.certificate_.dual - model.certificate_.rounding
     for scale in 10.0 ** r.uniform(-6, 2, 40):
@@ -281,9 +252,7 @@ def test_links_have_the_optimum_of_a_general_solver(link, loss, penalised):
         model = LinkClassifier(
             link=link, loss=loss, lam=lam, monotone=mapping(signs), tol=1e-9, penalise_intercept=penalised, **options
         )
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "the directions in `monotone` leave no weights")
-            model.fit(X, y)
+        fitted(model, X, y)
         blocks = LocalBlocks([Block.of(X, y)])
         objective = LinkProblem(blocks, model._loss, lam, True, penalised)
         free = minimize(
@@ -318,9 +287,7 @@ def test_no_score_of_links_and_squares_falls_where_it_must_rise(seed, estimator,
     signs = r.choice([-1, 0, 1], 3)
     signs[0] = signs[0] or 1
     model = estimator(features={"map": "bins", "bins": bins}, monotone=mapping(signs), lam=lam)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y, sample_weight=r.integers(1, 4, len(y)) if weighted else None)
+    fitted(model, X, y, sample_weight=r.integers(1, 4, len(y)) if weighted else None)
     assert not (model.feature_map_.signs(model.monotone_) * model.coef_[0] < 0.0).any()
     assert violations(model, X, signs, r) == 0
     assert model.certificate_.relative_gap <= model.tol or model.certificate_.status == "rounding"
@@ -335,9 +302,7 @@ def test_squares_have_the_optimum_of_least_squares_with_bounds(seed, d):
     if not signs.any():
         signs[0] = 1
     model = PairwiseSquareClassifier(lam=lam, monotone=mapping(signs), tol=1e-9)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X, y)
+    fitted(model, X, y)
     Z = (X[y == 1][:, None] - X[y == -1][None]).reshape(-1, d)
     A = np.vstack([Z / np.sqrt(len(Z)), np.sqrt(0.5 * lam) * np.eye(d)])
     b = np.concatenate([np.full(len(Z), 1.0 / np.sqrt(len(Z))), np.zeros(d)])

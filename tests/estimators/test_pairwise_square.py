@@ -1,10 +1,9 @@
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score
+from support.fits import fitted
 from support.square_twins import square_minimiser, square_value
 
 from aucdist import PairwiseSquareClassifier
@@ -16,10 +15,7 @@ SOLVERS = ["exact", "svrg", "tpauc", "opauc"]
 
 
 def fit(solver, X, y, **parameters):
-    with warnings.catch_warnings():
-        if solver in ("tpauc", "opauc"):
-            warnings.simplefilter("ignore", ConvergenceWarning)
-        return PairwiseSquareClassifier().set_params(solver=solver, random_state=0, **parameters).fit(X, y)
+    return fitted(PairwiseSquareClassifier().set_params(solver=solver, random_state=0, **parameters), X, y)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

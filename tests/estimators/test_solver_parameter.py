@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
+from support.fits import fitted
 from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block
@@ -44,12 +45,6 @@ class PlainDescent(Solver):
             point = after if after.value < point.value else point
 
 
-def fitted(model):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model.fit(blocks_of(*small()))
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_solvers_of_an_estimator_minimise_one_objective_and_have_their_names(name):
     solvers = ESTIMATORS[name].solvers
@@ -82,21 +77,19 @@ def test_a_name_a_mapping_and_an_object_give_the_same_bits():
     models = [PairwiseHingeClassifier(solver=form, random_state=3) for form in forms]
     models.append(PairwiseHingeClassifier(solver="sdcd", random_state=3).set_params(solver__epochs=4))
     models.append(PairwiseHingeClassifier(random_state=3).set_params(solver__epochs=4, solver="sdcd"))
-    assert len({fitted(model).coef_.tobytes() for model in models}) == 1
+    assert len({fitted(model, blocks_of(*small())).coef_.tobytes() for model in models}) == 1
     assert forms[0] == {"name": "sdcd", "epochs": 4}, "a fit changes no parameter"
 
 
 def test_a_solver_of_ones_own_is_fitted_cloned_and_searched():
-    own = fitted(PairwiseRampClassifier(solver=PlainDescent(step=0.3), lam=0.1))
-    best = fitted(PairwiseRampClassifier(lam=0.1, tol=1e-8))
+    own = fitted(PairwiseRampClassifier(solver=PlainDescent(step=0.3), lam=0.1), blocks_of(*small()))
+    best = fitted(PairwiseRampClassifier(lam=0.1, tol=1e-8), blocks_of(*small()))
     assert own.certificate_.primal == pytest.approx(best.certificate_.primal, rel=1e-2)
     assert clone(own).set_params(solver__step=2.0).solver.step == 2.0
     assert own.solver.step == 0.3
     X, y = small(30, 30)
     search = GridSearchCV(own, {"solver__step": [1e-9, 1.0]}, scoring="roc_auc", cv=3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        search.fit(X, y)
+    fitted(search, X, y)
     assert search.best_estimator_.solver.step == search.best_params_["solver__step"]
     assert len(search.cv_results_["rank_test_score"]) == 2
 
@@ -149,7 +142,12 @@ def test_a_parameter_that_moved_says_where_to(use):
 def test_points_of_a_grid_name_solvers_and_their_parameters():
     model = PairwiseHingeClassifier(lam=0.1)
     points = points_of(model, {"solver": ["sdcd", "sdcd-perm"], "solver__epochs": [2, 3]})
-    assert [fitted(clone(model).set_params(**p)).history_["round"].iloc[-1] for p in points] == [2, 3, 2, 3]
+    assert [fitted(clone(model).set_params(**p), blocks_of(*small())).history_["round"].iloc[-1] for p in points] == [
+        2,
+        3,
+        2,
+        3,
+    ]
     with pytest.raises(InputError, match="epochs applies to solver sdcd"):
         points_of(model, {"solver__epochs": [2]})
 
@@ -157,7 +155,6 @@ def test_points_of_a_grid_name_solvers_and_their_parameters():
 # ---- what a row of a table of solvers declares is what the solver does ------------------------
 
 
-CASES = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
 X, Y = small(n_pos=22, n_neg=26)  # fewer positives, and a few passes of Pegasos find nothing better than zero
 
 
@@ -170,13 +167,11 @@ def model(name, solver, **parameters):
     return kind().set_params(**{"solver": solver, "tol": 1e-4, "max_passes": 6, "random_state": 0} | own | parameters)
 
 
-def weights_of(estimator, *data, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return estimator.fit(*data, **options).coef_
+def weights_of(estimator, *data):
+    return fitted(estimator, *data).coef_
 
 
-@pytest.mark.parametrize(("name", "solver"), CASES)
+@pytest.mark.parametrize(("name", "solver"), SOLVERS)
 def test_sample_weights_count_or_are_refused(name, solver):
     able = ESTIMATORS[name].solvers[solver].sample_weight
     weight = np.where(np.arange(len(Y)) % 3 == 0, 5.0, 0.5)
@@ -190,7 +185,7 @@ def test_sample_weights_count_or_are_refused(name, solver):
             model(name, solver).fit(X, Y, weight)
 
 
-@pytest.mark.parametrize(("name", "solver"), [c for c in CASES if ESTIMATORS[c[0]].solvers[c[1]].ignores_zero_weight])
+@pytest.mark.parametrize(("name", "solver"), [c for c in SOLVERS if ESTIMATORS[c[0]].solvers[c[1]].ignores_zero_weight])
 def test_rows_of_weight_zero_leave_no_trace(name, solver):
     inside = np.arange(len(Y)) % 4 != 1
     weight = np.random.default_rng(0).random(len(Y))
@@ -214,7 +209,7 @@ def test_some_solvers_mask_folds_and_calibration_does_not():
     assert not model("PairwiseHingeClassifier", "sdcd").ignores_zero_weight
 
 
-@pytest.mark.parametrize(("name", "solver"), CASES)
+@pytest.mark.parametrize(("name", "solver"), SOLVERS)
 def test_random_solvers_alone_depend_on_the_seed(name, solver):
     one, other = (weights_of(model(name, solver, random_state=seed), X, Y) for seed in (0, 1))
     # Buffers that hold all rows, and covariances that need no sketch, leave nothing to draw.
@@ -223,7 +218,7 @@ def test_random_solvers_alone_depend_on_the_seed(name, solver):
         assert (one.tobytes() != other.tobytes()) == ESTIMATORS[name].solvers[solver].random
 
 
-@pytest.mark.parametrize(("name", "solver"), CASES)
+@pytest.mark.parametrize(("name", "solver"), SOLVERS)
 def test_a_path_is_one_task_and_others_are_one_each(name, solver):
     estimator = model(name, solver)
     if "lam" not in estimator.get_params():
@@ -240,7 +235,7 @@ def test_a_path_is_one_task_and_others_are_one_each(name, solver):
             assert [m.lam for m in lam_path(estimator, X, Y, lams=[1e-2, 1e-1])] == [1e-2, 1e-1]
 
 
-@pytest.mark.parametrize(("name", "solver"), CASES)
+@pytest.mark.parametrize(("name", "solver"), SOLVERS)
 def test_a_resuming_solver_goes_on_where_the_last_fit_ended(name, solver):
     resumes = ESTIMATORS[name].solvers[solver].resumes
     if "warm_start" not in ESTIMATORS[name]().get_params():

@@ -1,12 +1,11 @@
 """`verbose` prints rounds, changes nothing else, and leaves silence where it is 0."""
 
 import re
-import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from support.fits import fitted
 
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier
@@ -20,12 +19,6 @@ def rows():
     return X, X[:, 0] + r.normal(size=120) > 0.8
 
 
-def fitted(estimator):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(*rows())
-
-
 def printed(capsys):
     *rounds, last = capsys.readouterr().out.splitlines()
     found = [LINE.fullmatch(line) for line in rounds]
@@ -35,9 +28,9 @@ def printed(capsys):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_prints_its_rounds_and_fits_the_same(name, capsys):
-    silent = fitted(ESTIMATORS[name](random_state=0, max_passes=30))
+    silent = fitted(ESTIMATORS[name](random_state=0, max_passes=30), *rows())
     assert capsys.readouterr().out == ""
-    loud = fitted(clone(silent).set_params(verbose=2))
+    loud = fitted(clone(silent).set_params(verbose=2), *rows())
     numbers, names, last = printed(capsys)
     assert names == {name}
     assert numbers[-len(loud.history_) :] == loud.history_["round"].tolist()
@@ -48,9 +41,7 @@ def test_every_estimator_prints_its_rounds_and_fits_the_same(name, capsys):
 def test_level_1_leaves_out_rounds_and_prints_the_last(capsys):
     seen = []
     model = PairwiseHingeClassifier(lam=1e-7, tol=0.0, max_passes=43, verbose=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(*rows(), callback=lambda record: seen.append(record["round"]))
+    fitted(model, *rows(), callback=lambda record: seen.append(record["round"]))
     rounds = len(model.history_)
     assert seen == list(range(1, rounds + 1))
     expected = [n for n in (*range(1, 11), 20, 30, 40) if n <= rounds]
@@ -59,7 +50,7 @@ def test_level_1_leaves_out_rounds_and_prints_the_last(capsys):
 
 
 def test_fits_of_the_calibration_are_silent(capsys):
-    model = fitted(PairwiseHingeClassifier(calibration="logit", verbose=True))
+    model = fitted(PairwiseHingeClassifier(calibration="logit", verbose=True), *rows())
     numbers, _, _ = printed(capsys)
     assert numbers[0] == 1
     assert len(set(numbers)) == len(numbers) <= len(model.history_)

@@ -1,12 +1,12 @@
 """Feature maps with directions: no score falls where it must rise, checked on rows that differ in one feature only."""
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.fits import fitted, mapping, violations
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
@@ -21,8 +21,6 @@ from aucdist.maps.forest import Forest
 from aucdist.maps.leaves import step_signs
 from aucdist.solvers.signs import FREE, ZERO
 
-WORDS = {1: "increasing", -1: "decreasing"}
-
 
 def problem(seed: int, n: int = 160, missing: float = 0.1):
     r = np.random.default_rng(seed)
@@ -35,25 +33,8 @@ def problem(seed: int, n: int = 160, missing: float = 0.1):
     return X, y, signs
 
 
-def violations(model, X: np.ndarray, signs: np.ndarray, r) -> int:
-    """Count neighbours among rows that differ in one feature only whose scores are in the wrong order."""
-    wrong = 0
-    for j in np.flatnonzero(signs):
-        values = np.sort(X[~np.isnan(X[:, j]), j])
-        tried = np.unique(np.concatenate((values, np.nextafter(values, np.inf), [values[0] - 1.0, values[-1] + 1.0])))
-        for row in X[r.integers(0, len(X), 20)]:
-            same = np.repeat(row[None], len(tried), axis=0)
-            same[:, j] = tried
-            wrong += int((signs[j] * np.diff(model.decision_function(same)) < 0.0).sum())
-    return wrong
-
-
 def fit(features, X, y, signs, **options) -> PairwiseHingeClassifier:
-    monotone = {j: WORDS[int(s)] for j, s in enumerate(signs) if s}
-    model = PairwiseHingeClassifier(features=features, monotone=monotone, max_passes=60, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model.fit(X, y)
+    return fitted(PairwiseHingeClassifier(features=features, monotone=mapping(signs), max_passes=60, **options), X, y)
 
 
 @settings(max_examples=20)
