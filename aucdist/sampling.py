@@ -328,7 +328,7 @@ class DistanceUnderSampler(Sampler):
     random_state: int | np.random.RandomState | None = None
 
     def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
-        smallest, others = classes[0], classes[1:]
+        smallest, *others = classes.tolist()
         self.rules_, self.sampling_strategy_ = {}, {}
         kept = labels == smallest
         for label in others:
@@ -337,8 +337,7 @@ class DistanceUnderSampler(Sampler):
             rule = self.rule(LocalBlocks([block]))
             stays = rule.stays(block)
             kept[which] |= stays
-            key = label.item() if hasattr(label, "item") else label
-            self.rules_[key], self.sampling_strategy_[key] = rule, int((stays & (block.y < 0)).sum())
+            self.rules_[label], self.sampling_strategy_[label] = rule, int((stays & (block.y < 0)).sum())
         if len(others) == 1:
             self.rule_ = rule
         self.sample_indices_ = np.flatnonzero(kept)
@@ -491,10 +490,10 @@ class MWMOTE(Sampler):
         share = 1.0 if isinstance(self.sampling_strategy, str) else self.sampling_strategy
         random = check_random_state(self.random_state)
         self.sampling_strategy_, made, sources = {}, [dense[:0]], [np.zeros(0, dtype=np.int64)]
-        for label in classes[:-1]:
+        for label in classes[:-1].tolist():
             small = np.flatnonzero(labels == label)
             n_new = max(0, round(share * largest) - len(small))
-            self.sampling_strategy_[label.item() if hasattr(label, "item") else label] = n_new
+            self.sampling_strategy_[label] = n_new
             if n_new:
                 made.append(self._made(dense, small, n_new, random))
                 sources.append(np.full(n_new, small[0]))

@@ -74,16 +74,6 @@ class CardFeature:
         """The points of all cells: that of missing values first, where there is one."""
         return self.points if self.missing is None else np.append(self.missing, self.points)
 
-    @property
-    def least(self) -> int:
-        """The fewest points that a row can get."""
-        return int(self.cells.min())
-
-    @property
-    def most(self) -> int:
-        """The most points that a row can get."""
-        return int(self.cells.max())
-
 
 @dataclass(frozen=True, eq=False)
 class Scorecard:
@@ -127,12 +117,12 @@ class Scorecard:
     @property
     def least(self) -> int:
         """The fewest points that a row can have."""
-        return self.base + sum(feature.least for feature in self.features)
+        return self.base + sum(int(feature.cells.min()) for feature in self.features)
 
     @property
     def most(self) -> int:
         """The most points that a row can have."""
-        return self.base + sum(feature.most for feature in self.features)
+        return self.base + sum(int(feature.cells.max()) for feature in self.features)
 
     def bins(self) -> "BinMap":
         """Return the bins of the card as a feature map, whose weights are `weights`."""

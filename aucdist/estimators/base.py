@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucdist import estimators
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
-from aucdist.engine.view import AnyBlocks, ClassBlocks
+from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import (
     attributes_of_data,
@@ -115,7 +115,10 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             self.check_parameters()
             self.__dict__.pop("chosen_", None)
             rows = training_blocks(self, X, y, sample_weight, groups)
-            model = self._with_chosen_features(rows) if self._by_folds else self
+            model: Any = self
+            if self._by_folds:  # an estimator like this one, whose features, and lam, folds of the training rows choose
+                model, model.chosen_ = estimators.feature_search(self, rows)
+                model.__dict__.update(attributes_of_data(self))
             if isinstance(rows, ClassBlocks):
                 counts: Any = fit_classes(model, rows, callback)
             else:
@@ -133,12 +136,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             if hasattr(self, "_counts"):
                 self._counts = counts
         return self
-
-    def _with_chosen_features(self, rows: AnyBlocks) -> Any:
-        """Return an estimator like this one, whose features, and lam, folds of the training rows chose."""
-        model, model.chosen_ = estimators.feature_search(self, rows)
-        model.__dict__.update(attributes_of_data(self))
-        return model
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
         """Return the parameters that the model of the class at position `k` has of its own."""

@@ -72,7 +72,7 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
 
     # `warnings.catch_warnings`, which the line behind `monotone="auto"` is fitted under, is not made for threads.
     with one_blas_thread:
-        fits = in_threads(fit_class, sets.n_classes, 1 if _finds_directions(model) else rows.threads)
+        fits = in_threads(fit_class, sets.n_classes, 1 if model.monotone == AUTO else rows.threads)
     counts, warned, spreads = map(list, zip(*fits, strict=True))
     model.estimators_, model.spreads_ = models, np.array(spreads)
     model.n_passes_ = sum(of_class.n_passes_ for of_class in models)
@@ -165,13 +165,9 @@ def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:
     Each class alone would fit the same map to up to 32 768 rows of each side.
     """
     expander = model._expander
-    if expander is None or expander.supervised() or _finds_directions(model):
+    if expander is None or expander.supervised() or model.monotone == AUTO:  # found for each class by itself
         return rows
     model._find_directions(rows.blocks)
     model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
     return replace(rows, blocks=model._checked_codes(encoded(rows.of_all(), model.feature_map_)), changes=())
 
-
-def _finds_directions(model: BaseEstimator) -> bool:
-    """Return whether the directions of features are found for each class by itself."""
-    return bool(model.monotone == AUTO)

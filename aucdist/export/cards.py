@@ -240,11 +240,7 @@ def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
             "a scorecard needs features that are scaled one by one: train the model without `scale: unit-row`"
         )
     described.refuse_hashes("a scorecard")
-    items = {
-        j
-        for j, feature in enumerate(described.features)
-        if isinstance(feature.item, str) and described.columns[feature.column].kind == "category"
-    }
+    items = {j for j, feature in enumerate(described.features) if described.columns[feature.column].kind == "category"}
     drafts = [
         _Draft(
             model.schema.feature_names[shape.feature], shape.edges, shape.values, shape.shares, shape.missing,

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partialmethod
 from typing import Any
 
@@ -60,13 +61,13 @@ class Target(ABC):
         return Term(self, self.operation(operator, *names, **options))
 
 
+@dataclass(frozen=True, eq=False)
 class Term:
     """A number, or a condition, of each row in the language of a system."""
 
+    target: Target
+    name: str
     __array_ufunc__ = None  # an array beside an operator is a constant, and not an array of terms
-
-    def __init__(self, target: Target, name: str):
-        self.target, self.name = target, name
 
     def applied(self, operator: str, *others: "Operand") -> "Term":
         """Return the result of an operator whose first operand this is."""

@@ -1,5 +1,6 @@
 """The model behind MLflow's `mlflow.pyfunc.load_model`: it reads the files of `save_model`, and unpickles nothing."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@dataclass(frozen=True, eq=False)
 class PyfuncModel:
     """A model as MLflow calls it."""
 
-    def __init__(self, model: LinearModel) -> None:
-        self.model = model
+    model: LinearModel
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> "pd.DataFrame":
         """Return the scores of rows, with the bits and the columns of ``aucdist score``.

@@ -18,6 +18,21 @@ from aucdist.search.candidates import complexity
 from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
 
+LEVEL = 0.95
+BUNDLES, SEED = 1024, 0
+"""The largest number of bundles, and the seed by which groups are assigned to them. The groups of a bundle are drawn
+together. The error of a variance from this many bundles is 4 %."""
+SECOND_MEASURE = "average_precision"
+"""The measure that decides if the AUC does not. In five folds of a table with 852 positives, bins with pairs had an AUC
+of 0.8889 and 0.558 of this measure, and leaves had 0.8971 and 0.572."""
+CLEAR = 0.5
+"""The number of standard errors from which on a difference is clear. On 98 sets, the rule ``simplest`` has a mean AUC
+of 0.9281 with this value and of 0.9240 with 1. Taking the best mean has 0.9252."""
+FEWEST_FOLDS, SHARE_OF_LACK = 3, 0.05
+"""The standard error of a difference over fewer folds is too uncertain: it counts as at least this share of what the best
+setting lacks. On two folds of a table with 852 positives, leaves were 0.0001 behind bins with pairs on each fold, and were
+dropped because the two differences were equal."""
+
 Rule = Literal["best", "one-se", "simplest"]
 Point = dict[str, Any]
 Result = dict[str, Any]
@@ -52,7 +67,7 @@ def standard_error(shares: Shares) -> float:
     return _error(_deviations(shares))
 
 
-def groups_test(shares: Shares, other: Shares | None, test_over_train: float, level: float = 0.95) -> Difference | None:
+def groups_test(shares: Shares, other: Shares | None, test_over_train: float) -> Difference | None:
     """Test a mean over folds, or its difference from that of another model on the same folds, against 0.
 
     Student's t with one degree less than there are bundles. The variance is multiplied by ``2 + test_over_train``, as
@@ -81,9 +96,9 @@ def groups_test(shares: Shares, other: Shares | None, test_over_train: float, le
     from scipy.special import stdtr
 
     freedom = len(shares) - 1
-    reach = t_quantile(level, freedom) * error
+    reach = t_quantile(LEVEL, freedom) * error
     p_value = 2 * float(stdtr(freedom, -abs(value) / error))
-    return Difference(value, value - reach, value + reach, p_value, level, "corrected-groups")
+    return Difference(value, value - reach, value + reach, p_value, LEVEL, "corrected-groups")
 
 
 def _mean(shares: Shares) -> float:
@@ -99,18 +114,6 @@ def _deviations(shares: Shares) -> np.ndarray:
 def _error(deviations: np.ndarray) -> float:
     n = len(deviations)
     return float(np.sqrt(n / (n - 1) * (deviations @ deviations)))
-
-
-SECOND_MEASURE = "average_precision"
-"""The measure that decides if the AUC does not. In five folds of a table with 852 positives, bins with pairs had an AUC
-of 0.8889 and 0.558 of this measure, and leaves had 0.8971 and 0.572."""
-CLEAR = 0.5
-"""The number of standard errors from which on a difference is clear. On 98 sets, the rule ``simplest`` has a mean AUC
-of 0.9281 with this value and of 0.9240 with 1. Taking the best mean has 0.9252."""
-FEWEST_FOLDS, SHARE_OF_LACK = 3, 0.05
-"""The standard error of a difference over fewer folds is too uncertain: it counts as at least this share of what the best
-setting lacks. On two folds of a table with 852 positives, leaves were 0.0001 behind bins with pairs on each fold, and were
-dropped because the two differences were equal."""
 
 
 @dataclass(frozen=True)
@@ -249,14 +252,9 @@ def errors_behind(values: Sequence[float | None], best: Sequence[float | None], 
 
 
 def interval(
-    values: Sequence[float],
-    measure: Measure,
-    test_over_train: float,
-    fewest: int,
-    level: float = 0.95,
-    shares: Shares | None = None,
+    values: Sequence[float], measure: Measure, test_over_train: float, fewest: int, shares: Shares | None = None
 ) -> tuple[float, float] | None:
-    """Return a confidence interval of the mean over folds, by the corrected resampled t-test, or by the spread of groups.
+    """Return a 95 % interval of the mean over folds, by the corrected resampled t-test, or by the spread of groups.
 
     Parameters
     ----------
@@ -277,17 +275,12 @@ def interval(
     (float, float) or None
         None if there is no estimate.
     """
-    of_groups = None if shares is None else groups_test(shares, None, test_over_train, level)
-    test = of_groups or corrected_t_test(values, test_over_train, level)
+    of_groups = None if shares is None else groups_test(shares, None, test_over_train)
+    test = of_groups or corrected_t_test(values, test_over_train, LEVEL)
     if test.method == "exact-bound":
-        q = (1 - level) ** (1 / fewest)
+        q = (1 - LEVEL) ** (1 / fewest)
         return (q * test.value, 1 - q * (1 - test.value)) if measure.largest == 1.0 else None
     return max(test.low, 0.0), min(test.high, measure.largest)
-
-
-BUNDLES, SEED = 1024, 0
-"""The largest number of bundles, and the seed by which groups are assigned to them. The groups of a bundle are drawn
-together. The error of a variance from this many bundles is 4 %."""
 
 
 def search_summary(
@@ -324,7 +317,7 @@ def search_summary(
     summary = {
         "best": rows[chosen].parameters,
         "score": score,
-        "interval": None if score is None else interval(known, measure, share, fewest, shares=shares),
+        "interval": None if score is None else interval(known, measure, share, fewest, shares),
         "metric": measure.name,
         "rule": rule,
         "test_over_train": share,
