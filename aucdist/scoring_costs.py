@@ -53,7 +53,7 @@ class RowCosts:
         """The columns that scores get."""
         return {column("cost", name): pa.float64() for name in self.names}
 
-    def columns_of(self, source: Source) -> dict[str, Any]:
+    def columns_of(self, source: Source) -> Json:
         """Return the keys of the source that name the columns of labels and costs."""
         if self.unknown:
             return {}

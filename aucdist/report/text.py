@@ -165,7 +165,7 @@ def operating_point_text(point: Json) -> str:
     return f"{where}, the model finds {number_text(100 * recall['value'], 2)} of 100 positives{ends}; {alarms}{days}.{cost}"
 
 
-def guarantee_text(point: dict[str, Any]) -> str:
+def guarantee_text(point: Json) -> str:
     """Return what a threshold promises, as a sentence; empty where nothing was asked for. `point` as above."""
     if (promise := point.get("guarantee")) is None:
         return ""
@@ -186,7 +186,7 @@ def guarantee_text(point: dict[str, Any]) -> str:
     return f"No threshold can promise {sure} that {asked}, given the {rows}. The best promise is that {promised}."
 
 
-def set_on_of(point: dict[str, Any]) -> str:
+def set_on_of(point: Json) -> str:
     """Return the rows that set a threshold; older runs say only whether they were out of fold."""
     return str(point.get("set_on", "out_of_fold" if point.get("out_of_fold") else "training"))
 

@@ -12,13 +12,13 @@ import numpy as np
 from sklearn.base import clone
 
 from aucdist.engine.view import AnyBlocks, ClassBlocks
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
 from aucdist.maps.base import changed, with_weight
 from aucdist.maps.binning import missing_columns
 from aucdist.metrics.measures import Measure, find_measure, measure_name
-from aucdist.search.candidates import LEAVES_OF_TOP, candidates, left_out
+from aucdist.search.candidates import LEAVES_OF_TOP, Features, candidates, left_out
 from aucdist.search.choice import FEWEST_FOLDS, Result, Row, Rule, choose, search_summary
 from aucdist.search.fold import check_measure, score_path
 from aucdist.search.folds import (
@@ -54,7 +54,7 @@ FIRST_ROWS = 10
 LAMS_OF_LEAVES, LAMS_OF_ALL_PAIRS = (1e-1, 1e-3), (1e-1, 1e-2)
 """The values of lam for the top of the list: for leaves, whose column of LightGBM's score makes lam matter little, and
 for fits over all pairs."""
-ALL_PAIRS: tuple[dict[str, Any] | None, ...] = (
+ALL_PAIRS: tuple[Features, ...] = (
     None,
     {"map": "bins"},
     {"map": "nystroem", "landmarks": 512, "sigma": "median"},
@@ -161,7 +161,7 @@ def lams_for(estimator: BlockClassifier, n_pos: int, n_neg: int) -> tuple[float,
 
 
 def _points(
-    estimator: BlockClassifier, maps: Sequence[dict[str, Any] | None], lam: float | None, lams: Sequence[float]
+    estimator: BlockClassifier, maps: Sequence[Features], lam: float | None, lams: Sequence[float]
 ) -> list[Point]:
     if not maps:
         return []
@@ -170,7 +170,7 @@ def _points(
     return points_of(estimator, {"features": list(maps)} | ({"lam": tried} if has_lam else {}))
 
 
-def _points_of_top(estimator: BlockClassifier, maps: Sequence[dict[str, Any] | None], lam: float | None) -> list[Point]:
+def _points_of_top(estimator: BlockClassifier, maps: Sequence[Features], lam: float | None) -> list[Point]:
     """Return the settings for the top of the list, and those of `ALL_PAIRS`."""
     (name, value), *_ = [(k, v) for k in TOP_PARAMETERS if (v := estimator.get_params()[k]) is not None]
     leaves = [one for one in maps if one in LEAVES_OF_TOP]
@@ -199,7 +199,7 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
 
 def default_metric(
     max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None
-) -> dict[str, Any]:
+) -> Json:
     """Return the default measure by which a feature map is chosen: ``metric`` and its parameters for `measure_name`.
 
     For the top of the list it is the partial AUC, which is shrunk towards the AUC if there are few positives
@@ -227,7 +227,7 @@ def choose_features(
     whole: np.ndarray | None = None,
     note: Callable[[str], None] = _silent,
     done: Callable[[int, int, Point], None] = _silent,
-) -> dict[str, Any]:
+) -> Json:
     """Choose a feature map by folds, with the measure that the model is trained for.
 
     The rows stay in their blocks: rows outside of a fold get weight 0. Folds keep groups whole. For several classes,

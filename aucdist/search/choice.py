@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from aucdist.data.split import scrambled
-from aucdist.errors import RunError
+from aucdist.errors import Json, RunError
 from aucdist.metrics.compare import Difference, corrected_t_test
 from aucdist.metrics.groups import OfGroups
 from aucdist.metrics.intervals import t_quantile
@@ -35,7 +35,9 @@ dropped because the two differences were equal."""
 
 Rule = Literal["best", "one-se", "simplest"]
 Point = dict[str, Any]
+"""A setting: values of parameters."""
 Result = dict[str, Any]
+"""What a fold says of a setting, see `aucdist.search.fold.score_path`."""
 Shares = Mapping[str, Sequence[float]]
 """For each bundle, the sum of the weighted values of its groups and the sum of their weights, both divided by the sum
 of all weights."""
@@ -50,7 +52,7 @@ def shares_of(measured: OfGroups) -> dict[str, list[float]]:
     return {str(key): [a, b] for key, a, b in zip(keys.tolist(), value.tolist(), mass.tolist(), strict=True)}
 
 
-def over_folds(results: Sequence[Mapping[str, Any]]) -> dict[str, list[float]] | None:
+def over_folds(results: Sequence[Result]) -> dict[str, list[float]] | None:
     """Return the shares of groups in the mean over folds, each fold the same; None if a fold has none, or there is one bundle."""
     if not all("groups" in result for result in results):
         return None
@@ -169,7 +171,7 @@ class Row:
             return standard_error(shares)
         return None if self.deviation is None else self.deviation / math.sqrt(len(self.results))
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> Json:
         """Return the setting and its results as the JSON of a search has them."""
         weighted = [result["weighted"] for result in self.results if "weighted" in result]
         kept = [result["features_kept"] for result in self.results if "features_kept" in result]
@@ -285,8 +287,8 @@ def interval(
 
 def search_summary(
     rows: Sequence[Row], chosen: int, folds: Folds, measure: Measure, rule: Rule,
-    classes: SearchedClasses | None = None, nested: Sequence[dict[str, Any]] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    classes: SearchedClasses | None = None, nested: Sequence[Json] | None = None,
+) -> Json:  # fmt: skip
     """Return what the folds say of the settings, under the keys of ``aucdist cv --json``.
 
     The score is the mean over the folds: with `nested` of what each fold chose, else of the chosen setting, which is optimistic.
@@ -331,7 +333,7 @@ def search_summary(
 
 def summary_of_classes(
     classes: SearchedClasses, chosen: Sequence[Result], rows: Sequence[Row], measure: Measure, rule: Rule, share: float
-) -> dict[str, Any]:
+) -> Json:
     """Return the scores of each class over the folds, and their weighted mean.
 
     Parameters
@@ -368,7 +370,7 @@ def summary_of_classes(
     }
 
 
-def _mean_and_interval(values: Sequence[float], measure: Measure, share: float, fewest: int) -> dict[str, Any]:
+def _mean_and_interval(values: Sequence[float], measure: Measure, share: float, fewest: int) -> Json:
     if not values:
         return {"mean": None, "deviation": None, "interval": None}
     return {
@@ -378,7 +380,7 @@ def _mean_and_interval(values: Sequence[float], measure: Measure, share: float, 
     }
 
 
-def _alone(rows: Sequence[Row], k: int, measure: Measure, rule: Rule) -> dict[str, Any] | None:
+def _alone(rows: Sequence[Row], k: int, measure: Measure, rule: Rule) -> Json | None:
     """Return the setting that the class at position `k` alone would have chosen, and its mean."""
     of_class = [
         replace(row, results=tuple({**r, "value": r["classes"][k]} if "value" in r else r for r in row.results))

@@ -21,8 +21,7 @@ from aucdist.maps.base import encoded
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS, Measure, ScoredGroups
-from aucdist.search.choice import SECOND_MEASURE, shares_of
-from aucdist.search.schedule import Point
+from aucdist.search.choice import SECOND_MEASURE, Point, Result, shares_of
 from aucdist.solvers.base import REACHED
 
 
@@ -33,7 +32,7 @@ def score_path(
     held_out: AnyBlocks,
     measure: Measure,
     n_always: int | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Result]:
     """Fit one model per point and score each; with several classes, fit a model for each class against the rest.
 
     Parameters
@@ -68,7 +67,7 @@ def score_path(
     assert isinstance(held_out, Blocks)
     group_weight = group_weight_of(estimator)  # of the one that is searched, so that all settings are measured alike
     mapped: list[Blocks] = []
-    by_lam: dict[Any, dict[str, Any]] = {}
+    by_lam: dict[Any, Result] = {}
 
     def is_last(model: Any) -> bool:
         """Score a model, and tell whether the path ends with it. Models along lam have one feature map: rows are mapped once."""
@@ -92,7 +91,7 @@ def score_path(
 
 def _score_path_of_classes(
     estimator: BlockClassifier, points: Sequence[Point], train: ClassBlocks, held_out: ClassBlocks, measure: Measure
-) -> list[dict[str, Any]]:
+) -> list[Result]:
     shared = clone(estimator).set_params(**points[0])
     train = map_once(shared, train)
     if hasattr(shared, "feature_map_"):
@@ -108,7 +107,7 @@ def _score_path_of_classes(
     return [_result_of_classes(results, n) for results in zip(*paths, strict=True)]
 
 
-def _result_of_classes(results: Sequence[dict[str, Any]], n: Sequence[int]) -> dict[str, Any]:
+def _result_of_classes(results: Sequence[Result], n: Sequence[int]) -> Result:
     values = [result["value"] for result in results]
     statuses = [result["status"] for result in results]
     return {
@@ -124,7 +123,7 @@ def _result_of_classes(results: Sequence[dict[str, Any]], n: Sequence[int]) -> d
 
 def _result(
     model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks
-) -> dict[str, Any]:
+) -> Result:
     kept = getattr(model, "n_features_kept", None)
     if measure.name == "auc":
         counts = _counted(model, held_out, mapped)[0]  # without a threshold: both measures are of the order alone
