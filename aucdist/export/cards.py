@@ -14,8 +14,9 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, unknown
-from aucdist.export.portable import Steps, portable
+from aucdist.export.portable import portable
 from aucdist.linear_model import LinearModel
+from aucdist.maps.explain import Additive
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.model import card_model
@@ -231,7 +232,7 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
 def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
     described = portable(model)
     steps = described.score
-    if not isinstance(steps, Steps):
+    if not isinstance(steps, Additive):
         raise InputError("a scorecard needs bins: train the model with `features: bins`")
     if steps.pairs:
         raise InputError("each line of a scorecard has one feature, and this model has pairs: train it with `pairs: 0`")

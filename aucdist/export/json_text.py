@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from aucdist import __version__
-from aucdist.export.portable import Kernel, Linear, Steps, Trees, TreeSplit, portable
+from aucdist.export.portable import Kernel, Linear, Trees, TreeSplit, portable
 from aucdist.linear_model import LinearModel
+from aucdist.maps.explain import Additive
 from aucdist.report.text import Json
 
 VERSION = 1
@@ -108,7 +109,7 @@ def _content(model: LinearModel, contributions: bool) -> Json:
     return content
 
 
-KINDS = {Linear: "linear", Steps: "steps", Kernel: "kernel", Trees: "trees"}
+KINDS = {Linear: "linear", Additive: "steps", Kernel: "kernel", Trees: "trees"}
 
 
 def _plain(part: Any) -> Any:

@@ -18,13 +18,13 @@ from aucdist.export.portable import (
     Node,
     Portable,
     PortableColumn,
-    Steps,
     describe,
     trees_of,
 )
 from aucdist.export.probability import Target, Term, probability_of
 from aucdist.extras import load_optional
 from aucdist.linear_model import LinearModel
+from aucdist.maps.explain import Additive
 from aucdist.objectives.probability_maps import IsotonicMap
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
@@ -368,7 +368,7 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
         if isinstance(terms, Linear):
             adds = graph.apply("Pad", (X - terms.centers) * terms.weights, [0, 0, 0, 1], 0.0)
         else:
-            assert isinstance(terms, Steps)
+            assert isinstance(terms, Additive)
             trees = trees_of(terms)
             adds = graph.trees(X, trees, len(added)) if trees else _zeros(graph, X)
         graph.column(refused).choose(np.nan, adds + constants, output=parts)
@@ -415,7 +415,7 @@ def _score(graph: Graph, described: Portable, X: Term) -> Term:
         exponents = graph.apply("Max", distances, 0.0) * (-1.0 / score.width**2)
         kernel = graph.apply("Exp", exponents) @ score.amounts[:, np.newaxis]
         return kernel + z @ score.weights[:, np.newaxis] + score.constant
-    trees = trees_of(score) if isinstance(score, Steps) else list(score.trees)
+    trees = trees_of(score) if isinstance(score, Additive) else list(score.trees)
     constant = score.constant + sum(tree.value for tree in trees if isinstance(tree, Leaf))
     trees = [tree for tree in trees if not isinstance(tree, Leaf)]
     return (graph.trees(X, trees) if trees else _zeros(graph, X)) + constant

@@ -4,10 +4,9 @@ Every format of an export is written from this description. Scaling is folded in
 so that nothing has to be scaled elsewhere, unless rows are scaled to length one.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +16,15 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.kernels.codes import expand
 from aucdist.linear_model import LinearModel
+from aucdist.maps.bins import BinMap
+from aucdist.maps.explain import Additive, additive
+from aucdist.maps.forest import ZEROS_ARE_MISSING, Forest
+from aucdist.maps.leaves import LeafMap
+from aucdist.maps.nystroem import LINEAR_SCALE, NystroemFeatures
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
-
-if TYPE_CHECKING:
-    from aucdist.maps.explain import PairShape, Shape
-    from aucdist.maps.forest import Forest
-    from aucdist.maps.leaves import LeafMap
 
 REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
 """What becomes of a missing or an unknown category: no score; none of the column's features is 1; it is `(missing)`."""
-ZEROS = 1
-"""`aucdist.maps.forest.ZEROS_ARE_MISSING`, whose module loads scikit-learn."""
 
 
 @dataclass(frozen=True)
@@ -107,15 +104,6 @@ class Linear:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
-    """``constant`` and what each feature and each pair adds, as in `aucdist.maps.explain`; edges in the units of the columns."""
-
-    constant: float
-    shapes: "tuple[Shape, ...]"
-    pairs: "tuple[PairShape, ...]"
-
-
-@dataclass(frozen=True, eq=False)
 class Trees:
     """``constant`` and the value of the leaf of each tree."""
 
@@ -141,9 +129,8 @@ class Kernel:
     amounts: np.ndarray
 
 
-Score = Linear | Steps | Trees | Kernel
-InUnits = Callable[[np.ndarray, int], np.ndarray]
-"""From edges of a scaled feature and its number to the edges in the units of its column."""
+Score = Linear | Additive | Trees | Kernel
+"""How a score comes about; edges of bins and of trees are in the units of the columns."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +165,7 @@ class Portable:
     @cached_property
     def with_logs(self) -> tuple[int, ...]:
         """The features whose logarithm the score takes: none where edges are in the units of the columns."""
-        if isinstance(self.score, Steps | Trees) and not self.unit_rows:
+        if isinstance(self.score, Additive | Trees) and not self.unit_rows:
             return ()
         return tuple(j for j, feature in enumerate(self.features) if feature.logged)
 
@@ -197,8 +184,7 @@ def portable(model: LinearModel) -> Portable:
 
     Raises InputError if the model has a feature map that cannot be described.
     """
-    unit_rows = model.preprocessor.scale == "unit-row"
-    score, looked_at = _score(model, unit_rows)
+    score, looked_at = _score(model)
     columns, made = _columns(model.schema, model.reading)
     names, preprocessor = model.schema.feature_names, model.preprocessor
     features = tuple(
@@ -210,7 +196,7 @@ def portable(model: LinearModel) -> Portable:
         )
         for j, (column, item) in enumerate(made)
     )  # fmt: skip
-    return Portable(model, columns, features, unit_rows, score)
+    return Portable(model, columns, features, preprocessor.scale == "unit-row", score)
 
 
 def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[list[Portable], list[str]]:
@@ -259,33 +245,28 @@ def _columns(
     return tuple(columns), [made[j] for j in range(len(made))]
 
 
-def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
+def _score(model: LinearModel) -> tuple[Score, set[int]]:
     """Return how a score comes about, and the features whose values it needs."""
-    from aucdist.maps.bins import BinMap  # loads scikit-learn
-    from aucdist.maps.explain import additive
-    from aucdist.maps.leaves import LeafMap
-    from aucdist.maps.nystroem import LINEAR_SCALE, NystroemFeatures
-
-    fitted, d = model.feature_map, len(model.schema.feature_names)
-    shift = np.zeros(d) if model.preprocessor.shift is None else model.preprocessor.shift
-    factor = np.ones(d) if model.preprocessor.factor is None else model.preprocessor.factor
+    fitted, preprocessor, d = model.feature_map, model.preprocessor, len(model.schema.feature_names)
+    shift = np.zeros(d) if preprocessor.shift is None else preprocessor.shift
+    factor = np.ones(d) if preprocessor.factor is None else preprocessor.factor
     if fitted is None:
         return Linear(model.intercept, model.coef * factor, shift), set(range(d))
 
-    def in_units(edges: np.ndarray, j: int) -> np.ndarray:
-        """Return edges in the units of the column."""
-        return edges if unit_rows else edges_in_units(edges, j, model.preprocessor)
-
     if isinstance(fitted, BinMap):
         parts, pairs = additive(fitted, model.coef, model.intercept), []
-        shapes = tuple(replace(shape, edges=in_units(shape.edges, shape.feature)) for shape in parts.shapes)
+        shapes = tuple(
+            replace(shape, edges=edges_in_units(shape.edges, shape.feature, preprocessor)) for shape in parts.shapes
+        )
         for pair in parts.pairs:
-            rows, columns = (in_units(edges, j) for edges, j in zip(pair.edges, pair.features, strict=True))
+            rows, columns = (
+                edges_in_units(edges, j, preprocessor) for edges, j in zip(pair.edges, pair.features, strict=True)
+            )
             pairs.append(replace(pair, edges=(rows, columns)))
         needed = {shape.feature for shape in shapes if shape.missing is None}
-        return Steps(parts.constant, shapes, tuple(pairs)), needed
+        return Additive(parts.constant, shapes, tuple(pairs)), needed
     if isinstance(fitted, LeafMap):
-        return Trees(model.intercept, forest(fitted, model.coef, in_units)), set()
+        return Trees(model.intercept, forest(fitted, model.coef, preprocessor)), set()
     if isinstance(fitted, NystroemFeatures):
         n, linear = fitted.directions.shape[1], np.zeros(d)
         if fitted.linear == "keep":
@@ -301,35 +282,35 @@ def _score(model: LinearModel, unit_rows: bool) -> tuple[Score, set[int]]:
     )
 
 
-def forest(fitted: "LeafMap", w: np.ndarray, in_units: InUnits) -> tuple[Node, ...]:
+def forest(fitted: LeafMap, w: np.ndarray, preprocessor: Preprocessor) -> tuple[Node, ...]:
     """Return the trees that have more than one leaf.
 
     `w`, of shape (n_leaves,), float64: the weights of all leaves, and of steps between leaves.
-    `in_units`: from an array of edges and a feature to the edges in the units of the feature's column.
+    `preprocessor`: what scales the features; see `edges_in_units`.
     Raises InputError if a split takes zeros for missing values.
     """
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
     starts = np.cumsum([0, *(fitted.n_leaves[k] for k in fitted.used)])
     return tuple(
-        _node(fitted.forest, root, table[starts[k] : starts[k + 1]], in_units)
+        _node(fitted.forest, root, table[starts[k] : starts[k + 1]], preprocessor)
         for k, root in enumerate(fitted.forest.starts[:-1].tolist())
     )
 
 
-def _node(trees: "Forest", place: int, values: np.ndarray, in_units: InUnits) -> Node:
+def _node(trees: Forest, place: int, values: np.ndarray, preprocessor: Preprocessor) -> Node:
     if place < 0:
         return Leaf(float(values[-1 - place]))
     feature, edge = int(trees.features[place]), trees.thresholds[place]
-    if trees.missing[place] == ZEROS:
+    if trees.missing[place] == ZEROS_ARE_MISSING:
         raise InputError("a tree takes zeros for missing values, which cannot be exported")
     # LightGBM takes a missing value for 0 where the training rows of the feature had none.
     to_then = bool(trees.default_left[place] if trees.missing[place] else edge >= 0.0)
-    (at_most,) = in_units(np.array([edge]), feature)
-    then, otherwise = (_node(trees, int(child[place]), values, in_units) for child in (trees.left, trees.right))
+    (at_most,) = edges_in_units(np.array([edge]), feature, preprocessor)
+    then, otherwise = (_node(trees, int(child[place]), values, preprocessor) for child in (trees.left, trees.right))
     return TreeSplit(feature, float(at_most), to_then, then, otherwise)
 
 
-def trees_of(score: Steps) -> list[Node]:
+def trees_of(score: Additive) -> list[Node]:
     """Return a tree for each shape and each pair."""
     trees = [
         _bins(shape.feature, shape.edges, _leaves(shape.values), None if shape.missing is None else Leaf(shape.missing))
@@ -369,11 +350,11 @@ def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.
     was computed by the inverse of the scaling would be off by a rounding, and rows that lie on it could change sides.
 
     `edges`, of shape (n_edges,), float64: of scaled values.
-    `preprocessor`: its scaling may not be ``unit-row``, which does not depend on one feature alone.
+    `preprocessor`: where its scaling is ``unit-row``, which does not depend on one feature alone, the edges stay as they are.
     Returns an array of shape (n_edges,), float64.
     """
     logged = j in preprocessor.log1p
-    if not logged and preprocessor.factor is None:
+    if preprocessor.scale == "unit-row" or (not logged and preprocessor.factor is None):
         return edges
     largest = np.finfo(np.float64).max
     ends = ordered_keys(np.array([np.nextafter(-1.0, 0.0) if logged else -largest, largest]))

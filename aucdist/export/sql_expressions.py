@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Steps, Trees, trees_of
+from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Trees, trees_of
+from aucdist.maps.explain import Additive
 
 PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
 
@@ -164,12 +165,12 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
 def contributions_of(described: Portable, values: Sequence[str]) -> list[str]:
     """Return what each feature and each pair adds, and last the constant, in the order of `LinearModel.contribution_names`."""
     score = described.score
-    assert isinstance(score, Linear | Steps)
+    assert isinstance(score, Linear | Additive)
     adds, pairs = _adds(score, values)
     return [*(expression for expression, _, _ in adds.values()), *pairs, number(score.constant)]
 
 
-def _adds(score: Linear | Steps, values: Sequence[str]) -> tuple[dict[int, tuple[str, float, float]], list[str]]:
+def _adds(score: Linear | Additive, values: Sequence[str]) -> tuple[dict[int, tuple[str, float, float]], list[str]]:
     """Return what each feature adds, as an expression and as numbers where its value is 0 and 1, and what each pair adds."""
     if isinstance(score, Linear):
         weights = enumerate(zip(score.weights, score.centers, strict=True))

@@ -10,6 +10,7 @@ from support.fits import fitted, mapping, violations
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
+from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError
@@ -141,7 +142,7 @@ def test_trees_are_described_to_other_systems_with_the_steps_added_up():
     X = problem(4)[0]
     scores = np.empty(len(X))
     project(fitted.encode(Block.of(X, np.ones(len(X), dtype=np.int8))).rows, w, scores)
-    trees = forest(fitted, w, lambda edges, j: edges)
+    trees = forest(fitted, w, Preprocessor((), "none", None, None))
 
     def reached(node, row) -> float:
         while isinstance(node, TreeSplit):
