@@ -32,6 +32,21 @@ LEAST_LOSS = {
 }
 """The smallest loss that raises an alarm, if it is also significant. For the calibration, it is the change of the ratio
 of the positives to their expected number."""
+LEAST = {
+    "moved": 0.1,
+    "score": 0.1,
+    "class score": 0.1,
+    "missing": 0.02,
+    "unknown": 0.01,
+    "outside": 0.01,
+    "rare": 0.05,
+}
+"""The smallest difference that raises an alarm, if it is also significant: a PSI, or a share of the rows above that of
+the training rows."""
+SMOOTHED = 0.5
+"""The number that is added to each bin for the PSI, which would be infinite if one of the two had no rows in a bin."""
+FEWEST = 5.0
+"""Bins with fewer expected rows than this are joined for the chi-squared test."""
 Z = 1.959963984540054
 
 Probability = Callable[[np.ndarray], np.ndarray]
@@ -117,7 +132,7 @@ def losses(now: Json, promised: Json | None, without: str | None = None) -> list
         error = math.hypot(*((part["high"] - part["value"]) / Z for part in (ratio, own)))
         off = abs(ratio["value"] - own["value"])
         p = math.erfc(off / error / math.sqrt(2)) if error > 0 else 1.0
-        tests.append({"what": "calibration", "column": None, "value": off, "p": p})
+        tests.append(_test("calibration", None, off, p))
     return alarms_of(tests, LEAST_LOSS)
 
 
@@ -126,7 +141,12 @@ def _loss(what: str, column: str | None, now: dict[str, float], before: dict[str
     error = math.hypot(*((part["high"] - part["low"]) / (2 * Z) for part in (now, before)))
     loss = before["value"] - now["value"]
     p = 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0
-    return {"what": what, "column": column, "value": loss, "p": p}
+    return _test(what, column, loss, p)
+
+
+def _test(what: str, column: str | None, value: float, p: float) -> Json:
+    """Return the test of a difference, which is an alarm if `alarms_of` keeps it."""
+    return {"what": what, "column": column, "value": value, "p": p}
 
 
 def alarms_of(tests: list[Json], least: dict[str, float]) -> list[Json]:
@@ -134,19 +154,6 @@ def alarms_of(tests: list[Json], least: dict[str, float]) -> list[Json]:
     for test, corrected in zip(tests, holm([test["p"] for test in tests]), strict=True):
         test["p"] = corrected
     return [test for test in tests if test["p"] < ALPHA and test["value"] >= least[test["what"]]]
-
-
-LEAST = {
-    "moved": 0.1,
-    "score": 0.1,
-    "class score": 0.1,
-    "missing": 0.02,
-    "unknown": 0.01,
-    "outside": 0.01,
-    "rare": 0.05,
-}
-"""The smallest difference that raises an alarm, if it is also significant: a PSI, or a share of the rows above that of
-the training rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,15 +243,15 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
         place += column.n_cells
         are_numbers, index = column.kind == "numbers", psi(reference, counts)
         distance, p = (kolmogorov_smirnov if are_numbers else total_variation)(reference, counts)
-        tests.append({"what": "moved", "column": column.name, "value": index, "p": p})
+        tests.append(_test("moved", column.name, index, p))
         none, before, what = int(counts[0]), int(reference[0]), "missing" if are_numbers else "unknown"
         share, share_before = none / rows, before / trained
         p_none = more_than(none, batch.rows, before, profile.rows)
-        tests.append({"what": what, "column": column.name, "value": share - share_before, "p": p_none})
+        tests.append(_test(what, column.name, share - share_before, p_none))
         beyond = int(batch.outside[k]) / rows
         if are_numbers:  # among as many new rows as training rows, two are expected outside the range
             p_beyond = more_than(int(batch.outside[k]), batch.rows, 2, profile.rows)
-            tests.append({"what": "outside", "column": column.name, "value": beyond, "p": p_beyond})
+            tests.append(_test("outside", column.name, beyond, p_beyond))
         columns.append(
             {
                 "name": column.name, "kind": column.kind, "psi": index, "distance": distance, "p": p, what: share,
@@ -258,7 +265,7 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
         distance, p = kolmogorov_smirnov(reference, counts)
         index = psi(reference, counts)
         scores.append({"class": name, "psi": index, "distance": distance, "p": p, "rows": bins.rows})
-        tests.append({"what": "score" if name is None else "class score", "column": name, "value": index, "p": p})
+        tests.append(_test("score" if name is None else "class score", name, index, p))
     # The share of rows in cells with few training rows, and an upper bound on its expected value.
     before = sum(n for column in profile.columns for n in column.counts if n < RARE)
     before = min(before + 2 * len(profile.columns), profile.rows)
@@ -267,7 +274,7 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
         "expected": before / trained,
         "p": more_than(batch.rare, batch.rows, before, profile.rows),
     }
-    tests.append({"what": "rare", "column": None, "value": rare["share"] - rare["expected"], "p": rare["p"]})
+    tests.append(_test("rare", None, rare["share"] - rare["expected"], rare["p"]))
     alarms = alarms_of(tests, LEAST) if batch.rows else []
     columns.sort(key=lambda column: -column["psi"])
     scores.sort(key=lambda score: -score["psi"])
@@ -279,12 +286,6 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
 
 
 # ---- distances between two histograms of the same bins, with p-values for one population --------------------------------------
-
-SMOOTHED = 0.5
-"""The number that is added to each bin for the PSI, which would be infinite if one of the two had no rows in a bin."""
-FEWEST = 5.0
-"""Bins with fewer expected rows than this are joined for the chi-squared test."""
-
 
 def psi(reference: np.ndarray, counts: np.ndarray) -> float:
     """Return the population stability index, the sum over bins of ``(q - p) log(q / p)``.

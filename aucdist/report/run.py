@@ -156,13 +156,14 @@ def _two_classes(report: Report) -> Json:
     if (counts := report.probabilities) is not None:
         from aucdist.metrics import probability  # loads SciPy
 
-        losses = [
-            ("Brier score", number_text(probability.brier(counts))),
-            ("Log loss", number_text(probability.log_loss(counts))),
-            ("Calibration loss", number_text(probability.calibration_loss(counts))),
-            ("Refinement loss", number_text(probability.refinement_loss(counts))),
-            ("Expected calibration error", number_text(probability.expected_calibration_error(counts))),
-        ]
+        measures = {
+            "Brier score": probability.brier,
+            "Log loss": probability.log_loss,
+            "Calibration loss": probability.calibration_loss,
+            "Refinement loss": probability.refinement_loss,
+            "Expected calibration error": probability.expected_calibration_error,
+        }
+        losses = [(name, number_text(measure(counts))) for name, measure in measures.items()]
         description = ", ".join(f"{name} {value}" for name, value in losses)
         plot = functools.partial(plots.reliability_diagram, counts=counts)
         figure = plots.inline_svg("reliability", "Reliability", description, plot)

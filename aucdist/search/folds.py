@@ -12,7 +12,6 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import BlockInfo, Blocks, Summary, block_seed
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
-from aucdist.kernels.codes import BinRows
 from aucdist.selection.folds import Partition, partition
 
 
@@ -179,11 +178,10 @@ class Mask:
         weight = block.weights()
         there = weight > 0
         positive = there & (block.y > 0)
-        return BlockInfo(
-            int(there.sum()), block.n_features, int(positive.sum()), float(weight[positive].sum()),
-            float(weight[there & (block.y < 0)].sum()), bool((weight[there] != 1).any()),
-            coded=isinstance(block.rows, BinRows), has_groups=block.group is not None, has_grades=block.grade is not None,
-            has_costs=block.cost is not None,
+        return replace(
+            BlockInfo.of(block), n_samples=int(there.sum()), n_pos=int(positive.sum()),
+            weight_pos=float(weight[positive].sum()), weight_neg=float(weight[there & (block.y < 0)].sum()),
+            has_weights=bool((weight[there] != 1).any()),
         )  # fmt: skip
 
 
