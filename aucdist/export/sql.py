@@ -113,7 +113,7 @@ class Query(Target):
     `carried`: the columns that stand beside the scores.
     `stages`: what stands in the WITH clause.
     `values`: for each feature the expression of its value in the last stage.
-    `aliases`: the numbers that the next stage selects from the last one.
+    `aliases`: the numbers of the last stage.
     """
 
     described: Portable
@@ -133,17 +133,17 @@ class Query(Target):
         self._apart = f"COUNT(*) OVER () AS {self.alias('n')}"
         self._refused = ""  # the condition under which a row has no score
 
-    def add(self, name: str, selected: dict[str, str]) -> None:
-        """Add a stage that selects the carried columns and the aliases, and expressions by their names.
+    def add(self, name: str, selected: dict[str, str], keep: Sequence[str] = ()) -> None:
+        """Add a stage that selects the carried columns, some numbers of the last stage, and expressions by their names.
 
         PostgreSQL would write the expressions of a stage into each place where the next one names them, again and again, and plan
         for minutes. It keeps stages apart that count rows, and leaves out the count, as other systems do.
         """
         stage = free_name(name, self._tables)
-        columns = [*(identifier(column) for column in self.carried), *self.aliases]
+        columns = [*(identifier(column) for column in self.carried), *keep]
         columns += [*(f"{expression} AS {alias}" for alias, expression in selected.items()), self._apart]
         self.stages.append(f"{stage} AS (\n  SELECT\n    " + ",\n    ".join(columns) + f"\n  FROM {self.source}\n)")
-        self.source = stage
+        self.source, self.aliases = stage, [*keep, *selected]
 
     def alias(self, name: str) -> str:
         """Return a name that no carried column has."""
@@ -162,8 +162,7 @@ class Query(Target):
         if part in self.aliases:
             return part
         alias = self.alias(name)
-        self.add(f"with_{name}", {alias: part})
-        self.aliases = [*self.aliases, alias]
+        self.add(f"with_{name}", {alias: part}, self.aliases)
         return alias
 
     def interpolated(self, points: IsotonicMap, score: str) -> str:
@@ -232,16 +231,15 @@ class Query(Target):
             selected[names[j]] = value
         self.add("features", selected)
         if self.described.unit_rows:
-            square = self._add_square("lengths", [flag, *names], names)
+            square = self._add_square("lengths", names)
             length = case([(f"{square} > 0", f"SQRT({square})")], number(1.0))
-            self.aliases = [flag]
-            self.add("scaled", {name: f"{name} / {length}" for name in names})
-        self.values, self._texts, self._refused, self.aliases = names, {}, f"{flag} = 1", [flag]
+            self.add("scaled", {name: f"{name} / {length}" for name in names}, [flag])
+        self.values, self._texts, self._refused = names, {}, f"{flag} = 1"
 
-    def _add_square(self, stage: str, aliases: list[str], names: Sequence[str]) -> str:
+    def _add_square(self, stage: str, names: Sequence[str]) -> str:
         """Add a stage with the sum of the squares of features, and return its name."""
-        square, self.aliases = self.alias("square"), aliases
-        self.add(stage, {square: total([f"{name} * {name}" for name in names])})
+        square = self.alias("square")
+        self.add(stage, {square: total([f"{name} * {name}" for name in names])}, self.aliases)
         return square
 
     def _unless_refused(self, expression: str) -> str:
@@ -265,17 +263,16 @@ class Query(Target):
         if isinstance(self.described.score, Kernel):
             kernel, names = self.described.score, [self.alias(f"z{j}") for j in range(len(self.values))]
             parts = zip(names, self.values, kernel.centers, kernel.scales, strict=True)
-            self.add("centred", {z: f"({x} - {number(center)}) * {number(scale)}" for z, x, center, scale in parts})
-            self.values = [*names, self._add_square("squared", [*self.aliases, *names], names)]
+            centred = {z: f"({x} - {number(center)}) * {number(scale)}" for z, x, center, scale in parts}
+            self.add("centred", centred, self.aliases[:1])  # with the flag of refused rows
+            self.values = [*names, self._add_square("squared", names)]
         adds = [identifier(self.alias(name)) for name in contributions]
         if adds:
             terms = map(self._unless_refused, contributions_of(self.described, self.values))
-            self.aliases = []
             self.add("parts", dict(zip(adds, terms, strict=True)))
         score = total(adds) if adds else self._unless_refused(self._score(self.described))
-        self.aliases, s = adds, self.alias("s")
-        self.add("scored", {s: score})
-        self.aliases = [*adds, s]
+        s = self.alias("s")
+        self.add("scored", {s: score}, adds)
         outputs = {self.alias("score"): s}
         if (probability := self.described.model.probability) is not None:
             outputs[self.alias("probability")] = self._probability(s, probability)
@@ -289,28 +286,22 @@ class Query(Target):
         for name, described, spread in zip(s, described_classes, model.spreads, strict=True):
             score = self._score(described)
             selected[name] = self._unless_refused(score if spread == 1.0 else f"({score}) / {number(spread)}")
-        self.aliases = []
         self.add("scored", selected)
-        self.aliases, best = s, s
-        outputs = dict(zip(s, (f"score {name}" for name in model.classes), strict=True))
+        best, outputs = s, dict(zip(s, (f"score {name}" for name in model.classes), strict=True))
         if all(own.probability is not None for own in model.weights):
             best = [self.alias(f"p{k}") for k in range(len(s))]
             for k, own in enumerate(model.weights):
                 assert own.probability is not None
                 probability = self._probability(s[k], own.probability)
-                self.aliases = [*s, *best[:k]]
-                self.add("probable", {best[k]: probability})
-                self.aliases = [*s, *best[: k + 1]]
+                self.add("probable", {best[k]: probability}, [*s, *best[:k]])
             if not model.topics:
                 sums = self.alias("sums")
-                self.add("summed", {sums: total(best)})
+                self.add("summed", {sums: total(best)}, self.aliases)
                 equal = number(1.0 / len(best))
-                self.aliases = s
-                self.add(
-                    "shared",
-                    {p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in best},
-                )
-                self.aliases = [*s, *best]
+                shares = {
+                    p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in best
+                }
+                self.add("shared", shares, s)
             outputs |= dict(zip(best, (f"probability {name}" for name in model.classes), strict=True))
         if model.topics:
             alarms = [
@@ -319,7 +310,7 @@ class Query(Target):
             prediction = case([(f"{s[0]} IS NULL", "NULL")], f"SUBSTR({' || '.join(alarms)}, 2)")
         else:
             most = self.alias("most")
-            self.add("compared", {most: _greatest(best)})
+            self.add("compared", {most: _greatest(best)}, self.aliases)
             first = [(f"{value} = {most}", text(name)) for value, name in zip(best, model.classes, strict=True)]
             prediction = case(first, "NULL")
         columns = [f"{name} AS {identifier(self.alias(output))}" for name, output in outputs.items()]

@@ -2,7 +2,7 @@
 
 import functools
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,7 +156,7 @@ def _two_classes(report: Report) -> Json:
     if (counts := report.probabilities) is not None:
         from aucdist.metrics import probability  # loads SciPy
 
-        measures = {
+        measures: dict[str, Callable[[ScoreCounts], float]] = {
             "Brier score": probability.brier,
             "Log loss": probability.log_loss,
             "Calibration loss": probability.calibration_loss,
