@@ -57,7 +57,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
     """Whether the objective is a mean over pairs, or else over rows."""
     classes_: np.ndarray
     coef_: np.ndarray
-    estimators_: list[Any]
     label_sets_: LabelSets
     spreads_: np.ndarray
     n_passes_: int

@@ -44,6 +44,8 @@ LEAST_XI = -1.0
 NO_MEAN_XI = 1.0
 """From this shape on the distribution has no mean, so the calibrated loss has no minimum."""
 KINDS = {"gev": (GEV, 1.0), "cloglog": (GEV, -1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0)}
+Probabilities = tuple[np.ndarray, np.ndarray]
+"""Those of the positive and of the negative class."""
 NO_TABLE = np.zeros((1, DEGREE + 1))
 STEEPEST = {"logit": 0.25, "probit": 1.0 / math.sqrt(2.0 * math.pi)}
 
@@ -77,7 +79,7 @@ class Link:
         if self.name != "gev" and self.xi != 0.0:
             raise InputError(f"xi is {self.xi!r}, but only the link gev has a shape: leave xi out")
 
-    def probabilities(self, scores: Any) -> tuple[np.ndarray, np.ndarray]:
+    def probabilities(self, scores: Any) -> Probabilities:
         """Return g and 1 - g at each score, both to full relative precision; outside of the support they are exactly 0 or 1.
 
         Parameters

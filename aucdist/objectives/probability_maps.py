@@ -11,7 +11,7 @@ from pydantic import Field
 from aucdist.data.own_files import CHECKED, to_jsonable
 from aucdist.data.preprocess import Floats
 from aucdist.errors import InputError
-from aucdist.objectives.links import Link
+from aucdist.objectives.links import Link, Probabilities
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class ProbabilityMap(ABC):
         return replace(self, odds=prior / (1.0 - prior) * (1.0 - share) / share)
 
     @abstractmethod
-    def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _both(self, scores: np.ndarray) -> Probabilities:
         """Return the probabilities of the positive and of the negative class, before the correction of the odds."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class LinkMap(ProbabilityMap):
     offset: float
     kind: Literal["link"] = field(default="link", kw_only=True)
 
-    def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _both(self, scores: np.ndarray) -> Probabilities:
         return self.link.probabilities(self.slope * scores + self.offset)
 
     def shifted(self, by: float) -> "LinkMap":
@@ -108,7 +108,7 @@ class IsotonicMap(ProbabilityMap):
         if falls or not 0.0 <= probabilities[0] <= probabilities[-1] <= 1.0:
             raise InputError("scores and probabilities must ascend, and probabilities be from 0 to 1")
 
-    def _both(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _both(self, scores: np.ndarray) -> Probabilities:
         positive = np.interp(scores, self.scores, self.probabilities)
         return positive, 1.0 - positive
 

@@ -14,6 +14,8 @@ from aucdist.report.text import number_text
 
 Plot = Callable[[Any], None]
 """Draws into the axes that it is given."""
+Points = tuple[np.ndarray, np.ndarray]
+"""Positions along the horizontal and the vertical axis."""
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
 MAX_POINTS = 1000
@@ -100,14 +102,14 @@ def _set_roc_axes(axes: Any, counts: ScoreCounts, log_x: bool) -> float | None:
 
 
 def _plot_train_and_test(
-    axes: Any, train: ScoreCounts, test: ScoreCounts | None, points: Callable[[ScoreCounts], tuple[Any, Any]]
+    axes: Any, train: ScoreCounts, test: ScoreCounts | None, points: Callable[[ScoreCounts], Points]
 ) -> None:
     axes.plot(*points(train), ":", color=INK, label="train")
     if test is not None:
         axes.plot(*points(test), "-", color=POS, label="test")
 
 
-def _roc_points(counts: ScoreCounts, smallest: float | None) -> tuple[np.ndarray, np.ndarray]:
+def _roc_points(counts: ScoreCounts, smallest: float | None) -> Points:
     """Return points of a ROC curve; with `smallest`, the left end of a log axis, none lies beyond it."""
     fpr, tpr = roc_curve(counts)
     points = _spread(fpr, tpr, smallest)
@@ -119,7 +121,7 @@ def _spread(x: np.ndarray, y: np.ndarray, smallest: float | None) -> np.ndarray:
     return thin(x if smallest is None else np.log10(np.maximum(x, smallest)), y)
 
 
-def roc_outline(counts: ScoreCounts, smallest: float | None = None) -> tuple[np.ndarray, np.ndarray]:
+def roc_outline(counts: ScoreCounts, smallest: float | None = None) -> Points:
     """Return the outline of the band around a ROC curve: along its upper edge, and back along the lower one.
 
     It passes through the corners in which every ROC curve starts and ends. Where all positives of these rows are found, the lower
@@ -152,7 +154,7 @@ def pr_edges(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) -> None:
     """Plot precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
 
-    def points(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
+    def points(counts: ScoreCounts) -> Points:
         """Return the points of the curve that can be told apart."""
         recall, precision = pr_curve(counts)
         kept = thin(recall, precision)
