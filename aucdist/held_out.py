@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from aucdist.batch_scoring import to_score
-from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
@@ -16,6 +15,7 @@ from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
 from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, load_model
+from aucdist.scoring_costs import members_of
 
 SURELY = 0.001
 """The p-value below which the model has seen more of the test rows than rows that repeat by chance can explain."""
@@ -70,9 +70,6 @@ def score_labelled(
         If the rows cannot be read as the model's, or a label is none of its classes.
     """
     reader = open_reader(to_score(source, model, labelled=True), schema=model.schema_of_labels, name=name)
-    sets = None
-    if model.classes:
-        sets = LabelSets.of_schema(reader.schema).only([reader.schema.classes.index(name) for name in model.classes])
     parts, checked, known = [], 0, 0
     for index in range(reader.n_blocks):
         block = reader.read(index)
@@ -82,7 +79,7 @@ def score_labelled(
         scores = model.scores(rows)
         looked_up = seen.look_up(digests_of(rows))
         checked, known = checked + looked_up[0], known + looked_up[1]
-        y = block.y if sets is None or block.code is None else sets.indicator(block.code).toarray()
+        y = members_of(block, reader.schema, model.classes) if model.classes else block.y
         parts.append((block.row_id, y, scores))
     row_id, y, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(row_id, kind="stable")

@@ -74,9 +74,7 @@ class RowCosts:
             return scores
         members = block.y[:, np.newaxis] > 0
         if self.labelled and self.classes:
-            assert block.code is not None
-            places = [schema.classes.index(name) for name in self.classes]
-            members = LabelSets.of_schema(schema).only(places).indicator(block.code).toarray()
+            members = members_of(block, schema, self.classes)
         elif self.labelled:
             scores = scores.append_column("y", pa.array(block.y))
         about = []
@@ -147,6 +145,13 @@ class RowCosts:
 def column(what: str, name: str) -> str:
     """Return the name of a column of scores for a class; that of two classes has no name."""
     return f"{what} {name}" if name else what
+
+
+def members_of(block: Block, schema: Schema, classes: Sequence[str]) -> np.ndarray:
+    """Return which of some classes of a schema each row has, bool of shape (n_rows, n_classes)."""
+    assert block.code is not None
+    places = [schema.classes.index(name) for name in classes]
+    return np.asarray(LabelSets.of_schema(schema).only(places).indicator(block.code).toarray())
 
 
 def has_costs(source: Source) -> bool:
