@@ -207,16 +207,13 @@ class BatchCounts:
             np.bincount(bins.cells(column), minlength=len(bins.counts))
             for bins, column in zip(profile.scores.values(), np.atleast_2d(scores.T), strict=True)
         ]
-        cells = np.concatenate([*counts, np.zeros(0, dtype=np.int64)])
-        return cls(n, cells, outside, np.concatenate(bins), int(np.count_nonzero(rare)))
+        return cls(n, np.concatenate(counts), outside, np.concatenate(bins), int(np.count_nonzero(rare)))
 
     @classmethod
     def none(cls, profile: Profile) -> "BatchCounts":
         """Return the counts of no rows."""
-        n_cells = sum(column.n_cells for column in profile.columns)
-        n_bins = sum(len(bins.counts) for bins in profile.scores.values())
-        nothing = [np.zeros(n, dtype=np.int64) for n in (n_cells, len(profile.columns), n_bins)]
-        return cls(0, nothing[0], nothing[1], nothing[2], 0)
+        rows = Block.of(np.zeros((0, profile.n_features)), np.zeros(0))
+        return cls.of(profile, rows, np.zeros((0, len(profile.scores))))
 
 
 def moved(profile: Profile, batch: BatchCounts) -> Json:

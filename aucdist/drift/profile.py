@@ -233,4 +233,4 @@ def score_bins(scores: ScoreCounts, rows: Any, intercept: float = 0.0) -> ScoreB
 def _count_step(block: Block, columns: tuple[WatchedColumn, ...]) -> Summary:
     values = Columns(block)
     counts = [np.bincount(c.cells(values, block.n_samples), minlength=c.n_cells) for c in columns]
-    return {"cells": np.concatenate([*counts, np.zeros(0, dtype=np.int64)]), "ranges": ColumnRanges.of(block)}
+    return {"cells": np.concatenate(counts), "ranges": ColumnRanges.of(block)}
