@@ -31,7 +31,6 @@ DASHES = {
 }
 MARKERS = {
     "o": "m-1,0a1,1 0 1,0 2,0a1,1 0 1,0 -2,0", "s": "m-.9,-.9h1.8v1.8h-1.8z", "D": "m0,-1.3l1.3,1.3l-1.3,1.3l-1.3,-1.3z",
-    "^": "m-1.1,.9h2.2l-1.1,-2z", "v": "m-1.1,-.9h2.2l-1.1,2z",
 }  # fmt: skip
 """Outlines around a point, of radius 1."""
 
