@@ -75,9 +75,8 @@ class Machine:
         out = np.empty(block.n_samples)
         rows = max(1, CHUNK_BYTES // (8 * len(self.alpha)))
         for first in range(0, len(out), rows):
-            part = slice(first, first + rows)
-            some = self.scaling.transform(block.take(np.arange(len(out))[part]))
-            out[part] = gaussian_kernel(some.X, self.vectors, self.sigma) @ self.alpha
+            some = self.scaling.transform(block.between(first, first + rows))
+            out[first : first + rows] = gaussian_kernel(some.X, self.vectors, self.sigma) @ self.alpha
         return out
 
 

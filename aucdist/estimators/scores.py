@@ -94,7 +94,7 @@ def _inner_ends(block: Block, w: np.ndarray) -> Summary:
     """Return the lowest score of a positive row and the highest of a negative one, of only a few rows if these overlap."""
     weight = block.weights()
     for n in sorted({min(FEW, block.n_samples), block.n_samples}):
-        some = block if n == block.n_samples else block.take(np.arange(n))
+        some = block.between(0, n)
         scores, y, there = some.scores(w), some.y, weight[:n] > 0
         lowest = scores[there & (y > 0)].min(initial=np.inf)
         highest = scores[there & (y < 0)].max(initial=-np.inf)

@@ -61,7 +61,7 @@ class NystroemFeatures(FittedMap):
         out = np.empty((block.n_samples, self.n_features_out), dtype=block.rows.values.dtype)
         step, first = max(1, CHUNK // max(len(self.landmarks), self.n_features_in)), self.directions.shape[1]
         for i in range(0, block.n_samples, step):
-            x = (dense(block.take(np.arange(i, min(i + step, block.n_samples)))) - self.shift) * self.factor
+            x = (dense(block.between(i, i + step)) - self.shift) * self.factor
             part = out[i : i + step]
             part[:, :first] = gaussian_kernel(x, self.landmarks, self.sigma) @ self.directions
             if self.linear == "keep":
