@@ -10,17 +10,15 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from aucdist.data.block import Block
-from aucdist.data.column_statistics import moments
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.split import scrambled
-from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
+from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier, Fitted
 from aucdist.estimators.display import RankingWarning, RoundPrinter
 from aucdist.estimators.scores import count_scores, encoded_rows
-from aucdist.kernels.rows import CsrRows
-from aucdist.maps.base import with_weight
+from aucdist.maps.base import moments_of, with_weight
 from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
@@ -115,7 +113,7 @@ def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
 def standard_scaling(blocks: Blocks) -> Preprocessor:
     """Return the scaling that gives each feature mean 0 and variance 1 over all rows; of sparse rows only variance 1."""
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # values that overflow are refused below
-        summary = blocks.sum(_moments)
+        summary = blocks.sum(moments_of)
         total = summary["moments"]
         # Compare the values themselves, because rounding gives a constant column a variance just above zero.
         factor = 1.0 / np.where(total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.m2 / total.count))
@@ -123,13 +121,6 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
         bad = int(np.argmin(np.isfinite(factor) & (factor > 0)))
         raise InputError(f"feature {bad} (from 0): its values are too large or too small to scale them; use scale=None")
     return Preprocessor((), "standard", None if any(summary["sparse"]) else total.mean, factor)
-
-
-def _moments(block: Block) -> Summary:
-    rows = with_weight(block).rows
-    with np.errstate(over="ignore", invalid="ignore"):  # on a worker too
-        of_block = moments(rows)
-    return {"moments": of_block, "sparse": [isinstance(rows, CsrRows)]}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

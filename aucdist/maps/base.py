@@ -12,10 +12,12 @@ from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
 
 from aucdist.data.block import Block, matrix_of
-from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.data.column_statistics import moments
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
+from aucdist.kernels.rows import CsrRows
 from aucdist.parameters import Constraints, check_constraints
 
 
@@ -98,6 +100,14 @@ def with_weight(block: Block) -> Block:
     if not counted.all():
         block = block.take(np.flatnonzero(counted), index=block.index)
     return replace(block, weight=None) if (block.weights() == 1.0).all() else block
+
+
+def moments_of(block: Block) -> Summary:
+    """Return the moments of the columns over the rows whose weight is above 0, and whether the rows are sparse."""
+    rows = with_weight(block).rows
+    with np.errstate(over="ignore", invalid="ignore"):  # on a worker too
+        of_block = moments(rows)
+    return {"moments": of_block, "sparse": [isinstance(rows, CsrRows)]}
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from aucdist.data.block import Block, stacked
-from aucdist.data.column_statistics import Moments, moments
+from aucdist.data.column_statistics import Moments
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.maps.base import LINEAR, Expander, FittedMap, with_weight
+from aucdist.maps.base import LINEAR, Expander, FittedMap, moments_of
 from aucdist.objectives.gaussian import gaussian_kernel, median_distance
 from aucdist.parameters import Constraints, OneOf, above_0, between
 
@@ -147,7 +147,7 @@ class NystroemMap(Expander):
         """Return the map fitted to blocks of rows; two reductions. It has no signs for directions."""
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):
-            total: Moments = blocks.sum(_moments)["moments"]
+            total: Moments = blocks.sum(moments_of)["moments"]
             spread = np.sqrt(total.m2 / max(total.count, 1))
         # Compare the values themselves, because rounding gives a constant column a variance just above zero.
         constant = total.ranges.constant
@@ -170,10 +170,6 @@ class NystroemMap(Expander):
         return NystroemFeatures(
             blocks.n_features, total.mean, factor, scaled, float(sigma), np.ascontiguousarray(directions), self.linear
         )
-
-
-def _moments(block: Block) -> Summary:
-    return {"moments": moments(with_weight(block).rows)}
 
 
 def landmark_rows(blocks: Blocks, most: int) -> Block:
