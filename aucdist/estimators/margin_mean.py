@@ -326,8 +326,6 @@ class MarginMeanClassifier(BlockClassifier):
             if isinstance(self.sigma, str | None):  # the median
                 few = np.argsort(scrambled(np.arange(sample.n_samples), seeds[0]))[:FEW]
                 self.sigma_ = median_distance(self.support_vectors_[few])
-                if not self.sigma_ > 0:
-                    raise InputError("all rows are equal, so there is no median distance: give sigma as a number")
             else:
                 self.sigma_ = float(self.sigma)
             sample = ViewBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))

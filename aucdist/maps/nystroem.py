@@ -158,10 +158,6 @@ class NystroemMap(Expander):
         scaled = (dense(rows) - total.mean) * factor
         if isinstance(self.sigma, str):
             sigma = WIDTHS[self.sigma] * median_distance(scaled[:FEW])
-            if not sigma > 0:
-                raise InputError(
-                    "all landmarks are equal, so there is no median distance to take as sigma: give sigma as a number"
-                )
         else:
             sigma = float(self.sigma)
         values, vectors = np.linalg.eigh(gaussian_kernel(scaled, scaled, sigma))

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
+from aucdist.errors import InputError
 
 
 def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
@@ -33,14 +34,19 @@ def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
 
 
 def median_distance(X: Any) -> float:
-    """Return the median distance between unequal rows of X, of shape (n, n_features); nan if all rows are equal."""
+    """Return the median distance between unequal rows of X, of shape (n, n_features).
+
+    Raises InputError if all rows are equal.
+    """
     X = X.astype(np.float64, copy=False)
     products = X @ X.T
     squares = _squares(X)
     apart = squares[:, np.newaxis] + squares - 2.0 * (products.toarray() if sp.issparse(products) else products)
     apart = apart[np.triu_indices(len(squares), 1)]
     apart = apart[apart > 1e-12 * squares.max(initial=0.0)]
-    return float(np.sqrt(np.median(apart))) if len(apart) else np.nan
+    if not len(apart):
+        raise InputError("all rows are equal, so there is no median distance: give sigma as a number")
+    return float(np.sqrt(np.median(apart)))
 
 
 def _squares(X: Any) -> np.ndarray:

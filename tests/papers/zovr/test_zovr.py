@@ -20,6 +20,7 @@ from support.small_sets import blocks_of
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.random import fill_normal, stream
+from aucdist.errors import InputError
 from aucdist.objectives.gaussian import gaussian_kernel, median_distance
 from aucdist.papers.zovr.kernels import unit_vectors
 from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, score_and_evaluate
@@ -189,7 +190,8 @@ def test_median_distance_leaves_equal_rows_out(form):
     X[5:9] = X[4]
     apart = pdist(X)
     assert median_distance(form(X)) == pytest.approx(np.median(apart[apart > 0]), rel=1e-6)
-    assert np.isnan(median_distance(form(np.ones((4, 2)))))
+    with pytest.raises(InputError, match="all rows are equal"):
+        median_distance(form(np.ones((4, 2))))
 
 
 # ---- zeroth order ------------------------------------------------------------------------------
