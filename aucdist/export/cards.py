@@ -119,11 +119,8 @@ class _Draft:
     def points(self, factor: float) -> tuple[np.ndarray, int | None, float]:
         """Return the points of each row of the card, those of a missing value, and the value that counts as 0 points."""
         value, _ = self.merged()
-        zero = (
-            float(value[0])
-            if self.is_category
-            else float(min(value.min(), np.inf if self.missing is None else self.missing))
-        )
+        lowest = value.min() if self.missing is None else min(value.min(), self.missing)
+        zero = float(value[0] if self.is_category else lowest)
         missing = None if self.missing is None else round(factor * (self.missing - zero))
         return np.rint(factor * (value - zero)).astype(np.int64), missing, zero
 

@@ -153,16 +153,9 @@ def pr_edges(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) -> None:
     """Plot precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
-
-    def points(counts: ScoreCounts) -> Points:
-        """Return the points of the curve that can be told apart."""
-        recall, precision = pr_curve(counts)
-        kept = thin(recall, precision)
-        return recall[kept], precision[kept]
-
     if test is not None and not test.weighted:
         axes.fill_between(*pr_edges(test), color=POS, alpha=0.18, label="95 % band, test")
-    _plot_train_and_test(axes, train, test, points)
+    _plot_train_and_test(axes, train, test, lambda counts: thinned(*pr_curve(counts)))
     shown = train if test is None else test
     share = shown.n_pos / (shown.n_pos + shown.n_neg)
     axes.axhline(share, linestyle="--", color=MUTED, linewidth=1, label="random order")
@@ -296,6 +289,12 @@ def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray
     along = np.concatenate(([0.0], np.cumsum(steps)))
     spread = np.searchsorted(along, np.linspace(0, along[-1], n_points - 1))
     return np.unique(np.concatenate((spread, [0, len(x) - 1])).clip(0, len(x) - 1))
+
+
+def thinned(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> Points:
+    """Return at most n_points points that represent a monotone curve: see `thin`."""
+    points = thin(x, y, n_points)
+    return x[points], y[points]
 
 
 def central_range(counts: ScoreCounts) -> tuple[float, float]:

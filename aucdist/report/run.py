@@ -476,9 +476,8 @@ def _roc_points(counts: ScoreCounts) -> list[tuple[float, float]]:
     """Return points of the ROC curve; none where one side has no rows."""
     if counts.n_pos == 0 or counts.n_neg == 0:
         return []
-    fpr, tpr = ranking.roc_curve(counts)
-    points = plots.thin(fpr, tpr, CURVE_POINTS)
-    return list(zip(fpr[points].tolist(), tpr[points].tolist(), strict=True))
+    fpr, tpr = plots.thinned(*ranking.roc_curve(counts), CURVE_POINTS)
+    return list(zip(fpr.tolist(), tpr.tolist(), strict=True))
 
 
 def _short(name: str) -> str:
