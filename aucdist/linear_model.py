@@ -264,11 +264,11 @@ class LinearModel:
             Columns that add up to the score to the last bit, as `aucdist.maps.explain.with_rounding` says; for several classes
             those of each class follow one another.
         """
-        from aucdist.maps.explain import with_rounding  # loads scikit-learn and pandas
+        from aucdist.maps.explain import explanation, with_rounding  # loads scikit-learn and pandas
 
-        names, columns = iter(self.contribution_names()), dict[str, np.ndarray]()
-        for k, model in enumerate(self.models):
-            table = model.explain(X) / self.weights[k].spread
+        names, columns, block = iter(self.contribution_names()), dict[str, np.ndarray](), self.encoded(X)
+        for k, own in enumerate(self.weights):
+            table = explanation(block, self.schema.feature_names, own.coef, own.intercept, own.feature_map) / own.spread
             of_class = scores[:, k] if self.classes else scores
             suffix = f" {self.classes[k]}" if self.classes else ""
             columns |= with_rounding(table, of_class, list(islice(names, table.shape[1])), suffix)
