@@ -22,6 +22,8 @@ from aucdist.objectives.probability_maps import ProbabilityMap
 
 FEW = 4096
 """Rows of a block that are looked at first, to see that the classes are not separated."""
+Scorer = np.ndarray | Callable[[Block], np.ndarray]
+"""Weights of shape (n_features,), float64, or what returns the scores of the rows of a block; it travels to workers."""
 
 
 def encoded_rows(X: Any, fitted: FittedMap | None) -> Block:
@@ -34,10 +36,6 @@ def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
     """Return blocks of rows as the weights of a model score them: mapped, if it has a feature map and did not map them before."""
     fitted = getattr(model, "feature_map_", None)
     return blocks if fitted is None or blocks.feature_map is fitted else encoded(blocks, fitted)
-
-
-Scorer = np.ndarray | Callable[[Block], np.ndarray]
-"""Weights of shape (n_features,), float64, or what returns the scores of the rows of a block; it travels to workers."""
 
 
 def count_scores(blocks: Blocks, scorer: Scorer) -> ScoreCounts:
