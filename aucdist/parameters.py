@@ -87,6 +87,8 @@ SWITCH = Condition(lambda v: isinstance(v, bool | np.bool_), "True or False")
 VERBOSITY = Condition(
     lambda v: isinstance(v, numbers.Integral | np.bool_) and int(v) >= 0, "an integer at least 0, True or False"
 )
+SHARE = Number("above 0 and below 1", lambda v: 0 < v < 1, optional=True)
+"""A number between 0 and 1, or None."""
 SEED = Condition(
     lambda v: (
         v is None
@@ -105,11 +107,6 @@ def above_0(words: tuple[str, ...] = (), *, optional: bool = False) -> Number:
 def at_least_0() -> Number:
     """Return the constraint of a finite number of at least 0."""
     return Number("at least 0 and finite", lambda v: 0 <= v < np.inf)
-
-
-def fraction(*, optional: bool = False) -> Number:
-    """Return the constraint of a number between 0 and 1."""
-    return Number("above 0 and below 1", lambda v: 0 < v < 1, optional=optional)
 
 
 def count(least: int = 1, words: tuple[str, ...] = (), *, optional: bool = False) -> Number:

@@ -209,6 +209,11 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return scores_of_classes(self, X) if self.has_several_classes else self._scores(X)
 
     @property
+    def _map(self) -> FittedMap | None:
+        """The fitted feature map, if there is one."""
+        return getattr(self, "feature_map_", None)
+
+    @property
     def _width(self) -> int | None:
         return len(self.estimators_) if self.has_several_classes else None
 

@@ -132,8 +132,8 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     Where classes have no probabilities, a column is in units of the standard deviation of its scores of the training rows: the
     weights of each model have a length of its own, and the largest of a row's scores is to mean something.
     """
-    models, shared = model.estimators_, vars(model).get("feature_map_")
-    if all(hasattr(of_class, "coef_") and vars(of_class).get("feature_map_") is shared for of_class in models):
+    models, shared = model.estimators_, model._map
+    if all(hasattr(of_class, "coef_") and of_class._map is shared for of_class in models):
         block = encoded_rows(X, shared)
         columns = [block.scores(of_class.coef_[0]) + of_class.decision_intercept for of_class in models]
     else:

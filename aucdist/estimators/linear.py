@@ -73,7 +73,7 @@ class LinearClassifier(BlockClassifier):
         return solution
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
-        return encoded_rows(X, getattr(self, "feature_map_", None)).scores(self.coef_[0])
+        return encoded_rows(X, self._map).scores(self.coef_[0])
 
     @available_if(lambda model: model._has_probabilities)
     def predict_proba(self, X: Any) -> Any:
@@ -113,7 +113,7 @@ class LinearClassifier(BlockClassifier):
         if getattr(self, "penalty", None) in (None, "l2"):
             return None
         used = self.coef_.any(axis=0)
-        fitted = getattr(self, "feature_map_", None)
+        fitted = self._map
         groups = None if fitted is None else fitted.groups()
         return int(np.count_nonzero(used)) if groups is None else len(np.unique(groups[used]))
 
@@ -153,7 +153,7 @@ class LinearClassifier(BlockClassifier):
         """
         check_is_fitted(self)
         refuse_classes(self, "shapes")
-        return additive(getattr(self, "feature_map_", None), self.coef_[0], self.decision_intercept)
+        return additive(self._map, self.coef_[0], self.decision_intercept)
 
     def explain(self, X: Any) -> pd.DataFrame:
         """Return what each feature, and each pair of features, adds to the score of each row.
@@ -182,7 +182,7 @@ class LinearClassifier(BlockClassifier):
             labels_of_features(self),
             self.coef_[0],
             self.decision_intercept,
-            getattr(self, "feature_map_", None),
+            self._map,
         )
 
     def _initial_weights(self, n_features: int) -> Any:

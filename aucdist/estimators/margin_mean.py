@@ -371,7 +371,7 @@ class MarginMeanClassifier(BlockClassifier):
         return counts
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
-        block = encoded_rows(X, getattr(self, "feature_map_", None))
+        block = encoded_rows(X, self._map)
         return block.scores(self.coef_[0]) if hasattr(self, "coef_") else self._machine().scores(block)
 
     def _machine(self) -> Machine:

@@ -78,7 +78,7 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
         estimator.classes_ = np.array([-1, 1]) if isinstance(X, Blocks) else X.sets.classes
         estimator.n_features_in_ = X.n_features
         return X
-    if getattr(estimator, "grade_weight", None) is not None and _is_indicator(y):
+    if estimator.grade_weight is not None and _is_indicator(y):
         raise InputError(
             "with grade_weight, labels are grades: give y as an array of shape (n_samples,), not as a matrix"
         )
@@ -210,7 +210,7 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
         values = _complete(np.concatenate(distinct))
         grade = grades_of(estimator, values)
         estimator.classes_, sets, encode = _encoder(values, grade)
-    graded = getattr(estimator, "grade_weight", None) is not None
+    graded = estimator.grade_weight is not None
     return blocks_from_collections(X, columns, encode, several=sets is not None, graded=graded), sets
 
 
@@ -295,7 +295,7 @@ def grades_of(estimator: Any, y: np.ndarray) -> np.ndarray | None:
     `y`: of shape (n_samples,).
     Raises InputError if they are not finite numbers, or all the same.
     """
-    if getattr(estimator, "grade_weight", None) is None:
+    if estimator.grade_weight is None:
         return None
     if y.dtype.kind not in "biuf":
         raise InputError("grade_weight takes the labels for grades: give numbers, larger ones for more relevant rows")
@@ -324,9 +324,9 @@ def check_groups(estimator: Any, blocks: Blocks) -> None:
             f"{type(estimator).__name__} takes no {called}. Pairs within groups are what PairwiseHingeClassifier (solver "
             "all-pairs), PairwiseRampClassifier and PairwiseSquareClassifier (solver exact) are fitted to"
         )
-    if getattr(estimator, "group_weight", None) is not None and not blocks.has_groups:
+    if estimator.group_weight is not None and not blocks.has_groups:
         raise InputError("group_weight says what a group counts, but rows have no groups: fit(X, y, groups=...)")
-    if getattr(estimator, "grade_weight", None) is not None and not blocks.has_grades:
+    if estimator.grade_weight is not None and not blocks.has_grades:
         raise InputError(
             "grade_weight says what a pair of grades counts, but the labels here are not grades: leave it out"
         )

@@ -40,7 +40,8 @@ class WithSolver(BaseEstimator, ABC):
     features: Any = None
     verbose: int = 0
     n_jobs: int | None = None
-    monotone = cast(Any, None)  # without an annotation: only some estimators have the parameter
+    # Without an annotation: only some estimators have these parameters.
+    monotone = group_weight = grade_weight = cast(Any, None)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a parameter that belongs to a solver; the error names the new form."""
