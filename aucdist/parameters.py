@@ -87,6 +87,7 @@ SWITCH = Condition(lambda v: isinstance(v, bool | np.bool_), "True or False")
 VERBOSITY = Condition(
     lambda v: isinstance(v, numbers.Integral | np.bool_) and int(v) >= 0, "an integer at least 0, True or False"
 )
+NOT_NEGATIVE = Number("at least 0 and finite", lambda v: 0 <= v < np.inf)
 SHARE = Number("above 0 and below 1", lambda v: 0 < v < 1, optional=True)
 """A number between 0 and 1, or None."""
 SEED = Condition(
@@ -102,11 +103,6 @@ SEED = Condition(
 def above_0(words: tuple[str, ...] = (), *, optional: bool = False) -> Number:
     """Return the constraint of a finite number above 0."""
     return Number("above 0 and finite", lambda v: 0 < v < np.inf, words=words, optional=optional)
-
-
-def at_least_0() -> Number:
-    """Return the constraint of a finite number of at least 0."""
-    return Number("at least 0 and finite", lambda v: 0 <= v < np.inf)
 
 
 def count(least: int = 1, words: tuple[str, ...] = (), *, optional: bool = False) -> Number:

@@ -24,7 +24,7 @@ from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
 from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel, median_distance
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
-from aucdist.parameters import Condition, Constraints, OneOf, above_0, at_least_0, count
+from aucdist.parameters import NOT_NEGATIVE, Condition, Constraints, OneOf, above_0, count
 from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, rows_of
 from aucdist.solvers.base import Callback, Solution, solve, solver_table
 
@@ -234,7 +234,7 @@ class MarginMeanClassifier(BlockClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         "kernel": OneOf(KERNELS),
         "scale": OneOf(("standard",), optional=True),
-        "lam1": at_least_0(),
+        "lam1": NOT_NEGATIVE,
         "lam2": above_0(),
         **BlockClassifier._parameter_constraints,
         "sigma": above_0(("median",), optional=True),

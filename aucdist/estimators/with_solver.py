@@ -13,7 +13,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.monotone import AUTO
 from aucdist.maps import expander_of
 from aucdist.maps.base import Expander
-from aucdist.parameters import SEED, VERBOSITY, Constraints, at_least_0, check_constraints, count
+from aucdist.parameters import NOT_NEGATIVE, SEED, VERBOSITY, Constraints, check_constraints, count
 from aucdist.solvers.base import Solver
 
 PREFIX = "solver__"
@@ -31,7 +31,7 @@ class WithSolver(BaseEstimator, ABC):
     solvers: ClassVar[dict[str, type[Solver]]]
     """By the names that configurations call them."""
     _parameter_constraints: ClassVar[Constraints] = {
-        "tol": at_least_0(), "max_passes": count(), "verbose": VERBOSITY, "random_state": SEED,
+        "tol": NOT_NEGATIVE, "max_passes": count(), "verbose": VERBOSITY, "random_state": SEED,
     }  # fmt: skip
     solver: Any
     tol: float = 1e-3

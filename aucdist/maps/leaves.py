@@ -18,7 +18,7 @@ from aucdist.kernels.codes import BinRows, CodeBasis
 from aucdist.maps.base import Expander, FittedMap
 from aucdist.maps.binning import CodeFunctions, draw_rows, joined, with_column
 from aucdist.maps.forest import NAN_IS_MISSING, ZEROS_ARE_MISSING, Forest, leaf_counts, leaf_values, read_forest
-from aucdist.parameters import SWITCH, Constraints, at_least_0, at_most_1, between
+from aucdist.parameters import NOT_NEGATIVE, SWITCH, Constraints, at_most_1, between
 from aucdist.solvers.signs import FREE, ZERO
 
 MOST_ROWS = 2**18
@@ -210,7 +210,7 @@ class LeafExpander(Expander):
     constraints: ClassVar[Constraints] = {
         "trees": between(1, 10_000), "leaves": between(2, MOST_LEAVES), "min_rows": between(1, 2**31 - 1),
         "random_state": between(0, 2**31 - 1), "learning_rate": at_most_1(), "row_fraction": at_most_1(),
-        "feature_fraction": at_most_1(), "forest_score": at_least_0(), "within_groups": SWITCH,
+        "feature_fraction": at_most_1(), "forest_score": NOT_NEGATIVE, "within_groups": SWITCH,
     }  # fmt: skip
 
     def check_directions(self) -> None:
