@@ -129,6 +129,11 @@ class LinearModel:
         return replace(self, weights=(replace(self.weights[0], **changes),))
 
     @property
+    def _suffixes(self) -> list[str]:
+        """What the names of the columns of each class end in."""
+        return [f" {name}" for name in self.classes] or [""]
+
+    @property
     def schema_of_labels(self) -> Schema:
         """The schema of labelled rows: of several classes with all of them, those too that were left out of the training."""
         if not self.classes:
@@ -239,14 +244,10 @@ class LinearModel:
         InputError
             If the model's feature map mixes features, there are more than 4096 of them, or two have one name.
         """
-        from aucdist.maps.explain import PREFIX, ROUNDING, exported_names, refuse_names  # loads scikit-learn and pandas
+        from aucdist.maps.explain import exported_names  # loads scikit-learn and pandas
 
-        names = [exported_names(self.schema.feature_names, own.feature_map) for own in self.weights]
-        if not self.classes:
-            return names[0]
-        of_all = [f"{column} {name}" for name, own in zip(self.classes, names, strict=True) for column in own]
-        refuse_names([*of_all, *(f"{PREFIX}{ROUNDING} {name}" for name in self.classes)])
-        return of_all
+        maps = (own.feature_map for own in self.weights)
+        return exported_names(self.schema.feature_names, dict(zip(self._suffixes, maps, strict=True)))
 
     def contributions(self, X: Any, scores: np.ndarray) -> dict[str, np.ndarray]:
         """Return columns of what each feature adds to the score of each row.
@@ -267,10 +268,9 @@ class LinearModel:
         from aucdist.maps.explain import explanation, with_rounding  # loads scikit-learn and pandas
 
         names, columns, block = iter(self.contribution_names()), dict[str, np.ndarray](), self.encoded(X)
-        for k, own in enumerate(self.weights):
+        for k, (own, suffix) in enumerate(zip(self.weights, self._suffixes, strict=True)):
             table = explanation(block, self.schema.feature_names, own.coef, own.intercept, own.feature_map) / own.spread
             of_class = scores[:, k] if self.classes else scores
-            suffix = f" {self.classes[k]}" if self.classes else ""
             columns |= with_rounding(table, of_class, list(islice(names, table.shape[1])), suffix)
         return columns
 

@@ -259,29 +259,28 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
     return [features[j] for j in fitted.used] + pairs
 
 
-def exported_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
-    """Return the names of the contributions that are exported with the scores, with the constant last.
+def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]) -> list[str]:
+    """Return the names of the contributions that are exported with the scores: those of each class, with its constant last.
 
+    `maps`: the feature map of each class, by what the names of its contributions end in.
     Raises InputError for a map that mixes features, too many contributions, or two of one name.
     """
-    own = contribution_names(features, fitted)
-    names = [f"{PREFIX}{name}" for name in (*own, _free_name(CONSTANT, own))]
-    refuse_names([*names, _free_name(f"{PREFIX}{ROUNDING}", names)])
-    return names
-
-
-def refuse_names(names: Sequence[str]) -> None:
-    """Raise an InputError for too many columns of contributions, those of rounding among them, or for two of one name."""
-    if len(names) > MOST_CONTRIBUTIONS + 1:
+    names, roundings = list[str](), []
+    for suffix, fitted in maps.items():
+        own = contribution_names(features, fitted)
+        columns = [f"{PREFIX}{name}{suffix}" for name in (*own, _free_name(CONSTANT, own))]
+        names += columns
+        roundings.append(_free_name(f"{PREFIX}{ROUNDING}{suffix}", columns))
+    n, taken = len(names) + len(roundings) - 1, set[str]()
+    if n > MOST_CONTRIBUTIONS:
         raise InputError(
-            f"a score has {len(names) - 1} contributions, and at most {MOST_CONTRIBUTIONS} can be written: leave "
-            "contributions out"
+            f"a score has {n} contributions, and at most {MOST_CONTRIBUTIONS} can be written: leave contributions out"
         )
-    taken: set[str] = set()
-    for name in names:
+    for name in (*names, *roundings):
         if name in taken:
             raise InputError(f"two contributions are named {name!r}: rename the feature that is called so")
         taken.add(name)
+    return names
 
 
 def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str], suffix: str) -> dict[str, np.ndarray]:

@@ -101,7 +101,7 @@ def test_with_the_rounding_the_sum_is_the_score_to_the_last_bit(seed, spread) ->
     r = np.random.default_rng(seed)
     values = r.normal(size=(50, 6)) * 10.0 ** r.uniform(-spread, spread, 6)
     scores = np.array([math.fsum(row) for row in values])
-    names = exported_names(list("abcde"), None)
+    names = exported_names(list("abcde"), {"": None})
     columns = with_rounding(pd.DataFrame(values), scores, names, "")
     assert list(columns) == [*names, "adds_rounding"]
     total = np.zeros(50)
@@ -122,6 +122,6 @@ def test_what_has_no_contributions_is_refused(tmp_path: Path) -> None:
     names = ["adds_constant", "adds_constant_", "adds_constant__"]  # the last is the constant
     assert exported_names(["constant", "constant_"], None) == names
     with pytest.raises(InputError, match="two contributions are named 'adds_a'"):
-        exported_names(["a", "a"], None)
+        exported_names(["a", "a"], {"": None})
     with pytest.raises(InputError, match=f"at most {MOST_CONTRIBUTIONS} can be written"):
-        exported_names([f"x{j}" for j in range(MOST_CONTRIBUTIONS)], None)
+        exported_names([f"x{j}" for j in range(MOST_CONTRIBUTIONS)], {"": None})
