@@ -119,9 +119,12 @@ def _plain(part: Any) -> Any:
     if isinstance(part, tuple):
         return [_plain(item) for item in part]
     if isinstance(part, TreeSplit):
+        then, otherwise = (
+            {"value": node} if isinstance(node, float) else _plain(node) for node in (part.then, part.otherwise)
+        )
         return {
             "feature": part.feature, "at_most": part.at_most, "missing": "then" if part.missing_to_then else "else",
-            "then": _plain(part.then), "else": _plain(part.otherwise),
+            "then": then, "else": otherwise,
         }  # fmt: skip
     if is_dataclass(part):
         return {field.name: _plain(getattr(part, field.name)) for field in fields(part) if field.name != "shares"}

@@ -13,7 +13,6 @@ from aucdist.export.portable import (
     AS_MISSING,
     ZERO,
     Kernel,
-    Leaf,
     Linear,
     Node,
     Portable,
@@ -129,8 +128,8 @@ class Graph(Target):
 
         def add(node: Node) -> tuple[int, int]:
             """Add a node and all below it; return its place among the splits or the leaves, and whether it is a leaf."""
-            if isinstance(node, Leaf):
-                leaves.append(node.value)
+            if isinstance(node, float):
+                leaves.append(node)
                 return len(leaves) - 1, 1
             row, place = {"featureids": node.feature, "splits": node.at_most}, len(splits)
             splits.append(row | {"missing_value_tracks_true": int(node.missing_to_then)})
@@ -416,8 +415,8 @@ def _score(graph: Graph, described: Portable, X: Term) -> Term:
         kernel = graph.apply("Exp", exponents) @ score.amounts[:, np.newaxis]
         return kernel + z @ score.weights[:, np.newaxis] + score.constant
     trees = trees_of(score) if isinstance(score, Additive) else list(score.trees)
-    constant = score.constant + sum(tree.value for tree in trees if isinstance(tree, Leaf))
-    trees = [tree for tree in trees if not isinstance(tree, Leaf)]
+    constant = score.constant + sum(tree for tree in trees if isinstance(tree, float))
+    trees = [tree for tree in trees if not isinstance(tree, float)]
     return (graph.trees(X, trees) if trees else _zeros(graph, X)) + constant
 
 

@@ -4,6 +4,7 @@ Every format of an export is written from this description. Scaling is folded in
 so that nothing has to be scaled elsewhere, unless rows are scaled to length one.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -66,16 +67,6 @@ class Feature:
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """The end of a path.
-
-    `value`: what it adds to the score.
-    """
-
-    value: float
-
-
-@dataclass(frozen=True)
 class TreeSplit:
     """A question to a row.
 
@@ -91,7 +82,8 @@ class TreeSplit:
     otherwise: "Node"
 
 
-Node = Leaf | TreeSplit
+Node = float | TreeSplit
+"""A question, or what the end of a path adds to the score."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,7 +291,7 @@ def forest(fitted: LeafMap, w: np.ndarray, preprocessor: Preprocessor) -> tuple[
 
 def _node(trees: Forest, place: int, values: np.ndarray, preprocessor: Preprocessor) -> Node:
     if place < 0:
-        return Leaf(float(values[-1 - place]))
+        return float(values[-1 - place])
     feature, edge = int(trees.features[place]), trees.thresholds[place]
     if trees.missing[place] == ZEROS_ARE_MISSING:
         raise InputError("a tree takes zeros for missing values, which cannot be exported")
@@ -312,25 +304,18 @@ def _node(trees: Forest, place: int, values: np.ndarray, preprocessor: Preproces
 
 def trees_of(score: Additive) -> list[Node]:
     """Return a tree for each shape and each pair."""
-    trees = [
-        _bins(shape.feature, shape.edges, _leaves(shape.values), None if shape.missing is None else Leaf(shape.missing))
-        for shape in score.shapes
-    ]
+    trees = [_bins(shape.feature, shape.edges, shape.values.tolist(), shape.missing) for shape in score.shapes]
     for pair in score.pairs:
         (a, b), (missing_row, missing_column) = pair.features, map(int, pair.missing)
         rows: list[Node] = []
         for values in pair.values:
-            missing = Leaf(float(values[0])) if missing_column else None
-            rows.append(_bins(b, pair.edges[1], _leaves(values[missing_column:]), missing))
+            missing = float(values[0]) if missing_column else None
+            rows.append(_bins(b, pair.edges[1], values[missing_column:].tolist(), missing))
         trees.append(_bins(a, pair.edges[0], rows[missing_row:], rows[0] if missing_row else None))
     return trees
 
 
-def _leaves(values: np.ndarray) -> list[Node]:
-    return [Leaf(float(value)) for value in values]
-
-
-def _bins(feature: int, edges: np.ndarray, ends: list[Node], missing: Node | None = None) -> Node:
+def _bins(feature: int, edges: np.ndarray, ends: Sequence[Node], missing: Node | None = None) -> Node:
     """Return a balanced tree that goes on at the end of a feature's bin; rows without a value go to `missing`, or to the last."""
     if missing is not None:
         return TreeSplit(feature, np.inf, False, _bins(feature, edges, ends), missing)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.export.portable import Kernel, Leaf, Linear, Node, Portable, Trees, trees_of
+from aucdist.export.portable import Kernel, Linear, Node, Portable, Trees, trees_of
 from aucdist.maps.explain import Additive
 
 PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
@@ -190,8 +190,8 @@ def _adds(score: Linear | Additive, values: Sequence[str]) -> tuple[dict[int, tu
 
 
 def _tree(node: Node, values: Sequence[str]) -> str:
-    if isinstance(node, Leaf):
-        return number(node.value)
+    if isinstance(node, float):
+        return number(node)
     value, then, otherwise = values[node.feature], _tree(node.then, values), _tree(node.otherwise, values)
     test = f"{value} IS NOT NULL" if node.at_most == np.inf else f"{value} <= {number(node.at_most)}"
     return case([(f"{test} OR {value} IS NULL" if node.missing_to_then else test, then)], otherwise)

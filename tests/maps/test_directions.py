@@ -148,7 +148,7 @@ def test_trees_are_described_to_other_systems_with_the_steps_added_up():
         while isinstance(node, TreeSplit):
             x = row[node.feature]
             node = node.then if x <= node.at_most or (np.isnan(x) and node.missing_to_then) else node.otherwise
-        return node.value
+        return node
 
     found = [sum(reached(tree, row) for tree in trees) for row in X]
     np.testing.assert_allclose(found, scores, rtol=1e-12, atol=1e-12)
