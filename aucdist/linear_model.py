@@ -348,4 +348,4 @@ class LinearModel:
             return None
         if not self.classes:
             return maps[0](scores)[:, 1]
-        return probabilities_of_classes(maps, scores, exclusive=not self.topics)
+        return probabilities_of_classes(maps, scores, not self.topics)

@@ -284,6 +284,7 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
 
 # ---- distances between two histograms of the same bins, with p-values for one population --------------------------------------
 
+
 def psi(reference: np.ndarray, counts: np.ndarray) -> float:
     """Return the population stability index, the sum over bins of ``(q - p) log(q / p)``.
 

@@ -156,7 +156,7 @@ def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
 def probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     """Return the probability of each class, given the scores of `decision_function`: see `probabilities_of_classes`."""
     maps = [of_class.probability_ for of_class in model.estimators_]
-    return probabilities_of_classes(maps, scores, exclusive=model.label_sets_.exclusive)
+    return probabilities_of_classes(maps, scores, model.label_sets_.exclusive)
 
 
 def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:
@@ -170,4 +170,3 @@ def map_once(model: BaseEstimator, rows: ClassBlocks) -> ClassBlocks:
     model._find_directions(rows.blocks)
     model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
     return replace(rows, blocks=model._checked_codes(encoded(rows.of_all(), model.feature_map_)), changes=())
-

@@ -240,7 +240,8 @@ class MarginMeanClassifier(BlockClassifier):
         "sigma": above_0(("median",), optional=True),
         "gram_bytes": count(optional=True),
         "sampler": Condition(
-            lambda v: v is None or v == "auto" or hasattr(v, "fit_resample"), "'auto', None or an object with fit_resample"
+            lambda v: v is None or v == "auto" or hasattr(v, "fit_resample"),
+            "'auto', None or an object with fit_resample",
         ),
     }
 

@@ -298,9 +298,7 @@ class Query(Target):
                 sums = self.alias("sums")
                 self.add("summed", {sums: total(best)}, self.aliases)
                 equal = number(1.0 / len(best))
-                shares = {
-                    p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in best
-                }
+                shares = {p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in best}
                 self.add("shared", shares, s)
             outputs |= dict(zip(best, (f"probability {name}" for name in model.classes), strict=True))
         if model.topics:

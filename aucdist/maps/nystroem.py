@@ -156,10 +156,7 @@ class NystroemMap(Expander):
             raise InputError("a feature is missing or too large to scale; fill in or scale the features first")
         rows = landmark_rows(blocks, int(self.landmarks))
         scaled = (dense(rows) - total.mean) * factor
-        if isinstance(self.sigma, str):
-            sigma = WIDTHS[self.sigma] * median_distance(scaled[:FEW])
-        else:
-            sigma = float(self.sigma)
+        sigma = WIDTHS[self.sigma] * median_distance(scaled[:FEW]) if isinstance(self.sigma, str) else float(self.sigma)
         values, vectors = np.linalg.eigh(gaussian_kernel(scaled, scaled, sigma))
         kept = np.flatnonzero(values > LEAST_SHARE * values[-1])[::-1]
         directions = KERNEL_SCALE * vectors[:, kept] / np.sqrt(values[kept])

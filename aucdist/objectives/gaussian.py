@@ -51,7 +51,7 @@ def median_distance(X: Any) -> float:
 
 def _squares(X: Any) -> np.ndarray:
     if sp.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
     return np.einsum("ij,ij->i", X, X)
 
 
@@ -74,7 +74,7 @@ class KernelBlock(Block):
         `which`, of shape (n,), int64: positions of rows in the block.
         """
         for first in range(0, len(which), self.at_once):
-            part = slice(first, min(first + self.at_once, len(which)))
+            part = slice(first, first + self.at_once)
             yield part, gaussian_kernel(self.X[which[part]], self.vectors, self.sigma)
 
     def scores(self, w: np.ndarray) -> np.ndarray:

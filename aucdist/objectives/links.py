@@ -37,13 +37,13 @@ from aucdist.objectives.link_kernels import (
     probabilities,
 )
 
-LINKS = ("gev", "logit", "probit", "cloglog")
 LOSSES = ("calibrated", "likelihood")
 LEAST_XI = -1.0
 """The smallest shape. Below it the slope of g has no bound."""
 NO_MEAN_XI = 1.0
 """From this shape on the distribution has no mean, so the calibrated loss has no minimum."""
-KINDS = {"gev": (GEV, 1.0), "cloglog": (GEV, -1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0)}
+KINDS = {"gev": (GEV, 1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0), "cloglog": (GEV, -1.0)}
+LINKS = tuple(KINDS)
 Probabilities = tuple[np.ndarray, np.ndarray]
 """Those of the positive and of the negative class."""
 NO_TABLE = np.zeros((1, DEGREE + 1))
@@ -87,20 +87,19 @@ class Link:
         scores : array-like of shape (n_samples,)
         """
         u = np.ascontiguousarray(scores, dtype=np.float64)
-        above, below = np.empty(len(u)), np.empty(len(u))
+        above, below = np.empty((2, len(u)))
         probabilities(self.terms(likelihood=True), u, above, below)
         return above, below
 
     def score(self, probability: float) -> float:
         """Return the score whose probability is this one, which must be above 0 and below 1."""
-        p = probability
         if self.name == "logit":
-            return math.log(p / (1.0 - p))
+            return math.log(probability / (1.0 - probability))
         if self.name == "probit":
-            return float(ndtri(p))
+            return float(ndtri(probability))
         if self.name == "cloglog":
-            return math.log(-math.log1p(-p))
-        minus_log_t = -math.log(-math.log(p))
+            return math.log(-math.log1p(-probability))
+        minus_log_t = -math.log(-math.log(probability))
         return minus_log_t if abs(self.xi) < NO_SHAPE else float(expm1(self.xi * minus_log_t)) / self.xi
 
     @property
@@ -179,7 +178,7 @@ class LinkLoss:
     def __post_init__(self) -> None:
         if self.name not in LOSSES:
             raise unknown("loss", self.name, LOSSES)
-        if self.name == "calibrated" and self.link.xi >= NO_MEAN_XI:
+        if not self.likelihood and self.link.xi >= NO_MEAN_XI:
             raise InputError(
                 f"xi is {self.link.xi!r}; with loss='calibrated' it must be below 1: from there on the distribution has no "
                 "mean, and the loss has no minimum. loss='likelihood' takes any xi from -1"
@@ -193,7 +192,7 @@ class LinkLoss:
     @property
     def convex(self) -> bool:
         """Whether the loss is convex in the score, so that a gradient gives a lower bound."""
-        return not (self.likelihood and self.link.name == "gev" and self.link.xi > 0.0)
+        return not (self.likelihood and self.link.xi > 0.0)
 
     @property
     def largest_curvature(self) -> float | None:

@@ -117,19 +117,17 @@ class IsotonicMap(ProbabilityMap):
         return replace(self, scores=self.scores - by)
 
 
-def probabilities_of_classes(
-    maps: Sequence[ProbabilityMap], scores: np.ndarray, *, exclusive: bool
-) -> np.ndarray:
+def probabilities_of_classes(maps: Sequence[ProbabilityMap], scores: np.ndarray, exclusive: bool) -> np.ndarray:
     """Return the probability of each class, float64 of shape (n_samples, n_classes).
 
-    Those of classes that exclude each other are divided by their sum, which is then 1; a row for which all of them are 0 gets equal
-    ones. Others are as they are: a row may have several labels, or none.
+    Those of classes that exclude each other are divided by their sum, which is then 1; a row for which all of them are 0 gets
+    equal ones. Others are as they are: a row may have several labels, or none.
     """
     each = np.column_stack([probability(scores[:, k])[:, 1] for k, probability in enumerate(maps)])
     if not exclusive:
         return each
     total = each.sum(axis=1, keepdims=True)
-    return np.divide(each, total, out=np.full_like(each, 1.0 / each.shape[1]), where=total > 0.0)
+    return np.divide(each, total, out=np.full_like(each, 1.0 / len(maps)), where=total > 0.0)
 
 
 SavedMap: Any = Annotated[LinkMap | IsotonicMap, Field(discriminator="kind")]

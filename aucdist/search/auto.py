@@ -197,9 +197,7 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
     return rate if number is None else min(number / n_neg, 1.0)
 
 
-def default_metric(
-    max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None
-) -> Json:
+def default_metric(max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None) -> Json:
     """Return the default measure by which a feature map is chosen: ``metric`` and its parameters for `measure_name`.
 
     For the top of the list it is the partial AUC, which is shrunk towards the AUC if there are few positives
@@ -356,4 +354,3 @@ def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[B
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
     chosen = choose_features(plain, rows, missing=bool(missing_columns(rows.of_all()).any()))["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen
-

@@ -121,9 +121,7 @@ def _result_of_classes(results: Sequence[Result], n: Sequence[int]) -> Result:
     }
 
 
-def _result(
-    model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks
-) -> Result:
+def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks) -> Result:
     kept = getattr(model, "n_features_kept", None)
     if measure.name == "auc":
         counts = _counted(model, held_out, mapped)[0]  # without a threshold: both measures are of the order alone

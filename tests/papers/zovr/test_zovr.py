@@ -19,8 +19,8 @@ from support.small_sets import blocks_of
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.kernels.random import fill_normal, stream
 from aucdist.errors import InputError
+from aucdist.kernels.random import fill_normal, stream
 from aucdist.objectives.gaussian import gaussian_kernel, median_distance
 from aucdist.papers.zovr.kernels import unit_vectors
 from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, score_and_evaluate
