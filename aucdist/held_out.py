@@ -47,9 +47,8 @@ def score_labelled(
     model: LinearModel,
     source: Source,
     seen: RowDigests,
-    ids: np.ndarray | None = None,
-    *,
-    name: str = "",
+    ids: np.ndarray | None,
+    name: str,
 ) -> HeldOutRows:
     """Score labelled rows, part by part.
 
@@ -59,8 +58,8 @@ def score_labelled(
         The rows, which are read like the training rows. By default the label is in the same column.
     seen : RowDigests
         Digests of the training rows.
-    ids : ndarray of int64, optional
-        The ids of the rows, ascending; by default all.
+    ids : ndarray of int64 or None
+        The ids of the rows, ascending; None for all.
     name : str
         What to call the data set in errors.
 

@@ -373,16 +373,16 @@ class Holder(Alive):
 
 @contextmanager
 def lease(
-    url: str, what: str, *, renewed: float = RENEWED, expired: float = EXPIRED, clock: Callable[[], float] = time.time
+    url: str, what: str, *, renewed: float = RENEWED, clock: Callable[[], float] = time.time
 ) -> Iterator["Lease"]:
     """Hold the lease of a store while the context lasts.
 
     `what`: who holds it, for the error of the others.
-    `renewed` and `expired`: seconds, as the constants.
+    `renewed`: seconds between two renewals.
     `clock`: returns the time in seconds since 1970.
     Raises InputError if another one holds it.
     """
-    held = _take(url.rstrip("/"), what, expired, clock)
+    held = _take(url.rstrip("/"), what, clock)
     ended = threading.Event()
 
     def renew() -> None:
@@ -427,7 +427,7 @@ class Lease:
             )
 
 
-def _take(url: str, what: str, expired: float, clock: Callable[[], float]) -> Lease:
+def _take(url: str, what: str, clock: Callable[[], float]) -> Lease:
     last = max(_numbers(f"{url}/{LEASES}"), default=0)
     if last and not files.exists(f"{_at(url, last)}.done"):
         try:
@@ -438,10 +438,10 @@ def _take(url: str, what: str, expired: float, clock: Callable[[], float]) -> Le
             raise InputError(
                 f"who holds {files.shown(url)} is unknown: {error}. If no run works on it, remove the file"
             ) from None
-        if abs(clock() - seen) < expired:  # a time further in the future is no sign of life, either
+        if abs(clock() - seen) < EXPIRED:  # a time further in the future is no sign of life, either
             raise InputError(
                 f"{files.shown(url)} is in use by {taken['what']} on {taken['host']} (process {taken['process']}): wait until it "
-                f"has ended. If it was killed, this is so for {expired:g} seconds"
+                f"has ended. If it was killed, this is so for {EXPIRED:g} seconds"
             )
     about = {
         "what": what, "host": socket.gethostname(), "process": os.getpid(), "time": clock(), "key": uuid.uuid4().hex,

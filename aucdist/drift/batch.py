@@ -107,7 +107,7 @@ def _ends(estimate: Any) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
-def losses(now: Json, promised: Json | None, without: str | None = None) -> list[Json]:
+def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
     """Return alarms: measures that are lower than the run promised, and positives that are more or fewer than it promised.
 
     The standard error of a measure is a quarter of its interval, about; those of the batch and of the run add up, since their

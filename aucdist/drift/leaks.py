@@ -204,7 +204,7 @@ def known_rows(known: int, checked: int) -> list[str]:
     ]
 
 
-def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int = 0, checked: int = 0) -> tuple[str, ...]:
+def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, checked: int) -> tuple[str, ...]:
     """Return sentences on everything that may make a test too optimistic.
 
     `train` and `test`: the training rows, and the test rows if there are any.

@@ -220,7 +220,7 @@ def fit_columns(
     return tuple(counted)
 
 
-def score_bins(scores: ScoreCounts, rows: Any, intercept: float = 0.0) -> ScoreBins:
+def score_bins(scores: ScoreCounts, rows: Any, intercept: float) -> ScoreBins:
     """Return bins of about equal numbers of rows, of the scores plus the intercept."""
     mass = scores.pos + scores.neg
     there = mass > 0

@@ -255,7 +255,7 @@ class Query(Target):
         expression = probability_of(Term(self, score), probability).name
         return case([(f"{score} IS NULL", "NULL")], expression)
 
-    def with_score(self, contributions: Sequence[str] = ()) -> str:
+    def with_score(self, contributions: Sequence[str]) -> str:
         """Add the stages of contributions, of the score and of the probability, and return the whole query.
 
         `contributions` are their names, the last that of the constant, if they are to be there.

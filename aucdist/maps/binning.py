@@ -99,7 +99,7 @@ def feature_part(
     strength: float,
     *,
     linear: bool,
-    ramps: bool = False,
+    ramps: bool,
 ) -> CodeFunctions:
     """Return the basis functions of one feature.
 
@@ -114,7 +114,7 @@ def feature_part(
         One of `BASES`.
     linear : bool
         Whether the linear column is kept. A feature of two bins has that column alone, or else one step.
-    ramps : bool, default=False
+    ramps : bool
         Whether hats are summed up to ramps.
     """
     n_bins, first = len(centres), int(missing)

@@ -89,7 +89,7 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
 
 
 def pair_scores(
-    rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None = None
+    rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None
 ) -> np.ndarray:
     """Return how much of the residual each pair's cells explain beyond their row and column sums.
 

@@ -121,7 +121,7 @@ def _spread(x: np.ndarray, y: np.ndarray, smallest: float | None) -> np.ndarray:
     return thin(x if smallest is None else np.log10(np.maximum(x, smallest)), y)
 
 
-def roc_outline(counts: ScoreCounts, smallest: float | None = None) -> Points:
+def roc_outline(counts: ScoreCounts, smallest: float | None) -> Points:
     """Return the outline of the band around a ROC curve: along its upper edge, and back along the lower one.
 
     It passes through the corners in which every ROC curve starts and ends. Where all positives of these rows are found, the lower
