@@ -88,9 +88,7 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     return np.sort(np.column_stack((features[a[order]], features[b[order]])), axis=1).astype(np.int64)
 
 
-def pair_scores(
-    rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None
-) -> np.ndarray:
+def pair_scores(rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None) -> np.ndarray:
     """Return how much of the residual each pair's cells explain beyond their row and column sums.
 
     `rows`: of codes.
