@@ -133,14 +133,14 @@ def from_query(url: str, source: SourceFields) -> pa.Table:
     """
     if not SCHEME.match(url):
         raise InputError("a database is named by a URL, such as sqlite:////data/sales.db or duckdb:///sales.duckdb")
-    with _fetched(url, "the query failed", ":"):
+    with _fetched(url, ": the query failed"):
         return (_from_duckdb if url.startswith("duckdb:") else _from_sqlalchemy)(url, str(source.query))
 
 
 @contextmanager
-def _fetched(url: str, fault: str, colon: str = "") -> Iterator[None]:
+def _fetched(url: str, fault: str) -> Iterator[None]:
     """Explain what drivers and clients raise, by many names, without the secrets of the URL."""
-    with as_input_error(f"{shown(url)}{colon} {fault}", Exception, say=lambda e: hide_error(e, url)):
+    with as_input_error(f"{shown(url)}{fault}", Exception, say=lambda e: hide_error(e, url)):
         yield
 
 
@@ -200,7 +200,7 @@ def from_delta(url: str, source: SourceFields) -> pa.Table:
     Raises InputError if deltalake is not installed, or there is no sound table.
     """
     delta = load_optional("deltalake")
-    with _fetched(url, "is not a sound Delta table"):
+    with _fetched(url, " is not a sound Delta table"):
         return delta.DeltaTable(reveal(url)).to_pyarrow_table()
 
 
@@ -210,7 +210,7 @@ def from_iceberg(url: str, source: SourceFields) -> pa.Table:
     Raises InputError if pyiceberg is not installed, or there is no sound table.
     """
     tables = load_optional("pyiceberg.table")
-    with _fetched(url, "is not a sound Iceberg table"):
+    with _fetched(url, " is not a sound Iceberg table"):
         return tables.StaticTable.from_metadata(reveal(url)).scan().to_arrow()
 
 
@@ -356,10 +356,8 @@ def filtered(table: pa.Table, source: SourceFields, where: str) -> pa.Table:
     """Return the rows of a table for which the conditions of a source hold."""
     if source.where is None:
         return table
-    for column, _, _ in source.where:
-        pick(table.column_names, column, where, "where")
     with _conditions_explained(where):
-        return table.filter(_condition(source.where))
+        return table.filter(_condition(source.where, table.column_names, where))
 
 
 def _form(source: SourceFields, schema: Schema | None, names: Sequence[str], where: str) -> tuple[TableForm, list[str]]:
@@ -405,7 +403,10 @@ def _sound(url: str) -> Iterator[None]:
         yield
 
 
-def _condition(conditions: Sequence[Condition]) -> pc.Expression:
+def _condition(conditions: Sequence[Condition], names: Sequence[str], where: str) -> pc.Expression:
+    """Return conditions on the columns with these names as Arrow has them."""
+    for column, _, _ in conditions:
+        pick(names, column, where, "where")
     return pq.filters_to_expression([tuple(c) for c in conditions])
 
 
@@ -419,11 +420,9 @@ def _needed_groups(
     for name, value in folder_values(part, columns.names).items():
         guarantee &= ds.field(name) == value if value.is_valid else ds.field(name).is_null()
         columns = columns.append(pa.field(name, value.type))
-    for column, _, _ in source.where:
-        pick(columns.names, column, where, "where")
     with _conditions_explained(where):
         fragment = ds.ParquetFileFormat().make_fragment(file, partition_expression=guarantee)
-        split = fragment.split_by_row_group(_condition(source.where), columns)
+        split = fragment.split_by_row_group(_condition(source.where, columns.names, where), columns)
         needed = {group.row_groups[0].id for group in split}
     return [i for i in groups if i in needed]
 
@@ -493,6 +492,6 @@ def _rows(
         with _conditions_explained(where):
             # the other conditions were checked against the folders
             rest = [c for c in source.where if c[0] not in added]
-            table, first = table.filter(_condition(rest)) if rest else table, 1
+            table, first = table.filter(_condition(rest, columns, where)) if rest else table, 1
             where = f"{where}, where {source.where}"
     return table, first, where

@@ -135,7 +135,8 @@ class Parsed:
         that are numbers, in order. Finite, or nan where values may be missing.
     `texts`: of a table the categorical and hashed columns, without blanks around the texts.
     `group`, of shape (n_samples,), int64, or None; `cost`, of shape (n_samples,), float64, or None: see `Block`.
-    `digest`: a checksum of what was read, if the part is a whole file.
+    `digest`: a checksum of what was read, and of what its path says, if the part is a whole file without a version: rows in
+        memory are identified by it, and others by the versions of their files.
     """
 
     survey: Survey
@@ -328,22 +329,19 @@ class FileFormat(Format):
         if part.stop is not None:
             return self.read_range(source, part, schema)
         data = files.read_bytes(part.url, source.sha256)
-        digest = files.sha256_of(data)
+        # Hashing can take as long as reading: a part with a version needs no checksum but the one that its source states.
+        digest = "" if part.version and source.sha256 is None else files.sha256_of(data)
         if source.sha256 not in (None, digest):
             raise InputError(
                 f"{files.shown(part.url)} has sha256 {digest}, but {source.sha256} is expected: download the file "
                 "again, or correct `sha256`"
             )
         parsed = self.parse(unpacked(data, part.url), source, part, schema)
-        return replace(parsed, digest=f"{digest}{self.digest_of_path(part.url)}")
+        return replace(parsed, digest=digest + parsed.digest)
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse a range of a file and return its rows, for formats whose `split` makes ranges."""
         raise NotImplementedError(f"files of format {self.name!r} are not split")
-
-    def digest_of_path(self, url: str) -> str:
-        """Return a text that the checksum of a file includes, for formats that read values from its path."""
-        return ""
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return the rows in bytes, for formats that `read_part` reads.
@@ -413,23 +411,16 @@ class LineFormat(FileFormat):
     def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
         """Return ranges of files; fewer than `n` where lines are long, and more where there are more files."""
         parts = super().split(source, n)
-        # in these encodings a line break is not a single byte
-        whole = source.sha256 is not None or source.encoding == "utf-16"
-        cut = [
-            part
-            for part in parts
-            if not (whole or files.is_web(part.url) or is_packed(part.url, files.read_range(part.url, 0, FIRST)))
-        ]
-        if not cut:
+        if source.sha256 is not None or source.encoding == "utf-16":  # where a line break is not a single byte
             return parts
         stats = {part.url: files.stat(part.url) for part in parts if not files.is_web(part.url)}
         part_bytes = even_share(sum(stat.size for stat in stats.values()), n)
         ranges: list[FilePart] = []
         for part in parts:
-            if part not in cut or stats[part.url].size <= part_bytes:
+            url, stat = part.url, stats.get(part.url)
+            if stat is None or stat.size <= part_bytes or is_packed(url, files.read_range(url, 0, FIRST)):
                 ranges.append(part)
                 continue
-            url, stat = part.url, stats[part.url]
             mark = len(BOM) if files.read_range(url, 0, len(BOM), stat.etag) == BOM else 0
             start, columns = self.read_header(url, mark, stat, source)
             edges = [start]
@@ -439,7 +430,7 @@ class LineFormat(FileFormat):
             if edges[-1] < stat.size:
                 edges.append(stat.size)
             pieces = [FilePart(url, a, b, columns, version=stat.etag) for a, b in itertools.pairwise(edges)]
-            ranges += pieces or [FilePart(url)]
+            ranges += pieces or [part]
         return ranges
 
     def read_header(self, url: str, start: int, stat: files.Stat, source: SourceFields) -> tuple[int, tuple[str, ...]]:

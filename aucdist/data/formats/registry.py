@@ -185,17 +185,11 @@ class ParquetFormat(TableFormat, FileFormat):
         return ranges or [replace(parts[-1], stop=0)]
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Return the columns."""
-        from aucdist.data.formats.arrow_tables import parse_parquet
+        """Return the columns; the digest is that of the columns that the folders of the file stand for, if there are any."""
+        from aucdist.data.formats.arrow_tables import parse_parquet, path_values
 
-        return parse_parquet(source, part, schema, data)
-
-    def digest_of_path(self, url: str) -> str:
-        """Return the columns that the folders of a file stand for, if there are any."""
-        from aucdist.data.formats.arrow_tables import path_values
-
-        values = path_values(url)
-        return json.dumps(values) if values else ""
+        values = path_values(part.url)
+        return replace(parse_parquet(source, part, schema, data), digest=json.dumps(values) if values else "")
 
     def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse some row groups and return their rows."""

@@ -3,6 +3,7 @@
 import gzip
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from aucdist.data.shards.block_file import Form, nbytes
 from aucdist.data.shards.manifest import write_shards
 from aucdist.data.shards.reading import open_parts, open_reader, parse_reader, read
 from aucdist.data.sources import Source
-from aucdist.data.storage import scratch
+from aucdist.data.storage import files, scratch
 from aucdist.errors import InputError
 
 SVM = "\n".join(f"{1 if i % 3 == 0 else -1} {i % 5 + 1}:{i + 1} {i % 7 + 6}:0.5" for i in range(40)) + "\n"
@@ -229,3 +230,17 @@ def test_shards_must_be_encoded_like_the_training_data(source):
 def test_options_of_reading_do_not_apply_to_shards(options, said):
     with pytest.raises(ValueError, match=said):
         Source(**{"source": "somewhere", "format": "shards"} | options)
+
+
+@pytest.mark.parametrize("name", ["svmlight", "packed.gz", "csv"])
+def test_only_rows_in_memory_and_stated_checksums_cost_a_hash_of_the_file(source, name, monkeypatch):
+    given, hashed = source(name), []
+    stored, sha256_of = Path(given.source).read_bytes(), files.sha256_of
+    monkeypatch.setattr(files, "sha256_of", lambda data: hashed.append(data) or sha256_of(data))
+    assert open_reader(given).n_samples > 0
+    assert stored not in hashed
+    read(given)
+    assert stored in hashed
+    hashed.clear()
+    open_reader(given.model_copy(update={"sha256": sha256_of(stored)}))
+    assert stored in hashed
