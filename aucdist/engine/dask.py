@@ -291,11 +291,9 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
     memory_limit : str
         Per process, as in ``"2GiB"``; ``"auto"`` shares out the machine's memory.
     """
-    settings = {
-        # Blocks are assigned to workers. Moving them for a few milliseconds of balance costs more than it gains.
-        "distributed.scheduler.work-stealing": False,
-    }
-    with _ctrl_c_held_back(), dask.config.set(settings):  # not longer: other clusters of this process have their own
+    # Blocks are assigned to workers. Moving them for a few milliseconds of balance costs more than it gains. The setting lasts no
+    # longer: other clusters of this process have their own.
+    with _ctrl_c_held_back(), dask.config.set({"distributed.scheduler.work-stealing": False}):
         cluster = LocalCluster(
             n_workers=workers, threads_per_worker=threads, memory_limit=memory_limit, processes=True,
             dashboard_address="127.0.0.1:0", silence_logs="CRITICAL",

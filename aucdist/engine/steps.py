@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
 from aucdist.data.block import Block
+from aucdist.data.storage.scratch import Stored
 from aucdist.parameters import Number
 
 T = TypeVar("T")
@@ -73,13 +74,6 @@ def _sum(left: Summary, right: Summary) -> Summary:
 Step = Callable[..., tuple[Any, Summary]]
 
 
-class Readable(Protocol):
-    """A block that is read each time a step needs it."""
-
-    def read(self) -> Block:
-        """Read the block."""
-
-
 def without_rows(step: Step) -> Step:
     """Mark a step that works on the blocks' memory alone: it gets each block's number in its place, and nothing is read."""
     step.without_rows = True  # type: ignore[attr-defined]
@@ -113,7 +107,7 @@ def number_of_threads(n_jobs: int | None) -> int:
 
 def run_step(
     step: Step,
-    blocks: Sequence[Block | Readable],
+    blocks: Sequence[Block | Stored[Block]],
     memories: Sequence[Any],
     args: Sequence[Any],
     numbers: Sequence[int],
@@ -125,7 +119,7 @@ def run_step(
 
     Parameters
     ----------
-    blocks : sequence of Block or Readable
+    blocks : sequence of Block or Stored
         Those that are read are read ahead: there are at most two in memory for each thread.
     memories : sequence
         The memory of each block.
@@ -177,7 +171,7 @@ def run_step(
 
 
 @contextmanager
-def _blocks_in_turn(blocks: Sequence[Block | Readable], threads: int) -> Iterator[Callable[[int], Block]]:
+def _blocks_in_turn(blocks: Sequence[Block | Stored[Block]], threads: int) -> Iterator[Callable[[int], Block]]:
     """Yield a function that returns a block by its position, while the next blocks are read ahead, one for each thread."""
     to_read = [i for i, block in enumerate(blocks) if not isinstance(block, Block)]
     reader, lock = ThreadPoolExecutor(min(threads, len(to_read)), "aucdist-read"), threading.Lock()

@@ -23,7 +23,6 @@ from aucdist.data.formats.base import (
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.text import (
     BLANKS,
-    UNDECODED,
     as_utf8,
     first_row,
     not_utf8,
@@ -123,8 +122,7 @@ class CsvText:
             j = list(self.names).index(name)
             cells = [row[j][1] for row in rows]
             for row, cell in enumerate(cells):
-                if not cell.isascii() and (wrong := UNDECODED.search(cell)):
-                    said = not_utf8(ord(wrong[0]) - 0xDC00)
+                if not cell.isascii() and (said := not_utf8(cell)):
                     raise InputError(f"{self.where}, line {rows[row][j][0]}, column {name!r}: {said}")
             columns[name] = pa.array(cells, pa.string()).dictionary_encode()
         return pa.table(columns)

@@ -12,13 +12,16 @@ SHOWN = 40  # characters of a wrong piece of text
 MOST_DIGITS = 400  # a float64 cannot hold more digits
 MOST_OF_ROW = 2**18  # bytes in which a row begins and ends, but for its last line
 UNDECODED = re.compile("[\udc80-\udcff]")
-"""A byte that is not of the encoding, once it is decoded."""
+"""A byte that is not of the encoding, once it is decoded with surrogates."""
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
 REMEDY_EXACT = "; leave the column out, or list it under `categorical` or `hashed`"
 
 
-def not_utf8(byte: int) -> str:
-    """Return what is wrong with a byte that is not UTF-8, and what to do."""
+def not_utf8(text: str) -> str | None:
+    """Return what is wrong with the first byte of a text that is not UTF-8, if there is one, and what to do."""
+    if (undecoded := UNDECODED.search(text)) is None:
+        return None
+    byte = ord(undecoded[0]) - 0xDC00
     other = "`encoding: utf-16`" if byte in (0xFE, 0xFF) else "`encoding: cp1252`, latin-1 or utf-16"
     return f"not UTF-8 text (byte {byte:#x}); if the file is written in another encoding, say so by {other}"
 
@@ -226,9 +229,8 @@ def first_row(
     text = data[start : stop if stop >= 0 else len(data)].decode(encoding, "surrogateescape") + "\n"
     for cells, end in rows_of_cells(text, where, separator, quote, data.count(b"\n", 0, start) + 1):
         names = [name for _, name in cells]
-        problem = "lines end in CR alone; LF or CR LF are expected" if any("\r" in name for name in names) else None
-        if wrong := UNDECODED.search("".join(names)):
-            problem = not_utf8(ord(wrong[0]) - 0xDC00)
+        joined = "".join(names)
+        problem = not_utf8(joined) or ("lines end in CR alone; LF or CR LF are expected" if "\r" in joined else None)
         if problem:
             raise InputError(f"{where}, line {cells[0][0]}: {problem}")
         if any(names) or len(names) > 1:

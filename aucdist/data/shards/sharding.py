@@ -36,7 +36,7 @@ from pydantic import Field
 from aucdist.data.block import Block
 from aucdist.data.formats.base import PART_BYTES
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import CHECKED, Count, T, parse_checked, to_jsonable
+from aucdist.data.own_files import CHECKED, Count, T, parse_checked, read_json, to_jsonable
 from aucdist.data.shards.block_file import (
     ColumnStatistics,
     from_table,
@@ -262,9 +262,9 @@ def _committed(target: str, key: str) -> Manifest | None:
     return manifest if str(manifest.origin.get("key", "")).startswith(key) else None
 
 
-def _committed_beside(work: str) -> Manifest | None:
-    """Return the manifest of an equal run that has ended meanwhile, if there is one."""
-    target, _, name = work.rpartition("/")
+def _committed_beside(job: str) -> Manifest | None:
+    """Return the manifest of a run equal to that of a job, given by its URL, that has ended meanwhile, if there is one."""
+    target, name, _ = job.rsplit("/", 2)
     return _committed(target, name.removeprefix(WORK))
 
 
@@ -306,15 +306,13 @@ def survey(
     return job
 
 
-@functools.lru_cache(maxsize=2)  # its folder is named after what decides it
-def _job_at(url: str, urls: tuple[str, ...] = ()) -> ShardJob:
-    return read_job(url, urls)
+_job_at = functools.lru_cache(maxsize=2)(read_job)  # its folder is named after what decides it
 
 
 def _read_record(url: str, kind: type[T]) -> T | None:
     """Return what an earlier run has written of a step; None if that is missing or damaged, so that the step is done again."""
     try:
-        return parse_checked(files.read_bytes(url), kind, files.shown(url)) if files.exists(url) else None
+        return read_json(url, kind) if files.exists(url) else None
     except InputError:
         return None
 
@@ -358,7 +356,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
         files.write_bytes(record, json.dumps(starts).encode())
         return starts
     except InputError:
-        if _committed_beside(url.rpartition("/")[0]) is None:
+        if _committed_beside(url) is None:
             raise
         return []
 
@@ -379,7 +377,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
     """
     index, ranges = item
     try:
-        job = _job_at(url)
+        job = _job_at(url, ())
         record = below(job.work, f"shard-{index:05d}.json")
         if known := _read_record(record, Shard):
             stored = below(job.target, known.file)
@@ -403,7 +401,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         files.write_bytes(record, json.dumps(asdict(shard)).encode())
         return shard
     except InputError:
-        manifest = _committed_beside(url.rpartition("/")[0])
+        manifest = _committed_beside(url)
         if manifest is None or index >= len(manifest.shards):
             raise
         return manifest.shards[index]

@@ -8,11 +8,10 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.base import PART_BYTES
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, Shard, commit, write_shard
 from aucdist.data.sources import Dtype
-
-BYTES_PER_SHARD = 64 * 2**20
 
 
 def simulate(
@@ -73,7 +72,7 @@ class Simulation:
     @property
     def per_shard(self) -> int:
         """Rows of each shard but the last."""
-        return self.rows_per_shard or max(1, BYTES_PER_SHARD // (self.features * np.dtype(self.dtype).itemsize))
+        return self.rows_per_shard or max(1, PART_BYTES // (self.features * np.dtype(self.dtype).itemsize))
 
     @property
     def n_shards(self) -> int:

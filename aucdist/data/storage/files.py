@@ -311,7 +311,6 @@ def opened(url: str) -> Iterator["pa.NativeFile"]:
             check_regular(path, url)
             if path.stat().st_size == 0:
                 raise InputError(f"{shown(url)} is empty: write it again, or name another file")
-        if path is not None:
             file = pa.memory_map(str(path))
         elif is_web(url):
             file = pa.BufferReader(read_bytes(url))

@@ -94,9 +94,9 @@ def hide(text: str) -> str:
     return text
 
 
-def hide_error(error: BaseException, *urls: str, most: int = 300) -> str:
+def hide_error(error: BaseException, *urls: str) -> str:
     """Return the first line of an error of the client that opened these URLs, without their secrets; else its type."""
-    text = first_line(error)[:most]
+    text = first_line(error)[:300]
     secrets = {secret for url in urls for secret in _secrets_of(reveal(url))}
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) < FEWEST_HIDDEN and secret in text:
