@@ -16,13 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.parts import in_parts
 from support.sharded import commit_manifest
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, verify_shard, write_shards
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError
@@ -161,9 +162,7 @@ def test_rows(tmp_path_factory, name, edits, n_parts):
 
     def read_both():
         read(source)
-        reader = open_reader(source, n_parts=n_parts)
-        for i in range(reader.n_blocks):
-            reader.read(i)
+        in_parts(source, n_parts)
 
     refused_or_done(read_both)
 

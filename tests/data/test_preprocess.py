@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler, normalize
+from support.parts import dense
 
 from aucdist.data.block import Block, each_of, partition
 from aucdist.data.column_statistics import moments
@@ -39,10 +40,6 @@ def again_from(content):
     fitted = parse_checked(json.dumps(content, allow_nan=False).encode(), Preprocessor, "the preprocessor")
     fitted.check(5)
     return fitted
-
-
-def dense(block):
-    return block.X.toarray() if sp.issparse(block.X) else block.X
 
 
 @pytest.mark.parametrize("scale", TWINS)

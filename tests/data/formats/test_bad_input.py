@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.parts import in_parts
 
 from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import CURRENT, read_manifest, read_shard, write_shards
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
@@ -53,6 +54,12 @@ class Case:
     reason: str
     file: str = "f.svm"
     options: dict[str, Any] = field(default_factory=dict)
+
+
+NAN, Y = float("nan"), [0, 1, 0, 1]
+NUMBERS, BEYOND = [1.0, 2.0, 3.0, 4.0], 2**53 + 1
+MAPS = pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64()))
+TYPE = "labels and categories are texts, numbers or booleans"
 
 
 def svm(name, data, place, reason, **options):
@@ -164,6 +171,37 @@ CASES = [
     columns("infinity", parquet(a=[1.0, float("inf")], y=[0, 1]), ", row 2, column 'a'", "is not finite"),
     columns("texts among the features", parquet(a=["p", "q"], y=[0, 1]), ", column 'a'", "its type is"),
     columns("zero rows in Parquet", parquet(a=pa.array([], pa.float64()), y=pa.array([], pa.int8())), "", "has no rows"),
+    # what was once misread silently
+    columns("a label that is nan", parquet(a=NUMBERS, y=[0.0, 1.0, NAN, 1.0]), ", row 3, column 'y'", "is missing ('nan')"),
+    columns("a category that is nan", parquet(k=[1.0, NAN, 2.0, 1.0], y=Y), ", row 2, column 'k'", "is missing ('nan')",
+            categorical=["k"]),
+    columns("a hashed category that is nan", parquet(k=[NAN, 2.0, 2.0, 1.0], y=Y), ", row 1, column 'k'", "is missing ('nan')",
+            hashed={"k": 4}),
+    columns("a label that is nan where features may be missing", parquet(a=NUMBERS, y=[0.0, 1.0, 1.0, NAN]),
+            ", row 4, column 'y'", "the value is missing", missing="keep"),
+    columns("a label of lists", parquet(a=NUMBERS, y=[[0], [1], [0], [1]]), ", column 'y'",
+            f"its type is list<element: int64>; {TYPE}"),
+    columns("a label of structs", parquet(a=NUMBERS, y=[{"b": 0}] * 4), "", TYPE),
+    columns("categories of lists", parquet(k=[[0], [1], [0], [1]], y=Y), "", TYPE, categorical=["k"]),
+    columns("categories of maps", parquet(k=MAPS, y=Y), "", TYPE, hashed={"k": 2}),
+    columns("nested columns by auto", parquet(k=[{"b": [1]}] * 4, y=Y), "", TYPE, categorical="auto"),
+    columns("a label of nulls only", parquet(a=NUMBERS, y=pa.nulls(4)), ", row 1, column 'y'", "the value is missing"),
+    columns("bytes that are no text", parquet(k=[b"a", b"\xff", b"a", b"a"], y=Y), "", "is not a sound Parquet file",
+            categorical=["k"]),
+    columns("an integer beyond 2**53", parquet(a=[1, BEYOND, 2, 3], y=Y), ", row 2, column 'a'",
+            f"{BEYOND} is an integer beyond 2**53"),
+    columns("the largest integer", parquet(a=[1, 2, 3, 2**63 - 1], y=Y), "", "is an integer beyond 2**53"),
+    columns("the largest unsigned integer", parquet(a=pa.array([1, 2, 3, 2**64 - 1], pa.uint64()), y=Y), "",
+            "is an integer beyond 2**53"),
+    table("an integer beyond 2**53 in a cell", b"a,y\n1,0\n%d,1\n" % BEYOND, ", line 3, column 'a'",
+          f"'{BEYOND}' is an integer beyond"),
+    table("a negative one in quotes", b'a,y\n"-%d",0\n2,1\n' % BEYOND, ", line 2, column 'a'",
+          f"'-{BEYOND}' is an integer beyond"),
+    table("one of thirty digits", b"a,y\n1" + b"0" * 28 + b"1,0\n2,1\n", "", "is an integer beyond 2**53"),
+    table("a number of thousands of digits", b"a,y\n" + b"9" * 5000 + b",0\n2,1\n", "", "is not finite"),
+    svm("an integer beyond 2**53 in svmlight", b"1 1:%d\n-1 1:2\n" % BEYOND, ", line 1, column 5",
+        f"'{BEYOND}' is an integer beyond"),
+    svm("a far feature", b"1 16777216:1\n-1 1:1\n", "", "the largest feature is number 16777216, but only 2 values"),
 ]  # fmt: skip
 
 
@@ -189,15 +227,10 @@ def test_what_is_wrong_is_said(case, load):
     assert "Traceback" not in said
 
 
-def read_in_parts(source):
-    reader = open_reader(source, n_parts=3)
-    return [reader.read(i) for i in range(reader.n_blocks)]
-
-
 @pytest.mark.parametrize("case", [c for c in CASES if c.options["format"] != "parquet"], ids=lambda case: case.name)
 def test_the_same_is_said_when_a_file_is_read_in_parts(case, load):
     with pytest.raises(InputError) as caught:
-        read_in_parts(load(case))
+        in_parts(load(case), 3)
     assert re.search(re.escape(case.place) + r"(?![0-9])", str(caught.value)), str(caught.value)
     assert case.reason in str(caught.value)
 

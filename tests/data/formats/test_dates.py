@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.parts import all_blocks
 from support.sharded import shard_data
 
 from aucdist.data.dataset import PARTS
@@ -72,7 +73,7 @@ def test_parts_of_a_file_and_test_files_have_the_same_dates(csv):
     source = csv(lines("when,a", rows, ["yes" if i % 3 else "no" for i in range(200)]), dates={"when": ["days"]})
     whole, reader = read(source), open_reader(source, n_parts=4)
     assert reader.n_blocks > 1
-    found = np.concatenate([reader.read(i).X for i in range(reader.n_blocks)])
+    found = np.concatenate([block.X for block in all_blocks(reader)])
     np.testing.assert_array_equal(found, whole.block.X)
     again = read(source.model_copy(update={"dates": {}}), schema=whole.schema)
     np.testing.assert_array_equal(again.block.X, whole.block.X)
@@ -88,24 +89,15 @@ def test_other_spellings_need_a_format(csv):
         read(csv(text, dates={"when": ["month"]}))
 
 
+DAYS = {"dates": {"when": ["days"]}}
+
+
 @pytest.mark.parametrize(
     ("rows", "keys", "said"),
     [
-        (
-            ["2025-01-31", "soon", "2025-02-01"],
-            {"dates": {"when": ["days"]}},
-            "line 3, column 'when': 'soon' is not a date",
-        ),
-        (
-            ["2025-01-31", "2025-02-30", "2025-02-01"],
-            {"dates": {"when": ["days"]}},
-            "line 3, column 'when': '2025-02-30'",
-        ),
-        (
-            ["2025-01-31", "", "2025-02-01"],
-            {"dates": {"when": ["days"]}},
-            "line 3, column 'when': the value is missing",
-        ),
+        (["2025-01-31", "soon", "2025-02-01"], DAYS, "line 3, column 'when': 'soon' is not a date"),
+        (["2025-01-31", "2025-02-30", "2025-02-01"], DAYS, "line 3, column 'when': '2025-02-30'"),
+        (["2025-01-31", "", "2025-02-01"], DAYS, "line 3, column 'when': the value is missing"),
         (ROWS, {"dates": {"then": ["days"]}}, "unknown column in `dates` 'then'"),
         (ROWS, {"categorical": "auto"}, r"column 'when': it holds dates\. Give `dates: \{when: \[year, month"),
         (ROWS, {"drop": ["then"]}, "unknown column in `drop` 'then'"),

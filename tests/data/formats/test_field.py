@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.parts import all_blocks
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.dataset import Schema
@@ -75,7 +76,7 @@ def test_parts_agree_on_the_spelling_of_a_category(tmp_path):
     entry = {"source": str(tmp_path / "f.csv"), "format": "csv", "label": "y", "categorical": ["k"]}
     reader = open_reader(parse_source(entry, "a test"), n_parts=4)
     assert reader.schema.categories == {"k": ("1", "b")}
-    assert np.vstack([reader.read(i).X for i in range(reader.n_blocks)]).sum(axis=0).tolist() == [60, 30]
+    assert np.vstack([block.X for block in all_blocks(reader)]).sum(axis=0).tolist() == [60, 30]
 
 
 def test_estimators_know_the_same_spellings():

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from support.parts import in_parts
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.labels import group_numbers, numbers_of_texts
 from aucdist.data.shards.block_file import Form, from_table, to_table
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import read
 from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 
@@ -27,11 +28,6 @@ def written(folder, kind, frame):
     else:
         frame.to_parquet(path, index=False, row_group_size=100)
     return {"source": str(path), "format": kind, "label": "grade"}
-
-
-def in_parts(source, n):
-    reader = open_reader(source, n_parts=n)
-    return [reader.read(i) for i in range(reader.n_blocks)]
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -166,8 +162,7 @@ def test_costs_travel_beside_the_features(tmp_path, kind):
     np.testing.assert_array_equal(data.block.group, frame["user"])
     np.testing.assert_allclose(data.block.X, frame[["a", "b"]], rtol=1e-5)
     assert data.block.X.dtype == (np.float32 if kind == "parquet" else np.float64)  # whatever type the costs have
-    reader = open_reader(source, n_parts=4)
-    blocks = [reader.read(i) for i in range(reader.n_blocks)]
+    blocks = in_parts(source, 4)
     np.testing.assert_array_equal(stacked(blocks).cost, data.block.cost)
     form = Form.of(data.block)
     assert form.costed

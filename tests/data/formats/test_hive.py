@@ -6,6 +6,7 @@ import pyarrow.dataset as ds
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parts import all_blocks
 
 from aucdist.data.formats.arrow_tables import path_values, typed
 from aucdist.data.shards.reading import open_reader, read
@@ -37,7 +38,7 @@ def source(folder, **options):
 
 def in_parts(source, n_parts=5, schema=None):
     reader = open_reader(source, n_parts=n_parts, schema=schema)
-    blocks = [reader.read(i) for i in range(reader.n_blocks)]
+    blocks = all_blocks(reader)
     return reader, np.vstack([b.X for b in blocks]), np.concatenate([b.y for b in blocks])
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.parts import all_blocks, dense
 
 from aucdist.data.formats import base
 from aucdist.data.formats.base import FilePart
@@ -22,17 +23,13 @@ SVM = "\ufeff# first\n+1 1:1 3:2\n\n-1 2:1e-3 # mine\r\n-1 1:4\n+1 4:7.25\n   \n
 CSV = "\ufeff\n  \na,kind,y\n1,tcp,0\n3,icmp,1\r\n\n5, udp ,0\n7,tcp,1"
 
 
-def dense(block):
-    return block.X if isinstance(block.X, np.ndarray) else block.X.toarray()
-
-
 def planned(source, n, **options):
     return open_reader(source, n_parts=n, **options)
 
 
 def together(source, n, **options):
     made = planned(source, n, **options)
-    blocks = [made.read(i) for i in range(made.n_blocks)]
+    blocks = all_blocks(made)
     assert len({(b.rows.values.dtype, type(b.rows), b.n_features) for b in blocks}) == 1
     return made, tuple(np.concatenate([f(b) for b in blocks]) for f in (dense, lambda b: b.y, lambda b: b.row_id))
 
@@ -144,7 +141,7 @@ def test_a_file_that_became_shorter_is_refused(source):
     made = planned(given_source, 3)
     source(SVM[:-9])
     with pytest.raises(InputError, match="f has changed since it was first read"):
-        [made.read(i) for i in range(made.n_blocks)]
+        all_blocks(made)
 
 
 def test_expectations_and_misuse(source):

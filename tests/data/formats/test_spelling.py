@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parts import all_blocks
 
 from aucdist.data.formats.table_form import PLAIN, Spelling
 from aucdist.data.shards.reading import open_reader, read
@@ -126,7 +127,7 @@ def test_the_same_rows_however_they_are_written(tmp_path, way: str, guessed: boo
     assert (found.block.y == expected.block.y).all()
     reader = open_reader(source, n_parts=4)
     assert reader.n_blocks == (1 if "utf-16" in way else 4)
-    assert (np.vstack([reader.read(i).rows.values for i in range(reader.n_blocks)]) == expected.block.rows.values).all()
+    assert (np.vstack([block.rows.values for block in all_blocks(reader)]) == expected.block.rows.values).all()
 
 
 def test_a_source_without_new_keys_has_the_fingerprint_that_it_had() -> None:
@@ -170,7 +171,7 @@ def test_one_list_of_missing_values(tmp_path, token: str, form: str) -> None:
     source = parse_source({"source": str(path), "label": "y", **keys}, "a test")
     reader = open_reader(source, n_parts=3 if form == "parts" else 1)
     assert reader.missing == {"number": 6, "text": 8}
-    values = np.vstack([reader.read(i).rows.values for i in range(reader.n_blocks)])
+    values = np.vstack([block.rows.values for block in all_blocks(reader)])
     assert np.isnan(values[:, 0]).tolist() == [i % 7 == 0 for i in range(n)]
 
 

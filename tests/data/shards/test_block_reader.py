@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.parts import all_blocks, dense
 
 from aucdist.data.formats import parts
 from aucdist.data.shards.block_file import Form, nbytes
@@ -22,10 +23,6 @@ SVM = "\n".join(f"{1 if i % 3 == 0 else -1} {i % 5 + 1}:{i + 1} {i % 7 + 6}:0.5"
 CSV = "n,kind,y\n" + "\n".join(f"{i / 4},{'abc'[i % 3]},{'yes' if i % 4 == 0 else 'no'}" for i in range(30)) + "\n"
 LATE_TEXT = "n,code,y\n" + "\n".join(f"{i},{i if i < 25 else 'x'},{i % 2}" for i in range(30)) + "\n"
 TOPICS = "\n".join(f"{('a,b', 'b', 'c', 'a', '')[i % 5]} 1:{i + 1}" for i in range(23)) + "\n"
-
-
-def dense(block):
-    return block.X if isinstance(block.X, np.ndarray) else block.X.toarray()
 
 
 def table_file(path):
@@ -76,7 +73,7 @@ NAMES = ["svmlight", "packed.gz", "csv", "late text", "topics", "parquet", "embe
 def test_blocks_together_are_the_rows_that_read_gives(source, name, n_parts):
     given = source(name)
     opening, whole = open_reader(given, n_parts=n_parts), read(given)
-    blocks = [opening.read(i) for i in range(opening.n_blocks)]
+    blocks = all_blocks(opening)
     assert opening.schema == whole.schema
     assert np.array_equal(np.concatenate([dense(b) for b in blocks]), dense(whole.block))
     assert np.array_equal(np.concatenate([b.y for b in blocks]), whole.block.y)
@@ -155,7 +152,7 @@ def test_row_groups_that_cannot_hold_a_row_stay_on_disk(tmp_path, monkeypatch):
     opening = open_reader(source, n_parts=50)
     assert opening.n_samples == 20
     assert set(groups) == {2, 3, 4, 5}
-    blocks = [opening.read(i) for i in range(opening.n_blocks)]
+    blocks = all_blocks(opening)
     X = np.concatenate([b.X for b in blocks])
     assert opening.schema.feature_names == ("x", "k=p", "k=q", "year")
     assert X[:, 3].tolist() == [2000 + i // 5 for i in range(20, 40)]
@@ -179,7 +176,7 @@ def test_only_the_columns_that_are_kept_are_read(tmp_path, monkeypatch):
     assert columns == {"year", "x", "y", "k"}
     opening = open_reader(source.model_copy(update={"where": None}), n_parts=3)
     columns.clear()
-    assert np.array_equal(np.concatenate([opening.read(i).X for i in range(opening.n_blocks)])[:, 1], np.arange(50) / 8)
+    assert np.array_equal(np.concatenate([block.X for block in all_blocks(opening)])[:, 1], np.arange(50) / 8)
     assert columns == {"year", "x", "y"}
 
 

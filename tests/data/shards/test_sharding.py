@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
+from support.parts import dense
 from support.sharded import shard_data
 
 from aucdist.data.block import Block
@@ -85,10 +86,6 @@ def test_rows_lie_where_a_plain_computation_puts_them(tmp_path_factory, n, rows_
     assert max(rows) - min(rows) <= 1
     assert max(positives) - min(positives) <= 1
     assert read_schema(manifest) == whole.schema
-
-
-def dense(block):
-    return block.X if isinstance(block.X, np.ndarray) else block.X.toarray()
 
 
 def backwards(function, items):
