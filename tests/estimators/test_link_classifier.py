@@ -83,14 +83,6 @@ def test_gev_without_shape_is_the_log_log_link():
         assert model.intercept_[0] == pytest.approx(exact[0], rel=1e-6)
 
 
-def test_gev_is_the_mirror_image_of_cloglog():
-    X, y = drawn()
-    gev = LinkClassifier(xi=0.0, lam=1e-2, tol=1e-10, solver="newton").fit(X, y)
-    mirror = LinkClassifier(link="cloglog", lam=1e-2, tol=1e-10, solver="newton").fit(X, -y)
-    np.testing.assert_allclose(gev.coef_, -mirror.coef_, rtol=1e-9)
-    np.testing.assert_allclose(gev.predict_proba(X), mirror.predict_proba(X)[:, ::-1], rtol=1e-9)
-
-
 @pytest.mark.parametrize("xi", ["map", "bayes"])
 def test_shape_is_found(xi):
     X, y = drawn(n=1500, d=2, bias=0.0)

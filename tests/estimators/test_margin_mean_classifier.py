@@ -1,6 +1,5 @@
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from imblearn.over_sampling import SMOTE
@@ -155,21 +154,6 @@ def test_any_sampler(kernel):
     assert one.sample_counts_[0] < 180
     svm = fit(X, y, solver="svrg", kernel=kernel, sampler=DistanceUnderSampler(svm=SVC(), random_state=0))
     assert svm.sample_counts_ != one.sample_counts_
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("form", [sp.csr_matrix, lambda X: X.astype(np.float32), pd.DataFrame])
-def test_forms_of_rows(form, kernel):
-    X, y = problem()
-    X = X - X.mean(axis=0)  # sparse rows are not centred
-    plain = fit(X, y, solver="svrg", kernel=kernel, sampler=None, solver__n_outer=5)
-    other = fit(form(X), y, solver="svrg", kernel=kernel, sampler=None, solver__n_outer=5)
-    near = 1e-2 if form is not pd.DataFrame else 1e-12
-    np.testing.assert_allclose(
-        other.decision_function(form(X)) + other.margin_threshold_,
-        plain.decision_function(X) + plain.margin_threshold_,
-        atol=near,
-    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -50,19 +50,6 @@ def test_without_a_trap_the_limits_are_far_away(tmp_path):
     assert read(a_table(tmp_path / "zeros.parquet", np.zeros(200_000))).block.n_samples == 200_000
 
 
-def test_a_feature_with_an_endless_number_is_refused(tmp_path):
-    path = tmp_path / "wide.svm"
-    path.write_text("+1 2000000000:1\n-1 1:1\n")
-    source = Source(source=str(path), format="svmlight")
-    for read_it in (read, open_reader):
-        with pytest.raises(
-            InputError, match=r"wide.svm: the largest feature is number 2000000000, .* n_features: 2000000000"
-        ):
-            read_it(source)
-    path.write_text("+1 100000:1\n-1 1:1\n")
-    assert read(source).block.n_features == 100_000
-
-
 def write_about(folder, digest):
     schema = Schema(("a",), "", ("1",), ("0",), {})
     save_model(

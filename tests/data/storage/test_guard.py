@@ -77,13 +77,6 @@ def test_one_long_text_for_many_rows(kind, tmp_path):
         read(Source(source=str(tmp_path / "x.parquet"), format="parquet", label="y", positive="p", categorical="auto"))
 
 
-def test_a_parquet_file_of_gigabytes_of_zeros(tmp_path):
-    table = pa.table({"a": pa.nulls(2**27, pa.int8()), "y": pa.nulls(2**27, pa.int8())})
-    pq.write_table(table, tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="bytes and claims 134217728 rows of 2 columns"):
-        read(Source(source=str(tmp_path / "x.parquet"), format="parquet", label="y", positive="1"))
-
-
 def workbook(xml=None, cells=(("A1", "a"), ("A2", 1))):
     book, out = openpyxl.Workbook(), io.BytesIO()
     for place, value in cells:
