@@ -50,13 +50,16 @@ def test_the_sketch_is_right_on_average():
     np.testing.assert_allclose(found[1], np.cov(X[y > 0].T, bias=True), atol=0.05)
 
 
+def wide_rows(n=20_000, d=1_355_191):
+    r = np.random.default_rng(0)
+    places = (r.normal(size=5 * n), r.integers(0, d, 5 * n).astype(np.int32), np.arange(0, 5 * n + 1, 5))
+    return sp.csr_matrix(places, (n, d), np.float32), np.where(r.random(n) < 0.2, 1, -1), r
+
+
 def test_a_sketched_step_costs_its_non_zeros():
     """At this width, a hundred thousand steps that touched every feature would take an hour."""
-    d, n, r = 1_355_191, 20_000, np.random.default_rng(0)
-    X = sp.csr_matrix(
-        (r.normal(size=5 * n), r.integers(0, d, 5 * n).astype(np.int32), np.arange(0, 5 * n + 1, 5)), (n, d), np.float32
-    )
-    y = np.where(r.random(n) < 0.2, 1, -1)
+    X, y, r = wide_rows()
+    n, d = X.shape
     block, w = Block.of(X, y), np.zeros(d)
     lengths = np.asarray(X.power(2).sum(axis=1)).ravel()
     opauc_sketched(LabelledRows.of(block), lengths, r.integers(0, n, 100_000), (1e-3, 1e-2), nothing(d, 3, 0), w)
@@ -133,11 +136,8 @@ def test_a_scale_of_an_epoch_that_vanishes_is_not_lost(case, eta, average_from):
 
 def test_a_step_costs_its_non_zeros():
     """At this width, a million steps that touched every feature would take the better part of an hour."""
-    d, n, r = 1_355_191, 20_000, np.random.default_rng(0)
-    X = sp.csr_matrix(
-        (r.normal(size=5 * n), r.integers(0, d, 5 * n).astype(np.int32), np.arange(0, 5 * n + 1, 5)), (n, d), np.float32
-    )
-    y = np.where(r.random(n) < 0.2, 1, -1)
+    X, y, r = wide_rows()
+    n, d = X.shape
     block = Block.of(X, y)
     means = np.stack([np.asarray(X[y == label].mean(axis=0)).ravel() for label in (-1, 1)])
     basis, out = np.vstack([means, -2.0 * (means[1] - means[0])]), np.empty(d)

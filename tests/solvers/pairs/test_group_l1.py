@@ -193,5 +193,3 @@ def test_maps_that_mix_features_are_refused_before_any_work():
     for features in ("nystroem", {"map": "leaves", "trees": 2}):
         with pytest.raises(InputError, match=r"group-l1.*no map, or with features='bins'"):
             PairwiseHingeClassifier(penalty="group-l1", features=features).fit(X, y)
-    with pytest.raises(InputError, match="Allowed: l2, l1, group-l1"):
-        PairwiseHingeClassifier(penalty="l0").fit(X, y)
