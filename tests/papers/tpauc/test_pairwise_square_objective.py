@@ -3,17 +3,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.small_sets import FORMS
-from support.square_twins import class_means, problem, square_gradient, square_minimiser, square_value
+from support.square_twins import problem, square_gradient, square_minimiser, square_value
 
 from aucdist.data.block import Block, partition
 from aucdist.papers.tpauc.moments import (
     ClassMoments,
     PairMoments,
     class_moments,
-    gradient,
     lower_bound,
-    row_factors,
-    value,
 )
 
 
@@ -50,42 +47,6 @@ def test_moments_far_from_zero_keep_their_digits():
     X, y, _ = problem()
     near, far = known([Block.of(X, y)]), known(partition(Block.of(X + 1e7, y), 3))
     np.testing.assert_allclose(far.covariance, near.covariance, rtol=1e-7, atol=1e-8)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_value_and_gradient_are_those_of_all_pairs(weighted):
-    X, y, weight = problem(weighted=weighted)
-    both = known([Block.of(X, y, weight=weight)])
-    w = np.random.default_rng(3).normal(size=4)
-    covariance_w = both.covariance @ w
-    assert value(w, both.difference, w @ covariance_w, 0.3) == pytest.approx(
-        square_value(w, X, y, 0.3, weight), rel=1e-13
-    )
-    np.testing.assert_allclose(
-        gradient(w, both.difference, covariance_w, 0.3), square_gradient(w, X, y, 0.3, weight), rtol=1e-11
-    )
-
-
-@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 20), st.integers(1, 5), st.booleans())
-def test_mean_gradient_of_the_rows_is_the_gradient_over_all_pairs(seed, n_pos, n_neg, d, weighted):
-    X, y, weight = problem(n_pos, n_neg, d, seed, weighted=weighted)
-    means, mass = class_means(X, y, weight)
-    c, w = means[1] - means[0], np.random.default_rng(seed).normal(size=d)
-    r = row_factors(Block.of(X, y, weight=weight), tuple(mass), len(y))
-    x = X - means[(y > 0).astype(int)]
-    rows = 2.0 * (r * (x @ w))[:, None] * x + 2.0 * (w @ c - 1.0) * c + 0.1 * w
-    expected = square_gradient(w, X, y, 0.1, weight)
-    np.testing.assert_allclose(rows.mean(axis=0), expected, rtol=1e-9, atol=1e-10)
-
-
-@pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-6])
-def test_minimisers_against_least_squares_over_all_pairs(lam):
-    X, y, weight = problem(weighted=True)
-    both = known(partition(Block.of(X, y, weight=weight), 4))
-    w, primal, slope = next(both.minimisers([lam]))
-    np.testing.assert_allclose(w, square_minimiser(X, y, lam, weight), rtol=1e-9)
-    assert primal == pytest.approx(square_value(w, X, y, lam, weight), rel=1e-12)
-    assert np.abs(slope).max() < 1e-12
 
 
 @given(st.integers(0, 10**6), st.floats(1e-3, 10.0))
