@@ -31,3 +31,8 @@ def commit_manifest(folder: Path, content: Any) -> Path:
     path.write_bytes(data)
     (folder / CURRENT).write_text(path.name)
     return path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return what is in each file of a folder and of those below it."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from support.sharded import commit_manifest, current_manifest, shard_data
+from support.sharded import commit_manifest, contents, current_manifest, shard_data
 
 from aucdist.data.block import Block, as_rows
 from aucdist.data.dataset import Schema
@@ -58,10 +58,6 @@ def wanted(asked, tmp_path):
     """The files of a run that nothing disturbed."""
     shard_data(asked("whole"), n_parts=3)
     return contents(tmp_path / "whole")
-
-
-def contents(folder):
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def killed(request, monkeypatch, step):

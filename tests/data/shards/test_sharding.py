@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 from support.parts import dense
-from support.sharded import shard_data
+from support.sharded import contents, shard_data
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
@@ -47,10 +47,6 @@ def svmlight(folder, n=60, seed=0):
 
 def blocks_of(manifest):
     return [read_shard(manifest.url, i) for i in range(len(manifest.shards))]
-
-
-def contents(folder):
-    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in Path(folder).rglob("*") if p.is_file()}
 
 
 def expected(block, n_shards, seed):
@@ -210,10 +206,10 @@ def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     shard_data(request(source, target, rows_per_shard=8), n_parts=3)
     assert done == ["write_shard", "write_shard"]
     done.clear()
-    before = contents(target)
+    before = contents(Path(target))
     shard_data(request(source, target, rows_per_shard=8), n_parts=3)
     assert done == []
-    assert contents(target) == before
+    assert contents(Path(target)) == before
 
 
 def test_a_shard_that_was_altered_is_written_anew(tmp_path):
