@@ -9,6 +9,9 @@ import numpy as np
 
 from aucdist.errors import InputError, unknown
 
+LARGEST_INTEGER = 2**63
+"""Compiled kernels and NumPy take integers below this one."""
+
 
 class Constraint(Protocol):
     """What a parameter may be."""
@@ -17,8 +20,6 @@ class Constraint(Protocol):
         """Raise an InputError that names the parameter, its value and what is allowed, unless the value is allowed."""
 
 
-LARGEST_INTEGER = 2**63
-"""Compiled kernels and NumPy take integers below this one."""
 Constraints = Mapping[str, Constraint]
 """By the name of the parameter."""
 

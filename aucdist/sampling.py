@@ -45,6 +45,17 @@ from aucdist.solvers.base import solve
 from aucdist.solvers.sample import uniforms
 
 __all__ = ["MWMOTE", "DistanceUnderSampler"]
+METHODS = ("auto", "u1", "u2")
+LOPSIDED = 10.0
+"""From this imbalance ratio on, `auto` uses u2, as in the paper."""
+POOR, MOST_TRIES = 0.1, 5
+"""If the relative gap of the default hyperplane is larger than the first number, a tenth of C is tried, and so on, up
+to the second number of times. On many rows of classes that overlap, dual coordinate descent takes a thousand passes at
+C = 1."""
+COST = 1.0
+"""The paper's lam2 in (1), for the default hyperplane."""
+TOL, MAX_PASSES = 1e-2, 100
+"""The stopping criteria of the default hyperplane. The sampling probabilities hardly depend on them."""
 
 
 @dataclass(slots=True)
@@ -182,22 +193,6 @@ def appended(values: Any, more: np.ndarray) -> Any:
         return sp.vstack([values, sp.csr_matrix(more)], format=values.format, dtype=more.dtype)
     both = np.concatenate([np.asarray(values), more])
     return both.tolist() if isinstance(values, list) else both
-
-
-METHODS = ("auto", "u1", "u2")
-LOPSIDED = 10.0
-"""From this imbalance ratio on, `auto` uses u2, as in the paper."""
-
-POOR, MOST_TRIES = 0.1, 5
-"""If the relative gap of the default hyperplane is larger than the first number, a tenth of C is tried, and so on, up
-to the second number of times. On many rows of classes that overlap, dual coordinate descent takes a thousand passes at
-C = 1."""
-
-COST = 1.0
-"""The paper's lam2 in (1), for the default hyperplane."""
-
-TOL, MAX_PASSES = 1e-2, 100
-"""The stopping criteria of the default hyperplane. The sampling probabilities hardly depend on them."""
 
 
 @dataclass(frozen=True, eq=False)

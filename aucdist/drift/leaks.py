@@ -35,6 +35,9 @@ MOST_FEATURES = 2000
 LATER = 0.05
 """A warning says so if more than this share of the training rows is later than half of the test rows."""
 MOST_NAMED = 5
+MOST_KEPT = 2**16
+"""The number of digests that are kept, which take 512 KiB. With fewer different rows, all digests are kept; with more,
+those with the smallest numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,10 +220,6 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, che
 
 
 # ---- rows that were among those of the training -----------------------------------------------------------------------
-
-MOST_KEPT = 2**16
-"""The number of digests that are kept, which take 512 KiB. With fewer different rows, all digests are kept; with more,
-those with the smallest numbers."""
 
 
 @dataclass(frozen=True, eq=False)

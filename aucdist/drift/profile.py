@@ -25,6 +25,7 @@ MOST_COLUMNS = 512
 range."""
 RARE = 20
 """A cell with fewer training rows than this is one that the model hardly knows."""
+MOST_CELLS = 2**16
 
 
 @dataclass(frozen=True)
@@ -162,9 +163,6 @@ class Profile:
             if len(bins.counts) != len(bins.edges) + 1 or not all(np.diff(bins.edges) > 0):
                 raise InputError(f"{where} is damaged: the counts of the score do not match its bins. {REPAIR}")
         return profile
-
-
-MOST_CELLS = 2**16
 
 
 def fit_columns(

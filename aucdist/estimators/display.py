@@ -27,6 +27,20 @@ REASONS = {
     Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
     Status.ROUNDING: "rounding errors are as large as what is left of the gap, or hide where to go on,",
 }
+MOST_SHAPES = 6
+MOST_CLASSES = 12
+STYLE = """
+.aucdist-model { --ink: #1c2127; --muted: #59616b; --grid: #c9ccd0; --pos: #c24e00; --neg: #0067a8; --card: #ffffff;
+  color: var(--ink); background: var(--card); padding: .2em .8em .6em; border: 1px solid var(--grid); border-radius: 4px;
+  margin-top: .5em; max-width: 62em; font-family: sans-serif; font-size: 13px; }
+.aucdist-model table { font-size: 13px; border-collapse: collapse; margin: .3em 0; }
+.aucdist-model :is(th, td) { text-align: left; padding: .1em 1.2em .1em 0; background: none; }
+.aucdist-model .shapes { display: grid; grid-template-columns: repeat(auto-fill, minmax(17em, 1fr)); gap: .4em 1em; }
+.aucdist-model svg { width: 100%; height: auto; }
+@media (prefers-color-scheme: dark) {
+  .aucdist-model { --ink: #e6e8ea; --muted: #a3abb3; --grid: #454b52; --pos: #ff9550; --neg: #5cb8f0; --card: #1e2226; }
+}
+"""
 
 
 class RankingWarning(UserWarning):
@@ -131,9 +145,6 @@ class HistoryDisplay:
         ax.legend()
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-MOST_SHAPES = 6
 
 
 class WithPlots:
@@ -304,19 +315,6 @@ class WithPlots:
         return f'{diagram}<style>{STYLE}</style><div class="aucdist-model">{content}</div>'
 
 
-MOST_CLASSES = 12
-STYLE = """
-.aucdist-model { --ink: #1c2127; --muted: #59616b; --grid: #c9ccd0; --pos: #c24e00; --neg: #0067a8; --card: #ffffff;
-  color: var(--ink); background: var(--card); padding: .2em .8em .6em; border: 1px solid var(--grid); border-radius: 4px;
-  margin-top: .5em; max-width: 62em; font-family: sans-serif; font-size: 13px; }
-.aucdist-model table { font-size: 13px; border-collapse: collapse; margin: .3em 0; }
-.aucdist-model :is(th, td) { text-align: left; padding: .1em 1.2em .1em 0; background: none; }
-.aucdist-model .shapes { display: grid; grid-template-columns: repeat(auto-fill, minmax(17em, 1fr)); gap: .4em 1em; }
-.aucdist-model svg { width: 100%; height: auto; }
-@media (prefers-color-scheme: dark) {
-  .aucdist-model { --ink: #e6e8ea; --muted: #a3abb3; --grid: #454b52; --pos: #ff9550; --neg: #5cb8f0; --card: #1e2226; }
-}
-"""
 _numbers = itertools.count()
 
 

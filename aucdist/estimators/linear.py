@@ -29,6 +29,9 @@ from aucdist.papers.scd.primal import EQUAL, PENALTIES
 from aucdist.parameters import SWITCH, Constraints, OneOf, above_0
 from aucdist.solvers.base import Callback, Round, Solution, solve, solver_table
 
+ONE_OVER_N = "1/n"
+BALANCED = "balanced"
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class LinearClassifier(BlockClassifier):
@@ -265,10 +268,6 @@ def lam_path(
             if stop is not None and stop(model):
                 break
     return [model for model in models if hasattr(model, "coef_")]
-
-
-ONE_OVER_N = "1/n"
-BALANCED = "balanced"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

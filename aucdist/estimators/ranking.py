@@ -31,19 +31,17 @@ from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS, pair_grou
 from aucdist.solvers.pairs.penalty import PENALTIES, GroupL1
 from aucdist.solvers.pairs.smooth import MajorantRound
 
-
-def group_weight_of(estimator: Any) -> GroupWeight:
-    """Return how groups are weighted in the objective of an estimator: by their pairs, or equally."""
-    return estimator.group_weight or "pairs"
-
-
 TOP_CONSTRAINTS: Constraints = {
     "max_fpr": at_most_1(optional=True),
     "max_false_positives": count(optional=True),
 }
-
 NEAR_ZERO = 0.01
 """If the objective is surely above 1 minus this, the minimum is as good as w = 0, where the mean hinge is 1."""
+
+
+def group_weight_of(estimator: Any) -> GroupWeight:
+    """Return how groups are weighted in the objective of an estimator: by their pairs, or equally."""
+    return estimator.group_weight or "pairs"
 
 
 class CollapseWarning(UserWarning):

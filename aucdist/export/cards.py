@@ -28,6 +28,10 @@ from aucdist.solvers.pairs.objective import pairwise_objective
 TOTAL = 1000
 """Points between the lowest and the highest possible sum, where neither odds nor a total are asked for."""
 LEAST_ROWS = 2
+CARD_SUFFIXES = ("json", "md", "csv", "html")
+HEADINGS = ("feature", "value", "points", "share of rows")
+SIGNS = re.compile(r"([\\|`*_\[\]#])")
+"""What means something in Markdown within a line: ends of cells, code, emphasis, links, headings."""
 
 
 @dataclass(frozen=True)
@@ -318,10 +322,6 @@ def mean_pair_hinge(y: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> fl
     return pairwise_objective(blocks, np.ones(1), 0.0)
 
 
-CARD_SUFFIXES = ("json", "md", "csv", "html")
-HEADINGS = ("feature", "value", "points", "share of rows")
-
-
 @dataclass(frozen=True)
 class CardRow:
     """A line of a card.
@@ -408,10 +408,6 @@ def to_markdown(card: Scorecard, title: str) -> str:
         lines.append(f"| {_escaped(row.feature)} | {_escaped(row.value)} | {row.points} | {share} |")
     lines += ["", *(f"* {_escaped(sentence)}" for sentence in sentences(card)), ""]
     return "\n".join(lines)
-
-
-SIGNS = re.compile(r"([\\|`*_\[\]#])")
-"""What means something in Markdown within a line: ends of cells, code, emphasis, links, headings."""
 
 
 def _escaped(text: str) -> str:

@@ -17,6 +17,7 @@ from aucdist.report.text import Json
 
 VERSION = 1
 """The version of the description. It grows when a reader of the older one would go wrong."""
+KINDS = {Linear: "linear", Additive: "steps", Kernel: "kernel", Trees: "trees"}
 
 
 def to_json(model: LinearModel, *, contributions: bool = False) -> str:
@@ -107,9 +108,6 @@ def _content(model: LinearModel, contributions: bool) -> Json:
     if contributions:
         content["contributions"] = model.contribution_names()
     return content
-
-
-KINDS = {Linear: "linear", Additive: "steps", Kernel: "kernel", Trees: "trees"}
 
 
 def _plain(part: Any) -> Any:

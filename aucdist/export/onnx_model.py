@@ -29,6 +29,14 @@ from aucdist.objectives.probability_maps import IsotonicMap
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
 """The operators' versions: 5 has trees of double precision (onnx 1.17, onnxruntime 1.20)."""
 ML = "ai.onnx.ml"
+MINUTE = 60_000_000
+"""In microseconds."""
+HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
+NAT = int(np.iinfo(np.int64).min)
+"""The missing date of NumPy."""
+SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, word.upper(), word.title(), "NaN")))
+"""The spellings of missing texts: no operator compares texts without regard to case."""
+OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
 class Graph(Target):
@@ -172,15 +180,6 @@ def unused_name(name: str, taken: set[str]) -> str:
     return name
 
 
-MINUTE = 60_000_000
-"""In microseconds."""
-HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
-NAT = int(np.iinfo(np.int64).min)
-"""The missing date of NumPy."""
-SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, word.upper(), word.title(), "NaN")))
-"""The spellings of missing texts: no operator compares texts without regard to case."""
-
-
 def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     """Add the inputs of a graph, and return the features and whether each row is refused.
 
@@ -274,9 +273,6 @@ def _part(graph: Graph, time: Term, part: str) -> Term:
 def _floored(x: Term, by: int) -> Term:
     """Return quotients of integers, rounded down; the rest of a division by ``%`` is 0 or more."""
     return (x - x % by) / by
-
-
-OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
 def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:

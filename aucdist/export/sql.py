@@ -41,6 +41,13 @@ from aucdist.objectives.probability_maps import IsotonicMap, ProbabilityMap
 
 MOST_PRODUCTS = 200_000
 """Landmarks times features: beyond it the query would have tens of megabytes."""
+OPERATIONS = {
+    "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})", "Abs": "ABS({})",
+    "Exp": "EXP({})", "Log": "LN({})", "Greater": "{} > {}", "Less": "{} < {}", "Where": "CASE WHEN {} THEN {} ELSE {} END",
+}  # fmt: skip
+TRUTHS = (("true", ("true", "t", "yes")), ("false", ("false", "f", "no")))
+"""What a truth value is as a text, and which texts DuckDB and others take for it where a column has no others."""
+WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
 def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), contributions: bool = False) -> str:
@@ -320,12 +327,6 @@ class Query(Target):
         return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
 
 
-OPERATIONS = {
-    "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})", "Abs": "ABS({})",
-    "Exp": "EXP({})", "Log": "LN({})", "Greater": "{} > {}", "Less": "{} < {}", "Where": "CASE WHEN {} THEN {} ELSE {} END",
-}  # fmt: skip
-
-
 def _greatest(values: Sequence[str]) -> str:
     """Return the largest of values, by halves: a system may not take hundreds of them."""
     if len(values) <= 32:
@@ -344,11 +345,6 @@ def _converted(cell: str, kind: str, spelling: Spelling) -> str:
     # Not IN, which DuckDB executes as a join: hundreds of columns would take gigabytes.
     missing = f"{text('|'.join(['', *words, '']))} LIKE '%|' || LOWER(TRIM(CAST({cell} AS VARCHAR))) || '|%'"
     return case([(missing, "NULL")], f"CAST({cell} AS {kind})")
-
-
-TRUTHS = (("true", ("true", "t", "yes")), ("false", ("false", "f", "no")))
-"""What a truth value is as a text, and which texts DuckDB and others take for it where a column has no others."""
-WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
 def typed_spellings(categories: Sequence[str]) -> dict[str, str]:

@@ -11,6 +11,8 @@ from aucdist.export.portable import Kernel, Linear, Node, Portable, Trees, trees
 from aucdist.maps.explain import Additive
 
 PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
+DAY_OF_EPOCH = 2440588
+"""The Julian day of 1970-01-01, a Thursday. The Julian day of each Monday is a multiple of 7."""
 
 
 def identifier(name: str) -> str:
@@ -87,10 +89,6 @@ def free_name(name: str, taken: set[str]) -> str:
         name += "_"
     taken.add(name.casefold())
     return name
-
-
-DAY_OF_EPOCH = 2440588
-"""The Julian day of 1970-01-01, a Thursday. The Julian day of each Monday is a multiple of 7."""
 
 
 def date_part(timestamp: str, part: str) -> str:

@@ -20,6 +20,11 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
 from aucdist.parameters import Constraints, check_constraints
 
+LINEAR = ("keep", "drop")
+"""Whether the features themselves are columns too."""
+ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+"""The keyword arguments of `validate_data`: rows are CSR or dense, and float32 stays float32."""
+
 
 def mixes_features(name: str) -> str:
     """Format the error for a map that has no signs of weights for directions of features."""
@@ -27,13 +32,6 @@ def mixes_features(name: str) -> str:
         f"{name} mixes all features, so that no signs of weights make a score rise in one of them: monotone goes with no map, or "
         "with features='bins' or 'leaves'"
     )
-
-
-LINEAR = ("keep", "drop")
-"""Whether the features themselves are columns too."""
-
-ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
-"""The keyword arguments of `validate_data`: rows are CSR or dense, and float32 stays float32."""
 
 
 class FittedMap(ABC):

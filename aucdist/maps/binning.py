@@ -35,6 +35,11 @@ LINEAR_SCALE = 0.25
 lam and took twice the passes, and the mean AUC on the nine small sets above was lower by 0.014."""
 KNOTS = 16
 """The largest number of hats of a feature."""
+MOST_ROWS = 2**15
+"""The approximate largest number of rows of each class in the sample. The quantiles of the sample are then off by less
+than a tenth of 1/64."""
+MOST_VALUES = 2**24
+"""The largest number of values in the sample, which are sent to the client."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,13 +177,6 @@ def pair_part(n_rows: int, width: int, strength: float) -> CodeFunctions:
     for p, (a, b) in enumerate(corners):
         jumps[a * width + b, p] = value
     return CodeFunctions(jumps, width, tuple(f" corner {a}, {b}" for a, b in corners))
-
-
-MOST_ROWS = 2**15
-"""The approximate largest number of rows of each class in the sample. The quantiles of the sample are then off by less
-than a tenth of 1/64."""
-MOST_VALUES = 2**24
-"""The largest number of values in the sample, which are sent to the client."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,12 @@ from aucdist.report.text import Json, number_text, search_verdict
 # ---- a search: the curve over one parameter or the heat map of two, and all settings ------------------------------------
 
 MAX_ROWS = 60
+MOST_SHAPES, MOST_PAIRS = 24, 8
+"""So many are drawn: those with the widest spread."""
+MOST_POINTS = 400
+"""Rows of the table of points."""
+DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}
+"""Mark and words of a shape's direction."""
 
 
 def search_section(search: Json) -> Json:
@@ -128,13 +134,6 @@ def _heat_map(search: Json, down: str, across: str) -> Json | None:
 
 
 # ---- an additive model: a step plot for each feature, heat maps of pairs, and the points ----------------------------------
-
-MOST_SHAPES, MOST_PAIRS = 24, 8
-"""So many are drawn: those with the widest spread."""
-MOST_POINTS = 400
-"""Rows of the table of points."""
-DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}
-"""Mark and words of a shape's direction."""
 
 
 @dataclass(frozen=True, eq=False)

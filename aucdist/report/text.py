@@ -19,6 +19,11 @@ PROMISES = {
     "fpr": "at most {} of 100 negatives are flagged",
     "alerts": "at most {} of 100 rows are flagged",
 }
+GROUP_MEASURES = {
+    "group_auc": "Test AUC within groups", "ndcg@5": "NDCG of the first 5", "ndcg@10": "NDCG of the first 10",
+    "group_recall@5": "Recall of the first 5", "group_recall@10": "Recall of the first 10",
+}  # fmt: skip
+"""What measures within groups are called in a report, by their names in ``metrics.json``."""
 
 
 def summary_rows(run: Json) -> list[tuple[str, str]]:
@@ -61,13 +66,6 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
         *rows,
         ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in run["seconds"].items())),
     ]
-
-
-GROUP_MEASURES = {
-    "group_auc": "Test AUC within groups", "ndcg@5": "NDCG of the first 5", "ndcg@10": "NDCG of the first 10",
-    "group_recall@5": "Recall of the first 5", "group_recall@10": "Recall of the first 10",
-}  # fmt: skip
-"""What measures within groups are called in a report, by their names in ``metrics.json``."""
 
 
 def group_rows(groups: Json) -> list[tuple[str, str]]:

@@ -34,6 +34,8 @@ MOVED = {
     "unreadable": "the rows cannot be read like the training rows: {text}",
     "calibration": "the ratio of positives to those that the probabilities expect is off by {value:.2f}",
 }
+OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
+"""The alarm of a single class that belongs to the figure of all."""
 
 
 def alarm_text(alarm: Json) -> str:
@@ -110,10 +112,6 @@ def _sentences(records: Sequence[Json]) -> list[str]:
 def _alarms(record: Json) -> list[Json]:
     alarms = record["found"]["alarms"] + (record["performance"] or {"alarms": []})["alarms"]
     return sorted(alarms, key=lambda alarm: (alarm["p"], -alarm["value"]))
-
-
-OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
-"""The alarm of a single class that belongs to the figure of all."""
 
 
 def _alarmed(records: Sequence[Json], what: str) -> list[bool]:

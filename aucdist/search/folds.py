@@ -14,6 +14,9 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.selection.folds import Partition, partition
 
+LEAST_ROWS = 2
+"""A class is left out if it, or the rest, has fewer training rows than this."""
+
 
 class Fold(NamedTuple):
     """A fold, or a fold of the training rows of a fold."""
@@ -217,9 +220,6 @@ def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | No
 
 
 # ---- several classes ------------------------------------------------------------------------------------------------------
-
-LEAST_ROWS = 2
-"""A class is left out if it, or the rest, has fewer training rows than this."""
 
 
 def smallest_class(sets: LabelSets, codes: np.ndarray, least: int) -> tuple[int, int]:
