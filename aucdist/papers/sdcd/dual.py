@@ -63,56 +63,33 @@ FULL = 0.7
 """The share of the slots that may be used. A slot takes 16 bytes, which is 23 to 46 bytes for each variable."""
 
 
-@dataclass(frozen=True)
-class DualTable:
-    """Dual variables by pair.
+# A table of dual variables by pair is an array of `ENTRY`, as of `aucdist.papers.sdcd.kernels`.
 
-    `entries`: in the layout of `aucdist.papers.sdcd.kernels`.
-    `used`: the number of slots that are not free; they include variables that are 0 again.
-    """
 
-    entries: np.ndarray
-    used: int
+def empty_table(n: int) -> np.ndarray:
+    """Return a table in which n entries take at most half of the slots that may be used."""
+    length = LEAST
+    while n > FULL / 2 * length:
+        length *= 2
+    return np.zeros(length, dtype=ENTRY)
 
-    @classmethod
-    def for_entries(cls, n: int) -> "DualTable":
-        """Return an empty table in which n entries take at most half of the slots that may be used."""
-        length = LEAST
-        while n > FULL / 2 * length:
-            length *= 2
-        return cls(np.zeros(length, dtype=ENTRY), 0)
 
-    @property
-    def room(self) -> int:
-        """The number of slots that may be used before the table has to be enlarged."""
-        return int(FULL * len(self.entries))
+def sum_of_tables(*parts: tuple[np.ndarray, float]) -> np.ndarray:
+    """Return a table of the variables of other tables times their factors, with free slots and without zeros."""
+    table, used = empty_table(sum(int(np.count_nonzero(entries["value"])) for entries, _ in parts)), 0
+    for entries, factor in parts:
+        used = add_entries(entries, factor, table, used)
+    return table
 
-    def plus(self, entries: np.ndarray, factor: float = 1.0) -> "DualTable":
-        """Return a table of this one's variables plus factor times these entries; zeros are dropped."""
-        n = int(np.count_nonzero(self.entries["value"]) + np.count_nonzero(entries["value"]))
-        other = DualTable.for_entries(n)
-        used = add_entries(self.entries, 1.0, other.entries, 0)
-        return DualTable(other.entries, add_entries(entries, factor, other.entries, used))
 
-    def copy(self) -> "DualTable":
-        """Return a copy that may be changed, without zeros if there are many of them."""
-        if 2 * np.count_nonzero(self.entries["value"]) >= self.used:
-            return DualTable(self.entries.copy(), self.used)
-        return self.enlarged()
+def n_used(table: np.ndarray) -> int:
+    """Return the number of slots that are not free; they include variables that are 0 again."""
+    return int(np.count_nonzero(table["number"]))
 
-    def enlarged(self) -> "DualTable":
-        """Return a table with free slots and without zeros."""
-        return self.plus(self.entries[:0])
 
-    def towards(self, other: "DualTable", share: float, most: float = 1.0) -> "DualTable":
-        """Return ``(1 - share)`` times these variables plus ``share`` times others, none of them above `most`."""
-        mixed = DualTable.for_entries(0).plus(self.entries, 1.0 - share).plus(other.entries, share)
-        np.minimum(mixed.entries["value"], most, out=mixed.entries["value"])
-        return mixed
-
-    def total(self) -> float:
-        """Return the sum of the variables."""
-        return float(self.entries["value"].sum())
+def sum_of(table: np.ndarray) -> float:
+    """Return the sum of the variables."""
+    return float(table["value"].sum())
 
 
 @dataclass(frozen=True)
@@ -137,7 +114,7 @@ class Duals:
 
     Attributes
     ----------
-    table : DualTable
+    table : ndarray of ENTRY
         Number ``1 + i * n_majority + j`` is row i of the whole minority with the block's row j of the larger class.
     contribution : ndarray of shape (n_features,), float64
         ``(sum of a z) / (lam k)`` over the block's pairs; k is the weight of all pairs.
@@ -145,14 +122,14 @@ class Duals:
         The mean of the contribution, and of the sum of the variables.
     """
 
-    table: DualTable
+    table: np.ndarray
     contribution: np.ndarray
     mean: Mean = field(default_factory=Mean)
 
     @classmethod
     def of(cls, block: Block, memory: SamplingMemory) -> "Duals":
         """Return the dual variables in a block's memory; they are 0 before the first step."""
-        return memory.state or cls(DualTable.for_entries(0), np.zeros(block.n_features))
+        return memory.state or cls(empty_table(0), np.zeros(block.n_features))
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -178,10 +155,11 @@ def take_over_duals(
         values = np.minimum(values, memory.weights[0][i] * memory.weights[1][j])
     entries = np.empty(len(values), dtype=ENTRY)
     entries["number"], entries["value"] = 1 + (i + memory.first) * len(memory.majority) + j, values
-    total = np.zeros(block.n_features)
-    accumulate(memory.minority, i, values, total)
-    accumulate(block.rows, memory.majority[j], -values, total)
-    own = Duals(known.table.plus(entries), known.contribution + steps.sign / steps.scale * total)
+    moved = np.zeros(block.n_features)
+    accumulate(memory.minority, i, values, moved)
+    accumulate(block.rows, memory.majority[j], -values, moved)
+    table = sum_of_tables((known.table, 1.0), (entries, 1.0))
+    own = Duals(table, known.contribution + steps.sign / steps.scale * moved)
     return replace(memory, state=own), {"w": own.contribution, "strange": int(np.count_nonzero(strange))}
 
 
@@ -191,26 +169,32 @@ def ascend_dual(
     """Take the block's share of a round's steps from w; the average begins with the last round that is a power of two."""
     duals, n_steps = Duals.of(block, memory), int(turn.shares[block.index])
     rows, first = memory.rows(block, steps.sign), 1 + memory.first * len(memory.majority)
-    table, local = duals.table.copy(), w.copy()
+    many_zeros = 2 * np.count_nonzero(duals.table["value"]) < n_used(duals.table)
+    table, local = sum_of_tables((duals.table, 1.0)) if many_zeros else duals.table.copy(), w.copy()
+    used = n_used(table)
     # The number of steps times table and w, less their sums over the steps.
     behind, behind_dual = np.zeros(block.n_features if steps.average else 0), 0.0
     for taken, drawn in steps.draws(block, memory, turn):
         t = 0
         while t < len(drawn):
-            ascent = AscentSteps(first, steps.scale, steps.sigma, float(taken + t), table.used, table.room)
-            n_taken, used, more = dual_steps(rows, drawn[t:], ascent, table.entries, local, behind)
+            room = int(FULL * len(table))
+            ascent = AscentSteps(first, steps.scale, steps.sigma, float(taken + t), used, room)
+            n_taken, used, more = dual_steps(rows, drawn[t:], ascent, table, local, behind)
             t, behind_dual = t + n_taken, behind_dual + more
-            table = DualTable(table.entries, used)
-            if used >= table.room:
-                table = table.enlarged()
+            if used >= room:
+                table = sum_of_tables((table, 1.0))
+                used = n_used(table)
     mean = Mean() if turn.number & (turn.number - 1) == 0 else duals.mean
     if steps.average and n_steps > 0:
-        dual = duals.table.total() + steps.gamma * (table.total() - behind_dual / n_steps - duals.table.total())
+        before = sum_of(duals.table)
+        dual = before + steps.gamma * (sum_of(table) - behind_dual / n_steps - before)
         mean = mean.plus(n_steps, steps.moved(duals.contribution, w, local - behind / n_steps), dual)
     if steps.gamma < 1.0:
-        table = duals.table.towards(table, steps.gamma, np.inf if len(memory.weights[0]) else 1.0)
+        table = sum_of_tables((sum_of_tables((duals.table, 1.0 - steps.gamma)), 1.0), (table, steps.gamma))
+        if not len(memory.weights[0]):
+            np.minimum(table["value"], 1.0, out=table["value"])  # rounding may have left one above what its pair weighs
     own = Duals(table, steps.moved(duals.contribution, w, local), mean)
-    summary = {"w": own.contribution, "dual": table.total()}
+    summary = {"w": own.contribution, "dual": sum_of(table)}
     if steps.average:
         known = mean.n_steps > 0
         summary |= {"mean_w": mean.w if known else summary["w"], "mean_dual": mean.dual if known else summary["dual"]}
@@ -219,8 +203,8 @@ def ascend_dual(
 
 def return_duals(block: Block, memory: SamplingMemory, offsets: np.ndarray) -> tuple[SamplingMemory, Summary]:
     """Return the dual variables that are not 0, by pair: row of the minority, row of the larger class, value."""
-    entries = Duals.of(block, memory).table.entries
-    stored = np.sort(entries[entries["value"] != 0.0], order="number")
+    table = Duals.of(block, memory).table
+    stored = np.sort(table[table["value"] != 0.0], order="number")
     i, j = np.divmod(stored["number"] - 1, max(1, len(memory.majority)))
     return memory, {"i": [i], "j": [j + offsets[block.index]], "value": [stored["value"]]}
 
