@@ -26,7 +26,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.intervals import Estimate, bootstrap_interval
 from aucdist.metrics.measures import MEASURES
-from aucdist.metrics.partial import check_max_fpr, partial_auc_interval
+from aucdist.metrics.partial import SHARE, partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.report.comparison import render_comparison_page, sentences
 from aucdist.report.text import Json, value_text
@@ -118,7 +118,7 @@ def compare(config: CompareConfig, observer: RunObserver) -> Json:
     """
     urls, output, max_fpr = config.runs, config.output, config.max_fpr
     if max_fpr is not None:
-        check_max_fpr(max_fpr)
+        SHARE.check("max_fpr", max_fpr)
     urls = [url.rstrip("/") for url in urls]
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
     runs = [read_run(resolve(url, METRICS)) for url in urls if shown(url) not in skipped]

@@ -10,8 +10,9 @@ import numpy as np
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, dot, refuse
 from aucdist.metrics.intervals import check_level, t_quantile, unseen_bound
-from aucdist.metrics.partial import check_max_fpr, placements_up_to
+from aucdist.metrics.partial import SHARE, placements_up_to
 from aucdist.metrics.ranking import area_interval, average_precision, precision_jackknife
+from aucdist.parameters import at_least_0
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ def partial_auc_test(
 
     What a row adds to the difference is that of its two placements, as `aucdist.metrics.partial.placements_up_to` defines them.
     """
-    check_max_fpr(max_fpr)
+    SHARE.check("max_fpr", max_fpr)
     scale = 0.5 / (max_fpr - 0.5 * max_fpr**2) if standardized and max_fpr < 1 else 1.0
 
     def measured(counts: ScoreCounts) -> Measured:
@@ -366,8 +367,7 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
             f"there are {n} differences, but at least two folds are needed: give the difference of each fold"
         )
     refuse("difference", column, ~np.isfinite(column), "is not finite")
-    if not 0 <= test_over_train < math.inf:
-        raise InputError(f"test_over_train is {test_over_train}; a number of at least 0 is needed")
+    at_least_0().check("test_over_train", test_over_train)
     from scipy.special import stdtr
 
     value, spread = float(column.mean()), float(column.std(ddof=1))

@@ -17,8 +17,9 @@ import numpy as np
 from aucdist.errors import InputError, unknown
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
-from aucdist.metrics.partial import check_share
+from aucdist.metrics.partial import SHARE
 from aucdist.metrics.ranking import exact_columns, flagged_at
+from aucdist.parameters import Number, above_0
 
 COSTS = ("false_alarm", "miss")
 
@@ -102,7 +103,8 @@ def balanced_accuracy(table: dict[str, float]) -> float:
     return (recall(table) + specificity(table)) / 2
 
 
-REQUIREMENTS = ("fpr", "alerts", "precision", "recall")
+RATE = Number("at least 0 and at most 1", lambda rate: 0 <= rate <= 1)
+REQUIREMENTS = {"fpr": RATE, "alerts": RATE, "precision": SHARE, "recall": SHARE}
 
 
 def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
@@ -174,17 +176,14 @@ def check_cost(cost: Mapping[str, float]) -> None:
     if set(cost) != set(COSTS):
         raise InputError(f"cost takes {' and '.join(COSTS)}; {', '.join(map(str, cost)) or 'none'} is given")
     for name, value in cost.items():
-        if not 0 < value < math.inf:
-            raise InputError(f"{name} is {value}; a number above 0 is needed")
+        above_0().check(name, value)
 
 
 def check_requirement(name: str, value: float) -> None:
     """Raise an InputError unless a requirement is a share."""
     if name not in REQUIREMENTS:
         raise unknown("requirement", name, REQUIREMENTS)
-    none_allowed = name in ("fpr", "alerts")
-    if not (0 <= value <= 1 and (none_allowed or value > 0)):
-        raise InputError(f"{name} is {value}; it must be {'at least 0' if none_allowed else 'above 0'} and at most 1")
+    REQUIREMENTS[name].check(name, value)
 
 
 def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
@@ -223,7 +222,7 @@ def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 
 def recall_at_precision(counts: ScoreCounts, min_precision: float) -> float:
     """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none."""
-    check_share("min_precision", min_precision)
+    SHARE.check("min_precision", min_precision)
     true, false = flagged_at(counts)
     good = true[1:][true[1:] / (true[1:] + false[1:]) >= min_precision]
     return float(good[-1] / true[-1]) if len(good) else 0.0
@@ -231,7 +230,7 @@ def recall_at_precision(counts: ScoreCounts, min_precision: float) -> float:
 
 def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
     """Return the largest precision of any threshold whose recall is at least `min_recall`."""
-    check_share("min_recall", min_recall)
+    SHARE.check("min_recall", min_recall)
     true, false = (column[1:] for column in flagged_at(counts))
     enough = true / true[-1] >= min_recall
     return float((true[enough] / (true[enough] + false[enough])).max())

@@ -10,6 +10,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
 from aucdist.metrics.counts import refuse
 from aucdist.metrics.intervals import check_level, score_interval, unseen_bound
+from aucdist.parameters import OneOf
 
 GroupWeight = Literal["pairs", "groups"]
 
@@ -125,8 +126,7 @@ def auc_of_groups(
     >>> areas.values.tolist(), areas.n_without, areas.mean
     ([1.0, 0.0], 1, 0.5)
     """
-    if group_weight not in ("pairs", "groups"):
-        raise InputError(f"group_weight is {group_weight!r}; 'pairs' and 'groups' are possible")
+    OneOf(("pairs", "groups")).check("group_weight", group_weight)
     rows = _by_group(y_true, y_score, groups, sample_weight)
     from aucdist.metrics.group_kernels import pairs_won  # Numba takes a second to load
 
@@ -216,8 +216,7 @@ def ndcg_of_groups(
     >>> ndcg.values.tolist(), ndcg.mean
     ([1.0, 0.0], 0.5)
     """
-    if gain not in ("linear", "exponential"):
-        raise InputError(f"gain is {gain!r}; 'linear' and 'exponential' are possible")
+    OneOf(("linear", "exponential")).check("gain", gain)
     grade = np.asarray(y_true, dtype=np.float64)
     refuse("grade", grade, grade < 0, "is negative; grades are at least 0 here")
     relevance = grade if gain == "linear" else np.exp2(grade) - 1.0

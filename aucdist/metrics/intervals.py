@@ -9,6 +9,7 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.parameters import Number
 
 
 class IntervalWarning(UserWarning):
@@ -185,11 +186,13 @@ def bootstrap_interval(
     return Estimate(value, low, high, level, "bootstrap")
 
 
-def check_level(level: float, lowest: float = 0.5) -> None:
-    """Raise an InputError unless a confidence level is at least `lowest`, or above 0, and below 1."""
-    if not (lowest <= level < 1 and level > 0):
-        bound = f"at least {lowest}" if lowest else "above 0"
-        raise InputError(f"level is {level}; it must be {bound} and below 1")
+LEVEL = Number("at least 0.5 and below 1", lambda level: 0.5 <= level < 1)
+"""A confidence level."""
+
+
+def check_level(level: float) -> None:
+    """Raise an InputError unless a confidence level is at least 0.5 and below 1."""
+    LEVEL.check("level", level)
 
 
 def refuse_weights(counts: ScoreCounts) -> None:

@@ -23,14 +23,15 @@ from aucdist.metrics.decisions import (
 )
 from aucdist.metrics.groups import GroupWeight, OfGroups, auc_of_groups, ndcg_of_groups
 from aucdist.metrics.partial import (
-    check_min_tpr,
-    check_share,
+    MIN_TPR,
+    SHARE,
     partial_auc,
     shrunk_partial_auc,
     two_way_partial_auc,
 )
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
+from aucdist.parameters import above_0
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +147,9 @@ MEANING = {
 }
 """What the parameters of measures are."""
 
+LIMITS = {"min_tpr": MIN_TPR, "k": above_0()}
+"""What they may be; the others are shares."""
+
 
 def find_measure(name: str) -> Measure:
     """Return the measure of this name, such as ``"auc"``, ``"partial_auc@0.01"`` or ``"two_way_partial_auc@0.5,0.1"``.
@@ -172,7 +176,7 @@ def find_measure(name: str) -> Measure:
             check_cost({p: 1.0 if v == COST_COLUMN else v for p, v in values.items()})
             return Measure(name, function, "costs", largest=math.inf, sign=-1, cost=values)
         for parameter, value in values.items():
-            _check(parameter, value)
+            LIMITS.get(parameter, SHARE).check(parameter, value)
         needs: Literal["groups", "ranking"] = "groups" if kind in WITHIN_GROUPS else "ranking"
         return Measure(name, _without_threshold(function, **values), needs)
     if name not in MEASURES:
@@ -202,13 +206,3 @@ def measure_name(metric: str, **parameters: float | str | None) -> str:
             raise InputError(f"metric {metric!r} needs {name}, {MEANING[name]}")
     values = (v if (v := parameters[name]) == COST_COLUMN else float(v or 0.0) for name in needed)
     return f"{metric}@{','.join(str(v).removesuffix('.0') for v in values)}" if needed else metric
-
-
-def _check(parameter: str, value: float) -> None:
-    if parameter == "min_tpr":
-        check_min_tpr(value)
-    elif parameter == "k":
-        if not 0 < value < math.inf:
-            raise InputError(f"k is {value}; it must be above 0")
-    else:
-        check_share(parameter, value)

@@ -12,7 +12,6 @@ import warnings
 
 import numpy as np
 
-from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.intervals import (
     Estimate,
@@ -23,6 +22,9 @@ from aucdist.metrics.intervals import (
     unseen_bound,
 )
 from aucdist.metrics.ranking import area_interval, auc, exact_columns, roc_curve
+from aucdist.parameters import Number, at_most_1
+
+SHARE, MIN_TPR = at_most_1(), Number("at least 0 and below 1", lambda rate: 0 <= rate < 1)
 
 # Simulated intervals of 95 % covered at least 92 % of the time with as many positives, and as many negatives up to max_fpr.
 ENOUGH_POSITIVES = 50
@@ -35,7 +37,7 @@ what each of five folds holds out."""
 
 def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = True) -> float:
     """Return the area under the ROC curve up to `max_fpr`; see `aucdist.metrics.partial_roc_auc_score`."""
-    check_max_fpr(max_fpr)
+    SHARE.check("max_fpr", max_fpr)
     if max_fpr == 1:
         return auc(counts)
     pos, neg = (column[::-1] for column in exact_columns(counts))
@@ -85,8 +87,8 @@ def partial_auc_interval(
 
 def two_way_partial_auc(counts: ScoreCounts, min_tpr: float, max_fpr: float) -> float:
     """Return the share of the region that is below the ROC curve; see `aucdist.metrics.two_way_partial_auc_score`."""
-    check_max_fpr(max_fpr)
-    check_min_tpr(min_tpr)
+    SHARE.check("max_fpr", max_fpr)
+    MIN_TPR.check("min_tpr", min_tpr)
     fpr, tpr = roc_curve(counts)
     # Points where the curve enters and leaves the region are added, so that trapezoids between neighbours are exact.
     up, right = crossing(tpr, fpr, min_tpr), crossing(fpr, tpr, max_fpr)
@@ -108,7 +110,8 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
     """Return the share of a region that is below the ROC curve with its interval."""
     check_level(level)
     refuse_weights(counts)
-    n_pos, n_neg = (1 - min_tpr) * counts.rows_pos, max_fpr * counts.rows_neg
+    rows = counts.rows_pos, counts.rows_neg
+    n_pos, n_neg = (1 - min_tpr) * rows[0], max_fpr * rows[1]
     if n_pos < ENOUGH_POSITIVES or n_neg < ENOUGH_NEGATIVES:
         warnings.warn(
             f"the interval of the area may cover less often than it says: there are {n_pos:.3g} positives"
@@ -123,21 +126,11 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
         for placements, column in zip(placements_up_to(counts, max_fpr, min_tpr), columns, strict=True)
     )
     if math.sqrt(variance) / region <= 1e-14 or share in (0.0, 1.0):
-        bounds = unseen_bound(share, 1, level) if min_tpr else _bound(share, *_rows(counts), max_fpr, level)
+        bounds = unseen_bound(share, 1, level) if min_tpr else _bound(share, *rows, max_fpr, level)
         return Estimate(share, *bounds, level, "exact-bound")
     if region == 1:
-        return Estimate(share, *area_interval(share, variance, [_rows(counts)], level), level, "score")
+        return Estimate(share, *area_interval(share, variance, [rows], level), level, "score")
     return Estimate(share, *share_interval(share, variance / region**2, min(n_pos, n_neg), level), level, "score")
-
-
-def _rows(counts: ScoreCounts) -> tuple[int, int]:
-    return counts.rows_pos, counts.rows_neg
-
-
-def check_min_tpr(min_tpr: float) -> None:
-    """Raise an InputError unless `min_tpr` is at least 0 and below 1."""
-    if not 0 <= min_tpr < 1:
-        raise InputError(f"min_tpr is {min_tpr}; it must be at least 0 and below 1")
 
 
 def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
@@ -177,17 +170,6 @@ def crossing(x: np.ndarray, y: np.ndarray, at: float) -> tuple[int, float]:
     """Return the first point of a rising curve beyond an abscissa (the highest of several), and the height of the curve there."""
     k = int(np.searchsorted(x, at, side="right"))
     return k, float(y[k - 1] + (y[k] - y[k - 1]) * (at - x[k - 1]) / (x[k] - x[k - 1])) if k < len(x) else 1.0
-
-
-def check_share(name: str, value: float) -> None:
-    """Raise an InputError unless a parameter is above 0 and at most 1."""
-    if not 0 < value <= 1:
-        raise InputError(f"{name} is {value}; it must be above 0 and at most 1")
-
-
-def check_max_fpr(max_fpr: float) -> None:
-    """Raise an InputError unless `max_fpr` is above 0 and at most 1."""
-    check_share("max_fpr", max_fpr)
 
 
 def _standardized(area: float, max_fpr: float) -> float:

@@ -12,7 +12,8 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, dot
-from aucdist.metrics.intervals import check_level, two_sided_z, wilson
+from aucdist.metrics.intervals import two_sided_z, wilson
+from aucdist.parameters import OneOf, count, fraction
 
 SMALLEST = 1e-15
 """Probabilities are clipped to [SMALLEST, 1 - SMALLEST] for the log loss, so that it is always finite."""
@@ -78,7 +79,7 @@ class Reliability:
     level: float
 
 
-BINNINGS = ("quantile", "uniform")
+BINNINGS = OneOf(("quantile", "uniform"))
 
 
 def reliability(
@@ -86,11 +87,9 @@ def reliability(
 ) -> Reliability:
     """Return a reliability curve with an interval for each of its points; see `aucdist.metrics.reliability_curve`."""
     p, weight = _probabilities(counts)
-    if binning not in BINNINGS:
-        raise InputError(f"binning is {binning!r}. Allowed: {', '.join(BINNINGS)}")
-    check_level(level, 0.0)
-    if n_bins < 1:
-        raise InputError(f"n_bins is {n_bins}; at least 1 is needed")
+    BINNINGS.check("binning", binning)
+    fraction().check("level", level)
+    count().check("n_bins", n_bins)
     # The midpoint of equal probabilities decides, so that no bin edge separates them.
     place = (np.cumsum(weight) - 0.5 * weight) / weight.sum() if binning == "quantile" else p
     bins = np.minimum((place * n_bins).astype(np.int64), n_bins - 1)

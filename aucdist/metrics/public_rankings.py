@@ -64,7 +64,7 @@ def roc_auc_score(
     0.875
     """
     if max_fpr is not None:
-        partial.check_max_fpr(max_fpr)
+        partial.SHARE.check("max_fpr", max_fpr)
     counts = counts_of(y_true, y_score, sample_weight, pos_label, one_class=True)
     if counts.rows_pos == 0 or counts.rows_neg == 0:
         from sklearn.exceptions import UndefinedMetricWarning  # scikit-learn takes most of a second to load

@@ -155,9 +155,9 @@ def test_all_measures_have_names():
     [
         (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1]), "lengths"),
         (lambda: group_auc_score([0, 1], [0.0, np.nan], groups=[1, 1]), "score at position 1 .* is not finite"),
-        (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "'pairs' and 'groups'"),
+        (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "Allowed: pairs, groups"),
         (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
-        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "'linear' and 'exponential'"),
+        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "Allowed: linear, exponential"),
         (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
         (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1, -1]), "weight at position 1 .* negative"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1e9, 1], k=None), "give a `k`"),

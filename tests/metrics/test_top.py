@@ -113,7 +113,7 @@ def test_thresholds_lie_between_scores():
     [
         ("threshold_at", {}, "one of fpr, alerts, precision, recall and cost; none is given"),
         ("threshold_at", {"fpr": 0.1, "recall": 0.5}, "fpr, recall is given"),
-        ("threshold_at", {"alerts": 1.5}, "alerts is 1.5; it must be at least 0 and at most 1"),
+        ("threshold_at", {"alerts": 1.5}, "alerts is 1.5; a number at least 0 and at most 1 is needed"),
         ("recall_at_k", {"k": 0}, "k is 0; it must be above 0 and at most 6"),
         ("precision_at_k", {"k": 7}, "k is 7"),
         ("fpr_at_recall", {"min_recall": 0.0}, "recall is 0.0"),

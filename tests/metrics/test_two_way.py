@@ -126,7 +126,7 @@ def test_perfect_reverse_and_wrong_input():
         with pytest.raises(InputError, match=said):
             two_way_partial_auc(perfect, *wrong)
     for measure in (recall_at_precision, precision_at_recall):
-        with pytest.raises(InputError, match="must be above 0 and at most 1"):
+        with pytest.raises(InputError, match="above 0 and at most 1 is needed"):
             measure(perfect, 0.0)
 
 
@@ -145,7 +145,7 @@ def test_names_hold_their_parameters():
         assert (found.sign, found.needs) == (1, "ranking")
     for name, said in (
         ("two_way_partial_auc@0.5", "needs max_fpr, the largest false positive rate"),
-        ("precision_at_k@0", "k is 0.0; it must be above 0"),
+        ("precision_at_k@0", "k is 0.0; a number above 0 and finite is needed"),
         ("recall_at_precision@a", "'a' is not min_precision"),
         ("two_way_partial_auc@1,0.5", "min_tpr is 1.0"),
         ("partial_auc@0.1,0.2", "'0.1,0.2' is not max_fpr"),

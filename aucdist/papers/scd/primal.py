@@ -28,9 +28,9 @@ import numpy as np
 
 from aucdist.data.block import Block, column_squares
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.kernels.rows import accumulate
-from aucdist.parameters import SWITCH, Constraints, above_0
+from aucdist.parameters import SWITCH, Constraints, OneOf, above_0
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
@@ -154,8 +154,7 @@ class PrimalState:
         self, blocks: Blocks, lam: float, start: np.ndarray | None, average: bool, *, penalty: str = "l2",
         intercept: bool = False, class_weight: ClassWeight = EQUAL,
     ):  # fmt: skip
-        if penalty not in PENALTIES:
-            raise unknown("penalty", penalty, PENALTIES)
+        OneOf(PENALTIES).check("penalty", penalty)
         n_weights = blocks.n_features + intercept
         if start is not None and np.shape(start) != (n_weights,):
             raise InputError(
