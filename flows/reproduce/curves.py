@@ -239,7 +239,7 @@ class Descent(Kind):
 
     def _reached(self, runs: list[Result], best: float, system: str) -> dict[str, Any]:
         """Return when a system reached the goal, None where it did not, and its final state."""
-        excess, goal = _excess_by_sweep(runs, best, self.sweeps), best * (1.0 + self.goal)
+        excess, goal = _by_sweep(runs, "objective", self.sweeps) / best - 1.0, best * (1.0 + self.goal)
         at_goal = np.flatnonzero(excess.mean(axis=0) <= self.goal)
         there = all(min(run["objective"]) <= goal for run in runs)
         eta = self.systems[system].points()[runs[0]["chosen"]].get("solver__eta")
@@ -257,11 +257,11 @@ class Descent(Kind):
         sweeps, (n, d) = np.arange(1, self.sweeps + 1), reference["shape"]
         about = f"{n} x {d}, lam {reference['lam']:.3g}, best known {best:.6g}, no lower than {reference['dual']:.6g}"
         excess = "Relative excess over the best known"
-        by_sweep = [_mean_curve(s, sweeps, _excess_by_sweep(own, best, self.sweeps)) for s, own in runs.items()]
-        by_second = [_mean_curve(s, *_excess_by_second(own, best)) for s, own in runs.items()]
-        zeros = [
-            _mean_curve(s, sweeps, np.array([_extend(r["zeros"], self.sweeps) for r in own])) for s, own in runs.items()
+        by_sweep = [
+            _mean_curve(s, sweeps, _by_sweep(own, "objective", self.sweeps) / best - 1.0) for s, own in runs.items()
         ]
+        by_second = [_mean_curve(s, *_excess_by_second(own, best)) for s, own in runs.items()]
+        zeros = [_mean_curve(s, sweeps, _by_sweep(own, "zeros", self.sweeps)) for s, own in runs.items()]
         plots = [("sweeps", "Sweeps", excess, by_sweep), ("seconds", "Seconds", excess, by_second)]
         lasso = any(point.get("penalty") == "l1" for s in self.systems.values() for point in s.points())
         if lasso and any((curve.y > 0.0).any() for curve in zeros):
@@ -291,14 +291,9 @@ def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) 
 # ---- its curves -----------------------------------------------------------------------------------------------------------
 
 
-def _extend(values: list[float], length: int) -> np.ndarray:
-    """Return the values with the last one repeated: a converged run stays where it is."""
-    return np.append(values, np.full(length - len(values), values[-1]))
-
-
-def _excess_by_sweep(runs: list[Result], best: float, sweeps: int) -> np.ndarray:
-    """Return the relative excess of each run after each sweep."""
-    return np.array([_extend(run["objective"], sweeps) for run in runs]) / best - 1.0
+def _by_sweep(runs: list[Result], name: str, sweeps: int) -> np.ndarray:
+    """Return a value of each run after each sweep; a converged run stays where it is."""
+    return np.array([np.pad(run[name], (0, sweeps - len(run[name])), mode="edge") for run in runs])
 
 
 def _excess_by_second(runs: list[Result], best: float) -> tuple[np.ndarray, np.ndarray]:

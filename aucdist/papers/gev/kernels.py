@@ -13,15 +13,6 @@ from aucdist.objectives.link_kernels import curvature, gev_likelihood, loss_and_
 # Links are kernels of scores and not of rows, so that they are compiled once and not for each kind of rows.
 
 
-class Work(NamedTuple):
-    """Workspace: scores of some rows, which of them, uint64, are added with which coefficients, and how many of each class."""
-
-    scores: np.ndarray
-    picked: np.ndarray
-    coefs: np.ndarray
-    n_held: np.ndarray
-
-
 def evaluate_rows(data, theta, terms, at_a_time, gradients, sums):
     """Sum losses and gradients of all rows, separately for each class, in one pass over the rows.
 
@@ -35,8 +26,9 @@ def evaluate_rows(data, theta, terms, at_a_time, gradients, sums):
         it.
     """
     totals = sums_for(data.rows, gradients)
+    # Workspace: scores of some rows, which of them are added with which coefficients, and how many of each class.
     picked, coefs = np.empty((2, at_a_time), np.uint64), np.empty((2, at_a_time))
-    work = Work(np.empty(at_a_time), picked, coefs, np.empty(2, np.int64))
+    work = np.empty(at_a_time), picked, coefs, np.empty(2, np.int64)
     _evaluate_rows(data, (table_of(data.rows, theta[:-1]), theta[-1]), terms, work, totals, sums)
     for c in range(2):
         add_sums(data.rows, totals[c], gradients[c])

@@ -83,8 +83,8 @@ class LinkPoint:
     primal: float
     dual: float
     gradient: np.ndarray
-    primal_error: float = 0.0
-    dual_error: float = 0.0
+    primal_error: float
+    dual_error: float
 
     @property
     def gradient_norm(self) -> float:

@@ -22,7 +22,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of
-from aucdist.papers.tpauc.moments import CHUNK, FEWEST_ROWS, PairMoments, gradient, lower_bound, value
+from aucdist.papers.tpauc.moments import PairMoments, gradient, lower_bound, slices_of_rows, value
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.objective import rounding_of_pairs
@@ -202,9 +202,7 @@ def centred_moments(block: Block, groups: PairGroups, centres: np.ndarray) -> Su
     key[positions] = row_keys
     X, scatter, sums = _matrix(block), np.zeros((d, d)), [np.zeros((n_groups, d)) for _ in choose]
     largest = np.zeros(d)
-    step = max(FEWEST_ROWS, CHUNK // max(d, 1))
-    for first in range(0, n, step):
-        here = slice(first, first + step)
+    for here in slices_of_rows(block):
         part = X[here]
         x = part if isinstance(part, np.ndarray) else part.toarray()
         z = x.astype(np.float64) - centres[key[here]]

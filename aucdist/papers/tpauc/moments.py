@@ -64,6 +64,13 @@ class ClassMoments:
         return ClassMoments(weight, self.mean + shift * (other.weight / weight), scatter)
 
 
+def slices_of_rows(block: Block) -> Iterator[slice]:
+    """Yield which rows are centred at a time."""
+    step = max(FEWEST_ROWS, CHUNK // max(block.n_features, 1))
+    for first in range(0, block.n_samples, step):
+        yield slice(first, first + step)
+
+
 def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
     """Return the moments of the block's rows of one class.
 
@@ -86,9 +93,8 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
     if isinstance(block.rows, CsrRows) and not full:
         mine = block.take(block.y == label)
         return _stored_moments(mine.X, mine.weights(), mass)
-    X, step = block.X, max(FEWEST_ROWS, CHUNK // max(d, 1))
-    for i in range(0, block.n_samples, step):
-        here = slice(i, i + step)
+    X = block.X
+    for here in slices_of_rows(block):
         mine = block.y[here] == label
         part = X[here][mine]
         x = (part.toarray() if isinstance(block.rows, CsrRows) else part).astype(np.float64, copy=False)

@@ -50,7 +50,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
-from aucdist.kernels.rows import DenseRows, Rows
+from aucdist.kernels.rows import DenseRows
 from aucdist.objectives.gaussian import KernelBlock
 from aucdist.papers.zovr.kernels import (
     MarginRows,
@@ -450,18 +450,13 @@ def svrg_round(
         drawn = np.empty(n_steps, dtype=np.int64)
         draw_integers(block_seed(seed, number, block.index), len(memory.share), drawn)
         margins = MarginRows(memory.scores, block.scores(slope), memory.y, memory.weight, memory.first)
-        for part, rows, places in _with_rows(block, drawn):
-            svrg_steps(rows, places, drawn[part], margins, (lam2, before, part.start), z)
+        if isinstance(block, KernelBlock):
+            for part, values in block.chunks(drawn):
+                places, steps = np.arange(len(values)), (lam2, before, part.start)
+                svrg_steps(DenseRows(values), places, drawn[part], margins, steps, z)
+        else:
+            svrg_steps(block.rows, drawn, drawn, margins, (lam2, before, 0), z)
     return memory, {"move": memory.share.sum() / (before + n_steps + 1) * (z - n_steps * slope)}
-
-
-def _with_rows(block: Block, drawn: np.ndarray) -> Iterator[tuple[slice, Rows, np.ndarray]]:
-    """Yield slices of the steps, the rows for each slice, and the position of each step's row among these rows."""
-    if isinstance(block, KernelBlock):
-        for part, values in block.chunks(drawn):
-            yield part, DenseRows(values), np.arange(len(values))
-    else:
-        yield slice(0, len(drawn)), block.rows, drawn
 
 
 class SVRG(MarginSolver):
