@@ -116,10 +116,9 @@ def compare(config: CompareConfig, observer: RunObserver) -> Json:
     Raises InputError if `max_fpr` is not above 0 and at most 1, if there are fewer than two runs, if one is damaged or
         has no test scores, or if their test rows or classes differ.
     """
-    urls, output, max_fpr = config.runs, config.output, config.max_fpr
+    urls, max_fpr = [url.rstrip("/") for url in config.runs], config.max_fpr
     if max_fpr is not None:
         SHARE.check("max_fpr", max_fpr)
-    urls = [url.rstrip("/") for url in urls]
     skipped = [shown(url) for url in urls if not exists(f"{resolve(url, METRICS)}/{METRICS}")]
     runs = [read_run(resolve(url, METRICS)) for url in urls if shown(url) not in skipped]
     runs = [replace(run, name=name) for run, name in zip(runs, unique_names(runs), strict=True)]
@@ -129,7 +128,7 @@ def compare(config: CompareConfig, observer: RunObserver) -> Json:
         raise InputError(
             "max_fpr is for runs of two classes; runs of several are compared by the AUC of each class: leave it out"
         )
-    with run_folder(output, timestamped("compare")) as folder:
+    with run_folder(config.output, timestamped("compare")) as folder:
         compared = _compared_classes(runs) if several else _compared(runs, max_fpr)
         result: Json = {"run": folder.url, **jsonable(compared), "skipped": skipped}
         page = render_comparison_page(result, [] if several else [(run.name, run.counts) for run in runs])
