@@ -132,12 +132,11 @@ def load_all(
     loader: Loader, numbers: Sequence[int], items: Sequence[Any], stream: bool, threads: int
 ) -> list[Block | StoredBlock]:
     """Load the blocks of these numbers, or with `stream` read them once and keep what is needed to read them again."""
-
-    def load_block(i: int) -> Block | StoredBlock:
-        """Load the block at a position, or read it once."""
-        return StoredBlock.first_read(loader, numbers[i], items[i]) if stream else load(loader, items[i])
-
-    return in_threads(load_block, len(numbers), threads)
+    return in_threads(
+        lambda i: StoredBlock.first_read(loader, numbers[i], items[i]) if stream else load(loader, items[i]),
+        len(numbers),
+        threads,
+    )
 
 
 def info_of(block: Block | StoredBlock) -> BlockInfo:

@@ -96,7 +96,7 @@ class CsvText:
         """Return the file and the line of a cell, as in ``f.csv, line 3``; rows count from 0."""
         for i, cells in enumerate(self.rows()):
             if i == row:
-                return f"{self.where}, line {cells[list(self.names).index(name)][0]}"
+                return f"{self.where}, line {cells[self.names.index(name)][0]}"
         raise IndexError(row)
 
     def rows(self) -> Iterator[list[tuple[int, str]]]:
@@ -119,7 +119,7 @@ class CsvText:
         rows = list(self.rows())
         columns = {}
         for name in names:
-            j = list(self.names).index(name)
+            j = self.names.index(name)
             cells = [row[j][1] for row in rows]
             for row, cell in enumerate(cells):
                 if not cell.isascii() and (said := not_utf8(cell)):

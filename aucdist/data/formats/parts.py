@@ -87,9 +87,9 @@ def decided(
     """
     of = FORMATS[source.format]
     figures = {"rows": total.rows, "rows of each class": total.classes}
+    if total.rows == 0:
+        raise InputError(f"{total.where} has no rows: name data with at least one row of each class")
     if schema is None:
-        if total.rows == 0:
-            raise InputError(f"{total.where} has no rows: name data with at least one row of each class")
         categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
         refuse_identifiers(source, total.where, categories, total.rows)
         names = of.feature_names(source, replace(total, categories=categories))
@@ -121,8 +121,6 @@ def decided(
         )
         check_expectations(source, name, figures | {"features": len(schema.feature_names)})
     elif not labelled:
-        if total.rows == 0:
-            raise InputError(f"{name} has no rows: name data with at least one row of each class")
         if source.label is None:
             schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False, sets=())
     else:

@@ -60,7 +60,7 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
         return data
     if encoding == "utf-16":
         encoding = MARKS.get(data[:2]) or ("utf-16-be" if data[:1] == b"\0" else "utf-16-le")
-    elif not data.isascii() and is_utf8(data):
+    elif not data.isascii() and is_text_in("utf-8", data):
         raise InputError(f"{where} is UTF-8 text, and `encoding` says {encoding}: leave it out (--set encoding=utf-8)")
     try:
         return data.decode(encoding).removeprefix("\ufeff").encode()
@@ -76,10 +76,10 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
         ) from None
 
 
-def is_utf8(data: bytes) -> bool:
-    """Tell whether bytes are UTF-8."""
+def is_text_in(encoding: str, data: bytes) -> bool:
+    """Tell whether bytes are text in an encoding."""
     try:
-        data.decode()
+        data.decode(encoding)
     except UnicodeDecodeError:
         return False
     return True
@@ -89,17 +89,12 @@ def found_encoding(head: bytes) -> str:
     """Guess the encoding of a file by its first lines, and return its name as a source states it."""
     if head[:2] in MARKS:
         return "utf-16"
-    if is_utf8(head):
+    if is_text_in("utf-8", head):
         pairs = head[: 2**12]
         zeros = max(pairs[0::2].count(0), pairs[1::2].count(0))
         return "utf-16" if zeros > len(pairs) // 4 else "utf-8"
-    if any(0x80 <= byte <= 0x9F for byte in set(head)):
-        try:
-            head.decode("cp1252")
-        except UnicodeDecodeError:
-            return "latin-1"
-        return "cp1252"
-    return "latin-1"
+    in_cp1252_only = any(0x80 <= byte <= 0x9F for byte in set(head))  # in latin-1 they are control characters
+    return "cp1252" if in_cp1252_only and is_text_in("cp1252", head) else "latin-1"
 
 
 BLANKS = r"\s+"
