@@ -329,11 +329,9 @@ def verify_shard(url: str, index: int) -> str | None:
         statistics = read_statistics(manifest)
         if not fault and statistics is not None and not statistics.include(ColumnStatistics.of(block)):
             fault = "a value lies beyond the range of its column in the manifest"
-        if fault:
-            raise InputError(f"{files.shown(manifest.url_of(shard))}: {fault}. {REPAIR}")
+        return f"{files.shown(manifest.url_of(shard))}: {fault}. {REPAIR}" if fault else None
     except InputError as e:
         return str(e)
-    return None
 
 
 def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:

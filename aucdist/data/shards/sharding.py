@@ -414,8 +414,7 @@ def _damaged(url: str) -> AbstractContextManager[None]:
 
 def items_of(job: ShardJob, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
     """Return the arguments of `gather`, one for each shard, from the results of `route`."""
-    if not all(starts):  # an equal run has ended meanwhile: every shard is there
-        return [(k, []) for k in range(job.n_shards)]
+    starts = starts if all(starts) else ()  # an equal run has ended meanwhile: every shard is there
     return [(k, [(of_part[k], of_part[k + 1]) for of_part in starts]) for k in range(job.n_shards)]
 
 
