@@ -137,33 +137,6 @@ def test_a_minority_that_goes_round_same_optimum(solver, n_blocks, minority_byte
 # ---- w and the dual variables belong together ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize(
-    ("n_blocks", "minority_bytes", "combine", "sizes"),
-    [
-        (1, 2**28, "add", (9, 23)),
-        (3, 2**28, "average", (9, 23)),
-        (3, 2**28, "add", (19, 6)),
-        (40, 2**28, "average", (19, 6)),
-        (3, 100, "add", (9, 23)),
-        (3, 100, "average", (19, 6)),
-    ],
-)
-def test_duals_are_feasible_and_rising_and_w_is_theirs(solver, combine, n_blocks, minority_bytes, sizes):
-    X, y = small(*sizes)
-    blocks, values = blocks_of(X, y, n_blocks), [0.0]
-    for state in solver(blocks, 1e-2, seed=2, epochs=20, combine=combine, minority_bytes=minority_bytes):
-        duals = state.resume().duals
-        assert duals.shape == sizes
-        assert ((duals.data > 0) & (duals.data <= 1)).all()
-        w = weights_of(duals, blocks, 1e-2)
-        np.testing.assert_allclose(state.w, w, rtol=1e-10, atol=1e-12 * np.abs(w).max())
-        values.append(dual_value(duals, blocks, 1e-2))
-        assert state.dual == pytest.approx(values[-1], rel=1e-10)
-    assert (np.diff(values) >= -1e-12).all()
-    assert values[-1] > values[1] > 0
-
-
 @pytest.mark.parametrize("combine", ["add", "average"])
 def test_a_block_that_loses_its_duals_leaves_a_feasible_dual_and_the_right_w(combine, monkeypatch):
     made = []
