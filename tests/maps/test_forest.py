@@ -2,7 +2,6 @@
 
 import re
 import sys
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -158,15 +157,3 @@ def test_a_text_with_another_number_is_refused_or_has_leaves_that_exist(place, o
         return
     found = forest.codes(np.array([[0.0, 0.0], [9.0, -9.0], [np.nan, np.nan], [-9.0, 9.0]]))
     assert (found < [counts[0], counts[2]]).all()
-
-
-def test_a_map_whose_trees_have_a_circle_is_refused_when_it_is_read():
-    pytest.importorskip("lightgbm")
-    r = np.random.default_rng(0)
-    block = Block.of(r.normal(size=(300, 3)), np.where(np.arange(300) % 3, -1, 1))
-    fitted = LeafExpander(trees=5).fit_blocks(LocalBlocks([block]))
-    line = re.search(r"left_child=(.*)", fitted.model)
-    assert line is not None
-    circle = fitted.model.replace(line[0], "left_child=0" + line[1][line[1].index(" ") :], 1)
-    with pytest.raises(InputError, match="do not fit together"):
-        map_from_bytes(serialize(replace(fitted, model=circle)))

@@ -172,7 +172,7 @@ def test_equal_models_do_not_differ_and_near_ones_differ_little(test):
     assert TESTS[test](y, first, second) == apart
 
 
-@pytest.mark.parametrize(("test", "n_pos"), [("auc", 2), ("auc", 5), ("precision", 2), ("groups", 10)])
+@pytest.mark.parametrize(("test", "n_pos"), [("auc", 2), ("auc", 5), ("partial", 10), ("precision", 2), ("groups", 10)])
 def test_few_positives_do_not_make_equal_models_differ(test, n_pos):
     r, y, rejected, better = np.random.default_rng(n_pos), np.repeat([1, -1], [n_pos, 200]), 0, 0
     for _ in range(40):

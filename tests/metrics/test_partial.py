@@ -208,19 +208,3 @@ def test_input_is_checked():
         area_test(np.array([1, -1, -1]), np.arange(3.0), np.arange(3.0), 0.5)
     with pytest.warns(IntervalWarning, match=r"60 positives and 3 negatives up to max_fpr"):
         area_interval(counts, 0.01)
-
-
-@pytest.mark.slow
-def test_paired_test_keeps_its_level():
-    """Two models of the same population AUC, correlated: 5 % of 1000 samples are told apart."""
-    told_apart, covered = 0, 0
-    for seed in range(1000):
-        random = np.random.default_rng(seed)
-        y = np.repeat([1, -1], [100, 1500])
-        common, *own = random.normal(size=(3, len(y)))
-        first, second = (0.7 * common + 0.7 * noise + 1.5 * (y > 0) for noise in own)
-        found = area_test(y, first, second, 0.05)
-        told_apart += found.p_value < 0.05
-        covered += found.low <= 0.0 <= found.high
-    assert 0.02 < told_apart / 1000 < 0.085
-    assert covered == 1000 - told_apart

@@ -14,7 +14,7 @@ from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard,
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
-from aucdist.data.storage import files, s3
+from aucdist.data.storage import s3
 from aucdist.errors import InputError
 
 BUCKET = f"shards-{uuid.uuid4().hex[:12]}"
@@ -117,9 +117,3 @@ def test_a_file_that_changes_while_it_is_read_is_refused(bucket, table):
     )
     with pytest.raises(InputError, match="changed"):
         opening.read(1)
-
-
-def test_nothing_that_was_committed_is_written_over(bucket):
-    assert files.create_bytes(f"s3://{BUCKET}/once", b"one")
-    assert files.create_bytes(f"s3://{BUCKET}/once", b"one")
-    assert not files.create_bytes(f"s3://{BUCKET}/once", b"two")

@@ -182,22 +182,6 @@ def test_a_file_larger_than_the_memory_is_refused(tmp_path, monkeypatch):
         files.read_bytes(str(tmp_path / "f"))
 
 
-def test_only_the_named_files_are_removed(tmp_path):
-    foreign, folder = tmp_path / "foreign", tmp_path / "work"
-    for path in (foreign, folder, folder / "inner"):
-        path.mkdir()
-    for path in (foreign / "mine", folder / "a", folder / "b", folder / "inner" / "c"):
-        path.write_text("x")
-    (folder / "link").symlink_to(foreign)
-    files.remove_files(str(folder), ["a", "link", "inner", "not there"])
-    assert sorted(path.name for path in folder.iterdir()) == ["b", "inner"]
-    assert (foreign / "mine").exists()
-    files.remove_files(str(tmp_path / "none"), ["a"])
-    (tmp_path / "linked").symlink_to(foreign)
-    with pytest.raises(InputError, match="linked is a link to another folder"):
-        files.refuse_link(str(tmp_path / "linked"))
-
-
 # ---- compressed files: what is read, what is damaged, and what would fill the memory ----------
 
 
