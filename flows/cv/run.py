@@ -42,14 +42,13 @@ from flows.progress.console import RunObserver, Tasks, warnings_to
 from flows.rows.rows import Rows, TrainTestRows
 from flows.rows.source import check_monotone
 from flows.run_folder.folder import timestamped
-from flows.train.run import TrainRun
+from flows.train.run import TrainRun, train
 
 
 class SearchRun(TrainRun):
-    """A training run whose model is chosen by folds of the training rows; `summary` holds their results."""
+    """A training run whose model is chosen by folds of the training rows."""
 
     command = "aucdist cv"
-    summary: dict[str, Any]
 
     def new_name(self) -> str:
         """Return the name of the run folder."""
@@ -64,9 +63,7 @@ class SearchRun(TrainRun):
         """Return how many workers could be busy at a time."""
         return max(opened.source.n_blocks, self.config.folds.number * self.config.folds.repeats)
 
-    def choose(
-        self, opened: OpenedSearch, workers: Workers
-    ) -> tuple[TrainTestRows, ModelConfig, dict[str, Any] | None]:
+    def choose(self, opened: OpenedSearch, workers: Workers) -> tuple[TrainTestRows, ModelConfig]:
         """Score the grid on the folds, choose, and return all training rows with their encoding."""
         config, observer, stages = self.config, self.observer, self.stages
         search_rows = opened.rows
@@ -79,9 +76,13 @@ class SearchRun(TrainRun):
         tried = config.with_candidates(search_rows.size, observer.note, *of_groups)
         directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
         check_monotone(directions, search_rows.rows.schema)
-        parameters, self.summary = stages("search", search, tried, search_rows, workers, observer)
+        parameters, self.search = stages("search", search, tried, search_rows, workers, observer)
         rows = stages("encode", search_rows.encode, workers, observer)
-        return rows, config.model.with_parameters(parameters), self.summary
+        return rows, config.model.with_parameters(parameters)
+
+    def printed(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the results of the folds, and as ``refit`` that of the run."""
+        return {"run": result.pop("run"), **(self.search or {}), "refit": result}
 
 
 def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> dict[str, Any]:
@@ -92,9 +93,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
     Raises InputError if the configuration, the data or the folds are wrong; nothing has been written then.
     Raises RunError if every setting failed; the results of finished jobs are in the cache.
     """
-    run = SearchRun(config, observer, run_stage)
-    refit = run.run()
-    return {"run": refit.pop("run"), **run.summary, "refit": refit}
+    return train(config, observer, run_stage, kind=SearchRun)
 
 
 # ---- the search --------------------------------------------------------------------------------------------------------

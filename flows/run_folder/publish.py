@@ -25,7 +25,7 @@ from flows.run_folder.scores import NAMED, SCORES, SETTERS, setters_table
 from flows.versions import versions
 
 
-def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str = "aucdist train") -> None:
+def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) -> None:
     """Write all files of a run folder, then publish it as a whole.
 
     `result`: as `flows.run_folder.results.result_of` returned it.
@@ -108,7 +108,7 @@ def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
     write_bytes(f"{folder}/{DIGESTS}", seen.digests.to_bytes())
 
 
-def report_of(fitted: FittedRun, result: Json, config: str, command: str = "aucdist train") -> Report:
+def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
     """Return the content of the report; `config` is the configuration in YAML, other parameters as `publish`."""
     rows, estimator, of_class = fitted.rows, fitted.estimator, fitted.evaluation.classes[0]
     report = Report(
