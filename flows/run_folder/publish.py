@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.data.storage.files import shown, write_bytes
-from aucdist.drift.profile import Profile, score_bins
 from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
 from aucdist.report.run import Report, render_run_page
@@ -81,31 +80,22 @@ def _texts(members: np.ndarray, classes: tuple[str, ...]) -> pa.Array:
 
 def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
     """Save the model, and beside it what it keeps of the training rows."""
-    rows, seen, bins, contents = fitted.rows, fitted.seen, [], []
-    point, spreads = getattr(fitted.config, "operating_point", None), fitted.estimator.class_spreads.tolist()
-    said = result.get("classes", [result])
-    for model, of_class, about, spread in zip(fitted.models, fitted.evaluation.classes, said, spreads, strict=True):
-        part, counts = of_class.shown
-        own = score_bins(counts, part, model.decision_intercept)
-        bins.append(replace(own, edges=tuple(edge / spread for edge in own.edges)))
-        contents.append(
-            {
+    rows, point = fitted.rows, fitted.config.operating_point
+    contents = [
+        {
                 "estimator": type(model).__name__,
                 "parameters": jsonable(model.plain_params()),
                 **({} if point is None else {"operating_point": point.options}),
                 "certificate": about["certificate"],
                 "data": {"name": rows.name, "fingerprint": rows.fingerprint},
                 "versions": versions(),
-            }
-        )
+        }
+        for model, about in zip(fitted.models, result.get("classes", [result]), strict=True)
+    ]
     schema, weights = replace(rows.schema, sets=()), weights_of(fitted.estimator, contents)
     write_model(str(folder), LinearModel(weights, schema, rows.preprocessor, rows.source.scoring_keys()))
-    profile = Profile(
-        rows.train.n_samples, rows.train.n_features, seen.columns, None if fitted.several else bins[0],
-        seen.test_checked, seen.test_known, class_scores=dict(zip(schema.classes, bins, strict=False)),
-    )  # fmt: skip
-    write_bytes(f"{folder}/{PROFILE}", profile.to_bytes())
-    write_bytes(f"{folder}/{DIGESTS}", seen.digests.to_bytes())
+    write_bytes(f"{folder}/{PROFILE}", fitted.profile.to_bytes())
+    write_bytes(f"{folder}/{DIGESTS}", fitted.digests.to_bytes())
 
 
 def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
@@ -147,8 +137,8 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         additive=_additive_model(fitted),
         map_name=str(features["map"]) if isinstance(features, dict) else features,
         max_fpr=max_fpr if number is None else number / of_class.train.n_neg,
-        free=None if fitted.more is None else fitted.more.free,
-        leaks=fitted.seen.leaks,
+        free=fitted.more.free,
+        leaks=fitted.leaks,
     )
 
 
@@ -187,11 +177,10 @@ def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
     estimator, names = fitted.estimator, fitted.rows.schema.feature_names
     if not isinstance(getattr(estimator, "feature_map_", None), BinMap):
         return None
-    parts, bands = estimator.shapes(), None if fitted.more is None else fitted.more.bands
+    parts = estimator.shapes()
     return AdditiveModel(
-        parts, names, points_table(parts, names), getattr(estimator, "monotone_", None), bands,
-        None if fitted.more is None else fitted.more.n_halves,
-    )  # fmt: skip
+        parts, names, points_table(parts, names), getattr(estimator, "monotone_", None), fitted.more.bands, fitted.more.n_halves
+    )
 
 
 def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ Two classes are one of several: an evaluation has a list of classes, of which a 
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from aucdist.drift.leaks import RowDigests
-from aucdist.drift.profile import WatchedColumn
+from aucdist.drift.profile import Profile
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import predicted_classes
@@ -90,23 +90,6 @@ class Evaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class RowsSeen:
-    """What a model keeps of its training rows.
-
-    `columns`: how many rows lie in each bin.
-    `digests`: by which a row is known again.
-    `test_checked` and `test_known`: test rows that could be looked up among the digests, and how many were there.
-    `leaks`: what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
-    """
-
-    columns: tuple[WatchedColumn, ...]
-    digests: RowDigests
-    test_checked: int
-    test_known: int
-    leaks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
 class MoreFits:
     """What other fits say of a model: see `flows.train.more_fits`.
 
@@ -116,17 +99,19 @@ class MoreFits:
     `n_halves`: fits that the bands are of.
     """
 
-    free: Json | None
-    bands: list[tuple[np.ndarray, np.ndarray]] | None
-    n_halves: int | None
+    free: Json | None = None
+    bands: list[tuple[np.ndarray, np.ndarray]] | None = None
+    n_halves: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRun:
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
+    `profile` and `digests`: what the model keeps of its training rows: how many lie in each bin, and by what a row is known again.
+    `leaks`: what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
-    `more`: where the configuration asks for more fits.
+    `more`: the other fits that the configuration asks for.
     `baselines`: what `flows.train.more_fits.baselines` returns.
     `groups`: values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
     """
@@ -136,11 +121,13 @@ class FittedRun:
     estimator: Any
     evaluation: Evaluation
     seconds: dict[str, float]
-    seen: RowsSeen
-    search: Json | None = None
-    more: MoreFits | None = None
-    baselines: Sequence[Json] = ()
-    groups: Mapping[str, np.ndarray] = field(default_factory=dict)
+    profile: Profile
+    digests: RowDigests
+    leaks: tuple[str, ...]
+    search: Json | None
+    more: MoreFits
+    baselines: Sequence[Json]
+    groups: Mapping[str, np.ndarray]
 
     @property
     def several(self) -> bool:
@@ -270,7 +257,7 @@ def _operating_point(fitted: FittedRun, k: int) -> Json | None:
 
     Weighted rows have no intervals.
     """
-    config = getattr(fitted.config, "operating_point", None)
+    config = fitted.config.operating_point
     if config is None:
         return None
     evaluation, of_class, requirement = fitted.evaluation, fitted.evaluation.classes[k], config.options
@@ -348,7 +335,7 @@ def details_of(fitted: FittedRun) -> Json:
     if (directions := getattr(fitted.estimator, "monotone_", None)) is not None:
         words = directions_as_parameter(directions) or {}
         details["monotone"] = {fitted.rows.schema.feature_names[j]: word for j, word in words.items()}
-    if fitted.more is not None and fitted.more.free is not None:
+    if fitted.more.free is not None:
         details["free"] = fitted.more.free
     in_json: Json = jsonable(details)
     return in_json

@@ -15,7 +15,7 @@ from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, named_groups, open_source
 from flows.run_folder.folder import run_folder, run_name, unfinished_runs
 from flows.run_folder.publish import publish
-from flows.run_folder.results import FittedRun, result_of
+from flows.run_folder.results import FittedRun, MoreFits, result_of
 from flows.train.checkpoints import open_checkpoints
 from flows.train.more_fits import baselines, choose_features, more_fits
 from flows.train.stages import evaluate, fit, profile, start_from, usable_classes
@@ -62,8 +62,8 @@ class TrainRun:
         config, observer, stages = self.config, self.observer, self.stages
         per_day = None if rows.per_day is None else rows.per_day[1]
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point, per_day)
-        seen = stages("profile", profile, estimator, rows, blocks)
-        more = None
+        seen, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
+        more = MoreFits()
         if config.shapes.has_fits:
             more = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
         beside = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
@@ -71,7 +71,9 @@ class TrainRun:
         if audit is not None and evaluation.test_rows is not None:
             row_id = evaluation.test_rows["row_id"].to_numpy()
             groups = stages("groups", named_groups, config.data, audit.groups, row_id, retry=True)
-        return FittedRun(config, rows, estimator, evaluation, stages.seconds, seen, self.search, more, beside, groups)
+        return FittedRun(
+            config, rows, estimator, evaluation, stages.seconds, seen, digests, leaks, self.search, more, beside, groups
+        )
 
     def printed(self, result: dict[str, Any]) -> dict[str, Any]:
         """Return what ``--json`` prints of the result of the run."""

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
-from aucdist.drift.leaks import count_known, fit_digests, leaks
-from aucdist.drift.profile import fit_columns
+from aucdist.drift.leaks import RowDigests, count_known, fit_digests, leaks
+from aucdist.drift.profile import Profile, fit_columns, score_bins
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
@@ -33,7 +33,7 @@ from flows.config.model import ModelConfig
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver, warnings_to
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
-from flows.run_folder.results import ClassEvaluation, Evaluation, RowsSeen, group_results
+from flows.run_folder.results import ClassEvaluation, Evaluation, group_results
 from flows.run_folder.scores import score_test_rows
 from flows.train.checkpoints import Checkpoints
 
@@ -171,10 +171,14 @@ def _set_thresholds(
     return guarantees
 
 
-def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> RowsSeen:
+def profile(
+    estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks, evaluation: Evaluation
+) -> tuple[Profile, RowDigests, tuple[str, ...]]:
     """Count the training rows in bins of their columns, and keep digests of them: what `aucdist watch` compares new rows with.
 
     In wide data, the columns that move the scores most are watched; for several classes, those that move all scores together.
+
+    Third, what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
     """
     train, test = blocks.train.of_all(), None if blocks.test is None else blocks.test.of_all()
     coef = np.zeros(0)
@@ -182,11 +186,17 @@ def profile(estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks) -> Row
         coef = np.abs(estimator.coef_ / estimator.class_spreads[:, np.newaxis]).sum(axis=0)
     columns, digests = fit_columns(train, rows.schema, rows.preprocessor, coef), fit_digests(train)
     checked, known = (0, 0) if test is None else count_known(test, digests)
-    sentences: tuple[str, ...] = ()
-    if not estimator.has_several_classes:
-        sentences = leaks(train, test, rows.schema, known=known, checked=checked)
-    return RowsSeen(columns, digests, checked, known, sentences)
-
+    bins, several = [], estimator.has_several_classes
+    spreads = estimator.class_spreads.tolist()
+    for model, of_class, spread in zip(estimator.class_models, evaluation.classes, spreads, strict=True):
+        part, counts = of_class.shown
+        own = score_bins(counts, part, model.decision_intercept)
+        bins.append(replace(own, edges=tuple(edge / spread for edge in own.edges)))
+    kept = Profile(
+        rows.train.n_samples, rows.train.n_features, columns, None if several else bins[0], checked, known,
+        class_scores=dict(zip(rows.schema.classes, bins, strict=False)),
+    )  # fmt: skip
+    return kept, digests, () if several else leaks(train, test, rows.schema, known=known, checked=checked)
 
 # ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------
 
