@@ -14,7 +14,7 @@ from aucdist.data.block import Block, each_of
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
-from aucdist.engine.view import AnyBlocks, ClassBlocks
+from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.display import RankingWarning
@@ -24,7 +24,7 @@ from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Sides, masked_blocks
 from aucdist.search.schedule import FitJob
 from flows.cv.rows import fit_encoding, select_rows
-from flows.rows.rows import Encoding, Rows
+from flows.rows.rows import Encoding, Rows, with_classes
 
 
 @dataclass(frozen=True)
@@ -110,11 +110,6 @@ def failed(job: FitJob, e: Exception) -> list[Result]:
     wrong_input = isinstance(e, InputError)
     text = str(e) if wrong_input else f"{type(e).__name__}: {e}"
     return [{"error": text, "again": not wrong_input}] * len(job.points)
-
-
-def with_classes(blocks: Blocks, sets: LabelSets | None) -> AnyBlocks:
-    """Return rows with their classes, if there are several."""
-    return blocks if sets is None else ClassBlocks(blocks, sets)
 
 
 def _scored(job: FitJob, settings: JobSettings, train: AnyBlocks, held_out: AnyBlocks) -> list[Result]:

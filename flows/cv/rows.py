@@ -133,7 +133,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
             raise InputError(f"{whose} are kept whole in folds: leave out `folds.groups` and `duplicates: together`")
         groups = rows.train.groups(workers.parallel_map())
         rows = rows if grouped else rows.without_groups(config.data)
-    sets = None if rows.tables is None else rows.tables.train
+    sets = rows.sets
     strata = None if sets is None else y
     folds = Folds(
         row_id, y, settings.number, settings.repeats, settings.seed, config.nested, groups, time, settings.gap_rows,

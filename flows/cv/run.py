@@ -34,12 +34,11 @@ from flows.cv.jobs import (
     run_here,
     run_in_threads,
     run_on_workers,
-    with_classes,
 )
 from flows.cv.rows import OpenedSearch, SearchRows, make_folds, open_search
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks, warnings_to
-from flows.rows.rows import Rows, TrainTestRows
+from flows.rows.rows import Rows, TrainTestRows, with_classes
 from flows.rows.source import check_monotone
 from flows.run_folder.folder import timestamped
 from flows.train.run import TrainRun, train

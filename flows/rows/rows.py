@@ -288,6 +288,11 @@ CALIBRATION_SEED = 1
 """Not that of the test rows, which the same random numbers would follow."""
 
 
+def with_classes(blocks: Blocks, sets: LabelSets | None) -> AnyBlocks:
+    """Return rows with their classes, if there are several."""
+    return blocks if sets is None else ClassBlocks(blocks, sets)
+
+
 @dataclass(frozen=True, eq=False)
 class TrainTestBlocks:
     """Training rows and test rows as blocks of the engine, of two classes or of several."""
@@ -298,24 +303,13 @@ class TrainTestBlocks:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassTables:
-    """The tables of sets of classes that training rows and test rows have: those of the test may have more sets."""
-
-    train: LabelSets
-    test: LabelSets
-
-    def only(self, which: Sequence[int]) -> "ClassTables":
-        """Return the tables with some classes."""
-        return ClassTables(self.train.only(which), self.test.only(which))
-
-
-@dataclass(frozen=True, eq=False)
 class TrainTestRows:
     """Training and test rows of a data set, with the same encoding.
 
     `fingerprint`: tells this version of the data from others.
     `preprocessor`: the encoding that `train` and `test` have.
-    `tables`: where each class is fitted against the rest.
+    `sets` and `test_sets`: where each class is fitted against the rest, the sets of classes that training rows and test rows have;
+        test rows may have more sets.
     `grouped`: the training rows with one feature, and with the groups that only the split and folds keep whole.
     `calibration`: rows that are not fitted but set the threshold.
     `per_day`: test rows and training rows in a day, where they are split by time.
@@ -328,7 +322,8 @@ class TrainTestRows:
     train: Rows
     test: Rows | None
     preprocessor: Preprocessor = AS_READ
-    tables: ClassTables | None = None
+    sets: LabelSets | None = None
+    test_sets: LabelSets | None = None
     grouped: Rows | None = None
     calibration: Rows | None = None
     per_day: tuple[float, float] | None = None
@@ -336,8 +331,8 @@ class TrainTestRows:
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with the test rows and the calibration rows split off, without the time that they were split by."""
         n_classes, rows, test = None, self, config.test
-        if self.tables is not None:
-            n_classes = self.tables.train.n_classes if self.tables.train.exclusive else 1
+        if self.sets is not None:
+            n_classes = self.sets.n_classes if self.sets.exclusive else 1
         if test is not None and not test.is_apart:
             train, held_out, how = self.train.split(test, self.schema, n_classes, parallel_map)
             rows = replace(rows, train=train, test=held_out, per_day=getattr(how, "per_day", None))
@@ -387,20 +382,15 @@ class TrainTestRows:
 
     def partition(self, cache: CacheMode, workers: Workers, observer: RunObserver) -> TrainTestBlocks:
         """Partition the rows into blocks: in the workers' memory, or streamed, as `cache` says."""
-        train = self.train.partition("training", self.schema, cache, workers, observer)
-        train.feature_names = self.schema.feature_names
-        test, calibration = (
-            None if rows is None else rows.partition(part, self.schema, cache, workers, observer)
-            for part, rows in (("test", self.test), ("calibration", self.calibration))
-        )
-        if self.tables is None:
-            return TrainTestBlocks(train, test, calibration)
-        sets = self.tables.train
-        return TrainTestBlocks(
-            ClassBlocks(train, sets),
-            None if test is None else ClassBlocks(test, self.tables.test),
-            None if calibration is None else ClassBlocks(calibration, sets),
-        )
+
+        def blocks_of(part: str, rows: Rows, sets: LabelSets | None) -> AnyBlocks:
+            return with_classes(rows.partition(part, self.schema, cache, workers, observer), sets)
+
+        train = blocks_of("training", self.train, self.sets)
+        train.of_all().feature_names = self.schema.feature_names
+        test = None if self.test is None else blocks_of("test", self.test, self.test_sets)
+        calibration = None if self.calibration is None else blocks_of("calibration", self.calibration, self.sets)
+        return TrainTestBlocks(train, test, calibration)
 
     def without_copies(self) -> "TrainTestRows":
         """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""

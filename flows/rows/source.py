@@ -28,7 +28,7 @@ from flows.compute.stages import Stages
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver
-from flows.rows.rows import ClassTables, Rows, TrainTestRows
+from flows.rows.rows import Rows, TrainTestRows
 
 MOST_BLOCKS = 2**16
 MOST_GROUPS = 50
@@ -124,12 +124,12 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
 
     Raises InputError if the data set cannot be read, split or encoded as configured.
     """
-    rows = _train_and_test(config, partial(_read_here, n_blocks)).split(config, map)
+    rows = split_and_encode(_train_and_test(config, partial(_read_here, n_blocks)), config, encode, map)
     if n_blocks is not None and n_blocks > rows.train.n_samples:
         raise InputError(
             f"`blocks` is {n_blocks}, but {rows.name} has {rows.train.n_samples} training rows: use at most as many"
         )
-    return rows.without_groups(config).encode(config, map) if encode else rows
+    return rows
 
 
 Opened = tuple[Rows, Schema, str]
@@ -146,12 +146,12 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
     test, of_test = None, schema
     if own is not None and own.is_apart:
         test, of_test, _ = open_rows(source_of(own), schema, own.name or "")
-    tables = None
+    sets = test_sets = None
     if schema.classes:  # each class is fitted against the rest
-        tables = ClassTables(LabelSets.of_schema(schema), LabelSets.of_schema(of_test))
+        sets, test_sets = LabelSets.of_schema(schema), LabelSets.of_schema(of_test)
     name = config.name or shown(str(source.source))
-    rows = TrainTestRows(name, source, schema, fingerprint, train, test, tables=tables)
-    if tables is None and train.n_pos in (0, train.n_samples):
+    rows = TrainTestRows(name, source, schema, fingerprint, train, test, sets=sets, test_sets=test_sets)
+    if sets is None and train.n_pos in (0, train.n_samples):
         raise InputError(
             f"{name}: the training rows are all of one class, but both are needed: add rows, or correct `positive`"
         )

@@ -145,9 +145,9 @@ class FittedRun:
         """Which classes the test rows have, bool of shape (n_test, n_classes)."""
         table = self.evaluation.test_rows
         assert table is not None
-        if self.rows.tables is None:
+        if self.rows.test_sets is None:
             return table["y"].to_numpy()[:, np.newaxis] > 0
-        return np.asarray(self.rows.tables.test.indicator(table["code"].to_numpy()).toarray())
+        return np.asarray(self.rows.test_sets.indicator(table["code"].to_numpy()).toarray())
 
     @cached_property
     def scores(self) -> np.ndarray:

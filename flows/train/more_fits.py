@@ -139,7 +139,7 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[dict[str, Any]
     Both have the defaults of their libraries, and one thread. There are none without test rows, for several classes, and for rows
     that are not in this process, too few or too many.
     """
-    if rows.tables is not None or rows.test is None or not (rows.train.are_here and rows.test.are_here):
+    if rows.sets is not None or rows.test is None or not (rows.train.are_here and rows.test.are_here):
         return []
     train, test = rows.train.block, rows.test.block
     if train.n_samples < FEWEST_ROWS or train.n_samples * train.n_features > MOST_VALUES:

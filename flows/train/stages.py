@@ -42,8 +42,8 @@ def usable_classes(
     rows: TrainTestRows, blocks: TrainTestBlocks, observer: RunObserver
 ) -> tuple[TrainTestRows, TrainTestBlocks]:
     """Return the rows with the classes that can be fitted; a note names those that are left out."""
-    train, tables = blocks.train, rows.tables
-    if tables is None:
+    train = blocks.train
+    if rows.sets is None or rows.test_sets is None:
         return rows, blocks
     assert isinstance(train, ClassBlocks)
     n = train.blocks.sum(_count_classes, train.sets)["n"]
@@ -64,7 +64,8 @@ def usable_classes(
         replace(part, sets=part.sets.only(which)) if isinstance(part, ClassBlocks) else part
         for part in (blocks.test, blocks.calibration)
     )
-    return replace(rows, schema=schema, tables=tables.only(which)), TrainTestBlocks(train, test, calibration)
+    sets, test_sets = rows.sets.only(which), rows.test_sets.only(which)
+    return replace(rows, schema=schema, sets=sets, test_sets=test_sets), TrainTestBlocks(train, test, calibration)
 
 
 def _count_classes(block: Block, sets: LabelSets) -> Summary:
@@ -209,21 +210,21 @@ def start_from(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str:
 
     `estimator`: changed in place.
     """
-    several = rows.tables is not None
+    several = rows.sets is not None
     if bool(model.classes) != several:
         fits = "fits start" if several else "fit starts"
         return f"the {fits} from zero: the model in use is of {'two' if several else 'several'} classes"
     if (cannot := _why_not(estimator, model, rows)) is not None:
         return f"the {'fits start' if several else 'fit starts'} from zero: {cannot}"
-    if rows.tables is None:
+    if rows.sets is None:
         _set_start(estimator, model.weights[0], model.preprocessor, rows)
         return "the fit starts from the weights in use"
-    known, names = dict(zip(model.classes, model.weights, strict=True)), rows.tables.train.names()
+    known, names = dict(zip(model.classes, model.weights, strict=True)), rows.sets.names()
     estimator.estimators_ = [clone(estimator) for _ in names]
     for of_class, name in zip(estimator.estimators_, names, strict=True):
         if name in known:
             _set_start(of_class, known[name], model.preprocessor, rows)
-    estimator.label_sets_, estimator.warm_start = rows.tables.train, True
+    estimator.label_sets_, estimator.warm_start = rows.sets, True
     n = sum(name in known for name in names)
     return f"{n} of {len(names)} classes start from the weights in use"
 
