@@ -4,7 +4,6 @@ The headings are those of articles 11 to 15 of the EU's AI Act (Regulation 2024/
 does not claim conformity.
 """
 
-import hashlib
 import json
 import tempfile
 import warnings
@@ -16,7 +15,7 @@ import pandas as pd
 from pydantic import Field
 
 from aucdist.data.block import Block
-from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
+from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.data.storage.urls import Location
 from aucdist.drift import batch as drift
 from aucdist.errors import InputError, RunError, as_input_error
@@ -38,7 +37,7 @@ from aucdist.report.text import (
 )
 from flows.config.base import Cli, Strict
 from flows.export import rows_of_run
-from flows.json_values import json_text, jsonable
+from flows.json_values import json_digest, json_text, jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, configuration_of, read_about
 from flows.run_folder.scores import NAMED, SCORES, read_scores
@@ -92,7 +91,7 @@ def _reported(run: str, about: Json, config: AuditConfig) -> Json:
             "data": about["data"]["fingerprint"],
             **digests_of_run(run, about),
             **about.get("digests", {}),
-            **({} if config.lock is None else {"lock file": hashlib.sha256(read_bytes(config.lock)).hexdigest()}),
+            **({} if config.lock is None else {"lock file": sha256_of(read_bytes(config.lock))}),
         },
         "code_is_that_of_the_run": about.get("digests", {}).get("code") == digests()["code"],
         "versions": about.get("versions", {}),
@@ -139,14 +138,14 @@ def digests_of_run(run: str, about: Json) -> dict[str, str]:
         {key: entry[key] for key in ("intercept", "spread", *(() if shifted else ("probability",)))}
         for entry in content["classes"]
     ]
-    sums = {**content["files"], "model": hashlib.sha256(json.dumps(model, sort_keys=True).encode()).hexdigest()}
+    sums = {**content["files"], "model": json_digest(model)}
     if exists(f"{run}/{SCORES}"):
         table = read_scores(run)
         columns = ["row_id", "y"] if shifted else ["row_id", "y", "score"]
         data = [table[name].to_numpy() for name in columns] + [(table["score"] > 0).to_numpy()]
-        sums["test rows and decisions" if shifted else "test scores"] = hashlib.sha256(
+        sums["test rows and decisions" if shifted else "test scores"] = sha256_of(
             b"".join(np.ascontiguousarray(column).tobytes() for column in data)
-        ).hexdigest()
+        )
     return sums
 
 

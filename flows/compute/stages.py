@@ -1,6 +1,5 @@
 """Stages of a run, which are reported, timed and run by the pipeline; and results of tasks that are kept on disk."""
 
-import hashlib
 import json
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from aucdist import __version__
 from aucdist.data.own_files import CHECKED, Sha256, read_json
 from aucdist.data.storage.files import explained, open_fs, write_bytes
 from aucdist.errors import InputError
-from flows.json_values import jsonable
+from flows.json_values import json_digest, jsonable
 from flows.progress.console import RunObserver
 
 COMPILING = "compiling kernels, once per machine"
@@ -65,9 +64,6 @@ class _Result(TypedDict):
     result: Any
 
 
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
 
 class ResultCache:
     """A content-addressed cache of results below a folder.
@@ -100,14 +96,13 @@ class ResultCache:
             stored = read_json(f"{self._url}/{file}", _Result)
         except InputError:  # damaged: it is computed again, and replaced
             return None
-        return stored["result"] if stored["sha256"] == _digest(stored["result"]) else None
+        return stored["result"] if stored["sha256"] == json_digest(stored["result"]) else None
 
     def put(self, label: str, task: Any, result: Any) -> None:
         """Store the result of a task; see `get`."""
         content = jsonable(result)
-        data = json.dumps({"sha256": _digest(content), "result": content}, allow_nan=False).encode()
+        data = json.dumps({"sha256": json_digest(content), "result": content}, allow_nan=False).encode()
         write_bytes(f"{self._url}/{self._file(label, task)}", data)
 
     def _file(self, label: str, task: Any) -> str:
-        content = json.dumps([__version__, *self._common, task], sort_keys=True)
-        return f"{label}-{hashlib.sha256(content.encode()).hexdigest()[:16]}.json"
+        return f"{label}-{json_digest([__version__, *self._common, task])[:16]}.json"

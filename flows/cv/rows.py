@@ -60,23 +60,12 @@ class SearchRows:
         """Return all training rows: as they were read if the folds learn the encoding, else encoded."""
         if self.fold_encoding is not None:
             return self.rows.train
-        preprocessor = Encoding(self.data, self.rows.schema).fit(self.rows.train.each(workers.parallel_map()))
-        return self.rows.train.transform(preprocessor)
-
-    def encode(self, workers: Workers, observer: RunObserver) -> TrainTestRows:
-        """Return training and test rows with the encoding learnt from all training rows."""
-        return self.rows.encode(self.data, workers.parallel_map(observer))
+        return replace(self.rows, test=None, calibration=None).encode(self.data, workers.parallel_map()).train
 
 
-@dataclass(frozen=True, eq=False)
-class OpenedSearch:
-    """The data of a search as far as it can be opened without workers.
-
-    `rows`: already divided into folds if this process has the rows: errors show before a cluster starts.
-    """
-
-    source: RowSource
-    rows: SearchRows | None
+OpenedSearch = tuple[RowSource, SearchRows | None]
+"""The data of a search as far as it can be opened without workers. The rows are already divided into folds if this process has them:
+errors show before a cluster starts."""
 
 
 def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
@@ -95,12 +84,12 @@ def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
             raise InputError(
                 "folds by groups, time or duplicates need all rows here: read files instead of shards, and leave out `direct`"
             )
-        return OpenedSearch(source, None)
+        return source, None
     assert source.rows is not None
     search_rows = make_folds(source.rows, config, Workers(), observer)
     # An error that concerns all rows is raised here.
     Encoding(config.data, search_rows.rows.schema).fit(search_rows.rows.train.each(map))
-    return OpenedSearch(source, search_rows)
+    return source, search_rows
 
 
 def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer: RunObserver) -> SearchRows:

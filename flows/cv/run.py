@@ -60,14 +60,14 @@ class SearchRun(TrainRun):
 
     def n_parts(self, opened: OpenedSearch) -> int:
         """Return how many workers could be busy at a time."""
-        return max(opened.source.n_blocks, self.config.folds.number * self.config.folds.repeats)
+        return max(opened[0].n_blocks, self.config.folds.number * self.config.folds.repeats)
 
     def choose(self, opened: OpenedSearch, workers: Workers) -> tuple[TrainTestRows, ModelConfig]:
         """Score the grid on the folds, choose, and return all training rows with their encoding."""
         config, observer, stages = self.config, self.observer, self.stages
-        search_rows = opened.rows
+        source, search_rows = opened
         if search_rows is None:
-            rows = opened.source.prepare(workers, observer, stages)
+            rows = source.prepare(workers, observer, stages)
             search_rows = stages("make folds", make_folds, rows, config, workers, observer)
         if search_rows.classes is not None:
             refuse_for_classes(config)  # the configuration does not say that shards have several
@@ -76,7 +76,7 @@ class SearchRun(TrainRun):
         directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
         check_monotone(directions, search_rows.rows.schema)
         parameters, self.search = stages("search", search, tried, search_rows, workers, observer)
-        rows = stages("encode", search_rows.encode, workers, observer)
+        rows = stages("encode", search_rows.rows.encode, config.data, workers.parallel_map(observer))
         return rows, config.model.with_parameters(parameters)
 
     def printed(self, result: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """Checkpoints of a training run: where they are, when they are written, and how a terminated run writes a last one."""
 
-import hashlib
-import json
 import os
 import signal
 import threading
@@ -18,6 +16,7 @@ from aucdist.engine.checkpoint import Journal
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig
+from flows.json_values import json_digest
 from flows.progress.console import RunObserver
 from flows.train.config import TrainConfig
 
@@ -133,7 +132,7 @@ def open_checkpoints(
         f"{scratch.rstrip('/')}/checkpoints" if scratch else f"{config.output}/.checkpoints"
     )
     folder = folder.rstrip("/") if "://" in folder else str(Path(folder).absolute())
-    url = f"{folder}/{config.checkpoint.id or f'{config.name}-{_digest(identity)}'}"
+    url = f"{folder}/{config.checkpoint.id or f'{config.name}-{json_digest(identity)[:16]}'}"
     return Checkpoints(url, identity, train, config.checkpoint, observer.note)
 
 
@@ -142,14 +141,10 @@ def _identity(config: TrainConfig, model: ModelConfig, fingerprint: str, train: 
     return {
         "aucdist": __version__,
         "data": fingerprint,
-        "encoding": _digest(config.data.model_dump(mode="json")),
-        "blocks": f"{train.n_blocks} {_digest([(i.n_samples, i.n_pos, i.weight_pos) for i in train.infos])}",
+        "encoding": json_digest(config.data.model_dump(mode="json"))[:16],
+        "blocks": f"{train.n_blocks} {json_digest([(i.n_samples, i.n_pos, i.weight_pos) for i in train.infos])[:16]}",
         "estimator": model.estimator,
         "parameters": {
             key: repr(v) for key, v in model.built.plain_params().items() if v is not None and key != "verbose"
         },
     }
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -170,7 +170,7 @@ def opened(folder, *settings):
     content |= {"grid": {"lam": [0.1, 1.0]}}
     (folder / "users.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     config = load_cv(str(folder / "users.yaml"), list(settings), str(folder / "runs"))
-    return frame, open_search(config, QUIET).rows
+    return frame, open_search(config, QUIET)[1]
 
 
 def test_groups_stay_whole(tmp_path):
