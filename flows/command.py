@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -125,6 +125,8 @@ def load(path: str) -> Any:
 
 def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
     """Return the arguments and options of a model: those of its fields with a `Cli` note, and of the models in them."""
+    from flows.config.base import kinds_of
+
     arguments: list[tuple[int, click.Parameter]] = []
     options: list[click.Parameter] = []
     for name, field, note in noted_fields(model):
@@ -169,15 +171,10 @@ def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
                 yield name, field, part
 
 
-def kinds_of(annotation: Any) -> set[Any]:
-    """Return the types that a union or a list is made of, and list itself if it is one."""
-    parts = get_args(annotation)
-    outer = {list} if get_origin(annotation) is list else set()
-    return {annotation} if not parts else outer.union(*(kinds_of(part) for part in parts))
-
-
 def inner_model(field: Any) -> "type[BaseModel] | None":
     """Return the model of a field that is one and has fields on the command line itself."""
+    from flows.config.base import kinds_of
+
     models = (kind for kind in kinds_of(field.annotation) if hasattr(kind, "model_fields"))
     return next((model for model in models if any(noted_fields(model))), None)
 
@@ -193,15 +190,9 @@ def config_of(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> 
     `where`: the command, as errors name it.
     Raises InputError if an option is wrong.
     """
-    from pydantic import ValidationError
+    from flows.config.loading import validated
 
-    from aucdist.errors import InputError
-    from flows.config.loading import explain
-
-    try:
-        config = model.model_validate(values_of(model, options))
-    except ValidationError as error:
-        raise InputError(explain(error, model, where)) from None
+    config: Any = validated(model, values_of(model, options), where)
     return config.resolved() if hasattr(config, "resolved") else config
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 import aucdist.report.html
 from aucdist.data.block import Block, each_of
@@ -26,7 +26,7 @@ from aucdist.report.text import Json
 from aucdist.selection.groups import duplicates
 from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig, configured_source
-from flows.config.loading import apply_setting, configs_folder, explain, find_config, find_sources, read_mapping
+from flows.config.loading import apply_setting, configs_folder, find_config, find_sources, read_mapping, validated
 from flows.config.sources import is_yaml, source_from_name
 from flows.progress.console import RunObserver
 from flows.rows.rows import Encoding
@@ -166,10 +166,7 @@ def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
         if "data" in raw:
             for setting in settings:
                 apply_setting(raw, setting)
-            try:
-                return DataConfig.model_validate(find_sources(raw, path.parent)["data"])
-            except ValidationError as e:
-                raise InputError(explain(e, DataConfig, f"{path}: data")) from None
+            return validated(DataConfig, find_sources(raw, path.parent)["data"], f"{path}: data")
     return DataConfig(source=source_from_name(config, settings)[1])
 
 

@@ -1,7 +1,7 @@
 """The base of all configuration models."""
 
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
@@ -47,12 +47,13 @@ def refuse_truth_values(model: type[BaseModel], content: Any) -> None:
     """
     for key, value in content.items() if isinstance(content, dict) else ():
         if isinstance(value, bool) and key in model.model_fields:
-            kinds = _kinds(model.model_fields[key].annotation)
+            kinds = kinds_of(model.model_fields[key].annotation)
             if kinds & {int, float} and not kinds & {bool, str, Any}:
                 raise ValueError(f"`{key}` is {str(value).lower()}, but a number is needed")
 
 
-def _kinds(annotation: Any) -> set[Any]:
-    """Return the types that a union or a list is made of."""
+def kinds_of(annotation: Any) -> set[Any]:
+    """Return the types that a union or a list is made of, and list itself if it is one."""
     parts = get_args(annotation)
-    return {annotation} if not parts else {kind for part in parts for kind in _kinds(part)}
+    outer = {list} if get_origin(annotation) is list else set()
+    return {annotation} if not parts else outer.union(*(kinds_of(part) for part in parts))

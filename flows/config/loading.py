@@ -157,9 +157,16 @@ def config_of(
         _insert_cluster(raw)
     if output is not None:
         raw["output"] = output
-    raw = find_sources(raw, folder)
+    return validated(model, find_sources(raw, folder), where)
+
+
+def validated(model: type[Config], content: Any, where: str) -> Config:
+    """Return the configuration of parsed content.
+
+    Raises InputError if something in it is wrong; the message has a line for each wrong key, and `where` in each line.
+    """
     try:
-        return model.model_validate(raw)
+        return model.model_validate(content)
     except ValidationError as e:
         raise InputError(explain(e, model, where)) from None
 
