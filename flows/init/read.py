@@ -171,20 +171,16 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     Raises InputError if the bytes are no text of the encoding.
     """
     if "encoding" not in source.model_fields_set:
-        source = _with(source, encoding=found_encoding(data))
+        source = _decided(source, "encoding", found_encoding(data))
     data = as_utf8(data, where, source)
     head = data[: max(data.find(b"\n"), data.rfind(b"\n", 0, BYTES))] if len(data) > BYTES else data
     lines = head.split(b"\n", LINES + MOST_SKIPPED)[: LINES + MOST_SKIPPED]
-    if "quote" not in source.model_fields_set and _has_single_quotes(lines):
-        source = _with(source, quote="single")
+    if _has_single_quotes(lines):
+        source = _decided(source, "quote", "single")
     asked = (source.separator,) if "separator" in source.model_fields_set else CANDIDATES
     best = max((_shape(lines, separator, source, where) for separator in asked), key=lambda shape: shape[0])
-    (_, _, separator, skipped) = best
-    if "separator" not in source.model_fields_set:
-        source = _with(source, separator=separator)
-    if "skip_lines" not in source.model_fields_set and skipped:
-        source = _with(source, skip_lines=skipped)
-    return source, data
+    _, separator, skipped = best
+    return _decided(_decided(source, "separator", separator), "skip_lines", skipped), data
 
 
 def found_layout(source: Source, decided: Source) -> list[str]:
@@ -197,10 +193,10 @@ def found_layout(source: Source, decided: Source) -> list[str]:
     return [text for key, text in said.items() if getattr(source, key) != getattr(decided, key)]
 
 
-def _with(source: Source, **keys: object) -> Source:
-    """Return the source with other keys; those that stay as they are by default do not count as given."""
-    changed = {key: value for key, value in keys.items() if getattr(source, key) != value}
-    return source.model_copy(update=changed) if changed else source
+def _decided(source: Source, key: str, value: object) -> Source:
+    """Return a source with the value of a key that it leaves open; a default does not count as given."""
+    is_open = key not in source.model_fields_set and getattr(source, key) != value
+    return source.model_copy(update={key: value}) if is_open else source
 
 
 def _has_single_quotes(lines: Sequence[bytes]) -> bool:
@@ -212,14 +208,14 @@ def _has_single_quotes(lines: Sequence[bytes]) -> bool:
     return not double and single > 0.5 * len(filled)
 
 
-def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -> tuple[float, int, str, int]:
-    """Return how well a separator fits the lines, the number of columns, the separator, and the lines before the first row."""
+def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -> tuple[float, str, int]:
+    """Return how well a separator fits the lines, the separator, and the lines before the first row."""
     skipped = source.skip_lines
     rows = [_cells(line, separator, source, where) for line in lines[skipped:]]
     counts = [len(cells) for cells in rows]
     usual = Counter(count for count in counts if count).most_common(1)
     if not usual or usual[0][0] < 2:
-        return (0.0, 1, separator, 0)
+        return (0.0, separator, 0)
     width, often = usual[0]
     share = often / max(1, sum(count > 0 for count in counts))
     first = next(i for i, count in enumerate(counts) if count == width)
@@ -232,7 +228,7 @@ def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -
     decimal = separator != "," and any(COMMA_IN_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
     fit = (2.0 if share > 0.9 else share) * (100.0 if decimal and share > 0.9 else 1.0)
     fit *= 0.5 if separator == "space" else 1.0
-    return (fit * (1.0 + 0.001 * width) if width > 1 else 0.0, width, separator, first if preamble else 0)
+    return (fit * (1.0 + 0.001 * width), separator, first if preamble else 0)
 
 
 def _cells(line: bytes, separator: str, source: Source, where: str) -> list[str]:
