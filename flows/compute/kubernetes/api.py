@@ -85,21 +85,16 @@ class Api:
 
     def pods(self, name: str) -> list[Any]:
         """Return the pods of a cluster."""
-        with explained(self.namespace):
-            return list(
-                self._core.list_namespaced_pod(
-                    self.namespace, label_selector=f"dask.org/cluster-name={name}", _request_timeout=SECONDS
-                ).items
-            )
+        return self._of_cluster(self._core.list_namespaced_pod, name)
 
     def deployments(self, name: str) -> list[Any]:
         """Return the Deployments of a cluster."""
+        return self._of_cluster(self._apps.list_namespaced_deployment, name)
+
+    def _of_cluster(self, list_objects: Callable[..., Any], name: str) -> list[Any]:
         with explained(self.namespace):
-            return list(
-                self._apps.list_namespaced_deployment(
-                    self.namespace, label_selector=f"dask.org/cluster-name={name}", _request_timeout=SECONDS
-                ).items
-            )
+            selector = f"dask.org/cluster-name={name}"
+            return list(list_objects(self.namespace, label_selector=selector, _request_timeout=SECONDS).items)
 
 
 def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
