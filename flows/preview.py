@@ -1,7 +1,7 @@
 """Show how each column of a data set is encoded, before any fit: as a table, and as a page with a histogram of each column."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -35,42 +35,32 @@ MOST_CLASSES = 30
 """Columns are looked at for so many classes, those of the most rows."""
 
 
-def classes_of(schema: Schema, block: Block) -> list[Json]:
-    """Return for each class ``class``, ``rows``, ``column`` and ``auc``, the class of the most rows first.
+def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]]:
+    """Return what each of several classes has, and sentences on what is suspicious in the rows.
 
-    ``column`` ranks the rows of the class before all others best alone, with this AUC; None beyond `MOST_CLASSES` classes, and
-    of data that are too wide.
+    First for each class ``class``, ``rows``, ``column`` and ``auc``, the class of the most rows first. ``column`` ranks the rows of
+    the class before all others best alone, with this AUC; None beyond `MOST_CLASSES` classes, and of data that are too wide.
+    Each sentence occurs once, also if it applies to several classes.
     """
-    classes = []
-    for rank, (name, view) in enumerate(_against_the_rest(schema, block)):
-        alone = columns_alone(sample_of(LocalBlocks([view])), schema) if rank < MOST_CLASSES else {}
-        best = max(alone, key=lambda column: alone[column].auc) if alone else None
-        about = {"column": best, "auc": None if best is None else alone[best].auc}
-        classes.append({"class": name, "rows": view.n_pos, **about})
-    return classes
-
-
-def leaks_of_classes(schema: Schema, block: Block) -> list[str]:
-    """Return sentences on what is suspicious in the rows; each sentence occurs once, also if it applies to several classes."""
+    assert block.code is not None
+    classes: list[Json] = []
     said: dict[str, list[str]] = {}
-    for rank, (name, view) in enumerate(_against_the_rest(schema, block)):
+    sets = LabelSets.of_schema(schema)
+    for rank, k in enumerate(np.argsort(-sets.counts(block.code), kind="stable").tolist()):
+        name, view = sets.names()[k], replace(block, y=sets.signs(k)[block.code], code=None)
+        classes.append({"class": name, "rows": view.n_pos, "column": None, "auc": None})
         if rank < MOST_CLASSES:
-            for text in leaks_of(sample_of(LocalBlocks([view])), schema):
+            sample = sample_of(LocalBlocks([view]))
+            if alone := columns_alone(sample, schema):
+                best = max(alone, key=lambda column: alone[column].auc)
+                classes[-1] |= {"column": best, "auc": alone[best].auc}
+            for text in leaks_of(sample, schema):
                 said.setdefault(text, []).append(name)
     looked_at = min(MOST_CLASSES, len(schema.classes))
-    return [
+    return classes, [
         text if len(names) == looked_at else f"Class {', '.join(map(repr, names))} against the rest: {text}"
         for text, names in said.items()
     ]
-
-
-def _against_the_rest(schema: Schema, block: Block) -> Iterator[tuple[str, Block]]:
-    """Yield the name of each class, the largest first, and the rows with labels for this class against the rest."""
-    assert block.code is not None
-    sets = LabelSets.of_schema(schema)
-    names = sets.names()
-    for k in np.argsort(-sets.counts(block.code), kind="stable").tolist():
-        yield names[k], replace(block, y=sets.signs(k)[block.code], code=None)
 
 
 MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
@@ -91,7 +81,7 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
     """Read a data set, and return how each of its columns is encoded.
 
     Returns ``name``, ``rows``, ``positives``, ``positive``, ``negative``, ``n_features``; of several classes ``classes``,
-        see `classes_of`; ``columns``, a list of dicts with ``column``, ``becomes`` and ``features``; ``dropped`` and
+        see `look_at_classes`; ``columns``, a list of dicts with ``column``, ``becomes`` and ``features``; ``dropped`` and
         ``then``: what is done to the features before a fit; ``warnings``: sentences on what makes a test look better
         than new rows will.
     Raises InputError if the configuration or the data is wrong.
@@ -104,8 +94,11 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
         )
     data_set = read(source, name=data.name or "")
     schema = data_set.schema
-    warnings = _warnings(source, schema, data_set.block)
-    classes = classes_of(schema, data_set.block) if schema.classes else []
+    if schema.classes:
+        classes, leaks = look_at_classes(schema, data_set.block)
+    else:
+        classes, leaks = [], leaks_of(sample_of(LocalBlocks([data_set.block])), schema)
+    warnings = leaks + _warnings(source, schema, data_set.block)
     if page is not None:
         write_page(page, data_set, warnings, classes)
     # raises an error for columns that cannot be imputed or scaled
@@ -130,9 +123,8 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
 
 
 def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
-    """Return warnings of columns that give the label away, identifiers, rows sorted by class, and duplicate rows."""
-    leaks = leaks_of_classes(schema, block) if schema.classes else leaks_of(sample_of(LocalBlocks([block])), schema)
-    warnings = leaks + _files_of_one_class(source, schema)
+    """Return warnings of files of one class and of duplicate rows."""
+    warnings = _files_of_one_class(source, schema)
     n_repeated = block.n_samples - len(np.unique(duplicates(block)))
     if n_repeated:
         warnings.append(
@@ -246,7 +238,7 @@ class ColumnDrawing:
 def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Json]) -> None:
     """Write the page.
 
-    `classes`: of several, as `classes_of` returns them; the histograms are of the first of them.
+    `classes`: of several, as `look_at_classes` returns them; the histograms are of the first of them.
     Raises InputError if jinja2 is not installed, or the file cannot be written.
     """
     block = data.block
