@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 import_graph = script("import_graph")
 
 USE_CASES = {
-    "flows.train", "flows.cv", "flows.compare", "flows.promote", "flows.model_store", "flows.threshold", "flows.audit",
+    "flows.train", "flows.cv", "flows.compare", "flows.promote", "flows.mlflow_registry", "flows.model_store", "flows.threshold", "flows.audit",
     "flows.watch", "flows.watch_state", "flows.keep_current", "flows.init", "flows.score", "flows.explain", "flows.export",
     "flows.shard", "flows.data_sets", "flows.preview", "flows.up", "flows.reproduce",
 }  # fmt: skip
@@ -52,6 +52,8 @@ BETWEEN_USE_CASES = {
     ("keep_current", "watch"),
     ("keep_current", "model_store"),
     ("promote", "model_store"),  # what was decided, in words and as a picture
+    ("promote", "mlflow_registry"),  # a store that is a registered model
+    ("mlflow_registry", "model_store"),
     ("watch", "watch_state"),
     ("watch", "score"),  # the format of the rows that a model was trained on
     ("promote", "compare"),  # the paired tests of two runs

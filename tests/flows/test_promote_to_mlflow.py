@@ -16,7 +16,7 @@ from aucdist.data.sources import find
 from aucdist.data.storage.urls import hide_error
 from aucdist.errors import InputError
 from flows.keep_current import KeepCurrentConfig
-from flows.promote import metrics_of, parameters_of, registered_model
+from flows.mlflow_registry import metrics_of, parameters_of, registered_model
 
 with_server = pytest.mark.skipif(
     not server_installed(), reason="needs mlflow, which asks for other versions than the lock has: pip install mlflow"

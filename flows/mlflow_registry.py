@@ -1,0 +1,207 @@
+"""Registered models of MLflow: runs are logged there, and an alias of the registry names the version in use."""
+
+import contextlib
+import io
+import logging
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aucdist import __version__
+from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.data.storage.urls import enter, hide_error, reveal
+from aucdist.errors import InputError, RunError
+from aucdist.extras import load_optional
+from aucdist.model import ABOUT
+from aucdist.report.text import Json
+from flows.model_store import decision_svg
+from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
+
+SCHEME = "models:"
+"""How MLflow's URIs of registered models begin."""
+REGISTERED = re.compile(r"models:/+([^/:@\s]+)(?:@([A-Za-z0-9_.-]+))?")
+CHAMPION = "champion"
+"""The alias of the version in use, as MLflow's documentation calls it, unless the URI has another."""
+TRACKING = "MLFLOW_TRACKING_URI"
+MODEL_FOLDER, REPORT = "aucdist", "report.html"
+DEFAULTS = {
+    # MLflow's own 7 tries take four minutes where no server listens.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
+    # The address that MLflow would print has the password.
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+}
+LARGEST_METRIC = 2**1023
+"""The largest number that MLflow takes."""
+LONGEST_PARAMETER = 500
+"""The length of a parameter's text that every tracking server takes."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A registered model of MLflow.
+
+    `name` and `alias`: of the model, and of its version in use.
+    `server`: the tracking URI, without its secrets.
+    """
+
+    name: str
+    alias: str
+    server: str
+
+    @property
+    def url(self) -> str:
+        """MLflow's URI of the version in use."""
+        return f"{SCHEME}/{self.name}@{self.alias}"
+
+
+def registered_model(url: str) -> Registered:
+    """Return the registered model that a URI names, on the server of the environment.
+
+    Raises InputError if it names none, or no server is configured.
+    """
+    named = REGISTERED.fullmatch(url)
+    if named is None:
+        raise InputError(
+            f"{shown(url)} names no registered model of MLflow: give models:/NAME, or models:/NAME@ALIAS (by default {CHAMPION})"
+        )
+    server = enter(os.environ.get(TRACKING, ""))
+    if not server:
+        raise InputError(f"{url} is in MLflow, but {TRACKING} does not say where: set it, as in http://127.0.0.1:5000")
+    return Registered(named[1], named[2] or CHAMPION, server)
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The connection to the registry of a model.
+
+    `mlflow` and `client`: the module, and the client of its server.
+    `folder`: of temporary files.
+    """
+
+    mlflow: Any
+    client: Any
+    target: Registered
+    folder: Path
+
+    def version_in_use(self) -> int | None:
+        """Return the version that has the alias; None if none has, or there is no such model."""
+        missing = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
+        name, alias = self.target.name, self.target.alias
+        try:
+            self.client.get_registered_model(name)
+            return int(self.client.get_model_version_by_alias(name, alias).version)
+        except self.mlflow.exceptions.MlflowException as error:
+            if error.error_code not in missing:
+                raise
+            return None
+
+    def fetch(self, version: int) -> str:
+        """Download a version, and return the folder of its model."""
+        uri, folder = f"{SCHEME}/{self.target.name}/{version}", str(self.folder / "in-use")
+        downloaded = Path(self.mlflow.artifacts.download_artifacts(artifact_uri=uri, dst_path=folder))
+        model = downloaded / "data" / MODEL_FOLDER
+        if not (model / ABOUT).is_file():
+            raise InputError(
+                f"version {version} of {self.target.url} is not a model of aucdist: give --if always, or another alias"
+            )
+        return str(model)
+
+    def log(self, run: str, decision: Json | None) -> None:
+        """Log parameters, metrics, configuration and report of a run, and what was decided."""
+        mlflow = self.mlflow
+        mlflow.set_tag("aucdist.version", __version__)
+        if exists(f"{run}/{METRICS}"):
+            mlflow.log_metrics(metrics_of(read_about(run)))
+        if exists(f"{run}/{CONFIG}"):
+            mlflow.log_params(parameters_of(configuration_of(run)))
+        for name in (CONFIG, REPORT):
+            if exists(f"{run}/{name}"):
+                mlflow.log_text(read_bytes(f"{run}/{name}").decode(), name)
+        if decision is not None:
+            mlflow.log_dict(decision, "decision.json")
+            mlflow.log_text(decision_svg(decision, f"against version {decision['version']}"), "decision.svg")
+
+    def register(self, content: Mapping[str, bytes], current: int | None) -> int:
+        """Log the model, register it, and move the alias to it, unless `current` is no longer the version in use."""
+        data, target = self.folder / MODEL_FOLDER, self.target
+        data.mkdir()
+        for name, value in content.items():
+            data.joinpath(name).write_bytes(value)
+        # With the requirements given, MLflow does not start a process to guess them.
+        info = self.mlflow.pyfunc.log_model(
+            name="model",
+            loader_module="aucdist.export.pyfunc",
+            data_path=str(data),
+            pip_requirements=[f"aucdist=={__version__}"],
+        )
+        version = int(self.mlflow.register_model(info.model_uri, target.name).version)
+        if self.version_in_use() != current:
+            raise InputError(
+                f"another promotion to {target.url} was made at the same moment: version {version} is registered, but not in use. "
+                "Promote again"
+            )
+        self.client.set_registered_model_alias(target.name, target.alias, str(version))
+        return version
+
+
+def metrics_of(metrics: Json) -> dict[str, float]:
+    """Return the numbers of a run's metrics, those of other sections with the name of the section, as in ``certificate.dual``."""
+    flat: dict[str, float] = {}
+    _flatten(metrics.get("metrics", {}), "", flat)
+    _flatten({name: value for name, value in metrics.items() if name != "metrics"}, "", flat)
+    return flat
+
+
+def _flatten(section: Json, prefix: str, flat: dict[str, float]) -> None:
+    """Add the numbers of a section to `flat`, each named after the sections that it is in."""
+    for name, value in section.items():
+        if isinstance(value, dict):
+            _flatten(value, f"{prefix}{name}.", flat)
+        elif isinstance(value, list) and len(value) == 2 and "interval" in name:
+            _flatten(dict(zip(("low", "high"), value, strict=True)), f"{prefix}{name}.", flat)
+        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_METRIC:
+            flat[f"{prefix}{name}"] = float(value)
+
+
+def parameters_of(config: Any) -> dict[str, str]:
+    """Return the settings of the model in the configuration of a run, but for those that are not given."""
+    settings = config.get("model", {}) if isinstance(config, dict) else {}
+    return {name: str(value)[:LONGEST_PARAMETER] for name, value in settings.items() if value is not None}
+
+
+@contextlib.contextmanager
+def open_registry(target: Registered) -> Iterator[Registry]:
+    """Connect to the server of a registered model; an error of MLflow becomes one that names the server and the model.
+
+    What MLflow's client prints and logs is kept away, because the tracking URI may stand there with its password.
+
+    Raises InputError if MLflow is not installed.
+    Raises RunError if the server cannot be reached, or refuses.
+    """
+    mlflow = load_optional("mlflow")
+    loggers = [logging.getLogger(name) for name in ("mlflow", "alembic")]
+    levels = [logger.level for logger in loggers]
+    added = {name: value for name, value in DEFAULTS.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            tempfile.TemporaryDirectory(prefix="aucdist-mlflow-") as folder,
+        ):
+            for logger in loggers:
+                logger.setLevel(logging.CRITICAL)
+            mlflow.set_tracking_uri(reveal(target.server))
+            yield Registry(mlflow, mlflow.MlflowClient(), target, Path(folder))
+    except mlflow.exceptions.MlflowException as error:
+        text = f"MLflow at {shown(target.server)} did not promote {target.url}: {hide_error(error, target.server)}"
+        raise RunError(text) from None
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        for name in added:
+            os.environ.pop(name, None)
