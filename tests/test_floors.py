@@ -12,9 +12,9 @@ ROOT = Path(__file__).resolve().parents[1]
 import_graph = script("import_graph")
 
 USE_CASES = {
-    "flows.train", "flows.cv", "flows.compare", "flows.promote", "flows.mlflow_registry", "flows.model_store", "flows.threshold", "flows.audit",
-    "flows.watch", "flows.watch_state", "flows.keep_current", "flows.init", "flows.score", "flows.explain", "flows.export",
-    "flows.shard", "flows.data_sets", "flows.preview", "flows.up", "flows.reproduce",
+    "flows.train", "flows.cv", "flows.compare", "flows.promote", "flows.mlflow_registry", "flows.model_store",
+    "flows.threshold", "flows.audit", "flows.watch", "flows.watch_state", "flows.keep_current", "flows.init", "flows.score",
+    "flows.explain", "flows.export", "flows.shard", "flows.data_sets", "flows.preview", "flows.up", "flows.reproduce",
 }  # fmt: skip
 FLOORS = [
     {"aucdist.errors", "aucdist.extras", "aucdist.parameters"},
