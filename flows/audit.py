@@ -28,13 +28,7 @@ from aucdist.metrics.probability import brier, reliability
 from aucdist.metrics.ranking import auc_interval
 from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.report.html import render_template
-from aucdist.report.text import (
-    Json,
-    certificate_text,
-    guarantee_text,
-    operating_point_text,
-    threshold_origin_text,
-)
+from aucdist.report.text import Json, certificate_text, point_sentences
 from flows.config.base import Cli, Strict
 from flows.export import rows_of_run
 from flows.json_values import json_digest, json_text, jsonable
@@ -153,12 +147,9 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     if "search" in about and "grid" in configuration_of(run):
         raise InputError(f"{shown(run)} is a search: repeat it by `aucdist cv`, and audit runs of `aucdist train`")
     kept = about.get("digests", {})
-    here, notes = digests(), []
-    for name in ("code", "packages"):
-        if kept.get(name) != here[name]:
-            notes.append(
-                f"the {name} are not those of the run" if name == "packages" else "the code is not that of the run"
-            )
+    here = digests()
+    changed = {"code": "the code is not that of the run", "packages": "the packages are not those of the run"}
+    notes = [text for name, text in changed.items() if kept.get(name) != here[name]]
     with tempfile.TemporaryDirectory(prefix="aucdist-audit-") as folder:
         path = Path(folder) / CONFIG
         path.write_bytes(read_bytes(f"{run}/{CONFIG}"))
@@ -262,8 +253,5 @@ def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[f
 
 def _sentences(record: Json) -> list[str]:
     point = record["operating_point"]
-    sentences = (
-        [] if point is None else [operating_point_text(point), guarantee_text(point), threshold_origin_text(point)]
-    )
-    sentences.append(f"The objective is {certificate_text(record['certificate'])}.")
-    return [sentence for sentence in sentences if sentence]
+    sentences = [] if point is None else point_sentences(point)
+    return [*sentences, f"The objective is {certificate_text(record['certificate'])}."]

@@ -19,7 +19,7 @@ from aucdist.metrics.decisions import threshold_at
 from aucdist.metrics.guarantees import guaranteed_threshold
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content
 from aucdist.report.html import render_template
-from aucdist.report.text import Json, guarantee_text, operating_point_text, threshold_origin_text
+from aucdist.report.text import Json, point_sentences
 from aucdist.store import promote, read_store, split_version
 from flows.config.base import Cli
 from flows.config.loading import yaml_text
@@ -81,8 +81,7 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
         test.assign(score=test["score"] - shift).to_parquet(out, index=False, compression="zstd")
         others[SCORES] = out.getvalue()
     point = changed["operating_point"]
-    sentences = [operating_point_text(point), guarantee_text(point), threshold_origin_text(point)]
-    sentences = [sentence for sentence in sentences if sentence]
+    sentences = point_sentences(point)
     if change is not None:
         others.pop(HISTORY, None)
         others[METRICS] = json_text(about | changed).encode()

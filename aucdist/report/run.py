@@ -23,15 +23,13 @@ from aucdist.report.text import (
     count_text,
     directions_text,
     group_sentences,
-    guarantee_text,
     number_text,
-    operating_point_text,
     operating_points_text,
     percent_text,
+    point_sentences,
     proved_excess,
     rounded_up_text,
     search_verdict,
-    threshold_origin_text,
     wanted_text,
 )
 
@@ -279,8 +277,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
             f"{percent_text(decisions.recall(table))} of the positives{right}."
         )
         return [sentences[0], threshold, *sentences[1:]]
-    promise = [text] if (text := guarantee_text(point)) else []
-    return [operating_point_text(point), *promise, threshold_origin_text(point), *sentences]
+    return [*point_sentences(point), *sentences]
 
 
 def _population_text(report: Report) -> str:

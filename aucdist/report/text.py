@@ -199,6 +199,12 @@ def threshold_origin_text(point: Json) -> str:
     return f"The threshold was set on {known}; it flags {percent_text(rate['value'])} of the {point['rows']} negatives{ends}."
 
 
+def point_sentences(point: Json) -> list[str]:
+    """Return what a threshold finds and promises, and where it comes from, as sentences; `point` as above."""
+    texts = (operating_point_text(point), guarantee_text(point), threshold_origin_text(point))
+    return [text for text in texts if text]
+
+
 def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
     return "" if interval is None else " (95 %: {} to {})".format(*map(text, interval))
 
