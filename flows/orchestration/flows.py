@@ -44,6 +44,7 @@ from flows.progress.console import RunObserver, Tasks, log_observer
 from flows.reproduce import run as reproducing
 from flows.reproduce.page import summary_entries
 from flows.reproduce.run import Paper
+from flows.run_folder.folder import fit_name
 from flows.run_folder.scores import score_counts
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
@@ -93,10 +94,7 @@ def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
 def training_run_name() -> str:
     """Return the name of a run that fits a model, such as ``a9a-all-pairs-lam1e-3``."""
     config: Any = this_run.parameters["config"]
-    model, auto = config.model.built, config.model.chooses_features
-    lam = config.model.lam if auto else getattr(model, "lam", None)
-    penalty = "" if lam is None else f"-lam{short(lam)}"
-    return f"{config.name}-{model.resolved_solver.name}{penalty}{'-auto' if auto else ''}"
+    return fit_name(config.name, config.model, short)
 
 
 def data_run_name() -> str:

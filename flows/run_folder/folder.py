@@ -253,12 +253,17 @@ class RunFolder:
 
 
 def run_name(name: str, model: ModelConfig) -> str:
-    """Return the name of a training run's folder: with the time, the solver, and lam if it is known before the run."""
+    """Return the name of a training run's folder, as `fit_name` with the time."""
+    return timestamped(fit_name(name, model, "{:g}".format))
+
+
+def fit_name(name: str, model: ModelConfig, number_text: Callable[[float], str]) -> str:
+    """Return the name of a training run with the solver, and lam if it is known before the run."""
     built, tail = model.built, "-auto" if model.chooses_features else ""
     lam = model.lam if model.chooses_features else getattr(built, "lam", None)
     if lam is not None:
-        tail = f"-lam{lam:g}{tail}"
-    return timestamped(f"{name}-{built.resolved_solver.name}{tail}")
+        tail = f"-lam{number_text(lam)}{tail}"
+    return f"{name}-{built.resolved_solver.name}{tail}"
 
 
 def timestamped(name: str) -> str:
