@@ -147,8 +147,7 @@ def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> 
         explained.append(
             {"row_id": row_id, "score": score, "constant": parts[-1], "contributions": largest, "rest": rest}
         )
-    printed: list[Json] = jsonable(explained)
-    return printed
+    return jsonable(explained)
 
 
 def _reasons(model: LinearModel, spread: float, rows: Block, n: int) -> list[Json]:

@@ -119,13 +119,12 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     bound = margin if condition == "better" else -margin
     calibration = _calibration(pair, new, old)
     worse = calibration is not None and calibration["high"] < -margin
-    decision: Json = jsonable(
+    return jsonable(
         asdict(test)
         | about
         | {"condition": condition, "margin": margin, "rows": len(pair.y), "of": pair.rows, "calibration": calibration}
         | {"holds": test.low > bound and not worse}
     )
-    return decision
 
 
 def _calibration(pair: ScoredByBoth, new: LinearModel, old: LinearModel) -> Json | None:

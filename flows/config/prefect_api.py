@@ -58,8 +58,7 @@ def _active_profile(dotenv: dict[str, str], tables: tuple[dict[str, Any], ...]) 
         path = Path(prefect.origin).parent / "settings" / "profiles.toml"
     profiles = _toml(path)
     active = os.environ.get("PREFECT_PROFILE") or profiles.get("active", "")
-    settings: dict[str, Any] = profiles.get("profiles", {}).get(active, {})
-    return settings
+    return profiles.get("profiles", {}).get(active, {})
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -99,10 +99,9 @@ _BLOCKS: dict[str, list[Block]] = {}
 def attempt(work: Any, job: FitJob, *args: Any) -> list[Result]:
     """Do a job and return its results; an error becomes its results, with whether a retry could help."""
     try:
-        results: list[Result] = work(job, *args)
+        return work(job, *args)
     except Exception as e:
         return failed(job, e)
-    return results
 
 
 def failed(job: FitJob, e: Exception) -> list[Result]:
@@ -193,7 +192,7 @@ def _as_done(jobs: Sequence[FitJob], submit: Callable[[FitJob, Any], Any]) -> Jo
             i = done.get()
             future, retried = running.pop(i)
             try:
-                results: list[Result] = future.result()
+                results = future.result()
             except Exception as e:  # its workers died again and again, or the cluster is gone
                 results = failed(jobs[i], e)
             if not retried and any(result.get("again", False) for result in results):

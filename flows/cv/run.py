@@ -55,8 +55,7 @@ class SearchRun(TrainRun):
 
     def open(self) -> OpenedSearch:
         """Open the data, and make the folds if this process has the rows."""
-        opened: OpenedSearch = self.stages("open data", open_search, self.config, self.observer, retry=True)
-        return opened
+        return self.stages("open data", open_search, self.config, self.observer, retry=True)
 
     def n_parts(self, opened: OpenedSearch) -> int:
         """Return how many workers could be busy at a time."""
@@ -122,7 +121,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     outer, *inner = tables
     chosen = choose(outer, measure, config.rule)
     nested = None if config.nested is None else _nested(config.rule, outer, inner, folds.outer(), measure)
-    summary: dict[str, Any] = jsonable(
+    summary = jsonable(
         search_summary(outer, chosen, folds, measure, config.rule, rows.classes, nested)
         | {
             "folds": config.folds.model_dump(mode="json", exclude_none=True),

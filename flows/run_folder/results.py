@@ -137,8 +137,7 @@ class FittedRun:
     @property
     def models(self) -> Sequence[Any]:
         """The fitted model of each class against the rest; of two classes the estimator itself."""
-        models: Sequence[Any] = self.estimator.class_models
-        return models
+        return self.estimator.class_models
 
     @cached_property
     def members(self) -> np.ndarray:
@@ -154,8 +153,7 @@ class FittedRun:
         """The scores of the test rows as the saved model gives them, of shape (n_test, n_classes): above 0 is positive."""
         assert self.evaluation.scores is not None
         intercepts = [model.decision_intercept for model in self.models]
-        scores: np.ndarray = (self.evaluation.scores + intercepts) / self.estimator.class_spreads
-        return scores
+        return (self.evaluation.scores + intercepts) / self.estimator.class_spreads
 
     @cached_property
     def predicted(self) -> np.ndarray:
@@ -221,8 +219,7 @@ def result_of(fitted: FittedRun, run: str) -> Json:
             result["operating_point"] = classes[0]["operating_point"]
         if fitted.baselines:
             result["baselines"] = fitted.baselines
-    in_json: Json = jsonable(result)
-    return in_json
+    return jsonable(result)
 
 
 def _ends(interval: Any) -> list[float] | None:
@@ -337,8 +334,7 @@ def details_of(fitted: FittedRun) -> Json:
         details["monotone"] = {fitted.rows.schema.feature_names[j]: word for j, word in words.items()}
     if fitted.more.free is not None:
         details["free"] = fitted.more.free
-    in_json: Json = jsonable(details)
-    return in_json
+    return jsonable(details)
 
 
 def setters_of(fitted: FittedRun) -> ScoreCounts:

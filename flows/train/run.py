@@ -49,7 +49,7 @@ class TrainRun:
 
     def choose(self, opened: Any, workers: Workers) -> tuple[TrainTestRows, ModelConfig]:
         """Return the encoded rows, and the model to fit."""
-        rows: TrainTestRows = opened.prepare(workers, self.observer, self.stages)
+        rows = opened.prepare(workers, self.observer, self.stages)
         if rows.sets is not None:
             refuse_for_classes(self.config)  # the configuration does not say that shards have several
         check_monotone([getattr(self.config.model.built, "monotone", None)], rows.schema)

@@ -66,8 +66,7 @@ class Api:
             answer = self._custom.list_namespaced_custom_object(
                 GROUP, VERSION, self.namespace, PLURAL["DaskCluster"], **{by: selector}, _request_timeout=SECONDS
             )
-        items: list[dict[str, Any]] = answer["items"]
-        return items
+        return answer["items"]
 
     def delete_cluster(self, name: str) -> None:
         """Remove a DaskCluster and all objects that it owns, if it exists."""
