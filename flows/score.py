@@ -11,7 +11,7 @@ from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.report.text import Json, number_text
-from flows.compute.clusters import Workers, open_cluster, s3_as_configured
+from flows.compute.clusters import open_cluster, s3_as_configured
 from flows.compute.stages import StageRunner, Stages
 from flows.config.base import Cli
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
@@ -52,7 +52,11 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
         if batch_scoring.is_unfinished(config.output):
             resumes = "the command that began it resumes it, and may still be running"
             observer.note(leftover_line([absolute(config.output)], resumes))
-        scoring = stages("survey", survey, config, workers, parallel_map, retry=True)
+        scoring = stages(
+            "survey", batch_scoring.begin, model_folder(absolute(config.model)), source_of(config), config.output,
+            each=parallel_map, hold=workers.hold, name=config.name or "", contributions=config.contributions, top=config.top,
+            retry=True,
+        )  # fmt: skip
         parts = stages("score", score_parts, scoring, parallel_map, retry=True)
         result = stages("commit", batch_scoring.finish, scoring, parts, retry=True)
     return {**result, "seconds": time.perf_counter() - start}
@@ -80,15 +84,6 @@ def cost_line(cost: Json) -> str:
         return f"the decisions on 100 rows cost {value}"
     low, high = (number_text(100 * end) for end in cost["interval"])
     return f"the decisions on 100 rows cost {value} (95 %: {low} to {high})"
-
-
-def survey(config: ScoreConfig, workers: Workers, parallel_map: ParallelMap) -> batch_scoring.Scoring:
-    """Check that the rows have the features of the model, and number them."""
-    source, name = source_of(config), config.name or ""
-    return batch_scoring.begin(
-        model_folder(absolute(config.model)), source, config.output, each=parallel_map, hold=workers.hold, name=name,
-        contributions=config.contributions, top=config.top,
-    )  # fmt: skip
 
 
 def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[Json]:

@@ -9,12 +9,10 @@ from pydantic import Field
 
 from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import Manifest
-from aucdist.data.shards.reading import ParallelMap
-from aucdist.data.shards.sharding import ShardJob
 from aucdist.data.shards.simulate import Simulation
 from aucdist.data.storage.files import absolute
 from aucdist.report.text import Json
-from flows.compute.clusters import Workers, open_cluster, s3_as_configured
+from flows.compute.clusters import open_cluster, s3_as_configured
 from flows.compute.stages import StageRunner, Stages
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
@@ -61,16 +59,13 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
             observer.note(leftover_line(others, "the command that began it resumes it, and may still be running"))
         manifest = stages("look for finished shards", sharding.finished, request, parallel_map, retry=True)
         if manifest is None:
-            job = stages("survey", survey, request, workers, parallel_map, config.name or "", retry=True)
+            job = stages(
+                "survey", sharding.survey, request, each=parallel_map, hold=workers.hold, name=config.name or "", retry=True
+            )
             starts = stages("route", sharding.route_all, job, parallel_map, retry=True)
             shards = stages("write shards", sharding.gather_all, job, starts, parallel_map, retry=True)
             manifest = stages("commit", sharding.finish, job, shards, retry=True)
     return result_of(manifest, time.perf_counter() - start)
-
-
-def survey(request: sharding.Request, workers: Workers, parallel_map: ParallelMap, name: str) -> ShardJob:
-    """Parse every part once, to number the rows and to find classes, features and categories."""
-    return sharding.survey(request, each=parallel_map, hold=workers.hold, name=name)
 
 
 def result_of(manifest: Manifest, seconds: float) -> Json:

@@ -110,14 +110,14 @@ def short(number: float) -> str:
     return str(np.format_float_scientific(number, trim="-", exp_digits=1))
 
 
-def run_as_task(name: str, stage: Callable[..., Any], *args: Any, retry: bool = False) -> Any:
+def run_as_task(name: str, stage: Callable[..., Any], /, *args: Any, retry: bool = False, **options: Any) -> Any:
     """Run a stage as a Prefect task and return its result; see `flows.compute.stages.StageRunner`.
 
     Arguments and result bypass Prefect, because both hold rows: it would walk through the one and persist the other.
     """
 
     def body() -> Any:
-        return stage(*args)
+        return stage(*args, **options)
 
     body.__doc__ = stage.__doc__
     make_task = task(
