@@ -36,7 +36,7 @@ from flows.config.base import Cli, Strict
 from flows.json_values import json_text, jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, configuration_of, read_about, run_folder, timestamped
-from flows.run_folder.scores import SCORES, common_cost, members_of, read_scores
+from flows.run_folder.scores import SCORES, members_of, read_scores
 
 RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")
@@ -92,10 +92,6 @@ class Run:
     def wrong(self, name: str = "") -> np.ndarray:
         """Return which rows are decided wrongly as to a class."""
         return (self.score(name) > 0) != (self.labels(name) > 0)
-
-    def measure(self, measure: str) -> Callable[[ScoreCounts], float]:
-        """Return a measure as a function of counts."""
-        return lambda counts: MEASURES[measure].of(counts, 0.0)
 
 
 class CompareConfig(Strict):
@@ -240,7 +236,10 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.n
     if cost is not None:
         estimates["expected_cost"] = DecisionCosts.of(run.y > 0, run.wrong(), cost).interval()
     for name in BY_BOOTSTRAP:
-        estimates[name] = bootstrap_interval(run.counts, run.measure(name), n_resamples=RESAMPLES)
+        measure = MEASURES[name]
+        estimates[name] = bootstrap_interval(
+            run.counts, lambda counts, measure=measure: measure.of(counts, 0.0), n_resamples=RESAMPLES
+        )
     values = {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
     return _about(run) | values | {"warnings": [str(w.message) for w in caught]}
 
@@ -296,6 +295,12 @@ def _cost_of_rows(runs: Sequence[Run]) -> np.ndarray | None:
     if cost is None or (COST_COLUMN in cost.values() and column is None):
         return None
     return costs_of_labels(runs[0].y, column, cost)
+
+
+def common_cost(points: Sequence[Json | None]) -> Json | None:
+    """Return the costs that runs were trained for, by their operating points; None if there are none, or runs differ."""
+    costs = [point["wanted"]["cost"] for point in points if point and "cost" in point["wanted"]]
+    return costs[0] if costs and all(cost == costs[0] for cost in costs) else None
 
 
 def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
@@ -395,9 +400,8 @@ def settings_of(run: Run) -> Json:
         settings = _flat(configuration_of(run.url))
     except InputError:
         return {}
-    search = run.about.get("search")
-    chosen = search.get("best") if isinstance(search, dict) else None
-    return settings | {f"model.{key}": value for key, value in (chosen if isinstance(chosen, dict) else {}).items()}
+    chosen = run.about["search"]["best"] if "search" in run.about else {}
+    return settings | {f"model.{key}": value for key, value in chosen.items()}
 
 
 def _flat(content: Any, key: str = "") -> Json:

@@ -18,7 +18,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.monotone import directions_as_parameter
-from aucdist.metrics.costs import CostCounts
+from aucdist.metrics.costs import CostCounts, DecisionCosts, costs_of_labels, mean_cost
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import (
     confusion,
@@ -36,7 +36,7 @@ from aucdist.report.text import Json
 from aucdist.solvers.pairs.groups import pair_groups
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows
-from flows.run_folder.scores import DECISION, CostedRows, mean_cost_of_rows
+from flows.run_folder.scores import DECISION
 from flows.versions import digests, versions
 
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")
@@ -265,13 +265,31 @@ def _operating_point(fitted: FittedRun, k: int) -> Json | None:
     point |= {"set_on": evaluation.set_on, "out_of_fold": evaluation.set_on == "out_of_fold"}
     if evaluation.guarantees:
         point["guarantee"] = guarantee_of(evaluation.guarantees[k], of_class.setters)
-    if of_class.costs is not None:
-        test, rows = None, evaluation.test_rows
-        if of_class.test is not None and rows is not None and evaluation.scores is not None:
-            weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
-            test = CostedRows(fitted.members[:, k], evaluation.scores[:, k], rows["cost"].to_numpy(), weight)
-        point["expected_cost"] = mean_cost_of_rows(of_class.costs, test, threshold, requirement["cost"])
+    if (costs := of_class.costs) is not None:
+        rows, scores = evaluation.test_rows, evaluation.scores
+        if of_class.test is None or rows is None or scores is None:
+            cost = {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}
+        else:
+            positive = fitted.members[:, k]
+            cost = _cost_of_rows(rows, positive, (scores[:, k] > threshold) != positive, requirement["cost"])
+        point["expected_cost"] = cost
     return point
+
+
+def _cost_of_rows(rows: pa.Table, positive: np.ndarray, wrong: np.ndarray, cost: Json) -> Json:
+    """Return the mean cost of a test row, where rows have a cost of their own, as ``expected_cost``.
+
+    `positive` and `wrong`, of shape (n_test,), bool: which rows are positive, and which are decided wrongly.
+    Returns ``value``; ``interval``, of 95 %, None for weighted rows; ``without_model``: that of the cheaper one of flagging no row
+        and all rows.
+    """
+    weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
+    of_row = costs_of_labels(np.where(positive, 1, -1), rows["cost"].to_numpy(), cost)
+    return {
+        "value": mean_cost(wrong, of_row, weight),
+        "interval": None if weight is not None else _ends(DecisionCosts.of(positive, wrong, of_row).interval()),
+        "without_model": min(mean_cost(which, of_row, weight) for which in (positive, ~positive)),
+    }
 
 
 def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str, per_day: float | None) -> Json:
