@@ -160,24 +160,18 @@ class Rows:
             split = find_split(each, test.fraction, test.seed, n_classes=n_classes)
             n_test, n_pos = sum(split.n_test), split.n_test[1] if n_classes is None else 0
             n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
-        train, held_out = (self._changed(partial(_side_of, split, side)) for side in (False, True))
-        if self.are_here:
-            return train, held_out, split
-        if n_classes is not None:
-            n_pos = n_pos_train = 0
 
-        def sized(rows: "Rows", n: int, n_pos: int) -> "Rows":
-            return replace(rows, n_samples=n, n_pos=n_pos, n_bytes=int(n / self.n_samples * self.n_bytes))
+        def side(of_test: bool, n: int, n_pos: int) -> Rows:
+            n_bytes, n_pos = int(n / self.n_samples * self.n_bytes), n_pos if n_classes is None else 0
+            return self._changed(partial(_side_of, split, of_test), n_samples=n, n_pos=n_pos, n_bytes=n_bytes)
 
-        return sized(train, n_train, n_pos_train), sized(held_out, n_test, n_pos), split
+        return side(False, n_train, n_pos_train), side(True, n_test, n_pos), split
 
     def with_features(self, kept: Sequence[int]) -> "Rows":
         """Return the same rows with some of their features, given by their places."""
-        rows = self._changed(partial(_with_features, np.asarray(kept)))
-        if self.are_here:
-            return rows
         n_bytes, largest = (int(len(kept) / self.n_features * size) for size in (self.n_bytes, self.largest_block))
-        return replace(rows, n_features=len(kept), n_bytes=n_bytes, largest_block=largest)
+        change = partial(_with_features, np.asarray(kept))
+        return self._changed(change, n_features=len(kept), n_bytes=n_bytes, largest_block=largest)
 
     def without_groups(self) -> "Rows":
         """Return the same rows without their groups, which only the split was to keep whole."""
@@ -235,10 +229,13 @@ class Rows:
 
         return DaskBlocks.load(workers.client, self.loader, n_blocks, stream=stream, items=self.items)
 
-    def _changed(self, change: Callable[[Block], Block]) -> "Rows":
-        """Return the rows that `change` makes of each block: at once where this process has them, else when they are read."""
+    def _changed(self, change: Callable[[Block], Block], **sizes: int) -> "Rows":
+        """Return the rows that `change` makes of each block: at once where this process has them, else when they are read.
+
+        `sizes`: those that change, of rows that have not been read.
+        """
         if not self.are_here:
-            return replace(self, loader=partial(then, self.loader, change))
+            return replace(self, loader=partial(then, self.loader, change), **sizes)
         return Rows.of_block(change(self.block), self.wanted_blocks)
 
     def each(self, parallel_map: ParallelMap) -> EachBlock:
