@@ -199,7 +199,7 @@ def config_of(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> 
 def values_of(model: "type[BaseModel]", options: dict[str, Any]) -> dict[str, Any]:
     """Return the keys of a model that were given as options."""
     from aucdist.errors import InputError
-    from flows.config.sources import source_of_option
+    from flows.config.sources import source_from_name
 
     values: dict[str, Any] = {}
     for name, field, note in noted_fields(model):
@@ -209,7 +209,8 @@ def values_of(model: "type[BaseModel]", options: dict[str, Any]) -> dict[str, An
                 "--set changes a key of the source, but no rows were named: name a file or data set, or leave out --set"
             )
         if note.data and value is not None:
-            values[name] = source_of_option(value, options["settings"], model, options.get("model"))
+            trained = options.get("model")
+            values[name] = source_from_name(value, options["settings"], labelled=note.labelled, trained=trained)[1]
         elif (inner := inner_model(field)) is not None:
             values[name] = values_of(inner, options) or None
         else:

@@ -108,11 +108,11 @@ def fetch_data(config: FetchConfig, observer: RunObserver) -> Json:
 
         def received(n_bytes: int, stated: int | None, number: int = number) -> None:
             of = "" if stated is None else f" of {stated / 2**20:,.1f}"
-            observer.tasks(Tasks(number, len(config.names), 0, f"{n_bytes / 2**20:,.1f}{of} MiB", None))
+            observer.tasks(Tasks(number, len(config.names), best=f"{n_bytes / 2**20:,.1f}{of} MiB"))
 
         places, fetched = fetch(name, config.mirror or "", received)
         result[name] = {"files": places, "fetched": fetched}
-        observer.tasks(Tasks(number + 1, len(config.names), 0, "", None))
+        observer.tasks(Tasks(number + 1, len(config.names)))
     return result
 
 

@@ -59,7 +59,7 @@ class Workers:
         def parallel_map(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
             for i, result in enumerate(self._results(function, items), 1):
                 if observer is not None:
-                    observer.tasks(Tasks(i, len(items), 0, "", None))
+                    observer.tasks(Tasks(i, len(items)))
                 yield result
 
         return parallel_map

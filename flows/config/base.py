@@ -17,6 +17,7 @@ class Cli:
     `flag`: the name of the option, if it is not that of the field.
     `metavar`: what stands for the value in the help.
     `data`: the value is a data set, which `flows.config.sources.source_from_name` finds, and ``--set`` changes its keys.
+    `labelled`: the rows of the data set need a label.
     `required`: the command line has to give it, although a configuration may say it in another way.
     """
 
@@ -24,6 +25,7 @@ class Cli:
     flag: str = ""
     metavar: str = ""
     data: bool = False
+    labelled: bool = False
     required: bool = False
 
 

@@ -29,7 +29,7 @@ class DataRef(Strict):
 
     name: str | None = None
     """The name of a data set of the catalog (see `aucdist data list`)."""
-    source: Annotated[Source | None, Cli(place=2, data=True, required=True)] = None
+    source: Annotated[Source | None, Cli(place=2, data=True, labelled=True, required=True)] = None
     """The description of a data set that is not in the catalog."""
 
     @model_validator(mode="before")

@@ -1,11 +1,9 @@
 """Finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-
-from pydantic import BaseModel
 
 from aucdist.data.formats.registry import keys_by_content, keys_by_suffix
 from aucdist.data.sources import Source, catalog, parse_source
@@ -26,7 +24,7 @@ def source_from_name(
     labelled: bool = True,
     label: str | None = None,
     positive: str | None = None,
-    otherwise: Callable[[], str | None] = lambda: None,
+    trained: str | None = None,
 ) -> tuple[str, Source]:
     """Return the name of a data set, and its source.
 
@@ -36,7 +34,7 @@ def source_from_name(
     `labelled`: False for rows that are only scored: their source need not name a label column.
     `label`: the label column: a name, or a position if there is no header.
     `positive`: the positive class, as the file spells it.
-    `otherwise`: returns the format of a file whose suffix does not tell it, or None.
+    `trained`: a model, whose training rows tell the format of a file that has no suffix.
     Raises InputError if there is no such data set, or if its source is wrong.
     """
     entry = _entry(data)
@@ -48,8 +46,11 @@ def source_from_name(
         entry["positive"] = positive
     if is_yaml(data):
         entry = find_sources(entry, Path(data).parent)
-    if "format" not in entry and (default := otherwise()) is not None:
-        entry["format"] = default
+    if "format" not in entry and trained is not None:
+        from aucdist.model import load_model
+
+        if form := load_model(absolute(trained)).reading.get("format"):
+            entry["format"] = form
     if "format" not in entry and not is_yaml(data) and not files.is_web(data):
         entry |= _format_from_content(files.expand(entry["source"])[0])
     if "format" not in entry:
@@ -107,20 +108,3 @@ def _format_from_content(url: str) -> dict[str, Any]:
     if is_packed(url, head):
         head = unpacked(files.read_bytes(url), url)[:HEAD]
     return keys_by_content(head, files.shown(url))
-
-
-def source_of_option(data: str, settings: Sequence[str], model: type[BaseModel], trained: str | None) -> Source:
-    """Return the source that the argument ``data`` of a command names.
-
-    `model`: the configuration of the command, which says whether the rows need a label.
-    `trained`: a model, whose training rows tell the format of a file that has no suffix.
-    Raises InputError if there is no such data set, or if its source is wrong.
-    """
-    from aucdist.model import load_model
-    from flows.config.data import DataRef, UnlabelledRef
-
-    def format_of_training() -> str | None:
-        return None if trained is None else load_model(absolute(trained)).reading.get("format")
-
-    labelled = issubclass(model, DataRef) and not issubclass(model, UnlabelledRef)
-    return source_from_name(data, settings, labelled=labelled, otherwise=format_of_training)[1]

@@ -37,9 +37,9 @@ class Tasks:
 
     done: int
     total: int
-    failed: int
-    best: str
-    seconds_left: float | None
+    failed: int = 0
+    best: str = ""
+    seconds_left: float | None = None
 
     def line(self) -> str:
         """Return the progress as one line of text."""

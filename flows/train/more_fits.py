@@ -41,7 +41,7 @@ def choose_features(
     from aucdist.search import auto  # here, because few runs need it
 
     def done(number: int, n_tasks: int, point: dict[str, Any]) -> None:
-        observer.tasks(Tasks(number, n_tasks, 0, f"features {value_text(point.get('features'))}", None))
+        observer.tasks(Tasks(number, n_tasks, best=f"features {value_text(point.get('features'))}"))
 
     search = auto.choose_features(
         model.built, rows, missing=missing, lam=model.lam, metric=model.features_metric, whole=whole, note=observer.note,
@@ -71,7 +71,7 @@ def more_fits(
     unfitted = clone(model.built)
     if compare_free:
         free = _free(unfitted, evaluation, blocks, fitted)
-        observer.tasks(Tasks(1, n_fits, 0, "without directions", None))
+        observer.tasks(Tasks(1, n_fits, best="without directions"))
     if wants_band:
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
@@ -79,7 +79,7 @@ def more_fits(
         of_halves = []
         for k in range(config.halves or 0):
             of_halves.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
-            observer.tasks(Tasks(compare_free + k + 1, n_fits, 0, f"half {k + 1}", None))
+            observer.tasks(Tasks(compare_free + k + 1, n_fits, best=f"half {k + 1}"))
         bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*of_halves, strict=True)]
     return MoreFits(free, bands, config.halves if wants_band else None)
 
