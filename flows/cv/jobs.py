@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.data.block import Block, each_of
@@ -16,7 +17,6 @@ from aucdist.data.shards.reading import ParallelMap
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
 from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError
-from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
@@ -31,13 +31,13 @@ from flows.rows.rows import Encoding, Rows, with_classes
 class JobSettings:
     """What all jobs of a search have in common.
 
+    `estimator`: unfitted, with the parameters that no setting changes.
     `encoding`: None if the rows are already encoded.
-    `seed`: of the folds; random solvers get theirs from it, unless `parameters` has one.
+    `seed`: of the folds; random solvers get theirs from it, unless the estimator has one.
     `sets`: the classes that are each fitted against the rest; None for two classes.
     """
 
-    estimator: str
-    parameters: dict[str, Any]
+    estimator: Any
     metric: str
     encoding: Encoding | None
     seed: int
@@ -113,8 +113,8 @@ def failed(job: FitJob, e: Exception) -> list[Result]:
 
 def _scored(job: FitJob, settings: JobSettings, train: AnyBlocks, held_out: AnyBlocks) -> list[Result]:
     train.of_all().feature_names = settings.names or None
-    estimator = ESTIMATORS[settings.estimator](**settings.parameters).set_params(max_passes=job.max_passes)
-    if settings.parameters["random_state"] is None:
+    estimator = clone(settings.estimator).set_params(max_passes=job.max_passes)
+    if estimator.random_state is None:
         inner = 0 if job.fold.inner is None else 1 + job.fold.inner
         seed = block_seed(block_seed(settings.seed, job.fold.repeat, job.fold.fold), inner, 0) % 2**31
         estimator.set_params(random_state=seed)

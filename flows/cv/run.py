@@ -180,11 +180,10 @@ class JobRunner:
         self._workers, self._observer = workers, observer
         self._measure, self._n_failed = find_measure(config.measure), 0
         self._values: dict[str, list[float]] = {}
-        parameters = config.model.built.plain_params()
+        names, sets = tuple(rows.rows.schema.feature_names), None if rows.classes is None else rows.classes.sets
         self._settings = JobSettings(
-            type(config.model.built).__name__, parameters, config.measure, rows.fold_encoding, config.folds.seed,
-            tuple(rows.rows.schema.feature_names), None if rows.classes is None else rows.classes.sets,
-        )  # fmt: skip
+            config.model.built, config.measure, rows.fold_encoding, config.folds.seed, names, sets
+        )
         url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
         self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
         self.n_jobs = self.n_cached = 0

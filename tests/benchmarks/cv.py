@@ -52,7 +52,7 @@ def _job(fold: int, n_folds: int) -> tuple[FitJob, Any]:
 
 
 def _how() -> JobSettings:
-    return JobSettings("PairwiseHingeClassifier", PairwiseHingeClassifier().plain_params(), "auc", None, 0, ())
+    return JobSettings(PairwiseHingeClassifier(), "auc", None, 0, ())
 
 
 def _rows() -> Block:
