@@ -36,7 +36,7 @@ from flows.config.base import Cli, Strict
 from flows.json_values import json_text, jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, configuration_of, read_about, run_folder, timestamped
-from flows.run_folder.scores import SCORES, members_of, read_scores
+from flows.run_folder.scores import SCORES, counts_of, members_of, read_scores
 
 RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")
@@ -73,7 +73,7 @@ class Run:
     @cached_property
     def counts(self) -> ScoreCounts:
         """The counts of the scores of a run of two classes."""
-        return ScoreCounts.from_scores(self.y, self.score())
+        return counts_of(self.table)
 
     def column(self, name: str) -> np.ndarray | None:
         """Return the group, grade or cost of each test row; None where they have none."""

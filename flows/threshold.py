@@ -14,7 +14,6 @@ from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
 from aucdist.estimators.scores import without_intercept
 from aucdist.linear_model import LinearModel
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import threshold_at
 from aucdist.metrics.guarantees import guaranteed_threshold
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content
@@ -28,7 +27,7 @@ from flows.json_values import json_text
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about, run_folder, timestamped
 from flows.run_folder.results import detail_of, guarantee_of, point_of
-from flows.run_folder.scores import DECISION, SCORES, SETTERS, read_scores, read_setters
+from flows.run_folder.scores import DECISION, SCORES, SETTERS, counts_of, read_scores, read_setters
 
 HISTORY = "history.parquet"
 
@@ -114,12 +113,10 @@ def _decide(
 ) -> tuple[float, float, Json]:
     """Return the new threshold of X w, that of the scores as they were, and what changes in ``metrics.json``."""
     kept = about.get("threshold_rows")
-    weight = None if test is None or "weight" not in test else test["weight"].to_numpy()
     if kept is not None and exists(f"{run}/{SETTERS}"):
         rows, setters = kept["rows"], read_setters(run, about)
     elif test is not None:  # the run is of an older version
-        rows, kept = "test", {}
-        setters = ScoreCounts.from_scores(test["y"].to_numpy(), test["score"].to_numpy(), weight)
+        rows, kept, setters = "test", {}, counts_of(test)
     else:
         raise InputError(f"{shown(run)} keeps neither the rows that set its threshold nor test rows: train it again")
     if config.uses_cost_column:
@@ -144,8 +141,7 @@ def _decide(
         for name in ("confusion", "g_mean"):
             details.get("train", {}).pop(name, None)
     if test is not None:
-        scores = test["score"].to_numpy() - shift
-        counts = ScoreCounts.from_scores(test["y"].to_numpy(), scores, weight)
+        counts = counts_of(test.assign(score=test["score"] - shift))
         shown_rows, at, per_day = "test", 0.0, kept.get("test_per_day")
         details["test"] = detail_of(counts, 0.0)
     point = point_of(counts, at, config.options, shown_rows, per_day)

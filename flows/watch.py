@@ -26,7 +26,6 @@ from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, printable
 from aucdist.held_out import load_with_seen
 from aucdist.linear_model import LinearModel
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import confusion
 from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_against
 from aucdist.model import digest_of_model
@@ -41,7 +40,7 @@ from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder, read_about
-from flows.run_folder.scores import SCORES, max_fpr_of, members_of, read_scores
+from flows.run_folder.scores import SCORES, counts_of, max_fpr_of, members_of, read_scores
 from flows.watch_state import WatchState, read_labels
 
 
@@ -354,7 +353,7 @@ def promise_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_score
     if guarantee is None:
         return None
     name, promised = guarantee["measure"], guarantee["promised"]
-    table = confusion(ScoreCounts.from_scores(labelled["y"].to_numpy(), labelled["score"].to_numpy()), 0.0)
+    table = confusion(counts_of(labelled), 0.0)
     bad, rows = (int(n) for n in BAD[name](table))
     if name == "alerts":
         bad, rows = int((all_scores > 0).sum()), len(all_scores)

@@ -45,7 +45,7 @@ from flows.reproduce import run as reproducing
 from flows.reproduce.page import summary_entries
 from flows.reproduce.run import Paper
 from flows.run_folder.folder import fit_name
-from flows.run_folder.scores import score_counts
+from flows.run_folder.scores import counts_of, read_scores
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train import run as training
@@ -245,7 +245,7 @@ def create_roc_artifact(result: Json, key: str, description: str) -> None:
     """Make the test ROC curve of a run an image artifact; a run without test rows, or of several classes, has none."""
     if result["metrics"]["test_auc"] is None or "classes" in result:
         return
-    curves = [("test", score_counts(result["run"]))]
+    curves = [("test", counts_of(read_scores(result["run"])))]
     svg = standalone_svg("roc", lambda axes: roc_curves(axes, curves, log_x=False))
     image = base64.b64encode(svg.encode()).decode()
     create_image_artifact(f"data:image/svg+xml;base64,{image}", key=key, description=description)

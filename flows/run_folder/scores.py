@@ -130,9 +130,8 @@ def _shift(table: pd.DataFrame, run: str, about: Json) -> None:
     table[columns] = (table[columns] + [own.intercept for own in model.weights]) / model.spreads
 
 
-def score_counts(run: str) -> ScoreCounts:
-    """Return the counts of a run's test scores."""
-    table = read_scores(run)
+def counts_of(table: pd.DataFrame) -> ScoreCounts:
+    """Return the counts of the scores of test rows of two classes, as `read_scores` returns them."""
     weight = table["weight"].to_numpy() if "weight" in table else None
     return ScoreCounts.from_scores(table["y"].to_numpy(), table["score"].to_numpy(), weight)
 
