@@ -1,7 +1,6 @@
 """Batch scoring: the pipeline of its stages, which are plain functions here, and tasks in `flows.orchestration.flows`."""
 
 import functools
-import time
 from typing import Annotated
 
 from pydantic import Field
@@ -11,8 +10,7 @@ from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.report.text import Json, number_text
-from flows.compute.clusters import open_cluster, s3_as_configured
-from flows.compute.stages import StageRunner, Stages
+from flows.compute.stages import StageRunner, started
 from flows.config.base import Cli
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, source_of
@@ -42,12 +40,7 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
 
     Raises InputError if the configuration, the model or the data is wrong.
     """
-    start = time.perf_counter()
-    stages = Stages(observer, run_stage)
-    with (
-        s3_as_configured(config.s3, config.cluster, observer),
-        open_cluster(config.cluster, "score", observer) as workers,
-    ):
+    with started(config, "score", observer, run_stage) as (stages, workers):
         parallel_map = workers.parallel_map(observer)
         if batch_scoring.is_unfinished(config.output):
             resumes = "the command that began it resumes it, and may still be running"
@@ -59,7 +52,7 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
         )  # fmt: skip
         parts = stages("score", score_parts, scoring, parallel_map, retry=True)
         result = stages("commit", batch_scoring.finish, scoring, parts, retry=True)
-    return {**result, "seconds": time.perf_counter() - start}
+    return {**result, "seconds": stages.elapsed()}
 
 
 def score_lines(result: Json) -> list[str]:

@@ -1,7 +1,6 @@
 """The commands `shard`, which writes a data set as shards, and `simulate`, which writes simulated rows as shards."""
 
 import functools
-import time
 from dataclasses import fields
 from typing import Annotated, Literal
 
@@ -12,8 +11,8 @@ from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.simulate import Simulation
 from aucdist.data.storage.files import absolute
 from aucdist.report.text import Json
-from flows.compute.clusters import open_cluster, s3_as_configured
-from flows.compute.stages import StageRunner, Stages
+from flows.compute.clusters import open_cluster
+from flows.compute.stages import StageRunner, Stages, started
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import DataRef, source_of
@@ -43,12 +42,7 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
 
     Raises InputError if the configuration or the data is wrong. A data set that is at the target then stays as it is.
     """
-    start = time.perf_counter()
-    stages = Stages(observer, run_stage)
-    with (
-        s3_as_configured(config.s3, config.cluster, observer),
-        open_cluster(config.cluster, "shard-data", observer) as workers,
-    ):
+    with started(config, "shard-data", observer, run_stage) as (stages, workers):
         parallel_map = workers.parallel_map(observer)
         request = sharding.request(
             source_of(config), config.target, rows_per_shard=config.rows_per_shard, dtype=config.dtype, seed=config.seed
@@ -65,7 +59,7 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
             starts = stages("route", sharding.route_all, job, parallel_map, retry=True)
             shards = stages("write shards", sharding.gather_all, job, starts, parallel_map, retry=True)
             manifest = stages("commit", sharding.finish, job, shards, retry=True)
-    return result_of(manifest, time.perf_counter() - start)
+    return result_of(manifest, stages.elapsed())
 
 
 def result_of(manifest: Manifest, seconds: float) -> Json:
@@ -122,7 +116,6 @@ class SimulateConfig(Strict):
 
 def simulate(config: SimulateConfig, observer: RunObserver) -> Json:
     """Write simulated rows as shards, and return what ``aucdist shard --json`` prints of them."""
-    start = time.perf_counter()
     simulation = Simulation(**{field.name: getattr(config, field.name) for field in fields(Simulation)})
     stages, url = Stages(observer), absolute(config.target)
     with open_cluster(config.cluster, "simulate", observer) as workers:
@@ -130,4 +123,4 @@ def simulate(config: SimulateConfig, observer: RunObserver) -> Json:
         write = functools.partial(simulation.write, url)
         shards = stages("write shards", lambda: list(parallel_map(write, range(simulation.n_shards))))
     manifest = stages("commit", simulation.commit, url, shards)
-    return result_of(manifest, time.perf_counter() - start)
+    return result_of(manifest, stages.elapsed())

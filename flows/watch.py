@@ -1,7 +1,6 @@
 """Watches a batch: its rows against the profile of the training rows, and its labels against what the run promised."""
 
 import functools
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,8 +31,8 @@ from aucdist.model import digest_of_model
 from aucdist.report.text import Json
 from aucdist.report.watch import alarm_text, kept_text, measure_text
 from aucdist.store import lease, read_store, split_version
-from flows.compute.clusters import Workers, open_cluster, s3_as_configured
-from flows.compute.stages import StageRunner, Stages
+from flows.compute.clusters import Workers
+from flows.compute.stages import StageRunner, started
 from flows.config.base import NAME, Cli, Strict
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, batch_name, source_of
@@ -95,12 +94,7 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | N
 
     Raises InputError if the configuration, the model, the rows or the labels are wrong.
     """
-    start = time.perf_counter()
-    stages = Stages(observer, run_stage)
-    with (
-        s3_as_configured(config.s3, config.cluster, observer),
-        open_cluster(config.cluster, "watch", observer) as workers,
-    ):
+    with started(config, "watch", observer, run_stage) as (stages, workers):
         watched = stages("open model", open_watched, config, retry=True)
         batch = config.batch
         if config.data is not None:
@@ -109,7 +103,7 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | N
             batch = stages("join labels", join_labels, config.labels, batch, watched, retry=True)
         page = stages("page", watched.state.write_page, f"Watching {files.shown(config.model)}", retry=True)
     assert batch is not None  # the configuration has rows or labels
-    return result_of(watched.state, batch, page) | {"seconds": time.perf_counter() - start}
+    return result_of(watched.state, batch, page) | {"seconds": stages.elapsed()}
 
 
 def result_of(state: WatchState, batch: str, page: str) -> Json:

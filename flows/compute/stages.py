@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pydantic import with_config
@@ -12,6 +13,7 @@ from aucdist import __version__
 from aucdist.data.own_files import CHECKED, Sha256, read_json
 from aucdist.data.storage.files import explained, open_fs, write_bytes
 from aucdist.errors import InputError
+from flows.compute.clusters import Workers, open_cluster, s3_as_configured
 from flows.json_values import json_digest, jsonable
 from flows.progress.console import RunObserver
 
@@ -36,7 +38,7 @@ class Stages:
         from aucdist.kernels import rows  # loads Numba
         from aucdist.kernels.compiling import cache_folder
 
-        self._observer, self._run_stage = observer, run_stage
+        self._observer, self._run_stage, self._start = observer, run_stage, time.perf_counter()
         if not any(cache_folder(rows.__file__).rglob("*.nbi")):
             observer.note(f"{COMPILING}: this run takes some seconds more")
         self.seconds: dict[str, float] = {}
@@ -57,6 +59,24 @@ class Stages:
         if compiled:
             self.seconds[COMPILING] = self.seconds.get(COMPILING, 0.0) + compiled
         return result
+
+    def elapsed(self) -> float:
+        """Return the seconds since the run started."""
+        return time.perf_counter() - self._start
+
+
+@contextmanager
+def started(
+    config: Any, name: str, observer: RunObserver, run_stage: StageRunner | None
+) -> Iterator[tuple[Stages, Workers]]:
+    """Configure S3 and open the cluster of a command while the context lasts, and yield its stages and the workers.
+
+    `config`: has `cluster` and `s3`.
+    Raises InputError and RunError as `open_cluster` and `s3_as_configured`.
+    """
+    stages = Stages(observer, run_stage)
+    with s3_as_configured(config.s3, config.cluster, observer), open_cluster(config.cluster, name, observer) as workers:
+        yield stages, workers
 
 
 @with_config(CHECKED)
