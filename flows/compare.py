@@ -236,10 +236,11 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.n
     if cost is not None:
         estimates["expected_cost"] = DecisionCosts.of(run.y > 0, run.wrong(), cost).interval()
     for name in BY_BOOTSTRAP:
-        measure = MEASURES[name]
-        estimates[name] = bootstrap_interval(
-            run.counts, lambda counts, measure=measure: measure.of(counts, 0.0), n_resamples=RESAMPLES
-        )
+
+        def measured(counts: ScoreCounts, name: str = name) -> float:
+            return MEASURES[name].of(counts, 0.0)
+
+        estimates[name] = bootstrap_interval(run.counts, measured, n_resamples=RESAMPLES)
     values = {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
     return _about(run) | values | {"warnings": [str(w.message) for w in caught]}
 

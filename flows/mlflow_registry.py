@@ -141,8 +141,8 @@ class Registry:
         version = int(self.mlflow.register_model(info.model_uri, target.name).version)
         if self.version_in_use() != current:
             raise InputError(
-                f"another promotion to {target.url} was made at the same moment: version {version} is registered, but not in use. "
-                "Promote again"
+                f"another promotion to {target.url} was made at the same moment: version {version} is registered, but not in "
+                "use. Promote again"
             )
         self.client.set_registered_model_alias(target.name, target.alias, str(version))
         return version

@@ -38,9 +38,9 @@ MOST_CLASSES = 30
 def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]]:
     """Return what each of several classes has, and sentences on what is suspicious in the rows.
 
-    First for each class ``class``, ``rows``, ``column`` and ``auc``, the class of the most rows first. ``column`` ranks the rows of
-    the class before all others best alone, with this AUC; None beyond `MOST_CLASSES` classes, and of data that are too wide.
-    Each sentence occurs once, also if it applies to several classes.
+    First for each class ``class``, ``rows``, ``column`` and ``auc``, the class of the most rows first. ``column`` ranks the rows
+    of the class before all others best alone, with this AUC; None beyond `MOST_CLASSES` classes, and of data that are too
+    wide. Each sentence occurs once, also if it applies to several classes.
     """
     assert block.code is not None
     classes: list[Json] = []

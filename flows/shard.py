@@ -54,7 +54,13 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
         manifest = stages("look for finished shards", sharding.finished, request, parallel_map, retry=True)
         if manifest is None:
             job = stages(
-                "survey", sharding.survey, request, each=parallel_map, hold=workers.hold, name=config.name or "", retry=True
+                "survey",
+                sharding.survey,
+                request,
+                each=parallel_map,
+                hold=workers.hold,
+                name=config.name or "",
+                retry=True,
             )
             starts = stages("route", sharding.route_all, job, parallel_map, retry=True)
             shards = stages("write shards", sharding.gather_all, job, starts, parallel_map, retry=True)

@@ -87,7 +87,6 @@ class _Result(TypedDict):
     result: Any
 
 
-
 class ResultCache:
     """A content-addressed cache of results below a folder.
 

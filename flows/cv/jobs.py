@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from aucdist.data.block import Block, each_of
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import ParallelMap
-from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, block_seed
+from aucdist.engine.blocks import Loader, LocalBlocks, block_seed
 from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import RankingWarning

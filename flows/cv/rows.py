@@ -64,8 +64,8 @@ class SearchRows:
 
 
 OpenedSearch = tuple[RowSource, SearchRows | None]
-"""The data of a search as far as it can be opened without workers. The rows are already divided into folds if this process has them:
-errors show before a cluster starts."""
+"""The data of a search as far as it can be opened without workers. The rows are already divided into folds if this process has
+them: errors show before a cluster starts."""
 
 
 def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:

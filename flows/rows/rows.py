@@ -229,7 +229,7 @@ class Rows:
 
         return DaskBlocks.load(workers.client, self.loader, n_blocks, stream=stream, items=self.items)
 
-    def _changed(self, change: Callable[[Block], Block], **sizes: int) -> "Rows":
+    def _changed(self, change: Callable[[Block], Block], **sizes: Any) -> "Rows":
         """Return the rows that `change` makes of each block: at once where this process has them, else when they are read.
 
         `sizes`: those that change, of rows that have not been read.
@@ -305,8 +305,8 @@ class TrainTestRows:
 
     `fingerprint`: tells this version of the data from others.
     `preprocessor`: the encoding that `train` and `test` have.
-    `sets` and `test_sets`: where each class is fitted against the rest, the sets of classes that training rows and test rows have;
-        test rows may have more sets.
+    `sets` and `test_sets`: where each class is fitted against the rest, the sets of classes that training rows and test rows
+        have; test rows may have more sets.
     `grouped`: the training rows with one feature, and with the groups that only the split and folds keep whole.
     `calibration`: rows that are not fitted but set the threshold.
     `per_day`: test rows and training rows in a day, where they are split by time.

@@ -83,12 +83,12 @@ def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
     rows, point = fitted.rows, fitted.config.operating_point
     contents = [
         {
-                "estimator": type(model).__name__,
-                "parameters": jsonable(model.plain_params()),
-                **({} if point is None else {"operating_point": point.options}),
-                "certificate": about["certificate"],
-                "data": {"name": rows.name, "fingerprint": rows.fingerprint},
-                "versions": versions(),
+            "estimator": type(model).__name__,
+            "parameters": jsonable(model.plain_params()),
+            **({} if point is None else {"operating_point": point.options}),
+            "certificate": about["certificate"],
+            "data": {"name": rows.name, "fingerprint": rows.fingerprint},
+            "versions": versions(),
         }
         for model, about in zip(fitted.models, result.get("classes", [result]), strict=True)
     ]
@@ -179,7 +179,12 @@ def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
         return None
     parts = estimator.shapes()
     return AdditiveModel(
-        parts, names, points_table(parts, names), getattr(estimator, "monotone_", None), fitted.more.bands, fitted.more.n_halves
+        parts,
+        names,
+        points_table(parts, names),
+        getattr(estimator, "monotone_", None),
+        fitted.more.bands,
+        fitted.more.n_halves,
     )
 
 

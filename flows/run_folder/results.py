@@ -108,7 +108,8 @@ class MoreFits:
 class FittedRun:
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
-    `profile` and `digests`: what the model keeps of its training rows: how many lie in each bin, and by what a row is known again.
+    `profile` and `digests`: what the model keeps of its training rows: how many lie in each bin, and by what a row is known
+        again.
     `leaks`: what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `more`: the other fits that the configuration asks for.
@@ -280,8 +281,8 @@ def _cost_of_rows(rows: pa.Table, positive: np.ndarray, wrong: np.ndarray, cost:
     """Return the mean cost of a test row, where rows have a cost of their own, as ``expected_cost``.
 
     `positive` and `wrong`, of shape (n_test,), bool: which rows are positive, and which are decided wrongly.
-    Returns ``value``; ``interval``, of 95 %, None for weighted rows; ``without_model``: that of the cheaper one of flagging no row
-        and all rows.
+    Returns ``value``; ``interval``, of 95 %, None for weighted rows; ``without_model``: that of the cheaper one of flagging no
+        row and all rows.
     """
     weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
     of_row = costs_of_labels(np.where(positive, 1, -1), rows["cost"].to_numpy(), cost)

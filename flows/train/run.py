@@ -58,7 +58,7 @@ class TrainRun:
     def evaluate(
         self, estimator: Any, counts: Sequence[Any], rows: TrainTestRows, blocks: TrainTestBlocks, model: ModelConfig
     ) -> FittedRun:
-        """Evaluate a fitted estimator, and fit what else the report shows; `counts`: as `flows.train.stages.fit` returned them."""
+        """Evaluate a fitted estimator, and fit what else the report shows; `counts`: as `fit` returned them."""
         config, observer, stages = self.config, self.observer, self.stages
         per_day = None if rows.per_day is None else rows.per_day[1]
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point, per_day)
@@ -123,7 +123,10 @@ def train(
                     rows, blocks = usable_classes(rows.without_copies(), blocks, observer)
                     check_costs_of_rows(blocks.train, point)
                     if model.chooses_features:
-                        keeps_missing, whole = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map())
+                        keeps_missing, whole = (
+                            config.data.impute == "keep",
+                            rows.groups_of_split(workers.parallel_map()),
+                        )
                         model, run.search = stages(
                             "choose features", choose_features, model, blocks.train, keeps_missing, whole, observer
                         )

@@ -199,6 +199,7 @@ def profile(
     )  # fmt: skip
     return kept, digests, () if several else leaks(train, test, rows.schema, known=known, checked=checked)
 
+
 # ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------
 
 
