@@ -17,7 +17,7 @@ from aucdist.model import load_model
 from aucdist.report.text import Json, number_text
 from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli
-from flows.config.cluster import NoCluster, S3Config
+from flows.config.cluster import S3Config
 from flows.config.data import UnlabelledRef, source_of
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver
@@ -68,7 +68,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
 
     Raises InputError if the model or the data is wrong, or the feature map of the model mixes features.
     """
-    with s3_as_configured(config.s3, NoCluster(), observer):
+    with s3_as_configured(config, observer):
         observer.stage("explain")
         model = load_model(model_folder(config.model))
         models = _of_classes(model, config.classes)

@@ -22,7 +22,7 @@ from aucdist.report.text import Json
 from aucdist.scorecard import Scorecard
 from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli, Strict
-from flows.config.cluster import NoCluster, S3Config
+from flows.config.cluster import S3Config
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, data_of, model_folder, read_about
@@ -114,7 +114,7 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
 
     Raises InputError if there is no such model, the target cannot express it, or the file is there already.
     """
-    with s3_as_configured(config.s3, NoCluster(), observer):
+    with s3_as_configured(config, observer):
         observer.stage("export")
         folder = model_folder(config.model)
         output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"

@@ -90,7 +90,7 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: St
     """
     store, training = absolute(config.store), config.train
     with (
-        s3_as_configured(training.s3, training.cluster, observer),
+        s3_as_configured(training, observer),
         lease(store, f"keep-current {training.name}") as held,
     ):
         newest = with_newest_files(config)

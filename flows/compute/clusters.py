@@ -107,19 +107,17 @@ def choose_cache(
     """
     limited = all(limit for limit, _ in worker_memory)
     total = sum(limit for limit, _ in worker_memory)
-    text = (
-        f"{_size(n_bytes)} of rows, {_size(total) if limited else 'no limit'} of memory on "
-        f"{_count(len(worker_memory), 'worker')}"
-    )
+    n_workers = f"{len(worker_memory)} worker{'s' * (len(worker_memory) != 1)}"
+    text = f"{_size(n_bytes)} of rows, {_size(total) if limited else 'no limit'} of memory on {n_workers}"
     if mode == "memory" or (mode == "auto" and (not limited or n_bytes <= SHARE_FOR_ROWS * total)):
         return False, f"are kept in memory ({text})"
     tightest, threads = min(worker_memory, key=lambda worker: (worker[0] or float("inf")) / worker[1])
     needed = BLOCKS_WHILE_STREAMING * largest_block * threads
     if tightest and needed > SHARE_FOR_ROWS * tightest:
         raise InputError(
-            f"blocks of up to {_size(largest_block)} are too large to be read one ahead by {_count(threads, 'thread')} in "
-            f"{_size(tightest)} of memory, of which rows may take {SHARE_FOR_ROWS:.0%}: write smaller shards (rows_per_shard), "
-            "or give the workers more memory"
+            f"blocks of up to {_size(largest_block)} are too large to be read one ahead by {threads} thread"
+            f"{'s' * (threads != 1)} in {_size(tightest)} of memory, of which rows may take {SHARE_FOR_ROWS:.0%}: write smaller "
+            "shards (rows_per_shard), or give the workers more memory"
         )
     return True, f"are streamed ({text})"
 
@@ -142,10 +140,6 @@ def threads_that_fit(n_jobs: int, largest_block: int) -> int:
 def _size(n_bytes: int) -> str:
     power = min(max(n_bytes.bit_length() - 1, 0) // 10, 4)
     return f"{n_bytes / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 @contextmanager
@@ -246,14 +240,14 @@ REGION, ENDPOINT = "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"
 
 
 @contextmanager
-def s3_as_configured(config: S3Config, cluster: ClusterConfig, observer: RunObserver) -> Iterator[None]:
+def s3_as_configured(config: Any, observer: RunObserver) -> Iterator[None]:
     """Set the environment variables of an S3 configuration while the context lasts.
 
-    `cluster`: the cluster of the run; workers that are already running, or in pods, have their own environment.
+    `config`: has `s3`, and perhaps `cluster`: workers that are already running, or in pods, have their own environment.
     Raises InputError if the Prefect block does not exist or has no credentials.
     """
-    changes = environment_of(config)
-    if changes and not isinstance(cluster, NoCluster | LocalClusterConfig):
+    changes, cluster = environment_of(config.s3), getattr(config, "cluster", None)
+    if changes and not isinstance(cluster, NoCluster | LocalClusterConfig | None):
         observer.note("`s3` configures this process: the workers reach S3 as their own environment says")
     before = {name: os.environ.get(name) for name in changes}
     _set_environment(changes)

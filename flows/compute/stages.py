@@ -75,7 +75,7 @@ def started(
     Raises InputError and RunError as `open_cluster` and `s3_as_configured`.
     """
     stages = Stages(observer, run_stage)
-    with s3_as_configured(config.s3, config.cluster, observer), open_cluster(config.cluster, name, observer) as workers:
+    with s3_as_configured(config, observer), open_cluster(config.cluster, name, observer) as workers:
         yield stages, workers
 
 

@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aucdist.errors import unknown
-from aucdist.report.text import seconds_text, summary_rows, value_text
+from aucdist.report.text import search_verdict, seconds_text, summary_rows, value_text
 from flows.json_values import jsonable
 
 Record = Mapping[str, Any]
@@ -198,8 +198,6 @@ def trained_lines(result: Record) -> list[Any]:
 
 def search_lines(result: Record) -> list[Any]:
     """Return the lines that `aucdist cv` prints."""
-    from aucdist.report.text import search_verdict
-
     return [search_table(result), search_verdict(dict(result)), f"report: {result['run']}/report.html"]
 
 

@@ -6,11 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from aucdist import __version__
-from aucdist.data.storage.files import names_in, remove
+from aucdist.data.storage.files import absolute, names_in, remove
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.view import AnyBlocks, ClassBlocks
@@ -18,7 +17,6 @@ from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig
 from flows.json_values import json_digest
 from flows.progress.console import RunObserver
-from flows.train.config import TrainConfig
 
 GRACE = 20
 """Seconds that the current round may still take after SIGTERM; Kubernetes kills after 30."""
@@ -126,25 +124,20 @@ def open_checkpoints(
     """
     if getattr(config, "checkpoint", None) is None:
         return None
-    identity = _identity(config, model, fingerprint, train.of_all())
-    scratch = getattr(config.cluster, "scratch", None)
-    folder = config.checkpoint.url or (
-        f"{scratch.rstrip('/')}/checkpoints" if scratch else f"{config.output}/.checkpoints"
-    )
-    folder = folder.rstrip("/") if "://" in folder else str(Path(folder).absolute())
-    url = f"{folder}/{config.checkpoint.id or f'{config.name}-{json_digest(identity)[:16]}'}"
-    return Checkpoints(url, identity, train, config.checkpoint, observer.note)
-
-
-def _identity(config: TrainConfig, model: ModelConfig, fingerprint: str, train: Blocks) -> dict[str, Any]:
-    """Return what decides the bits of a fit."""
-    return {
+    blocks = train.of_all()
+    identity = {  # what decides the bits of the fit
         "aucdist": __version__,
         "data": fingerprint,
         "encoding": json_digest(config.data.model_dump(mode="json"))[:16],
-        "blocks": f"{train.n_blocks} {json_digest([(i.n_samples, i.n_pos, i.weight_pos) for i in train.infos])[:16]}",
+        "blocks": f"{blocks.n_blocks} {json_digest([(i.n_samples, i.n_pos, i.weight_pos) for i in blocks.infos])[:16]}",
         "estimator": model.estimator,
         "parameters": {
             key: repr(v) for key, v in model.built.plain_params().items() if v is not None and key != "verbose"
         },
     }
+    scratch = getattr(config.cluster, "scratch", None)
+    folder = config.checkpoint.url or (
+        f"{scratch.rstrip('/')}/checkpoints" if scratch else f"{config.output}/.checkpoints"
+    )
+    url = f"{absolute(folder).rstrip('/')}/{config.checkpoint.id or f'{config.name}-{json_digest(identity)[:16]}'}"
+    return Checkpoints(url, identity, train, config.checkpoint, observer.note)

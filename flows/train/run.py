@@ -45,7 +45,7 @@ class TrainRun:
 
     def n_parts(self, opened: Any) -> int:
         """Return how many workers could be busy at a time."""
-        return int(opened.n_blocks)
+        return opened.n_blocks
 
     def choose(self, opened: Any, workers: Workers) -> tuple[TrainTestRows, ModelConfig]:
         """Return the encoded rows, and the model to fit."""
@@ -102,7 +102,7 @@ def train(
     described = getattr(config, "_described", None)
     for text in (*described.warnings('--set "data.source.drop=[{}]"'), described.of_positive()) if described else ():
         observer.note(text)
-    with s3_as_configured(config.s3, config.cluster, observer), run_folder(config.output, run.name) as folder:
+    with s3_as_configured(config, observer), run_folder(config.output, run.name) as folder:
         if described:
             (folder.draft / f"{config.name}.yaml").write_text(described.text, encoding="utf-8")
         opened = run.open()

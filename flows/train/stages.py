@@ -58,14 +58,12 @@ def usable_classes(
     for k in np.flatnonzero(~enough).tolist():
         observer.note(f"class {names[k]!r} has {n[k]} of {train.n_samples} training rows, and is left out")
     which = np.flatnonzero(enough).tolist()
-    schema = replace(rows.schema, classes=tuple(names[k] for k in which))
-    train = replace(train, sets=train.sets.only(which))
-    test, calibration = (
-        replace(part, sets=part.sets.only(which)) if isinstance(part, ClassBlocks) else part
-        for part in (blocks.test, blocks.calibration)
-    )
     sets, test_sets = rows.sets.only(which), rows.test_sets.only(which)
-    return replace(rows, schema=schema, sets=sets, test_sets=test_sets), TrainTestBlocks(train, test, calibration)
+    schema = replace(rows.schema, classes=tuple(sets.names()))
+    test = blocks.test and ClassBlocks(blocks.test.of_all(), test_sets)
+    calibration = blocks.calibration and ClassBlocks(blocks.calibration.of_all(), sets)
+    rows = replace(rows, schema=schema, sets=sets, test_sets=test_sets)
+    return rows, TrainTestBlocks(ClassBlocks(train.blocks, sets), test, calibration)
 
 
 def _count_classes(block: Block, sets: LabelSets) -> Summary:
@@ -77,8 +75,8 @@ def fit(
     model: ModelConfig,
     train: AnyBlocks,
     observer: RunObserver,
-    checkpoints: Checkpoints | None = None,
-    operating_point: OperatingPointConfig | None = None,
+    checkpoints: Checkpoints | None,
+    operating_point: OperatingPointConfig | None,
 ) -> tuple[Any, list[Any]]:
     """Return the fitted estimator, and for each class the counts of the training scores where the fit needed them.
 
@@ -106,19 +104,18 @@ def evaluate(
     counts: Sequence[Any],
     blocks: TrainTestBlocks,
     observer: RunObserver,
-    operating_point: OperatingPointConfig | None = None,
-    rows_per_day: float | None = None,
+    point: OperatingPointConfig | None,
+    rows_per_day: float | None,
 ) -> Evaluation:
     """Count the scores of training and test rows, keep those of the test rows, and set the threshold of each class.
 
     Training rows are scored again only where the fit has not counted their scores. Where the operating point uses the cost
     column, what training rows cost at each score is counted, too. Warnings go to `observer`.
 
+    `point`: the operating point.
     `rows_per_day`: training rows in a day, where rows are split by time.
     """
-    point, cost = operating_point, None
-    if point is not None and point.uses_cost_column:
-        cost = point.options["cost"]
+    cost = None if point is None or not point.uses_cost_column else point.options["cost"]
     models, classes, set_on = estimator.class_models, [], "training"
     calibration: Sequence[Any] = [None] * len(models)
     if point is not None and blocks.calibration is not None:
@@ -139,15 +136,13 @@ def evaluate(
     guarantees: list[Guarantee] = []
     if point is not None:
         guarantees = _set_thresholds(estimator, classes, point.requirement(rows_per_day), point.confidence)
-    if blocks.test is None:
-        table = scores = None
-    else:
+    table = scores = groups = None
+    if blocks.test is not None:
         tested, table, scores = score_test_rows(blocks.test, models)
         with warnings_to(observer):
             for k, test in enumerate(tested):
                 if test.n_pos > 0 and test.n_neg > 0:
                     classes[k] = replace(classes[k], test=test, interval=auc_interval(test))
-    groups = None
     if isinstance(blocks.train, Blocks):
         groups = group_results(blocks.train, table, scores, group_weight_of(estimator))
     return Evaluation(classes, table, scores, groups, set_on, guarantees)
@@ -188,8 +183,9 @@ def profile(
     columns, digests = fit_columns(train, rows.schema, rows.preprocessor, coef), fit_digests(train)
     checked, known = (0, 0) if test is None else count_known(test, digests)
     bins, several = [], estimator.has_several_classes
-    spreads = estimator.class_spreads.tolist()
-    for model, of_class, spread in zip(estimator.class_models, evaluation.classes, spreads, strict=True):
+    for model, of_class, spread in zip(
+        estimator.class_models, evaluation.classes, estimator.class_spreads.tolist(), strict=True
+    ):
         part, counts = of_class.shown
         own = score_bins(counts, part, model.decision_intercept)
         bins.append(replace(own, edges=tuple(edge / spread for edge in own.edges)))
@@ -211,12 +207,8 @@ def start_from(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str:
 
     `estimator`: changed in place.
     """
-    several = rows.sets is not None
-    if bool(model.classes) != several:
-        fits = "fits start" if several else "fit starts"
-        return f"the {fits} from zero: the model in use is of {'two' if several else 'several'} classes"
     if (cannot := _why_not(estimator, model, rows)) is not None:
-        return f"the {'fits start' if several else 'fit starts'} from zero: {cannot}"
+        return f"the {'fit starts' if rows.sets is None else 'fits start'} from zero: {cannot}"
     if rows.sets is None:
         _set_start(estimator, model.weights[0], model.preprocessor, rows)
         return "the fit starts from the weights in use"
@@ -232,7 +224,9 @@ def start_from(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str:
 
 def _why_not(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | None:
     """Return why the weights of a model mean something else than those of the fit, or None."""
-    old, new = model.preprocessor, rows.preprocessor
+    old, new, several = model.preprocessor, rows.preprocessor, rows.sets is not None
+    if bool(model.classes) != several:
+        return f"the model in use is of {'two' if several else 'several'} classes"
     if model.about.get("estimator") != type(estimator).__name__ or not hasattr(estimator, "warm_start"):
         return "the model in use is of another kind"
     if model.feature_map is not None or getattr(estimator, "features", None) is not None:
@@ -245,8 +239,7 @@ def _why_not(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | N
 
 
 def _set_start(estimator: Any, weights: ClassWeights, before: Preprocessor, rows: TrainTestRows) -> None:
-    coef = weights.coef
-    coef = coef * (1.0 if before.factor is None else before.factor)
+    coef = weights.coef * (1.0 if before.factor is None else before.factor)
     coef = coef / (1.0 if rows.preprocessor.factor is None else rows.preprocessor.factor)
     estimator.coef_, estimator.intercept_ = coef[None, :], np.array([weights.intercept])
     estimator.warm_start = True

@@ -13,7 +13,6 @@ from typing import Any
 from aucdist.errors import InputError, RunError
 
 GROUP, VERSION = "kubernetes.dask.org", "v1"
-PLURAL = {"DaskCluster": "daskclusters", "DaskAutoscaler": "daskautoscalers"}
 SECONDS = (5, 30)  # to connect, and to answer
 UNCOUNTED, PATIENCE = "status unknown for quota", 360.0
 """The server's message about a quota until its controller has counted; and seconds to wait.
@@ -22,7 +21,6 @@ The controller looks for new kinds every half minute. A quota that it counted be
 was installed, is counted again five minutes later, or when it is made again.
 """
 log = logging.getLogger(__name__)
-INSTALL = "pip install 'aucdist[kubernetes]'"
 
 
 class Api:
@@ -37,7 +35,9 @@ class Api:
         try:
             from kubernetes import client, config
         except ImportError:
-            raise InputError(f"clusters of kind `kubernetes` need more packages: {INSTALL}") from None
+            raise InputError(
+                "clusters of kind `kubernetes` need more packages: pip install 'aucdist[kubernetes]'"
+            ) from None
         self.namespace = namespace
         with explained(namespace):
             files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
@@ -55,7 +55,7 @@ class Api:
         with explained(self.namespace):
             once_counted(
                 lambda: self._custom.create_namespaced_custom_object(
-                    GROUP, VERSION, self.namespace, PLURAL[body["kind"]], body, _request_timeout=SECONDS
+                    GROUP, VERSION, self.namespace, f"{body['kind'].lower()}s", body, _request_timeout=SECONDS
                 )
             )
 
@@ -64,7 +64,7 @@ class Api:
         by = "field_selector" if selector.startswith("metadata.") else "label_selector"
         with explained(self.namespace):
             answer = self._custom.list_namespaced_custom_object(
-                GROUP, VERSION, self.namespace, PLURAL["DaskCluster"], **{by: selector}, _request_timeout=SECONDS
+                GROUP, VERSION, self.namespace, "daskclusters", **{by: selector}, _request_timeout=SECONDS
             )
         return answer["items"]
 
@@ -75,7 +75,7 @@ class Api:
         with explained(self.namespace):
             try:
                 self._custom.delete_namespaced_custom_object(
-                    GROUP, VERSION, self.namespace, PLURAL["DaskCluster"], name,
+                    GROUP, VERSION, self.namespace, "daskclusters", name,
                     propagation_policy="Foreground", _request_timeout=SECONDS,
                 )  # fmt: skip
             except ApiException as e:

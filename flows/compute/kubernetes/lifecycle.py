@@ -45,10 +45,12 @@ def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
     """
     api = Api(config.namespace)
     name = config.name or cluster_name(run)
-    api.create(dask_cluster_of(config, name, _labels(), _owner()))
+    labels = {"app.kubernetes.io/name": "aucdist", "app.kubernetes.io/component": "dask"}
+    if flow_run := os.environ.get("PREFECT__FLOW_RUN_ID"):
+        labels[RUN_LABEL] = flow_run
+    api.create(dask_cluster_of(config, name, labels, _owner()))
     try:
-        autoscaler = autoscaler_of(config, name)
-        if autoscaler is not None:
+        if (autoscaler := autoscaler_of(config, name)) is not None:
             api.create(autoscaler)
         _wait(api, name, "scheduler", lambda: _has_scheduler(api, name), config.timeout)
         tls, address = TLS_FILES if config.tls else None, address_of(config, name)
@@ -74,13 +76,6 @@ def remove_clusters_of(namespace: str, flow_run: str) -> list[str]:
     for name in names:
         _remove(api, name)
     return names
-
-
-def _labels() -> dict[str, str]:
-    labels = {"app.kubernetes.io/name": "aucdist", "app.kubernetes.io/component": "dask"}
-    if run := os.environ.get("PREFECT__FLOW_RUN_ID"):
-        labels[RUN_LABEL] = run
-    return labels
 
 
 def _owner() -> dict[str, Any] | None:

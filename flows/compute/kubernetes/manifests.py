@@ -27,6 +27,9 @@ def dask_cluster_of(config: KubernetesConfig, name: str, labels: dict[str, str],
     `labels`: for the cluster; the operator puts them on all that it makes of it.
     `owner`: an owner reference: when the owner is gone, so is the cluster.
     """
+    scheduler_args = [
+        "dask", "scheduler", "--protocol", _protocol(config), "--port", str(PORT), "--dashboard-address", f":{DASHBOARD}",
+    ]  # fmt: skip
     metadata: Json = {"name": name, "namespace": config.namespace, "labels": labels}
     if owner is not None:
         metadata["ownerReferences"] = [owner]
@@ -36,8 +39,20 @@ def dask_cluster_of(config: KubernetesConfig, name: str, labels: dict[str, str],
         "metadata": metadata,
         "spec": {
             "scheduler": {
-                "spec": _pod(config, "scheduler", config.scheduler, _scheduler_args(config)),
-                "service": _service(name),
+                "spec": _pod(config, "scheduler", config.scheduler, scheduler_args),
+                "service": {
+                    "type": "ClusterIP",
+                    "selector": {"dask.org/cluster-name": name, "dask.org/component": "scheduler"},
+                    "ports": [
+                        {"name": "tcp-comm", "protocol": "TCP", "port": PORT, "targetPort": "tcp-comm"},
+                        {
+                            "name": "http-dashboard",
+                            "protocol": "TCP",
+                            "port": DASHBOARD,
+                            "targetPort": "http-dashboard",
+                        },
+                    ],
+                },
             },
             "worker": {
                 "replicas": config.minimum,
@@ -68,12 +83,6 @@ def _protocol(config: KubernetesConfig) -> str:
     return "tls" if config.tls else "tcp"
 
 
-def _scheduler_args(config: KubernetesConfig) -> list[str]:
-    return [
-        "dask", "scheduler", "--protocol", _protocol(config), "--port", str(PORT), "--dashboard-address", f":{DASHBOARD}",
-    ]  # fmt: skip
-
-
 def _worker_args(config: KubernetesConfig, name: str) -> list[str]:
     # The operator would give them a tcp address; and it finds workers by the name that it gives them.
     return [
@@ -87,17 +96,6 @@ def _worker_args(config: KubernetesConfig, name: str) -> list[str]:
 def _memory_limit(resources: Resources) -> int:
     """Return the bytes at which Dask acts: a tenth less than the pod has, for the worker's nanny needs some, too."""
     return int(0.9 * parse_bytes(resources.memory if resources.memory[-1].isdigit() else f"{resources.memory}B"))
-
-
-def _service(name: str) -> Json:
-    return {
-        "type": "ClusterIP",
-        "selector": {"dask.org/cluster-name": name, "dask.org/component": "scheduler"},
-        "ports": [
-            {"name": "tcp-comm", "protocol": "TCP", "port": PORT, "targetPort": "tcp-comm"},
-            {"name": "http-dashboard", "protocol": "TCP", "port": DASHBOARD, "targetPort": "http-dashboard"},
-        ],
-    }
 
 
 def _pod(config: KubernetesConfig, role: str, resources: Resources, args: list[str]) -> Json:

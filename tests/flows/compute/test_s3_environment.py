@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import uuid
+from types import SimpleNamespace
 
 import pytest
 from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, point_to
@@ -54,9 +55,8 @@ def blocks(monkeypatch):
 
 
 def configured(cluster=None, lines=None, **settings):
-    return s3_as_configured(
-        S3Config(**settings), cluster or NoCluster(), LineObserver([].append if lines is None else lines.append)
-    )
+    config = SimpleNamespace(s3=S3Config(**settings), cluster=cluster or NoCluster())
+    return s3_as_configured(config, LineObserver([].append if lines is None else lines.append))
 
 
 def test_workers_that_run_already_have_their_own_environment():
