@@ -18,7 +18,7 @@ from aucdist.data.block import Block
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.data.storage.urls import Location
 from aucdist.drift import batch as drift
-from aucdist.errors import InputError, RunError, as_input_error
+from aucdist.errors import InputError, Json, RunError, as_input_error
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
@@ -28,7 +28,7 @@ from aucdist.metrics.probability import brier, reliability
 from aucdist.metrics.ranking import auc_interval
 from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.report.html import render_template
-from aucdist.report.text import Json, certificate_text, point_sentences
+from aucdist.report.text import certificate_text, point_sentences
 from flows.config.base import Cli, Strict
 from flows.export import rows_of_run
 from flows.json_values import json_digest, json_text, jsonable

@@ -12,7 +12,7 @@ import pandas as pd
 from pydantic import Field
 
 from aucdist.data.storage.files import exists, shown
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.metrics.compare import (
     Difference,
     auc_test,
@@ -29,7 +29,7 @@ from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.partial import SHARE, partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.report.comparison import render_comparison_page, sentences
-from aucdist.report.text import Json, value_text
+from aucdist.report.text import value_text
 from aucdist.search.choice import groups_test
 from aucdist.store import resolve
 from flows.config.base import Cli, Strict

@@ -10,8 +10,7 @@ from aucdist.data.shards.manifest import manifest_of, read_schema, verify_shard
 from aucdist.data.shards.reading import ParallelMap, read
 from aucdist.data.sources import Source, catalog, fetch, is_present
 from aucdist.data.storage.urls import Location
-from aucdist.errors import InputError
-from aucdist.report.text import Json
+from aucdist.errors import InputError, Json
 from flows.compute.clusters import open_cluster
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterOption, NoCluster

@@ -11,10 +11,10 @@ from aucdist.batch_scoring import to_score
 from aucdist.data.block import Block, stacked
 from aucdist.data.shards.reading import open_reader
 from aucdist.data.storage.files import shown, write_bytes
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, Json, unknown
 from aucdist.linear_model import LinearModel
 from aucdist.model import load_model
-from aucdist.report.text import Json, number_text
+from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli
 from flows.config.cluster import S3Config

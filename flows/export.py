@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -12,13 +12,12 @@ from aucdist.data.dataset import Schema
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, shown, write_bytes
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, Json, unknown
 from aucdist.export import TARGETS
 from aucdist.export import export as export_model
 from aucdist.export.cards import CARD_SUFFIXES, Losses, Scaling, card_file, card_rows, to_scorecard
 from aucdist.linear_model import LinearModel
 from aucdist.model import load_model, load_two_classes
-from aucdist.report.text import Json
 from aucdist.scorecard import Scorecard
 from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli, Strict
@@ -126,7 +125,7 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
             data = card_file(card, config.suffix, f"Scorecard of {_name_of(folder)}")
             more = {"lines": len(card_rows(card)), "rounding": card.rounding}
         else:
-            options: dict[str, Any] = {"contributions": config.contributions}
+            options: Json = {"contributions": config.contributions}
             if config.to == "sql":
                 options |= {"table": config.table or "rows", "ids": config.ids}
             data, more = export_model(model, config.to, **options), {}

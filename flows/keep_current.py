@@ -7,8 +7,7 @@ from pydantic import Field, model_validator
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
-from aucdist.errors import InputError
-from aucdist.report.text import Json
+from aucdist.errors import InputError, Json
 from aucdist.store import Lease, keep, lease, read_store
 from flows.compute.clusters import s3_as_configured
 from flows.compute.stages import StageRunner, Stages

@@ -14,10 +14,9 @@ from typing import Any
 from aucdist import __version__
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.data.storage.urls import enter, hide_error, reveal
-from aucdist.errors import InputError, RunError
+from aucdist.errors import InputError, Json, RunError
 from aucdist.extras import load_optional
 from aucdist.model import ABOUT
-from aucdist.report.text import Json
 from flows.model_store import decision_svg
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
 

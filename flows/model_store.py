@@ -4,10 +4,9 @@ import math
 from typing import Annotated, Any
 
 from aucdist.data.storage.files import shown
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.report.plots import standalone_svg
 from aucdist.report.svg import GRID, MUTED, NEG, POS
-from aucdist.report.text import Json
 from aucdist.store import present, read_decisions, read_store, split_version
 from aucdist.store import rollback as go_back
 from flows.config.base import Cli, Strict

@@ -20,9 +20,8 @@ from aucdist.data.storage import files
 from aucdist.data.storage.files import shown
 from aucdist.drift.leaks import Sample, columns_alone, leaks_of, sample_of
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.report.html import render_template
-from aucdist.report.text import Json
 from aucdist.selection.groups import duplicates
 from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig, configured_source

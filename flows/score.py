@@ -9,7 +9,8 @@ from aucdist import batch_scoring
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
-from aucdist.report.text import Json, number_text
+from aucdist.errors import Json
+from aucdist.report.text import number_text
 from flows.compute.stages import StageRunner, started
 from flows.config.base import Cli
 from flows.config.cluster import ClusterOption, NoCluster, S3Config

@@ -10,7 +10,7 @@ from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.simulate import Simulation
 from aucdist.data.storage.files import absolute
-from aucdist.report.text import Json
+from aucdist.errors import Json
 from flows.compute.clusters import open_cluster
 from flows.compute.stages import StageRunner, Stages, started
 from flows.config.base import Cli, Strict

@@ -11,14 +11,14 @@ from pydantic import Field
 from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.data.storage.urls import Location
 from aucdist.drift.profile import Profile
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.decisions import threshold_at
 from aucdist.metrics.guarantees import guaranteed_threshold
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content
 from aucdist.report.html import render_template
-from aucdist.report.text import Json, point_sentences
+from aucdist.report.text import point_sentences
 from aucdist.store import promote, read_store, split_version
 from flows.config.base import Cli
 from flows.config.loading import yaml_text

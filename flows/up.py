@@ -10,12 +10,12 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated
 
 import click
 import yaml
 
-from aucdist.errors import InputError, RunError
+from aucdist.errors import InputError, Json, RunError
 from flows.config.base import Cli, Strict
 from flows.config.loading import configs_folder
 from flows.config.prefect_api import KEY, api_configured
@@ -37,7 +37,7 @@ class UpConfig(Strict):
     """The port of the server, which only this machine can reach."""
 
 
-def up(config: UpConfig, observer: RunObserver) -> dict[str, Any]:
+def up(config: UpConfig, observer: RunObserver) -> Json:
     """Start a server and serve the local deployments until the process is interrupted.
 
     While it runs, the file ``.env`` names its address, so that ``prefect`` and ``aucdist`` find it in this folder.
@@ -67,7 +67,7 @@ def local_deployments() -> list["RunnerDeployment"]:
     from prefect.deployments.runner import RunnerDeployment
     from prefect.events import DeploymentEventTrigger
 
-    def schedule_of(entry: dict[str, Any]) -> DeploymentScheduleCreate:
+    def schedule_of(entry: Json) -> DeploymentScheduleCreate:
         schedule = construct_schedule(cron=entry["cron"], timezone=entry["timezone"])
         return DeploymentScheduleCreate(schedule=schedule, active=entry["active"])
 

@@ -22,13 +22,12 @@ from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.drift.batch import BatchCounts, losses, moved, performance, performance_of_classes
 from aucdist.drift.profile import Profile
-from aucdist.errors import InputError, printable
+from aucdist.errors import InputError, Json, printable
 from aucdist.held_out import load_with_seen
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.decisions import confusion
 from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_against
 from aucdist.model import digest_of_model
-from aucdist.report.text import Json
 from aucdist.report.watch import alarm_text, kept_text, measure_text
 from aucdist.store import lease, read_store, split_version
 from flows.compute.clusters import Workers

@@ -20,9 +20,8 @@ from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels, class_name
 from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.storage import files
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.linear_model import LinearModel
-from aucdist.report.text import Json
 from aucdist.report.watch import MOVED, NAMES, render_watch_page
 from flows.config.base import NAME
 from flows.json_values import json_text

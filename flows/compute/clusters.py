@@ -20,7 +20,7 @@ from aucdist.data.storage.files import remove
 from aucdist.data.storage.s3 import forget_connections
 from aucdist.data.storage.urls import reveal
 from aucdist.engine.steps import number_of_threads
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from flows.config.cluster import (
     Adaptive,
     AddressConfig,
@@ -286,7 +286,7 @@ def _of_block(name: str) -> dict[str, str | None]:
     kind, _, block = name.partition("/")
     try:
         with get_client(sync_client=True) as client:
-            content: dict[str, Any] = client.read_block_document_by_name(block, kind, include_secrets=True).data
+            content: Json = client.read_block_document_by_name(block, kind, include_secrets=True).data
     except ObjectNotFound:
         raise InputError(
             f"s3.block is {name!r}, but the Prefect server has no such block: create it, or correct the name"

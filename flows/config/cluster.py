@@ -6,7 +6,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from aucdist.data.storage.urls import Location
 from aucdist.engine.workers import has_bokeh, no_bokeh
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from flows.config.base import NAME, Cli, Strict
 from flows.config.loading import find_config, read_mapping
 
@@ -142,7 +142,7 @@ class KubernetesConfig(Strict):
     """A Secret with ca.crt, tls.crt and tls.key. If it is empty, connections are not encrypted."""
     node_selector: dict[str, str] = Field(default={})
     """Labels of the nodes that may run the pods."""
-    tolerations: list[dict[str, Any]] = Field(default=[])
+    tolerations: list[Json] = Field(default=[])
     """Taints of nodes that the pods tolerate."""
     timeout: float = Field(default=300, gt=0)
     """The number of seconds to wait for the scheduler, and then for the workers."""

@@ -8,7 +8,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_
 from aucdist.data.formats.source_fields import EachOf
 from aucdist.data.labels import EACH
 from aucdist.data.sources import UNLABELLED, ClassName, Source, find
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from flows.config.base import NAME, Cli, Strict
 
 Named = TypeVar("Named", "DataRef", "TestConfig")
@@ -134,7 +134,7 @@ class TestConfig(Strict):
         return self.name is not None or self.source is not None
 
     @model_serializer(mode="wrap")
-    def _without_unused_keys(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _without_unused_keys(self, dump: SerializerFunctionWrapHandler) -> Json:
         unused = {"seed"} if self.fraction is None else set()
         unused |= {"last", "gap", "keep"} if self.time is None else set()
         # otherwise the configuration could not be read again
@@ -214,7 +214,7 @@ def configured_source(config: DataConfig) -> Source:
     Raises InputError if rows have groups already.
     """
     source = source_of(config)
-    changes: dict[str, Any] = {}
+    changes: Json = {}
     if config.positive is not None:
         changes["positive"] = config.positive
     if config.test is not None and config.test.groups is not None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 from aucdist.data.sources import catalog_folder
 from aucdist.data.storage.guard import read_configuration
 from aucdist.data.storage.urls import SCHEME, enter, hide, require
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, Json, unknown
 from flows.config.base import Cli, Strict
 
 Config = TypeVar("Config", bound=BaseModel)
@@ -144,7 +144,7 @@ def load_config(
 
 
 def config_of(
-    model: type[Config], raw: dict[str, Any], where: str, folder: Path, settings: Sequence[str], output: str | None
+    model: type[Config], raw: Json, where: str, folder: Path, settings: Sequence[str], output: str | None
 ) -> Config:
     """Return the configuration of the content of a YAML file. Parameters and errors as `load_config`.
 
@@ -171,7 +171,7 @@ def validated(model: type[Config], content: Any, where: str) -> Config:
         raise InputError(explain(e, model, where)) from None
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_mapping(path: Path) -> Json:
     """Read a YAML file whose outermost value is a mapping."""
     raw = parse_yaml(read_configuration(path), str(path))
     if not isinstance(raw, dict):
@@ -201,7 +201,7 @@ def find_sources(content: Any, folder: Path) -> Any:
     return absolute
 
 
-def apply_setting(raw: dict[str, Any], setting: str) -> None:
+def apply_setting(raw: Json, setting: str) -> None:
     """Apply a setting ``key.sub=value`` of the command line to the content of a YAML file."""
     key, equals, value = setting.partition("=")
     parts = key.strip().split(".")
@@ -221,7 +221,7 @@ def apply_setting(raw: dict[str, Any], setting: str) -> None:
     at[parts[-1]] = value.strip() if is_class else parse_yaml(value, where)
 
 
-def _insert_cluster(raw: dict[str, Any]) -> None:
+def _insert_cluster(raw: Json) -> None:
     """Replace the name of a cluster by the content of ``configs/cluster/<name>.yaml``, or of the file at that path."""
     if isinstance(raw.get("cluster"), str):
         raw["cluster"] = read_mapping(find_config(raw["cluster"], "cluster"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, Json, unknown
 from flows.config.base import Strict, refuse_truth_values
 
 AUTO = "auto"
@@ -21,7 +21,7 @@ class ModelConfig(BaseModel):
 
     estimator: str = "PairwiseHingeClassifier"
     """The estimator, which decides what is minimised."""
-    solver: str | dict[str, Any] | None = None
+    solver: str | Json | None = None
     """The solver, which decides how it is minimised: a name, or a mapping with `name` and the parameters of the solver,
     such as {name: sdcd, epochs: 10}."""
     lam: float | None = None
@@ -32,7 +32,7 @@ class ModelConfig(BaseModel):
     """The fit stops after this many passes over the rows."""
     random_state: int | None = None
     """The seed of the random numbers."""
-    features: str | dict[str, Any] | None = None
+    features: str | Json | None = None
     """The feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins,
     bins: 64, basis: cumulative, linear: keep, pairs: 0}. `auto` chooses the map by cross-validation, and lam as well
     unless it is given. {map: auto, metric: ndcg, k: 5} chooses by this measure of the order of rows, and {map: auto,
@@ -77,11 +77,11 @@ class ModelConfig(BaseModel):
         return find_measure(measure_name(metric, **(dict.fromkeys(able[metric]) | parameters))).name
 
     @property
-    def resolved(self) -> dict[str, Any]:
+    def resolved(self) -> Json:
         """All parameters, with the values that the estimator has by default; those that folds choose are left to them."""
         left = {"features": self.features} | ({"lam": None} if self.lam is None else {})
         chosen = left if self.chooses_features else {}
-        parameters: dict[str, Any] = self.built.plain_params()
+        parameters: Json = self.built.plain_params()
         return parameters | {name: value for name, value in chosen.items() if name in parameters}
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> "ModelConfig":

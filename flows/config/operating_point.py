@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.metrics.costs import COST_COLUMN
 from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig
@@ -89,11 +89,11 @@ class OperatingPointConfig(Strict):
         return expander is not None and expander.supervised()
 
     @property
-    def options(self) -> dict[str, Any]:
+    def options(self) -> Json:
         """The keys that are given, by name."""
         return self.model_dump(exclude_none=True, include={*OperatingPointConfig.model_fields} - {"out_of_fold"})
 
-    def requirement(self, rows_per_day: float | None) -> dict[str, Any]:
+    def requirement(self, rows_per_day: float | None) -> Json:
         """Return the requirement by its name, alerts as a share of the rows.
 
         Raises InputError if alerts are counted by the day, and it is not known how many rows a day has.

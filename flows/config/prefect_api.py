@@ -4,9 +4,8 @@ import os
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 
 KEY = "PREFECT_API_URL"
 
@@ -45,7 +44,7 @@ def explained(error: Exception) -> Exception:
     return error
 
 
-def _active_profile(dotenv: dict[str, str], tables: tuple[dict[str, Any], ...]) -> dict[str, Any]:
+def _active_profile(dotenv: dict[str, str], tables: tuple[Json, ...]) -> Json:
     """Return the settings of the active profile; where there is no file of profiles, of the one that Prefect ships."""
     named = [os.environ.get("PREFECT_PROFILES_PATH"), dotenv.get("PREFECT_PROFILES_PATH")]
     named += [table.get("profiles_path") for table in tables]
@@ -61,7 +60,7 @@ def _active_profile(dotenv: dict[str, str], tables: tuple[dict[str, Any], ...]) 
     return profiles.get("profiles", {}).get(active, {})
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def _toml(path: Path) -> Json:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):

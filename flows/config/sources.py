@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from aucdist.data.formats.registry import keys_by_content, keys_by_suffix
@@ -10,7 +9,7 @@ from aucdist.data.sources import Source, catalog, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.guard import is_packed, unpacked
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, Json, unknown
 from flows.config.loading import apply_setting, find_sources, read_mapping
 
 HEAD = 2**16
@@ -71,7 +70,7 @@ def _in_catalog(data: str) -> bool:
     return not (is_yaml(data) or "/" in data or _format_from_suffix(data)) and data in catalog()
 
 
-def _entry(data: str) -> dict[str, Any]:
+def _entry(data: str) -> Json:
     if _in_catalog(data):
         return catalog()[data].model_dump(mode="json", exclude_defaults=True)
     if is_yaml(data):
@@ -96,13 +95,13 @@ def _entry(data: str) -> dict[str, Any]:
     return {"source": url, **by_suffix}
 
 
-def _format_from_suffix(url: str) -> dict[str, Any]:
+def _format_from_suffix(url: str) -> Json:
     """Return format and separator of a file by its suffix; empty for an unknown one, which needs a setting."""
     path = Path(urlsplit(url).path)
     return keys_by_suffix((path.with_suffix("") if is_packed(url) else path).name)
 
 
-def _format_from_content(url: str) -> dict[str, Any]:
+def _format_from_content(url: str) -> Json:
     """Return the format of a file by its first bytes."""
     head = files.read_range(url, 0, min(files.stat(url).size, HEAD))
     if is_packed(url, head):

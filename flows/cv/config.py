@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from flows.config.base import Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import RunOptions
@@ -216,7 +216,7 @@ class CvConfig(RunConfig):
         return measure_name(self.metric, **parameters)
 
     @property
-    def points(self) -> list[dict[str, Any]]:
+    def points(self) -> list[Json]:
         """All settings of the grid, each accepted by the estimator."""
         from aucdist.search.schedule import points_of
 

@@ -16,7 +16,7 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.engine.blocks import Loader, LocalBlocks, block_seed
 from aucdist.engine.view import AnyBlocks
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import find_measure
 from aucdist.search.choice import Result
@@ -162,7 +162,7 @@ def run_on_workers(
     """
 
     def submit(job: FitJob, before: Any) -> Any:
-        options: dict[str, Any] = {}
+        options: Json = {}
         if before is not None:
             (used,) = client.who_has([before]).values()
             others = [address for address in client.scheduler_info(n_workers=-1)["workers"] if address not in used]

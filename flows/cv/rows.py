@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -10,7 +9,7 @@ from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.data.shards.reading import ParallelMap
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.metrics.measures import find_measure
 from aucdist.search.fold import check_measure
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
@@ -136,7 +135,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
 def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndarray, np.ndarray]:
     """Return the rows without a column, and its values on the training rows and on the test rows."""
     values: dict[str, np.ndarray] = {"test": np.zeros(0)}
-    changes: dict[str, Any] = {}
+    changes: Json = {}
     for name_of_part in ("train", "calibration", "test"):
         if (part := getattr(rows, name_of_part)) is not None:
             values[name_of_part], block, changes["schema"] = take_column(part.block, rows.schema, name)

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from aucdist.errors import RunError
+from aucdist.errors import Json, RunError
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.report.text import parameters_text
@@ -78,12 +78,12 @@ class SearchRun(TrainRun):
         rows = stages("encode", search_rows.rows.encode, config.data, workers.parallel_map(observer))
         return rows, config.model.with_parameters(parameters)
 
-    def printed(self, result: dict[str, Any]) -> dict[str, Any]:
+    def printed(self, result: Json) -> Json:
         """Return the results of the folds, and as ``refit`` that of the run."""
         return {"run": result.pop("run"), **(self.search or {}), "refit": result}
 
 
-def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> dict[str, Any]:
+def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
     """Score the grid on the folds, choose, fit the chosen setting to all training rows, and write the run folder.
 
     Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
@@ -99,7 +99,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
 COPIES = 3  # a task has all rows, those of its fold, and these encoded
 
 
-def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> tuple[Point, dict[str, Any]]:
+def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> tuple[Point, Json]:
     """Score every setting on every fold, and choose.
 
     Returns the chosen parameters, and what ``aucdist cv --json`` prints of the search, in types of JSON.
@@ -133,13 +133,11 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     return outer[chosen].parameters, summary
 
 
-def _nested(
-    rule: Rule, outer: list[Row], inner: list[list[Row]], folds: list[Fold], measure: Measure
-) -> list[dict[str, Any]]:
+def _nested(rule: Rule, outer: list[Row], inner: list[list[Row]], folds: list[Fold], measure: Measure) -> list[Json]:
     """Return for each fold the setting that its own training rows choose, and the score of this setting on the held-out rows."""
     choices = []
     for k, (fold, rows) in enumerate(zip(folds, inner, strict=True)):
-        choice: dict[str, Any] = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
+        choice: Json = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
         with suppress(RunError):  # every setting failed
             i = choose(rows, measure, rule)
             choice |= {"parameters": rows[i].parameters, "value": outer[i].values[k]}
@@ -250,7 +248,7 @@ def _cache_key(job: FitJob) -> tuple[str, Any]:
     return f"{job.fold.repeat}-{job.fold.fold}{inner}", jsonable(job._asdict())
 
 
-def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> dict[str, Any]:
+def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> Json:
     """Return the values that the results of all jobs depend on, in types of JSON."""
     data = config.data.model_dump(mode="json", exclude={"name", "source"})
     folds = config.folds.model_dump(mode="json", exclude={"repeats"})  # more repeats leave the cached ones valid

@@ -18,7 +18,7 @@ from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import local_path
 from aucdist.data.storage.urls import reveal, shown
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from flows.config.base import Cli
 from flows.config.data import DataFileOptions
 from flows.config.sources import source_from_name
@@ -80,7 +80,7 @@ class Description:
         return f"positive class {self.positive!r}{how}"
 
 
-def init(config: InitConfig, observer: RunObserver) -> dict[str, Any]:
+def init(config: InitConfig, observer: RunObserver) -> Json:
     """Write a configuration for training, and return what ``aucdist init --json`` prints.
 
     Raises InputError if the file cannot be read, or its label column has no classes.
@@ -98,7 +98,7 @@ def init(config: InitConfig, observer: RunObserver) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def init_lines(result: dict[str, Any]) -> list[str]:
+def init_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist init` prints."""
     file = result["config"]
     return [
@@ -233,7 +233,7 @@ def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 def _source_keys(
     source: Source, label: str, columns: list[Column], spelling: Spelling, stated: Source, output: Path | None
-) -> dict[str, Any]:
+) -> Json:
     """Return the keys of the source: those that were given, and what was found."""
     keys = _given_keys(source, stated, output) | {"label": label}
     of = {kind: [c for c in columns if c.kind == kind] for kind in ("drop", "dates", "categorical", "hashed")}
@@ -260,9 +260,9 @@ def _source_keys(
     return keys
 
 
-def _comments(columns: list[Column], keys: dict[str, Any]) -> dict[str, Any]:
+def _comments(columns: list[Column], keys: Json) -> Json:
     """Return why each column is used as it is, by the key that names it; numbers stand behind all keys."""
-    comments: dict[str, Any] = {
+    comments: Json = {
         key: {c.name: c.comment for c in columns if c.kind == key} for key in ("drop", "dates", "categorical", "hashed")
     }
     if keys.get("categorical") == "auto":
@@ -316,7 +316,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     n_features = len(of.feature_names(source, surveyed))
     sparse = of.is_sparse(surveyed, n_features)
     keys = _given_keys(source, source, output) | ({"positive": positive} if source.labels != "grades" else {})
-    comments: dict[str, Any] = {"positive": guessed, "drop": dict.fromkeys(empty, "no values")}
+    comments: Json = {"positive": guessed, "drop": dict.fromkeys(empty, "no values")}
     if surveyed.width:
         share = surveyed.stored / max(1, surveyed.rows * surveyed.width)
         said = f"{surveyed.width:,} features, {share:.2%} of their values are not 0: rows are {'sparse' if sparse else 'dense'}"
@@ -357,7 +357,7 @@ def _shown(positive: Any) -> str:
     return positive if isinstance(positive, str) else flow(positive)
 
 
-def _given_keys(source: Source, stated: Source, output: Path | None) -> dict[str, Any]:
+def _given_keys(source: Source, stated: Source, output: Path | None) -> Json:
     """Return the keys of a source that were given or found, in types of JSON; a file below the folder of the YAML by its name."""
     keys = source.model_dump(mode="json", exclude_defaults=True)
     keys |= stated.model_dump(mode="json", include=stated.model_fields_set)

@@ -28,9 +28,9 @@ from prefect.runtime import flow_run as this_run
 from prefect.tasks import Task
 
 from aucdist.data.storage.files import shown
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.report.plots import roc_curves, standalone_svg
-from aucdist.report.text import Json, certificate_text, search_verdict, summary_rows
+from aucdist.report.text import certificate_text, search_verdict, summary_rows
 from aucdist.store import split_version
 from flows import keep_current as keeping
 from flows import score as scoring
@@ -85,7 +85,7 @@ def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
     """Return a decorator that makes a function a flow, as `prefect.flow` does, with the options that all flows share."""
     for name in ("prefect.flow_runs", "prefect.task_runs"):
         logging.getLogger(name).addFilter(is_worth_logging)
-    common: dict[str, Any] = {
+    common: Json = {
         "persist_result": False, "timeout_seconds": DAY, "on_cancellation": [free_cluster], "on_crashed": [free_cluster],
     }  # fmt: skip
     return lambda function: Flow(function, **common, **options)

@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
-from aucdist.errors import unknown
+from aucdist.errors import Json, unknown
 from aucdist.report.text import search_verdict, seconds_text, summary_rows, value_text
 from flows.json_values import jsonable
 
@@ -253,7 +253,7 @@ class JsonLineObserver:
     def __init__(self, write_line: Callable[[str], Any]) -> None:
         self._write_line = write_line
         run = os.environ.get(FLOW_RUN)
-        self._in_every_line: dict[str, Any] = {} if run is None else {"flow_run": run}
+        self._in_every_line: Json = {} if run is None else {"flow_run": run}
 
     def stage(self, name: str) -> None:
         """Write that a stage starts."""

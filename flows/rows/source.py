@@ -19,7 +19,7 @@ from aucdist.data.sources import Source, refuse_absent
 from aucdist.data.storage.files import require, shown
 from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import check_directions
 from aucdist.metrics.costs import COST_COLUMN
 from aucdist.scoring_costs import has_costs
@@ -235,7 +235,7 @@ def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -
     if source.is_sharded:
         raise InputError("audit.groups needs columns of the files, and shards have only features: leave it out")
     names = list(columns)
-    changes: dict[str, Any] = {
+    changes: Json = {
         "keep": names,
         "drop": None,
         "dates": {},

@@ -21,9 +21,9 @@ from typing_extensions import TypedDict
 from aucdist.data.own_files import OPEN, REPAIR, Count, first_fault, read_json
 from aucdist.data.storage.faults import patient, retried
 from aucdist.data.storage.files import exists, explained, local_path, open_fs, read_bytes, shown
-from aucdist.errors import InputError, RunError
+from aucdist.errors import InputError, Json, RunError
 from aucdist.model import ABOUT, is_card
-from aucdist.report.text import PROMISES, SETTERS, Json
+from aucdist.report.text import PROMISES, SETTERS
 from aucdist.store import resolve
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml

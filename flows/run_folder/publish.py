@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,11 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aucdist.data.storage.files import shown, write_bytes
+from aucdist.errors import Json
 from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import AdditiveModel
-from aucdist.report.text import Json, percent_text, seconds_text
+from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import json_text, jsonable
 from flows.rows.rows import Rows, TrainTestRows
@@ -62,7 +62,7 @@ def scores_table(fitted: FittedRun) -> pa.Table:
             table = table.append_column(f"{NAMED}{name}", [pa.array(values, pa.string())])
         return table
     classes = fitted.rows.schema.classes
-    columns: dict[str, Any] = {
+    columns: Json = {
         "row_id": table["row_id"],
         "label": _texts(fitted.members, classes),
         "prediction": _texts(fitted.predicted, classes),

@@ -15,7 +15,7 @@ import pyarrow as pa
 from aucdist.drift.leaks import RowDigests
 from aucdist.drift.profile import Profile
 from aucdist.engine.blocks import Blocks
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.metrics.costs import CostCounts, DecisionCosts, costs_of_labels, mean_cost
@@ -32,7 +32,6 @@ from aucdist.metrics.decisions import (
 from aucdist.metrics.groups import GroupWeight, measures_of_groups
 from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
-from aucdist.report.text import Json
 from aucdist.solvers.pairs.groups import pair_groups
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows

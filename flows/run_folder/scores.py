@@ -14,12 +14,11 @@ from aucdist.data.own_files import REPAIR, ROW_ID, read_parquet
 from aucdist.data.storage.files import exists, shown
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import encoded_rows
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.model import load_model
-from aucdist.report.text import Json
 from flows.run_folder.folder import METRICS, model_folder, read_about
 
 SCORES = "scores.parquet"

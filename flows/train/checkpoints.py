@@ -13,6 +13,7 @@ from aucdist.data.storage.files import absolute, names_in, remove
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.view import AnyBlocks, ClassBlocks
+from aucdist.errors import Json
 from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig
 from flows.json_values import json_digest
@@ -34,7 +35,7 @@ class Checkpoints:
     def __init__(
         self,
         url: str,
-        identity: dict[str, Any],
+        identity: Json,
         train: AnyBlocks,
         config: CheckpointConfig,
         note: Callable[[str], None],
@@ -53,7 +54,7 @@ class Checkpoints:
         name = self._names[k]
         return self._follow(f"{self._url}/class-{k:05d}", {**self._identity, "class": name}, name, blocks)
 
-    def _follow(self, url: str, identity: dict[str, Any], name: str, blocks: Blocks) -> Blocks:
+    def _follow(self, url: str, identity: Json, name: str, blocks: Blocks) -> Blocks:
         """Return rows as blocks that record what the checkpoints of a class need."""
 
         def note(text: str) -> None:

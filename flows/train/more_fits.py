@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import AnyBlocks
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.extras import load_optional
@@ -33,14 +33,14 @@ FEWEST_ROWS, MOST_VALUES = 100, 2**24
 
 def choose_features(
     model: ModelConfig, rows: AnyBlocks, missing: bool, whole: np.ndarray | None, observer: RunObserver
-) -> tuple[ModelConfig, dict[str, Any]]:
+) -> tuple[ModelConfig, Json]:
     """Return a model of `features: auto` with the map that folds choose, and what was tried, as ``aucdist cv --json`` prints it.
 
     See `aucdist.search.auto.choose_features`.
     """
     from aucdist.search import auto  # here, because few runs need it
 
-    def done(number: int, n_tasks: int, point: dict[str, Any]) -> None:
+    def done(number: int, n_tasks: int, point: Json) -> None:
         observer.tasks(Tasks(number, n_tasks, best=f"features {value_text(point.get('features'))}"))
 
     search = auto.choose_features(
@@ -84,7 +84,7 @@ def more_fits(
     return MoreFits(free, bands, config.halves if wants_band else None)
 
 
-def _free(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted: Any) -> dict[str, Any]:
+def _free(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted: Any) -> Json:
     """Return objective, passes and AUC of the model without directions, and of the model."""
     free = clone(unfitted).set_params(monotone=None)
     with warnings.catch_warnings():
@@ -133,7 +133,7 @@ def _shapes_of_half(unfitted: Any, fitted: Any, rows: Blocks, inside: np.ndarray
 # ---- baselines -----------------------------------------------------------------------------------------------------------
 
 
-def baselines(rows: TrainTestRows, observer: RunObserver) -> list[dict[str, Any]]:
+def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Json]:
     """Return the test AUC and average precision of logistic regression on scaled features, and of LightGBM where it is installed.
 
     Both have the defaults of their libraries, and one thread. There are none without test rows, for several classes, and for rows

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from aucdist.errors import ClusterLost
+from aucdist.errors import ClusterLost, Json
 from aucdist.model import load_model
 from flows.compute.clusters import Workers, fixed_worker_set, open_cluster, s3_as_configured
 from flows.compute.stages import StageRunner, Stages
@@ -26,7 +26,7 @@ class TrainRun:
 
     command = "aucdist train"
     """Runs the configuration again."""
-    search: dict[str, Any] | None = None
+    search: Json | None = None
     """Where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it."""
 
     def __init__(self, config: Any, observer: RunObserver, run_stage: StageRunner | None) -> None:
@@ -75,7 +75,7 @@ class TrainRun:
             config, rows, estimator, evaluation, stages.seconds, seen, digests, leaks, self.search, more, beside, groups
         )
 
-    def printed(self, result: dict[str, Any]) -> dict[str, Any]:
+    def printed(self, result: Json) -> Json:
         """Return what ``--json`` prints of the result of the run."""
         return result
 
@@ -83,7 +83,7 @@ class TrainRun:
 def train(
     config: Any, observer: RunObserver, run_stage: StageRunner | None = None, start: str | None = None,
     kind: type[TrainRun] = TrainRun,
-) -> dict[str, Any]:  # fmt: skip
+) -> Json:  # fmt: skip
     """Train a model, evaluate it, write the run folder, and return what ``aucdist train --json`` prints.
 
     Of several classes each that has enough rows is fitted.

@@ -18,7 +18,7 @@ from aucdist.drift.leaks import RowDigests, count_known, fit_digests, leaks
 from aucdist.drift.profile import Profile, fit_columns, score_bins
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.estimators.calibration import keep_counts, kept_counts, training_scores_unseen
 from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, naming_class
@@ -88,7 +88,7 @@ def fit(
     unseen = not isinstance(train, ClassBlocks) and operating_point and operating_point.scores_unseen(estimator)
     keep_counts(estimator, unseen=bool(unseen))
 
-    def round_done(record: dict[str, Any]) -> None:
+    def round_done(record: Json) -> None:
         observer.round(record, estimator.tol)
         if checkpoints is not None:
             name = record.get("class", "")
@@ -149,7 +149,7 @@ def evaluate(
 
 
 def _set_thresholds(
-    estimator: Any, classes: Sequence[ClassEvaluation], requirement: dict[str, Any], confidence: float | None
+    estimator: Any, classes: Sequence[ClassEvaluation], requirement: Json, confidence: float | None
 ) -> list[Guarantee]:
     """Set the threshold of each class to what its rows need, such as ``{"fpr": 0.001}``, and return what it promises."""
     thresholds, guarantees = [], []

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from aucdist.errors import InputError, RunError
+from aucdist.errors import InputError, Json, RunError
 
 GROUP, VERSION = "kubernetes.dask.org", "v1"
 SECONDS = (5, 30)  # to connect, and to answer
@@ -50,7 +50,7 @@ class Api:
         self._core = client.CoreV1Api(api)
         self._apps = client.AppsV1Api(api)
 
-    def create(self, body: dict[str, Any]) -> None:
+    def create(self, body: Json) -> None:
         """Create a Dask object."""
         with explained(self.namespace):
             once_counted(
@@ -59,7 +59,7 @@ class Api:
                 )
             )
 
-    def clusters(self, selector: str) -> list[dict[str, Any]]:
+    def clusters(self, selector: str) -> list[Json]:
         """Return the DaskClusters that match a selector of fields or labels (``key=value``)."""
         by = "field_selector" if selector.startswith("metadata.") else "label_selector"
         with explained(self.namespace):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from aucdist.engine.dask import connect
 from aucdist.engine.workers import check_versions
-from aucdist.errors import InputError, RunError
+from aucdist.errors import InputError, Json, RunError
 from flows.compute.kubernetes.api import Api
 from flows.compute.kubernetes.manifests import RUN_LABEL, TLS_FILES, address_of, autoscaler_of, dask_cluster_of
 from flows.config.cluster import KubernetesConfig
@@ -78,7 +78,7 @@ def remove_clusters_of(namespace: str, flow_run: str) -> list[str]:
     return names
 
 
-def _owner() -> dict[str, Any] | None:
+def _owner() -> Json | None:
     """Return an owner reference to the pod of this process: when the pod is removed, Kubernetes removes the cluster.
 
     The operator can also remove idle clusters (`idleTimeout`), but while it looks for a scheduler that is not there yet, or

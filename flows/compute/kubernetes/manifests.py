@@ -2,7 +2,7 @@
 
 from dask.utils import parse_bytes
 
-from aucdist.report.text import Json
+from aucdist.errors import Json
 from flows.config.cluster import Adaptive, KubernetesConfig, Resources
 
 API = "kubernetes.dask.org/v1"
