@@ -201,8 +201,7 @@ def threshold_origin_text(point: Json) -> str:
 
 def point_sentences(point: Json) -> list[str]:
     """Return what a threshold finds and promises, and where it comes from, as sentences; `point` as above."""
-    texts = (operating_point_text(point), guarantee_text(point), threshold_origin_text(point))
-    return [text for text in texts if text]
+    return list(filter(None, (operating_point_text(point), guarantee_text(point), threshold_origin_text(point))))
 
 
 def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
