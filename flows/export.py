@@ -157,19 +157,14 @@ def card_of(model: LinearModel, folder: str, config: CardConfig) -> Scorecard:
     `folder`: of the model; the run is the folder that it is in.
     """
     card = to_scorecard(model, config.scaling(), rows=config.rows)
+    parts = {"train": Losses(model, card), "test": Losses(model, card)}
     try:
-        measured = _measured(model, card, folder.rpartition("/")[0])
+        for name, block in rows_of_run(folder.rpartition("/")[0], model):
+            parts[name].add(block)
+        measured: Json = {name: losses.values() for name, losses in parts.items() if losses.has_both_classes}
     except InputError as e:
         measured = {"not_measured": str(e).rstrip(".")}
     return replace(card, rounding=card.rounding | measured)
-
-
-def _measured(model: LinearModel, card: Scorecard, run: str) -> Json:
-    """Return the AUC and the loss of the model and of the card on the training and on the test rows of a run."""
-    parts = {"train": Losses(model, card), "test": Losses(model, card)}
-    for name, block in rows_of_run(run, model):
-        parts[name].add(block)
-    return {name: losses.values() for name, losses in parts.items() if losses.has_both_classes}
 
 
 def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:

@@ -2,23 +2,15 @@
 
 import hashlib
 import json
-import math
 from typing import Any
 
-import numpy as np
+from pydantic_core import to_jsonable_python
 
 
 def jsonable(value: Any) -> Any:
     """Return a value in types of JSON; a number that is not finite becomes null, which is what JSON has for it."""
-    if isinstance(value, dict):
-        return {str(k): jsonable(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(v) for v in value]
-    if isinstance(value, np.generic):
-        return jsonable(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    # what pydantic does not know is a scalar of NumPy
+    return to_jsonable_python(value, inf_nan_mode="null", fallback=lambda scalar: scalar.item())
 
 
 def json_text(value: Any) -> str:

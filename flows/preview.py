@@ -97,7 +97,13 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
         classes, leaks = look_at_classes(schema, data_set.block)
     else:
         classes, leaks = [], leaks_of(sample_of(LocalBlocks([data_set.block])), schema)
-    warnings = leaks + _warnings(source, schema, data_set.block)
+    warnings = leaks + _files_of_one_class(source, schema)
+    n_rows = data_set.block.n_samples
+    if n_repeated := n_rows - len(np.unique(duplicates(data_set.block))):
+        warnings.append(
+            f"{n_repeated:,} of {n_rows:,} rows have the features of another row: a random split has some on both sides. Where "
+            "equal rows are the same case, test on a file of other cases."
+        )
     if page is not None:
         write_page(page, data_set, warnings, classes)
     # raises an error for columns that cannot be imputed or scaled
@@ -107,7 +113,7 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
         steps.append(f"log1p: {data.log1p if isinstance(data.log1p, str) else ', '.join(data.log1p)}")
     return {
         "name": data_set.name,
-        "rows": data_set.block.n_samples,
+        "rows": n_rows,
         "positives": data_set.block.n_pos,
         "positive": list(schema.positive),
         "negative": list(schema.negative),
@@ -119,18 +125,6 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
         "warnings": warnings,
         **({} if page is None else {"page": str(page)}),
     }
-
-
-def _warnings(source: Source, schema: Schema, block: Block) -> list[str]:
-    """Return warnings of files of one class and of duplicate rows."""
-    warnings = _files_of_one_class(source, schema)
-    n_repeated = block.n_samples - len(np.unique(duplicates(block)))
-    if n_repeated:
-        warnings.append(
-            f"{n_repeated:,} of {block.n_samples:,} rows have the features of another row: a random split has some on both "
-            "sides. Where equal rows are the same case, test on a file of other cases."
-        )
-    return warnings
 
 
 def _files_of_one_class(source: Source, schema: Schema) -> list[str]:

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
-from aucdist.drift.batch import Z
+from aucdist.drift.batch import Z_95
 from aucdist.errors import InputError, Json
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
 from aucdist.linear_model import LinearModel
@@ -138,7 +138,7 @@ def _calibration(pair: ScoredByBoth, new: LinearModel, old: LinearModel) -> Json
         losses.append(((probability - (pair.y > 0)) ** 2).reshape(len(scores), -1).mean(axis=1))
     new_losses, old_losses = losses
     better = old_losses - new_losses
-    value, reach = float(better.mean()), Z * float(better.std(ddof=1)) / math.sqrt(len(better))
+    value, reach = float(better.mean()), Z_95 * float(better.std(ddof=1)) / math.sqrt(len(better))
     means = [float(new_losses.mean()), float(old_losses.mean())]
     return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": means}
 

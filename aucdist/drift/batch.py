@@ -47,7 +47,8 @@ SMOOTHED = 0.5
 """The number that is added to each bin for the PSI, which would be infinite if one of the two had no rows in a bin."""
 FEWEST = 5.0
 """Bins with fewer expected rows than this are joined for the chi-squared test."""
-Z = 1.959963984540054
+Z_95 = 1.959963984540054
+"""The standard normal quantile of two-sided intervals of 95 %."""
 
 Probability = Callable[[np.ndarray], np.ndarray]
 
@@ -78,7 +79,7 @@ def performance(
         measures |= {name: _ends(getattr(point, name)) for name in ("recall", "fpr", "precision")}
         p = np.zeros(0) if probability is None else probability(scores)[:, 1]
         if (expected := float(p.sum())) > 0:
-            ratio, reach = n_pos / expected, Z * math.sqrt(float((p * (1 - p)).sum())) / expected
+            ratio, reach = n_pos / expected, Z_95 * math.sqrt(float((p * (1 - p)).sum())) / expected
             measures["calibration"] = {"value": ratio, "low": max(ratio - reach, 0.0), "high": ratio + reach}
     return {"rows": len(y), "n_pos": n_pos, "measures": measures}
 
@@ -129,7 +130,7 @@ def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
     if (ratio := now["measures"].get("calibration")) is not None:
         # The map to probabilities has errors of its own, which are in what the run promised.
         own = before["measures"].get("calibration", {"value": 1.0, "high": 1.0})
-        error = math.hypot(*((part["high"] - part["value"]) / Z for part in (ratio, own)))
+        error = math.hypot(*((part["high"] - part["value"]) / Z_95 for part in (ratio, own)))
         off = abs(ratio["value"] - own["value"])
         p = math.erfc(off / error / math.sqrt(2)) if error > 0 else 1.0
         tests.append(_test("calibration", None, off, p))
@@ -138,7 +139,7 @@ def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
 
 def _loss(what: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> Json:
     """Return the decrease of a measure as ``value``, and its one-sided p-value as ``p``."""
-    error = math.hypot(*((part["high"] - part["low"]) / (2 * Z) for part in (now, before)))
+    error = math.hypot(*((part["high"] - part["low"]) / (2 * Z_95) for part in (now, before)))
     loss = before["value"] - now["value"]
     p = 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0
     return _test(what, column, loss, p)

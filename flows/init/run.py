@@ -236,28 +236,27 @@ def _source_keys(
 ) -> Json:
     """Return the keys of the source: those that were given, and what was found."""
     keys = _given_keys(source, stated, output) | {"label": label}
-    of = {kind: [c for c in columns if c.kind == kind] for kind in ("drop", "dates", "categorical", "hashed")}
+    dates, hashed = ([c for c in columns if c.kind == kind] for kind in ("dates", "hashed"))
 
     def with_given(key: str, names: list[Any]) -> None:
         if names and keys.get(key) != "auto":
             keys[key] = list(dict.fromkeys([*keys.get(key, ()), *names]))
 
-    with_given("drop", [c.name for c in of["drop"]])
-    with_given("categorical", [c.name for c in of["categorical"]])
+    for kind in ("drop", "categorical"):
+        with_given(kind, [c.name for c in columns if c.kind == kind])
     with_given("missing_values", [word for c in columns if c.kind != "drop" for word in c.words])
-    if of["dates"]:
-        keys["dates"] = {c.name: list(c.parts) for c in of["dates"]} | keys.get("dates", {})
-        form = next((c.date_format for c in of["dates"] if c.date_format is not None), None)
+    if dates:
+        keys["dates"] = {c.name: list(c.parts) for c in dates} | keys.get("dates", {})
+        form = next((c.date_format for c in dates if c.date_format is not None), None)
         keys = ({} if form is None else {"date_format": form}) | keys
-    if of["hashed"]:
-        keys["hashed"] = {c.name: HASHED_INTO for c in of["hashed"]} | keys.get("hashed", {})
+    if hashed:
+        keys["hashed"] = {c.name: HASHED_INTO for c in hashed} | keys.get("hashed", {})
     if any(c.missing for c in columns if c.kind != "drop") or "missing_values" in keys:
         keys.setdefault("missing", "keep")
     if spelling.decimal != ".":
         keys["decimal"] = spelling.decimal
-    keys |= {"thousands": spelling.thousands} if spelling.thousands else {}
-    keys |= {"symbols": list(spelling.symbols)} if spelling.symbols else {}
-    return keys
+    spelled = {"thousands": spelling.thousands, "symbols": list(spelling.symbols)}
+    return keys | {key: value for key, value in spelled.items() if value}
 
 
 def _comments(columns: list[Column], keys: Json) -> Json:
