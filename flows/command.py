@@ -131,7 +131,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
     options: list[click.Parameter] = []
     for name, field, note in noted_fields(model):
         kinds = kinds_of(field.annotation) - {type(None)}
-        help = field.description or ""
+        help, flag = field.description or "", note.flag or f"--{name.replace('_', '-')}"
         if note.data:
             if note.flag:
                 options.append(click.Option([note.flag, "data"], metavar="DATA", help=help))
@@ -148,13 +148,13 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
             )  # fmt: skip
             arguments.append((note.place, argument))
         elif bool in kinds:
-            options.append(click.Option([note.flag or dashed(name), name], is_flag=True, help=help))
+            options.append(click.Option([flag, name], is_flag=True, help=help))
         else:
             if not field.is_required() and isinstance(field.default, str | int | float):
                 help += f"  [default: {field.default}]"
             options.append(
                 click.Option(
-                    [note.flag or dashed(name), name], help=help, metavar=note.metavar or None, required=field.is_required(),
+                    [flag, name], help=help, metavar=note.metavar or None, required=field.is_required(),
                     multiple=list in kinds, type=next((TYPES[kind] for kind in (float, int) if kind in kinds), click.STRING),
                 )
             )  # fmt: skip
@@ -177,11 +177,6 @@ def inner_model(field: Any) -> "type[BaseModel] | None":
 
     models = (kind for kind in kinds_of(field.annotation) if hasattr(kind, "model_fields"))
     return next((model for model in models if any(noted_fields(model))), None)
-
-
-def dashed(name: str) -> str:
-    """Return the option of a field."""
-    return f"--{name.replace('_', '-')}"
 
 
 def config_of(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> Any:

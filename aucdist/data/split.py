@@ -10,9 +10,8 @@ With a column of times, the last rows are the test rows. If rows have groups, wh
 """
 
 import functools
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -83,8 +82,8 @@ class TimeSplit:
         Negative and positive rows of either side; of several classes the latter are none.
     groups, latest : ndarray of shape (n_groups,), or None
         The groups, ascending, and the time of the last row of each, which counts for all of its rows.
-    per_day : tuple of float
-        Test rows and training rows in a unit of the time, from the first of them to the last, for dates a day.
+    per_day : dict of str to float
+        ``test`` rows and ``training`` rows in a unit of the time, from the first of them to the last, for dates a day.
     """
 
     column: int
@@ -94,7 +93,7 @@ class TimeSplit:
     n_train: tuple[int, int]
     groups: np.ndarray | None = None
     latest: np.ndarray | None = None
-    per_day: tuple[float, float] = (math.nan, math.nan)
+    per_day: dict[str, float] = field(default_factory=dict)
 
     def is_test(self, block: Block) -> np.ndarray:
         """Return whether each row is a test row, bool of shape (n_samples,)."""
@@ -160,9 +159,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
                 f"split by time, the {side} rows are {'all of one class' if rows.any() else 'none'}: use another share of "
                 "`last` rows" + (", or a shorter `gap`" if gap and side == "training" else "")
             )
-    return TimeSplit(
-        column, start, start - gap, counts["test"], counts["training"], groups, latest, (per_day["test"], per_day["training"])
-    )  # fmt: skip
+    return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest, per_day)
 
 
 def _time_and_labels(column: int, block: Block) -> Columns:

@@ -2,8 +2,8 @@
 
 import math
 import operator
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -309,7 +309,7 @@ class TrainTestRows:
         have; test rows may have more sets.
     `grouped`: the training rows with one feature, and with the groups that only the split and folds keep whole.
     `calibration`: rows that are not fitted but set the threshold.
-    `per_day`: test rows and training rows in a day, where they are split by time.
+    `per_day`: ``test`` rows and ``training`` rows in a day, where they are split by time.
     """
 
     name: str
@@ -323,7 +323,7 @@ class TrainTestRows:
     test_sets: LabelSets | None = None
     grouped: Rows | None = None
     calibration: Rows | None = None
-    per_day: tuple[float, float] | None = None
+    per_day: Mapping[str, float] = field(default_factory=dict)
 
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with the test rows and the calibration rows split off, without the time that they were split by."""
@@ -332,7 +332,7 @@ class TrainTestRows:
             n_classes = self.sets.n_classes if self.sets.exclusive else 1
         if test is not None and not test.is_apart:
             train, held_out, how = self.train.split(test, self.schema, n_classes, parallel_map)
-            rows = replace(rows, train=train, test=held_out, per_day=getattr(how, "per_day", None))
+            rows = replace(rows, train=train, test=held_out, per_day=getattr(how, "per_day", {}))
         if config.calibration is not None:
             split = TestConfig(fraction=config.calibration, seed=CALIBRATION_SEED)
             if test is not None and test.time is not None:

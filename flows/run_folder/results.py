@@ -260,8 +260,7 @@ def _operating_point(fitted: FittedRun, k: int) -> Json | None:
     evaluation, of_class, requirement = fitted.evaluation, fitted.evaluation.classes[k], config.options
     threshold = float(fitted.models[k].raw_threshold)
     which, counts = of_class.shown
-    per_day = None if fitted.rows.per_day is None else fitted.rows.per_day[which == "training"]
-    point = point_of(counts, threshold, requirement, which, per_day)
+    point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
     point |= {"set_on": evaluation.set_on, "out_of_fold": evaluation.set_on == "out_of_fold"}
     if evaluation.guarantees:
         point["guarantee"] = guarantee_of(evaluation.guarantees[k], of_class.setters)
@@ -367,7 +366,7 @@ def threshold_rows(fitted: FittedRun) -> Json:
     return {
         "rows": evaluation.set_on if counts is evaluation.classes[0].setters else "training",
         "n_pos": counts.rows_pos, "n_neg": counts.rows_neg, "weighted": counts.weighted, "shift": counts.shift,
-        "per_day": None if per_day is None else per_day[1], "test_per_day": None if per_day is None else per_day[0],
+        "per_day": per_day.get("training"), "test_per_day": per_day.get("test"),
     }  # fmt: skip
 
 

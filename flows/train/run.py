@@ -60,8 +60,8 @@ class TrainRun:
     ) -> FittedRun:
         """Evaluate a fitted estimator, and fit what else the report shows; `counts`: as `fit` returned them."""
         config, observer, stages = self.config, self.observer, self.stages
-        per_day = None if rows.per_day is None else rows.per_day[1]
-        evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, config.operating_point, per_day)
+        point, per_day = config.operating_point, rows.per_day.get("training")
+        evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point, per_day)
         seen, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
         more = MoreFits()
         if config.shapes.has_fits:
