@@ -413,7 +413,7 @@ def _flat(content: Any, key: str = "") -> Json:
     return {name: value for settings in below for name, value in settings.items()}
 
 
-def _difference(of: Mapping[str, Any], all_runs: Sequence[Mapping[str, Any]]) -> str:
+def _difference(of: Json, all_runs: Sequence[Json]) -> str:
     """Return the settings of one run that not all runs have: those of the model, or else of the data, or else the others."""
     if not all(all_runs):
         return ""  # one of the runs has no such value

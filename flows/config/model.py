@@ -1,6 +1,5 @@
 """Configuration of the estimator, and of the fits beside it that a report shows."""
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -84,7 +83,7 @@ class ModelConfig(BaseModel):
         parameters: Json = self.built.plain_params()
         return parameters | {name: value for name, value in chosen.items() if name in parameters}
 
-    def with_parameters(self, parameters: Mapping[str, Any]) -> "ModelConfig":
+    def with_parameters(self, parameters: Json) -> "ModelConfig":
         """Return the same model with other values of some parameters, such as those that a search has chosen."""
         return ModelConfig(**{**self.model_dump(exclude_unset=True), **parameters})
 

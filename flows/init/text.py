@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from aucdist.errors import Json
+
 MOST_COMMENT = 90
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}
@@ -35,7 +37,7 @@ def comment(text: str) -> str:
 
 
 def yaml_text(
-    name: str, head: Sequence[str], source: Mapping[str, Any], comments: Mapping[str, Any], data: Sequence[str],
+    name: str, head: Sequence[str], source: Json, comments: Json, data: Sequence[str],
     model: Sequence[str] = (),
 ) -> str:  # fmt: skip
     """Return a configuration for training.
