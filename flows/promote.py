@@ -18,7 +18,7 @@ from aucdist.errors import InputError, Json
 from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
 from aucdist.linear_model import LinearModel
 from aucdist.metrics.compare import auc_test, holm, macro_auc_test, measured_classes, partial_auc_test
-from aucdist.model import ABOUT, DIGESTS, PROFILE, files_of_model, load_model
+from aucdist.model import DIGESTS, PROFILE, files_of_model, load_model
 from aucdist.store import check_name, keep, keep_decision, promote, read_store
 from flows.compare import Run, read_run
 from flows.config.base import Cli, Strict
