@@ -162,7 +162,7 @@ def read_run(url: str) -> Run:
     return Run(url, about["name"], about, table)
 
 
-def comparable(runs: Sequence[Run], skipped: Sequence[str] = ()) -> None:
+def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
     """Refuse runs that cannot be compared: fewer than two, one twice, of different kinds, or with different test rows."""
     if len(runs) < 2:
         more = f"; not the folder of a run, for want of {METRICS}: {', '.join(skipped)}" if skipped else ""

@@ -123,7 +123,7 @@ def fetch_lines(result: Json) -> list[str]:
     ]
 
 
-def verify_source(name: str, source: Source, parallel_map: ParallelMap = map) -> list[str]:
+def verify_source(name: str, source: Source, parallel_map: ParallelMap) -> list[str]:
     """Read a data set, compare it with its description, and return the faults.
 
     For shards, every hash and every count is compared with the manifest. For other data, the checksum, the rows, the

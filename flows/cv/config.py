@@ -171,8 +171,8 @@ class CvConfig(RunConfig):
         self,
         size: Mapping[str, int],
         note: Callable[[str], None],
-        grouped: bool = False,
-        lowest_grade: float | None = None,
+        grouped: bool,
+        lowest_grade: float | None,
     ) -> "CvConfig":
         """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
 

@@ -42,7 +42,7 @@ class JobSettings:
     encoding: Encoding | None
     seed: int
     names: tuple[str, ...]
-    sets: LabelSets | None = None
+    sets: LabelSets | None
 
 
 def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:

@@ -36,9 +36,9 @@ class SearchRows:
     rows: TrainTestRows
     data: DataConfig
     folds: Folds
-    grouped: bool = False
-    lowest_grade: float | None = None
-    classes: SearchedClasses | None = None
+    grouped: bool
+    lowest_grade: float | None
+    classes: SearchedClasses | None
 
     @property
     def size(self) -> dict[str, int]:

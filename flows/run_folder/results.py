@@ -81,11 +81,11 @@ class Evaluation:
     """
 
     classes: list[ClassEvaluation]
-    test_rows: pa.Table | None = None
-    scores: np.ndarray | None = None
-    groups: Json | None = None
-    set_on: str = "training"
-    guarantees: Sequence[Guarantee] = ()
+    test_rows: pa.Table | None
+    scores: np.ndarray | None
+    groups: Json | None
+    set_on: str
+    guarantees: Sequence[Guarantee]
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,7 +384,7 @@ def detail_of(counts: ScoreCounts, threshold: float) -> Json:
 
 
 def group_results(
-    train: Blocks, test_rows: pa.Table | None, scores: np.ndarray | None, group_weight: GroupWeight = "pairs"
+    train: Blocks, test_rows: pa.Table | None, scores: np.ndarray | None, group_weight: GroupWeight
 ) -> Json | None:
     """Return the entry ``groups`` of ``aucdist train --json``; None where rows have neither groups nor grades.
 

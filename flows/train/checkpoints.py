@@ -65,7 +65,7 @@ class Checkpoints:
             journal.blocks._unmapped, journal.blocks.feature_map = blocks.unmapped, blocks.feature_map
         return journal.blocks
 
-    def round_done(self, name: str = "", last: bool = False) -> None:
+    def round_done(self, name: str, last: bool) -> None:
         """Write a checkpoint of the class of this name if one is due, this is its `last` round, or a SIGTERM has come.
 
         After a SIGTERM the main thread then ends the process.

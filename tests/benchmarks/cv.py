@@ -52,7 +52,7 @@ def _job(fold: int, n_folds: int) -> tuple[FitJob, Any]:
 
 
 def _how() -> JobSettings:
-    return JobSettings(PairwiseHingeClassifier(), "auc", None, 0, ())
+    return JobSettings(PairwiseHingeClassifier(), "auc", None, 0, (), None)
 
 
 def _rows() -> Block:
