@@ -12,7 +12,7 @@ from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, dot, 
 from aucdist.metrics.intervals import check_level, t_quantile, unseen_bound
 from aucdist.metrics.partial import SHARE, placements_up_to
 from aucdist.metrics.ranking import area_interval, average_precision, precision_jackknife
-from aucdist.parameters import at_least_0
+from aucdist.parameters import NOT_NEGATIVE
 
 
 @dataclass(frozen=True)
@@ -367,7 +367,7 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
             f"there are {n} differences, but at least two folds are needed: give the difference of each fold"
         )
     refuse("difference", column, ~np.isfinite(column), "is not finite")
-    at_least_0().check("test_over_train", test_over_train)
+    NOT_NEGATIVE.check("test_over_train", test_over_train)
     from scipy.special import stdtr
 
     value, spread = float(column.mean()), float(column.std(ddof=1))

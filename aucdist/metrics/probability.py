@@ -13,7 +13,7 @@ import numpy as np
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.intervals import two_sided_z, wilson
-from aucdist.parameters import OneOf, count, fraction
+from aucdist.parameters import Number, OneOf, count
 
 SMALLEST = 1e-15
 """Probabilities are clipped to [SMALLEST, 1 - SMALLEST] for the log loss, so that it is always finite."""
@@ -79,6 +79,7 @@ class Reliability:
     level: float
 
 
+FRACTION = Number("above 0 and below 1", lambda v: 0 < v < 1)
 BINNINGS = OneOf(("quantile", "uniform"))
 
 
@@ -88,7 +89,7 @@ def reliability(
     """Return a reliability curve with an interval for each of its points; see `aucdist.metrics.reliability_curve`."""
     p, weight = _probabilities(counts)
     BINNINGS.check("binning", binning)
-    fraction().check("level", level)
+    FRACTION.check("level", level)
     count().check("n_bins", n_bins)
     # The midpoint of equal probabilities decides, so that no bin edge separates them.
     place = (np.cumsum(weight) - 0.5 * weight) / weight.sum() if binning == "quantile" else p
