@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
-"""Those that the result of a run depends on."""
+"""The packages that the result of a run depends on."""
 
 
 def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:

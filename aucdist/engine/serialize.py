@@ -26,7 +26,7 @@ MOVED = {
     "aucdist.maps.edges": "aucdist.maps.binning",
     "aucdist.maps.rising_leaves": "aucdist.maps.leaves",
 }
-"""Where the records of models that were saved before 0.5.0 are now."""
+"""The present modules of the records of models that were saved before 0.5.0."""
 
 
 def serialize(tree: Any) -> bytes:

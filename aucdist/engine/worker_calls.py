@@ -20,10 +20,10 @@ from aucdist.engine.worker_part import Answer, StepRunner, on_wire, pack, run_be
 from aucdist.errors import ClusterLost, RunError
 
 ALLOWED_LOSSES = 3
-"""So many workers may be lost in one step on one part, as Dask allows for a task: it may be the step that kills them."""
+"""The number of workers that may be lost in one step on one part, as Dask allows for a task: the step may be what kills them."""
 
 SECONDS_UNTIL_NOTICED = 30.0
-"""So long the client waits until the scheduler, too, knows that a worker is lost. Asked before, it would name the same worker."""
+"""The client waits at most this long until the scheduler, too, knows that a worker is lost. Before, it would name that worker."""
 
 SECONDS_BETWEEN_LOOKS = 2.0
 """How often it is looked whether a worker that works on a step is still there."""

@@ -136,7 +136,7 @@ STAGE_SECONDS = "aucdist_stage_seconds"
 """Seconds that each stage took or has taken so far; labels `run` and `stage`."""
 
 KEPT_RUNS = 20
-"""So many runs stay on the page of a scheduler that serves many; the oldest go first."""
+"""The number of runs that stay on the page of a scheduler; the oldest are removed first."""
 
 _runs: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
 _gauges: dict[str, Any] = {}

@@ -30,7 +30,7 @@ from aucdist.solvers.base import Callback, Record
 
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
 NAMED = 3
-"""So many classes are named by a warning that concerns more."""
+"""The largest number of classes that a warning names."""
 
 
 def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | None) -> list[ScoreCounts | None]:

@@ -400,7 +400,7 @@ class HingeClassifier(LinearClassifier):
 
     @property
     def _ignores_shift(self) -> bool:
-        """With an intercept that is not penalised; that of dual coordinate descent is."""
+        """Whether a shift of a column leaves the minimum as it is: with an intercept that the solver does not penalise."""
         return bool(self.fit_intercept) and not self.resolved_solver.penalises_intercept
 
     def _unshifted(self, solution: Solution, shift: Shift) -> Solution:

@@ -217,7 +217,7 @@ class LinkClassifier(LinearClassifier):
 
     @property
     def _ignores_shift(self) -> bool:
-        """With an intercept that is not penalised."""
+        """Whether a shift of a column leaves the minimum as it is: with an intercept that is not penalised."""
         return bool(self.fit_intercept) and not self.penalise_intercept
 
     def _unshifted(self, solution: Solution, shift: Shift) -> Solution:

@@ -22,7 +22,7 @@ LAM_OF_LINE = 0.1
 ROWS_OF_LINE = 2**12
 """The lines are fitted to about so many rows of a class at most; a direction that these do not show stays free."""
 FOLDS_OF_LINE = 5
-"""So many lines have to agree on a direction, each fitted without a fold of the rows."""
+"""The number of linear models that have to agree on a direction. Each is fitted without one fold of the rows."""
 
 
 class Directions:

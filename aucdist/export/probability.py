@@ -16,7 +16,7 @@ from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, Probabilit
 NEAR = 7.071067811865475
 """From so many standard deviations on, the continued fraction takes over from the quotient of polynomials."""
 MOST = 37.0
-"""Beyond it the tail of the normal distribution is taken for 0."""
+"""Above this value, the tail of the normal distribution is taken as 0."""
 ABOVE = (
     3.52624965998911e-02, 0.700383064443688, 6.37396220353165, 33.912866078383, 112.079291497871, 221.213596169931,
     220.206867912376,

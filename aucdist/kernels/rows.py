@@ -34,7 +34,7 @@ SUM_IN_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 CACHE_LINE = 64
 BATCH = 64
-"""So many rows are chosen before they are added up."""
+"""The number of rows that are chosen before they are added up."""
 
 
 class DenseRows(NamedTuple):

@@ -21,7 +21,8 @@ COST_COLUMN = "cost_column"
 """In the place of a number: each row's own cost."""
 
 EXACT_RANKS = 1000
-"""So many of the dearest mistakes enter a bound one by one; beyond, ranks that differ by a thousandth go together."""
+"""The number of the most expensive mistakes that enter a bound one by one. After them, ranks that differ by a thousandth are
+taken together."""
 
 
 def cost_of_rows(positive: np.ndarray, cost: Mapping[str, Any]) -> np.ndarray:

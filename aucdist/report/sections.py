@@ -19,9 +19,9 @@ from aucdist.report.text import Json, number_text, search_verdict
 
 MAX_ROWS = 60
 MOST_SHAPES, MOST_PAIRS = 24, 8
-"""So many are drawn: those with the widest spread."""
+"""The largest numbers of shapes and of pairs that are drawn, those with the widest spread."""
 MOST_POINTS = 400
-"""Rows of the table of points."""
+"""The largest number of rows in the table of points."""
 DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}
 """Mark and words of a shape's direction."""
 

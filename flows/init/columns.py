@@ -27,7 +27,7 @@ STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (","
 HASHED_INTO = 256
 SHOWN = 5
 MOST_WORDS, MOST_TYPING_ERRORS = 5, 50
-"""So many words stand for missing numbers at most, and so many different numbers are written wrongly."""
+"""The largest numbers of words that stand for missing numbers, and of different numbers that are written wrongly."""
 LONGEST_WORD = 100
 RARE, OFTEN = 0.02, 0.05
 ROWS_EACH = 1.5

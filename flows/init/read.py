@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 2**24
 MOST_FILES = 64
 MOST_CELLS = 4_000_000
-"""So many cells of a table of Arrow are looked at."""
+"""The largest number of cells of an Arrow table that are looked at."""
 ROWS_BELOW, BYTES_BELOW = 200, 2**18
-"""So many rows, of so many bytes, are compared with the first one, to tell values from names."""
+"""The rows that are compared with the first one to tell values from names: at most this many, and at most this many bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[s
 
 
 LINES, BYTES = 50, 2**18
-"""So many lines, of so many bytes, are looked at."""
+"""The largest numbers of lines and of bytes that are looked at."""
 MOST_SKIPPED = 30
 CANDIDATES = (",", ";", "tab", "|", "space")
 COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")

@@ -50,15 +50,15 @@ class InitConfig(DataFileOptions):
 class Description:
     """A configuration, and what is said of it.
 
-    `guessed`: how the positive class was chosen; empty if it was given.
-    `leaks`: for columns that give the label away what they do.
+    `guess`: how the positive class was chosen; empty if it was given.
+    `leaks`: for each column that gives the label away, how it does so.
     """
 
     text: str
     rows: int
     all_rows: bool
     positive: str
-    guessed: str
+    guess: str
     columns: dict[str, str] = field(default_factory=dict)
     leaks: dict[str, str] = field(default_factory=dict)
 
@@ -72,11 +72,7 @@ class Description:
 
     def of_positive(self) -> str:
         """Return which class is positive and, if that was guessed, how to name another."""
-        how = (
-            f" was guessed: it is {self.guessed}. Use --positive CLASS to name another"
-            if self.guessed
-            else ", as given"
-        )
+        how = f" was guessed: it is {self.guess}. Use --positive CLASS to name another" if self.guess else ", as given"
         return f"positive class {self.positive!r}{how}"
 
 

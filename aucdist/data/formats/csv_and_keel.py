@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 
 
 HEAD = 2**16
-"""So many bytes are tried first, as a column with a cell that is no number costs another reading of all bytes."""
+"""The number of bytes that are tried first, because a column with a cell that is no number costs another reading of all bytes."""
 BLOCK, LINES_IN_BLOCK = 2**20, 256
-"""pyarrow reads the lines of a block of so many bytes at a time, which fit into caches; a block has to hold a whole line."""
+"""pyarrow reads the lines of a block of this size at a time, which fits into caches. A block has to hold a whole line."""
 BLANK_TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
 FAILED_COLUMN = re.compile(r"In CSV column #(\d+):")
 

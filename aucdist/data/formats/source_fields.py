@@ -23,7 +23,8 @@ Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"],
 MOST_CATEGORIES = 10_000
 """A column with more categories is an identifier, and its 0/1 features would fill the memory."""
 MOST_GUESSED, FEW_CATEGORIES = 1000, 50
-"""Where nobody has said that a column holds categories, less is enough: so many, or of more than a few half as many as rows."""
+"""If nobody has said that a column holds categories, fewer make it an identifier: more than the first number, or more than the
+second number and more than half as many as there are rows."""
 MOST_HASHED = 2**20
 """Features of one hashed column: their names alone take some hundred MB."""
 MOST_FEATURES = 2**31 - 1

@@ -58,7 +58,7 @@ class Form:
 
     @property
     def side(self) -> list[str]:
-        """Those of `SIDE` that the rows have."""
+        """The columns of `SIDE` that the rows have."""
         there = self.weighted, self.grouped, self.graded, self.costed, self.coded
         return list(compress(SIDE, there))
 

@@ -55,8 +55,8 @@ KNOTS, REFINED = 65, 4
 mean hinge has a value."""
 
 STARTS = 9
-"""So many bands are tried, and then as many between two of them, to find the one whose parts weigh the target. With 17
-tried once, nine fits of magic04 take 119 passes, and with 65 they take 104."""
+"""The number of bands that are tried at a time, first over all and then between two of them, to find the one whose parts
+weigh the target. With 17 tried once, nine fits of magic04 take 119 passes, and with 65 they take 104."""
 
 
 @dataclass(frozen=True)
