@@ -9,9 +9,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from support.fits import fitted
+from support.small_sets import blocks_of
 
 from aucdist import MarginMeanClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier, lam_path
-from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
@@ -98,14 +98,10 @@ def test_missing_values_and_data_frames_and_sparse_rows():
         PairwiseHingeClassifier().fit(X, y)
 
 
-def blocks_of(X, y, n_blocks=3, weight=None):
-    return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
-
-
 def test_a_masked_fold_fits_its_own_edges_and_gives_the_bits_of_its_rows_alone():
     X, y = rows()
     kept = np.random.default_rng(5).random(300) < 0.6
-    blocks = blocks_of(X, y)
+    blocks = blocks_of(X, y, 3)
     masked = fitted(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), masked_blocks(blocks, kept))
     alone = LocalBlocks([block.take(kept[block.row_id], index=block.index) for block in blocks._blocks])
     plain = fitted(PairwiseHingeClassifier(features={"map": "bins", "bins": 200}), alone)

@@ -4,9 +4,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from support.small_sets import blocks_of
 
-from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
@@ -124,10 +123,6 @@ def test_sparse_rows_have_the_codes_of_dense_ones():
     np.testing.assert_array_equal(expander.transform(X).toarray(), expander.transform(sp.csr_matrix(X)).toarray())
     again = BinExpander(bins=8).fit(sp.csr_matrix(X))
     np.testing.assert_array_equal(again.transform(X).toarray(), expander.transform(X).toarray())
-
-
-def blocks_of(X, y, n_blocks, weight=None):
-    return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
 
 
 def test_the_map_does_not_depend_on_the_blocks_nor_on_rows_of_no_weight():

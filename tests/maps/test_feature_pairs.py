@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
+from support.small_sets import blocks_of
 
-from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import LocalBlocks
+from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
@@ -20,10 +20,6 @@ def checkerboard(n=1500, seed=0, rare=False):
     X[:, 4] = r.integers(0, 3, n)
     score = np.sign(X[:, 1] * X[:, 3]) + 0.5 * X[:, 0] + 0.3 * r.normal(size=n)
     return X, np.where(score > (1.2 if rare else 0.0), 1, -1)
-
-
-def blocks_of(X, y, n_blocks=1, weight=None, group=None):
-    return LocalBlocks(partition(Block.of(X, y, weight=weight, group=group), n_blocks))
 
 
 def slow_scores(X, y, weight, fitted, w, tables, group):

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist
+from support.small_sets import blocks_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, matrix_of, partition
@@ -16,10 +17,6 @@ def ring(n=600, seed=0):
     r = np.random.default_rng(seed)
     X = r.normal(size=(n, 3)) * [1.0, 2.0, 1.0] + [0.0, 5.0, 0.0]
     return X, np.where(np.hypot(X[:, 0], (X[:, 1] - 5) / 2) > 1.6, 1, -1)
-
-
-def blocks_of(X, y, n_blocks=1, weight=None):
-    return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
 
 
 def test_with_all_rows_as_landmarks_the_products_are_the_kernel():

@@ -39,9 +39,9 @@ CASES = {
 """Problems that are special for solvers over pairs."""
 
 
-def blocks_of(X, y, n_blocks=1, weight=None):
+def blocks_of(X, y, n_blocks=1, weight=None, group=None):
     """Return the rows in so many blocks."""
-    return LocalBlocks(partition(Block.of(X, y, weight=weight), n_blocks))
+    return LocalBlocks(partition(Block.of(X, y, weight=weight, group=group), n_blocks))
 
 
 def all_pairs_of(n_minority, majority_rows):
