@@ -16,6 +16,7 @@ from aucdist.engine.checkpoint import Journal
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError, RunError
 from aucdist.estimators import ESTIMATORS
+from aucdist.solvers.pairs import cutting_planes
 
 ROWS = simulate(300, 6, 0.2, seed=1)
 FINGERPRINT = {"data": "abc", "model": {"lam": 0.01}}
@@ -99,7 +100,10 @@ def test_every_solver_goes_on_to_the_same_bits(name, solver, more, tmp_path):
 
 
 @pytest.mark.parametrize("lost_after", [2, 4])
-def test_few_rows_go_on_to_the_same_bits(lost_after, tmp_path):
+def test_few_rows_go_on_to_the_same_bits(lost_after, tmp_path, monkeypatch):
+    for name, value in {"PATIENT": 1, "SLOW": 0.0, "ROWS_PER_ROUND": 60}.items():  # the interior point comes early
+        monkeypatch.setattr(cutting_planes, name, value)
+
     def wide():
         return LocalBlocks(partition(simulate(60, 90, 0.4, seed=2), 3))
 
