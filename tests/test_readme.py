@@ -133,7 +133,7 @@ def test_the_tables_of_auto_have_the_kept_figures() -> None:
         for measure in ("AUC", "AP")
     }
     assert {measure: (int((column > 5e-5).sum()), column.max()) for measure, column in behind.items()} == {
-        "AUC": (6, pytest.approx(0.0178, abs=1e-4)), "AP": (8, pytest.approx(0.0361, abs=1e-4)),
+        "AUC": (6, pytest.approx(0.0175, abs=1e-4)), "AP": (7, pytest.approx(0.0248, abs=1e-4)),
     }  # fmt: skip
     ratio = kept["CPU s auto"] / kept["CPU s LightGBM"]
     largest = ratio[kept["rows"] == 10_000]
