@@ -89,8 +89,8 @@ VERBOSITY = Condition(
     lambda v: isinstance(v, numbers.Integral | np.bool_) and int(v) >= 0, "an integer at least 0, True or False"
 )
 NOT_NEGATIVE = Number("at least 0 and finite", lambda v: 0 <= v < np.inf)
-SHARE = Number("above 0 and below 1", lambda v: 0 < v < 1, optional=True)
-"""A number between 0 and 1, or None."""
+PRIOR = Number("above 0 and below 1", lambda v: 0 < v < 1, optional=True)
+"""The share of positives for probabilities, or None."""
 SEED = Condition(
     lambda v: (
         v is None

@@ -22,7 +22,7 @@ from aucdist.objectives.probability_maps import LinkMap
 from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import ShapeEstimate, bayes_shape, map_shape
-from aucdist.parameters import SHARE, SWITCH, Constraints, Number, OneOf, above_0, count
+from aucdist.parameters import PRIOR, SWITCH, Constraints, Number, OneOf, above_0, count
 from aucdist.solvers.base import Round, Solution, solver_table
 
 SHAPES = ("map", "bayes")
@@ -173,7 +173,7 @@ class LinkClassifier(LinearClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
         "lam": above_0(optional=True),
-        "prior": SHARE,
+        "prior": PRIOR,
         "link": OneOf(LINKS),
         "loss": OneOf(LOSSES),
         "xi": Number("from -1", lambda v: not np.isnan(v), words=SHAPES, optional=True),

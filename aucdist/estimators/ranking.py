@@ -24,7 +24,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
 from aucdist.papers.tpauc.exact import exact_path
-from aucdist.parameters import SHARE, Constraints, OneOf, at_most_1, count
+from aucdist.parameters import PRIOR, Constraints, OneOf, at_most_1, count
 from aucdist.solvers.base import Solution, solver_table
 from aucdist.solvers.pairs import AllPairs, RampLBFGS
 from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS, pair_groups
@@ -58,7 +58,7 @@ class RankingClassifier(LinearClassifier):
     _parameter_constraints: ClassVar[Constraints] = {
         **LinearClassifier._parameter_constraints,
         "calibration": OneOf(CALIBRATIONS, optional=True),
-        "prior": SHARE,
+        "prior": PRIOR,
     }
     calibration: str | None = None
     prior: float | None = None

@@ -75,24 +75,8 @@ def expand(basis, w):
 
 
 @kernel
-def fold(basis, table, out):
-    """Add ``A' table`` to out, float64 of shape (n_features,); the table is used up."""
-    for j in range(basis.widths.shape[0]):
-        width, first, end = basis.widths[j], basis.starts[j], basis.starts[j + 1]
-        if width > 0:
-            for c in range(end - 1, first + width - 1, -1):
-                table[c - width] += table[c]
-            for c in range(end - 1, first, -1):
-                if (c - first) % width != 0:
-                    table[c - 1] += table[c]
-    for c in range(table.shape[0]):
-        for k in range(basis.offsets[c], basis.offsets[c + 1]):
-            out[basis.columns[k]] += basis.values[k] * table[c]
-
-
-@kernel
 def fold_columns(basis, tables, out):
-    """Add ``A' tables`` to out, of shape (n_features, n), as `fold` does with a single column; the tables are used up."""
+    """Add ``A' tables`` to out, float64 of shape (n_features, n); the tables, of shape (n_cells, n), are used up."""
     n = tables.shape[1]
     for j in range(basis.widths.shape[0]):
         width, first, end = basis.widths[j], basis.starts[j], basis.starts[j + 1]
@@ -109,6 +93,12 @@ def fold_columns(basis, tables, out):
             column, value = basis.columns[k], basis.values[k]
             for i in range(n):
                 out[column, i] += value * tables[c, i]
+
+
+@kernel
+def fold(basis, table, out):
+    """Add ``A' table`` to out, float64 of shape (n_features,); the table is used up."""
+    fold_columns(basis, table.reshape((table.shape[0], 1)), out.reshape((out.shape[0], 1)))
 
 
 # ---- rows and tables --------------------------------------------------------------------------------------------------

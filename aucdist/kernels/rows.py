@@ -159,6 +159,7 @@ def by_kind(**options):
 
         @functools.wraps(pick)
         def function(*args):
+            """Call the implementation that `pick` chooses, as Python does where nothing is compiled."""
             return pick(*args)(*args)
 
         overload(function, **options)(pick)

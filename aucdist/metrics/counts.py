@@ -101,11 +101,25 @@ class ScoreCounts:
 
     def __add__(self, other: "ScoreCounts") -> "ScoreCounts":
         """Return the counts of the rows of both, in time linear in the number of distinct scores; in cells, if either is."""
+        from aucdist.metrics.group_kernels import merge_counts  # Numba takes a second to load
+
         shift = max(self.shift, other.shift)
-        parts = [(part.values, part.pos, part.neg) for part in (self.in_cells(shift), other.in_cells(shift))]
-        merged = _add_equal(*map(np.concatenate, zip(*parts, strict=True)))
-        rows_pos, rows_neg = self.rows_pos + other.rows_pos, self.rows_neg + other.rows_neg
-        return ScoreCounts(*merged, rows_pos, rows_neg, self.weighted or other.weighted, shift)
+        parts = [
+            # What comes from a worker is read-only, and the kernel would be compiled once more for it.
+            tuple(np.require(column, np.float64, ("C", "W")) for column in (part.values, part.pos, part.neg))
+            for part in (self.in_cells(shift), other.in_cells(shift))
+        ]
+        values, pos, neg = (np.empty(len(parts[0][0]) + len(parts[1][0])) for _ in range(3))
+        n = merge_counts(*parts, values, pos, neg)
+        return ScoreCounts(
+            values[:n],
+            pos[:n],
+            neg[:n],
+            self.rows_pos + other.rows_pos,
+            self.rows_neg + other.rows_neg,
+            self.weighted or other.weighted,
+            shift,
+        )
 
     def in_cells(self, shift: int) -> "ScoreCounts":
         """Return the counts of the same rows in cells of scores that agree but for their last `shift` bits; see `shift`."""
@@ -233,10 +247,7 @@ def _count_equal(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distinct values, ascending, with the sums of pos and neg at each.
-
-    The stable sort takes time linear in the number of values where these are two ascending runs.
-    """
+    """Return the distinct values, ascending, with the sums of pos and neg at each."""
     if len(values) == 0:
         return values, pos, neg
     order = np.argsort(values, kind="stable")

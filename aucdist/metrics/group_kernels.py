@@ -1,4 +1,4 @@
-"""Loops over sorted scores: the pairs within groups that a ranking orders correctly.
+"""Loops over sorted scores: pairs within groups that a ranking orders correctly, and counts of two parts of a data set.
 
 They are in a module of their own because Numba takes a second to load.
 """
@@ -64,3 +64,23 @@ def _add(tree, size, rank, weight):
     while r <= size:
         tree[r] += weight
         r += r & -r
+
+
+@kernel
+def merge_counts(left, right, values, pos, neg):
+    """Merge counts of two parts, each of three columns: distinct values, ascending, and the sums of two classes at each.
+
+    `left` and `right`: three of shape (n_left,) and of shape (n_right,), float64.
+    `values`, `pos` and `neg`, of shape (n_left + n_right,), float64: written, as far as the number of distinct values that is
+        returned.
+    """
+    (a, a_pos, a_neg), (b, b_pos, b_neg) = left, right
+    i, j, n, n_left, n_right = 0, 0, 0, a.shape[0], b.shape[0]
+    while i < n_left or j < n_right:
+        of_left = i < n_left and (j == n_right or a[i] <= b[j])
+        of_right = j < n_right and (i == n_left or b[j] <= a[i])
+        values[n] = a[i] if of_left else b[j]
+        pos[n] = (a_pos[i] if of_left else 0.0) + (b_pos[j] if of_right else 0.0)
+        neg[n] = (a_neg[i] if of_left else 0.0) + (b_neg[j] if of_right else 0.0)
+        i, j, n = i + of_left, j + of_right, n + 1
+    return n

@@ -148,7 +148,7 @@ MEANING = {
 """What the parameters of measures are."""
 
 LIMITS = {"min_tpr": MIN_TPR, "k": above_0()}
-"""What they may be; the others are shares."""
+"""What values of a parameter are allowed. Parameters that are not named here are shares."""
 
 
 def find_measure(name: str) -> Measure:

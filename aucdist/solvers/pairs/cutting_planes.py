@@ -303,6 +303,11 @@ class CuttingPlanes:
             elif step < TOO_SHORT:
                 mu = max(2.0 * mu, self.penalty.lam)
 
+    @functools.cached_property
+    def _few_rows(self) -> FewRows:
+        """All rows at the client, and their products, for each value of lam that needs them."""
+        return FewRows(self.cuts.blocks, self.cuts.groups, self.cuts.mass)
+
     def _interior_points(self) -> Iterator[tuple[float, np.ndarray]]:
         """Go from point to point of `aucdist.solvers.pairs.few_rows` if there are few rows, and yield as the other methods do."""
         cuts, penalty = self.cuts, self.penalty
@@ -310,7 +315,7 @@ class CuttingPlanes:
         few = cuts.n_anchors + cuts.n_others <= MOST_ROWS and n_values <= MOST_VALUES
         if not few or penalty.signs is not None or self.negatives.is_top_only:
             return
-        for w, height, gradient in FewRows(cuts.blocks, cuts.groups, cuts.mass).solve(penalty.lam):
+        for w, height, gradient in self._few_rows.solve(penalty.lam):
             self.score(w)
             self.add_cut(1.0, w)
             self.bundle.add(height, gradient)

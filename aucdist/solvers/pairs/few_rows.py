@@ -7,9 +7,9 @@ one for each pair, fit into a matrix. The dual problem is the quadratic programm
     max over b of  sum b_ij - c'Kc / (2 lam),   0 <= b_ij <= W_ij,   c_i = sum over j of b_ij,   c_j = -(sum over i of b_ij),
 
 W_ij being the share of all pairs that a pair weighs. Its minimiser is ``w = X'c / lam``. Mehrotra's predictor-corrector method
-("On the implementation of a primal-dual interior point method", SIAM J. Optim. 2, 1992) takes about ten steps. Each costs one
-factorisation of a matrix of the size of K, since the variables of the pairs are eliminated first. The result is a start and a
-dual point for the loop of `aucdist.solvers.pairs.cutting_planes`, whose certificate does not rely on how they were found.
+("On the implementation of a primal-dual interior point method", SIAM J. Optim. 2, 1992) takes ten to forty steps. Each costs one
+factorisation of a matrix of the size of K, since the variables of the pairs are eliminated first. The results are points and
+dual points for the loop of `aucdist.solvers.pairs.cutting_planes`, whose certificate does not rely on how they were found.
 """
 
 import math
@@ -35,8 +35,8 @@ MOST_STEPS, PATIENCE = 50, 2
 rounding prevents a smaller one."""
 
 CLOSER = 0.1
-"""The fit ends at the first point that is near enough for it, and the last of the steps take most of the time: for 592 rows
-of 765 columns, 20 of them lead to a gap of 1 %, and 45 to the last one."""
+"""A point is handed over each time the gap is this share of the one before, so that a fit ends at the first that is near enough.
+With 592 rows and 765 columns of bins at lam 1e-4, 24 steps lead to a gap of 3 %, and 35 to the last one."""
 
 TO_BORDER = 0.995
 """A step goes this share of the way to the boundary of the feasible set."""
@@ -81,7 +81,9 @@ class FewRows:
         A pair is yielded when the gap between both values is `CLOSER` times that of the pair before, and at the end. Nothing is
         yielded if no step has finite weights and a dual value above 0.
         """
-        W, K = self.weights, self.products / lam
+        W = self.weights
+        with np.errstate(all="ignore"):
+            K = self.products / lam
         # The variables, how far they are below their upper bounds, and the multipliers of both bounds: all of them above 0.
         iterate = np.stack([0.5 * W] * 2 + [np.ones(len(W))] * 2)
         lowest, highest, gap, yielded, in_vain = np.inf, 0.0, np.inf, np.inf, 0
@@ -94,15 +96,17 @@ class FewRows:
                 highest, bound = dual, np.clip(iterate[0], 0.0, W)
             before, gap = gap, lowest - highest
             in_vain = 0 if gap < 0.9 * before or not highest else in_vain + 1
-            if in_vain > PATIENCE or not product > 0.0:
+            if in_vain > PATIENCE or not (
+                product > 0.0 and gap > 0.0
+            ):  # rounding can lift the dual value above the objective
                 break
             if len(bound) and gap <= CLOSER * min(yielded, lowest):
                 yielded = gap
                 yield self._point(lam, best, bound)
-            step = self._step(K, iterate, t, product)
-            if step is None:
+            further = self._next(K, iterate, t, product)
+            if further is None:
                 break
-            iterate = iterate + step
+            iterate = further
         if len(best) and len(bound) and gap < yielded:
             yield self._point(lam, best, bound)
 
@@ -129,8 +133,8 @@ class FewRows:
         return primal, float(b.sum()) - half_square, t, mean_product(iterate)
 
     @np.errstate(all="ignore")
-    def _step(self, K: np.ndarray, iterate: np.ndarray, t: np.ndarray, product: float) -> np.ndarray | None:
-        """Return the step of the predictor-corrector method; None where its matrix is singular."""
+    def _next(self, K: np.ndarray, iterate: np.ndarray, t: np.ndarray, product: float) -> np.ndarray | None:
+        """Return the end of a step of the predictor-corrector method; None where its matrix is singular."""
         n, n_rows = self.n_pos, len(self.rows)
         b, to_upper, low, high = iterate
         scaling = 1.0 / (low / b + high / to_upper)
@@ -163,7 +167,7 @@ class FewRows:
                     (rest_high + high * step_b) / to_upper - high,
                 ]
             )
-        return TO_BORDER * longest_step(iterate, step) * step
+        return iterate + TO_BORDER * longest_step(iterate, step) * step
 
     def _sum_of_rows(self, b: np.ndarray) -> np.ndarray:
         """Return the sum of the rows times their coefficients, each of which is rounded once for each of its groups.

@@ -76,9 +76,10 @@ FEATURES_PER_CODE = 2
 """The matrix of rows of codes is added up cell by cell if each code stands for more features than this on average."""
 
 MOST_PRODUCTS, PRECISION, PRECISION_OF_TOP = 150, 0.1, 0.03
-"""The largest number of steps of conjugate gradients, and the share of the residual at which they end, also where only the
-highest-scoring negatives count. There, 0.1 takes up to a fifth more passes. Over all pairs it takes no more, and
-`features: auto` takes 5 to 20 % fewer CPU seconds on tables of 10,000 rows than with 0.03."""
+"""The largest number of steps of conjugate gradients, and the share of the residual at which they end: the second number over
+all pairs, the third where only the highest-scoring negatives count. With 0.1, fits of these take up to a fifth more passes.
+Over all pairs 0.1 takes no more passes than 0.03, and `features: auto` takes 5 to 20 % fewer CPU seconds on tables of 10,000
+rows."""
 
 MOST_FACES = 4
 """Within a cone of signs, conjugate gradients start at most this many times, each time with the weights at 0 to which

@@ -125,6 +125,21 @@ def test_values_that_hide_the_minimum_leave_it_to_cutting_planes():
     assert list(few.solve(1.0)) == []
 
 
+def test_products_beyond_float64_are_no_warning():
+    X, y, weight, group, _ = problem(5, 6, 9)
+    few = few_rows(blocks(1e152 * X, y, weight, group))
+    assert np.isfinite(few.products).all()
+    assert list(few.solve(1e-10)) == []  # a warning is an error here
+
+
+def test_no_point_is_handed_over_once_rounding_hides_the_gap():
+    X, y, weight, group, pairs = problem(29, 10, 20)
+    minima = list(few_rows(blocks(X, y, weight, group)).solve(100.0))
+    assert len(minima) <= 20  # 48 where steps went on
+    _, height, gradient = minima[-1]
+    assert height - gradient @ gradient / 200.0 == pytest.approx(best_hinge(X, pairs, 100.0), rel=1e-3)
+
+
 def test_weights_whose_products_are_0_leave_their_pairs_out():
     X, y, *_ = problem(6, 4, 5)
     weight = np.where(np.arange(9) % 4 == 0, 1e-100, 1e100)
