@@ -1,21 +1,26 @@
-"""Scaling: against scikit-learn, over any blocks, and what is refused."""
+"""Scaling against scikit-learn, and what stands in for missing values: over any blocks, and what is refused."""
 
 import itertools
 import json
 import math
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler, normalize
 from support.parts import dense
 
+from aucdist.data import column_statistics
 from aucdist.data.block import Block, each_of, partition
-from aucdist.data.column_statistics import moments
+from aucdist.data.column_statistics import MEDIAN_ERROR, ColumnStatistics, Medians, moments
 from aucdist.data.own_files import parse_checked
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
+from aucdist.data.shards.reading import read
+from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 NAMES = ["a", "b", "c", "k=x", "k=y"]
@@ -32,13 +37,13 @@ def make(n=200, seed=0, dtype=np.float64, sparse=False):
     return Block.of(sp.csr_matrix(X) if sparse else X, np.where(np.arange(n) % 3, -1, 1))
 
 
-def fit(blocks, scale="none", log1p=None, names=NAMES, categories=CATEGORIES):
-    return fit_preprocessor(each_of(blocks), names, log1p=log1p, scale=scale, categories=categories)
+def fit(blocks, scale="none", log1p=None, names=NAMES, categories=CATEGORIES, **impute):
+    return fit_preprocessor(each_of(blocks), names, log1p=log1p, scale=scale, categories=categories, **impute)
 
 
-def again_from(content):
+def again_from(content, n_features=5):
     fitted = parse_checked(json.dumps(content, allow_nan=False).encode(), Preprocessor, "the preprocessor")
-    fitted.check(5)
+    fitted.check(n_features)
     return fitted
 
 
@@ -212,3 +217,133 @@ def test_other_numbers_of_features_and_no_rows_are_refused():
         fitted.transform(Block.of(np.ones((2, 4)), np.array([-1, 1])))
     with pytest.raises(InputError, match="no rows"):
         fit([make().take(np.array([], dtype=int))], "standard")
+
+
+# ---- missing values ---------------------------------------------------------------------------
+
+
+nan = np.nan
+SMALLEST_NORMAL = np.finfo(float).tiny
+VALUES = st.one_of(st.just(nan), st.floats(-1e300, 1e300), st.integers(-2048, 2048).map(float))
+
+
+def of_values(X, sparse=False):
+    X = np.asarray(X, dtype=float)
+    return Block.of(sp.csr_matrix(X) if sparse else X, np.where(np.arange(len(X)) % 2, -1, 1))
+
+
+def fit_two(blocks, **options):
+    return fit(blocks, names=["x0", "x1"], categories={}, **options)
+
+
+@given(
+    st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=30),
+    st.lists(st.integers(0, 30), max_size=3),
+    st.booleans(),
+    st.integers(1, 5),
+)
+@example([(nan, 2.2250738585e-313)], [], False, 1)
+def test_statistics_merge_and_are_those_of_the_values_that_are_there(rows, cuts, sparse, chunk):
+    X = np.array(rows)
+    edges = sorted({0, len(X), *(c for c in cuts if c < len(X))})
+    parts = [of_values(X[i:j], sparse) for i, j in itertools.pairwise(edges)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column_statistics, "CHUNK", chunk)
+        means, medians = (
+            sum(found[1:], found[0]) for found in ([of(p) for p in parts] for of in (ColumnStatistics.of, Medians.of))
+        )
+    for j in range(2):
+        there = sorted(X[~np.isnan(X[:, j]), j])
+        assert means.count[j] == len(there)
+        if not there:
+            assert np.isnan(means.fill()[j])
+            assert np.isnan(medians.fill()[j])
+            continue
+        low, high = there[(len(there) - 1) // 2], there[len(there) // 2]
+        np.testing.assert_allclose(means.fill()[j], np.mean(there), rtol=1e-12, atol=1e-13 * max(map(abs, there)))
+        size = max((abs(low) + abs(high)) / 2, SMALLEST_NORMAL)
+        assert abs(medians.fill()[j] - (low / 2 + high / 2)) <= MEDIAN_ERROR * size * (1 + 1e-9)
+        if low == int(low) and high == int(high) and max(abs(low), abs(high)) <= 2048:
+            assert medians.fill()[j] == (low + high) / 2
+
+
+def test_medians_do_not_depend_on_the_order_of_the_blocks():
+    rng = np.random.default_rng(0)
+    parts = [Medians.of(of_values(rng.standard_t(2, (50, 3)))) for _ in range(4)]
+    one, other = sum(parts[1:], parts[0]), sum(parts[-2::-1], parts[-1])
+    assert np.array_equal(one.cell, other.cell)
+    assert np.array_equal(one.count, other.count)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("impute", "stands_in"), [("mean", [2.0, 0.25]), ("median", [1.5, 0.0])])
+def test_it_is_filled_in_before_all_else(sparse, impute, stands_in):
+    X = np.array([[1.0, 0.0], [nan, 0.0], [1.0, nan], [4.0, 1.0], [2.0, 0.0]])
+    given_block = of_values(X, sparse)
+    fitted = fit_two([given_block], impute=impute)
+    expected = np.where(np.isnan(X), stands_in, X)
+    made = fitted.transform(given_block)
+    assert sp.issparse(made.X) == sparse
+    assert np.array_equal(dense(made), expected)
+    assert np.isnan(dense(given_block)).sum() == 2  # the block itself is not touched
+    both = fit_two([given_block], impute=impute, log1p="numeric", scale="maxabs")
+    logged = np.log1p(expected)
+    np.testing.assert_allclose(dense(both.transform(given_block)), logged / logged.max(axis=0), rtol=1e-14)
+    assert fitted.fill_error == (MEDIAN_ERROR if impute == "median" else 0)
+
+
+def test_rows_of_other_data_may_miss_what_the_training_rows_had():
+    fitted = fit_two([of_values([[1.0, 5.0], [3.0, nan]])], impute="mean", scale="standard")
+    again = again_from(fitted.to_json(), 2)
+    np.testing.assert_allclose(again.transform(of_values([[nan, nan]])).X, 0, atol=1e-15)
+
+
+def test_a_model_of_before_is_read():
+    old = {"log1p": [], "scale": "none", "shift": None, "factor": None}
+    assert again_from(old, 2).impute == "refuse"
+    with pytest.raises(InputError, match="unknown impute 'guess'"):
+        again_from(old | {"impute": "guess"}, 2)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_it_is_refused_with_feature_and_row(sparse):
+    lacking = of_values([[1.0, 2.0], [0.0, nan]], sparse)
+    said = r"feature x1 of row 1 \(from 0\) is missing; give `impute: mean`"
+    with pytest.raises(InputError, match=said):
+        fit_two([lacking], scale="maxabs")
+    with pytest.raises(InputError, match=said.replace("x1", "1")):
+        fit_two([of_values([[1.0, 2.0]])]).transform(lacking)
+
+
+def test_what_cannot_be_filled_in_is_refused():
+    with pytest.raises(InputError, match="feature 'x1': it is missing in every training row"):
+        fit_two([of_values([[1.0, nan]]), of_values([[2.0, nan]])], impute="median")
+
+
+def test_infinite_sums_are_not_mistaken_for_missing_values():
+    assert not column_statistics.has_missing(of_values([[1.7e308, 1.7e308], [-1.7e308, -1.7e308]]).rows)
+
+
+@pytest.mark.parametrize("name", ["f.csv", "f.dat", "f.parquet"])
+def test_tables_keep_missing_values_when_asked(tmp_path, name):
+    rows = [("1", "p", "0"), ("?", "q", "1"), ("3", "", "1"), ("NaN", "p", "0")]
+    path, options = tmp_path / name, {"format": "csv", "label": "y"}
+    if name == "f.csv":
+        path.write_text("a,k,y\n" + "".join(",".join(row) + "\n" for row in rows) + "NA,p,1\n")
+    elif name == "f.dat":
+        head = "@relation r\n@attribute a real\n@attribute k {p, q}\n@attribute y {0, 1}\n@data\n"
+        path.write_text(head + "".join(",".join(c or "?" for c in row) + "\n" for row in rows) + "<null>,p,1\n")
+        options = {"format": "keel"}
+    else:
+        table = {"a": [1.0, None, 3.0, nan, None], "k": ["p", "q", None, "p", "p"], "y": [0, 1, 1, 0, 1]}
+        pq.write_table(pa.table(table), path)
+        options = {"format": "parquet", "label": "y"}
+    source = Source(source=str(path), positive=1, categorical=["k"], **options)
+    with pytest.raises(InputError, match=r"(line|row) \d+, column 'a': .*(missing|null|nan)"):
+        read(source)
+    data = read(source.model_copy(update={"missing": "keep"}))
+    assert data.schema.feature_names == ("a", "k=(missing)", "k=p", "k=q")
+    expected = [[1, 0, 1, 0], [nan, 0, 0, 1], [3, 1, 0, 0], [nan, 0, 1, 0], [nan, 0, 1, 0]]
+    np.testing.assert_array_equal(data.block.X, expected)
+    filled = fit([data.block], names=data.schema.feature_names, categories=data.schema.categories, impute="mean")
+    assert filled.transform(data.block).X[:, 0].tolist() == [1, 2, 3, 2, 2]

@@ -2,10 +2,9 @@
 
 import uuid
 
-import boto3
 import numpy as np
 import pytest
-from support.s3_servers import MOCK, mock_server, need_real, new_bucket, new_connections, point_to
+from support.s3_servers import SERVERS, bucket_on
 
 from aucdist.data.block import partition
 from aucdist.data.shards.simulate import simulate
@@ -17,20 +16,10 @@ from aucdist.solvers.pairs.cutting_planes import AllPairs
 BUCKET = f"checkpoints-{uuid.uuid4().hex[:12]}"
 
 
-@pytest.fixture(params=["mock", pytest.param("real", marks=pytest.mark.s3)])
-def client(request, monkeypatch):
-    if request.param == "real":
-        endpoint, credentials = need_real()
-        point_to(monkeypatch, endpoint, *credentials)
-        with new_connections(), new_bucket(boto3.session.Session().client("s3"), BUCKET) as client:
-            yield client
-            client.close()
-        return
-    with mock_server() as url, new_connections():
-        point_to(monkeypatch, url, *MOCK)
-        with new_bucket(boto3.session.Session().client("s3"), BUCKET) as client:
-            yield client
-            client.close()
+@pytest.fixture(params=SERVERS)
+def client(request):
+    with bucket_on(request.param, BUCKET) as client:
+        yield client
 
 
 def names(client):

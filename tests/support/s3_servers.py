@@ -6,11 +6,12 @@ import os
 import socket
 import struct
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import boto3
 import pytest
 import s3fs
 
@@ -67,6 +68,20 @@ def mock_server():
     host, port = server.get_host_and_port()
     yield f"http://{host}:{port}"
     server.stop()
+
+
+SERVERS = ["mock", pytest.param("real", marks=pytest.mark.s3)]
+
+
+@contextmanager
+def bucket_on(server, name):
+    """Point the environment to one of `SERVERS`, and give a client of it that has a new bucket of that name."""
+    with ExitStack() as stack:
+        endpoint, credentials = need_real() if server == "real" else (stack.enter_context(mock_server()), MOCK)
+        point_to(stack.enter_context(pytest.MonkeyPatch.context()), endpoint, *credentials)
+        stack.enter_context(new_connections())
+        client = stack.enter_context(closing(boto3.session.Session().client("s3")))
+        yield stack.enter_context(new_bucket(client, name))
 
 
 class Proxy(ThreadingHTTPServer):

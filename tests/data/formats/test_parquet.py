@@ -8,7 +8,6 @@ import pytest
 
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
-from aucdist.errors import InputError
 
 
 @pytest.fixture
@@ -57,17 +56,3 @@ def test_several_files_are_one_data_set(tmp_path):
     data = read(Source(source=str(tmp_path), format="parquet", label="y", categorical=["k"]))
     assert data.schema.categories == {"k": ("a", "b", "c")}
     assert data.block.X.tolist() == [[0, 1, 0, 0], [0.5, 0, 0, 1], [1, 0, 1, 0], [1.5, 1, 0, 0]]
-
-
-def test_a_test_file_is_encoded_like_the_training_data(tmp_path):
-    def write(name, **columns):
-        pq.write_table(pa.table(columns), tmp_path / name)
-        return Source(source=str(tmp_path / name), format="parquet", label="y", categorical=["k"])
-
-    train = read(write("train", a=[1, 2, 3], k=["p", "q", "r"], y=[0, 1, 0]))
-    test = read(write("test", a=[4, 5], k=["r", "p"], y=[1, 0]), schema=train.schema)
-    assert test.block.X.tolist() == [[4, 0, 0, 1], [5, 1, 0, 0]]
-    with pytest.raises(InputError, match="column 'k': unknown category 's'; known: p, q, r"):
-        read(write("test", a=[4, 5], k=["r", "s"], y=[1, 0]), schema=train.schema)
-    with pytest.raises(InputError, match="not those of the training data: missing k=p, k=q, k=r"):
-        read(write("test", a=[4, 5], y=[1, 0]).model_copy(update={"categorical": []}), schema=train.schema)

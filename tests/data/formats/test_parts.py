@@ -144,18 +144,6 @@ def test_a_file_that_became_shorter_is_refused(source):
         all_blocks(made)
 
 
-def test_expectations_and_misuse(source):
-    for options, said in (
-        ({"rows": 7}, "7 rows are expected"),
-        ({"features": 9}, "9 features are expected"),
-        ({"positive": 7}, "positive class '7'"),
-    ):
-        with pytest.raises(InputError, match=said):
-            planned(source(SVM, **options), 2)
-    with pytest.raises(InputError, match="is empty"):
-        planned(source(""), 3)
-
-
 def test_a_line_break_in_quotes_is_refused_where_it_is_cut_and_read_where_it_is_not(source):
     rows = "".join(f'"a\nb{i % 3}",{i % 2}\n' for i in range(30))
     multiline = source("k,y\n" + rows, format="csv", label="y", categorical=["k"])

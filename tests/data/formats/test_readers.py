@@ -137,9 +137,10 @@ def test_a_test_file_with_other_columns_is_refused(source, text, said):
     ],
 )
 def test_what_is_expected_is_checked(source, options, said):
-    with pytest.raises(InputError) as caught:
-        read(source(SVM, **options), name="mine")
-    assert said in str(caught.value)
+    for reading in (lambda given: read(given, name="mine"), lambda given: open_reader(given, n_parts=2)):
+        with pytest.raises(InputError) as caught:
+            reading(source(SVM, **options))
+        assert said in str(caught.value)
 
 
 def test_expected_classes_may_be_spelled_otherwise(source):
@@ -231,30 +232,6 @@ def test_more_columns_may_be_categorical_and_another_may_be_the_label(load):
     other = load(HEAD + "@outputs Class\n@data\n" + ROWS, label="Sex", positive="F")
     assert other.schema.feature_names == ("Size", "Row no", "Code=10", "Code=2")
     assert other.schema.positive == ("F",)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (HEAD + "@data\nM, <null>, 3, 10, negative\n", "f.dat, line 8, column 'Size': the value is missing ('<null>')"),
-        (HEAD + "@data\nM, 1, 3, ?, negative\n", "line 8, column 'Code': the value is missing ('?')"),
-        (HEAD + "@data\nX, 1, 3, 2, negative\n", "line 8, column 'Sex': unknown category 'X'; known: F, I, M"),
-        (HEAD + "@data\n" + ROWS + "M, 1, 3, 2, maybe\n", "line 10, column 'Class': unknown category 'maybe'"),
-        (HEAD + "@data\nM, 1, 3, 2\n", "line 8: the row has 4 cells, but there are 5 columns"),
-        (HEAD + "@data\n\n", "has no rows"),
-        (HEAD, "no @data line: is this a KEEL file?"),
-        ("@relation x\n@data\n1\n", "no @attribute line"),
-        ("1,2,3\n", "line 1: '1,2,3' is not a line of a KEEL header"),
-        ("@attribute a relational\n@data\n", "line 1: 'a relational' is not `name {value, ...}`"),
-        ("@attribute a real\n@attribute a real\n@data\n", "line 2: two columns are called 'a'"),
-        (HEAD + "@inputs Sex, Weight\n@data\n" + ROWS, "unknown column in `@inputs` 'Weight'"),
-        (HEAD + "@outputs Sex, Class\n@data\n" + ROWS, "several outputs (Sex, Class)"),
-    ],
-)
-def test_a_fault_is_named(load, text, said):
-    with pytest.raises(InputError) as caught:
-        load(text)
-    assert said in str(caught.value)
 
 
 # ---- categories that the training data did not have: refused, ignored, or counted as missing; and counts of them

@@ -199,7 +199,7 @@ def test_a_category_of_the_training_rows_stays_one(tmp_path) -> None:
         (b"a,y\n1,0\n2,1\n", {"missing_values": ["-"]}, "`missing_values` .*give `missing: keep` with it"),
         (b"a,y\n1,0\n2,1\n", {"decimal": ",", "thousands": ","}, "`decimal` and `thousands` are both ','"),
         (b"a,y\n1,0\n2,1\n", {"skip_lines": 9}, "has 4 lines, but `skip_lines` skips 9"),
-        (b"a,y\n1,NA\n2,1\n3,0\n", {}, "line 2, column 'y': the value is missing"),
+        (b"a,y\n1,NA\n2,1\n3,0\n", {"missing": "keep"}, "line 2, column 'y': the value is missing"),
         (b"a,y\n1e400,0\n2,1\n", {"decimal": ","}, "column 'a': .*not finite"),
     ],
 )  # fmt: skip
@@ -218,20 +218,12 @@ def test_what_is_refused(tmp_path, text: bytes, keys: dict[str, object], message
     st.sampled_from(["double", "single"]),
     st.integers(0, 2),
 )
-def test_any_text_is_read_or_refused(
-    tmp_path_factory, text, written_in, encoding, decimal, thousands, quote, skip
-) -> None:
+def test_any_text_is_read_or_refused(tmp_path_factory, text, written_in, encoding, decimal, thousands, quote, skip):
     path = tmp_path_factory.mktemp("f") / "f.csv"
     path.write_bytes(("a;b;y\n" + text).encode(written_in, errors="replace"))
     keys = {"encoding": encoding, "decimal": decimal, "thousands": thousands, "quote": quote, "skip_lines": skip}
-    entry = {
-        "source": str(path),
-        "format": "csv",
-        "label": -1,
-        "separator": ";",
-        "missing": "keep",
-        "missing_values": ["-", 1],
-    }
+    keys |= {"separator": ";", "missing": "keep", "missing_values": ["-", 1]}
+    entry = {"source": str(path), "format": "csv", "label": -1}
     source = parse_source(entry | keys | {"symbols": ["$", "€"], "categorical": "auto"}, "a test")
     try:
         found = read(source)

@@ -302,11 +302,6 @@ def test_they_come_back(tmp_path, sparse, weighted, grouped, graded):
     assert ("grouped" in content, "graded" in content) == (grouped, graded)
 
 
-def test_blocks_of_a_data_set_agree():
-    with pytest.raises(InputError, match="must agree"):
-        write_shards([block(), block(grouped=False)], SCHEMA, "memory")
-
-
 def test_a_grade_that_is_no_number_is_a_fault(tmp_path):
     wrong = block()
     wrong.grade[3] = np.nan

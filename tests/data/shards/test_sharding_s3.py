@@ -2,12 +2,11 @@
 
 import uuid
 
-import boto3
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.s3_servers import MOCK, mock_server, need_real, new_bucket, new_connections, point_to
+from support.s3_servers import SERVERS, bucket_on
 from support.sharded import shard_data
 
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, verify_shard
@@ -22,20 +21,10 @@ N = np.arange(60)
 TABLE = {"x": N / 8, "k": np.array(["p", "q", "r"])[N % 3], "unused": N, "y": N % 5 == 0}
 
 
-@pytest.fixture(scope="module", params=["mock", pytest.param("real", marks=pytest.mark.s3)])
+@pytest.fixture(scope="module", params=SERVERS)
 def bucket(request):
-    if request.param == "real":
-        with pytest.MonkeyPatch.context() as patch, new_connections():
-            endpoint, credentials = need_real()
-            point_to(patch, endpoint, *credentials)
-            with new_bucket(boto3.session.Session().client("s3"), BUCKET) as client:
-                yield client
-        return
-    with mock_server() as url, pytest.MonkeyPatch.context() as patch, new_connections():
-        point_to(patch, url, *MOCK)
-        with new_bucket(boto3.session.Session().client("s3"), BUCKET) as client:
-            yield client
-            client.close()
+    with bucket_on(request.param, BUCKET) as client:
+        yield client
 
 
 @pytest.fixture

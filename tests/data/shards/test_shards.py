@@ -56,45 +56,36 @@ def same(a, b):
     assert a.index == b.index
 
 
-@pytest.mark.parametrize("weights", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("sparse", [False, True])
-def test_blocks_come_back_bit_by_bit(tmp_path, sparse, dtype, weights):
-    blocks = make(sparse=sparse, dtype=dtype, weights=weights)
-    urls = write_shards(blocks, SCHEMA, f"file://{tmp_path}/set/")
-    manifest = read_manifest(str(tmp_path / "set"))
-    assert read_schema(manifest) == SCHEMA
-    assert read_statistics(manifest) is None
-    assert (manifest.form.layout, manifest.form.dtype) == ("csr" if sparse else "dense", np.dtype(dtype).name)
-    assert (manifest.n_samples, manifest.form.n_features) == (7, 3)
-    assert manifest.n_pos == sum(int((b.y == 1).sum()) for b in blocks)
-    assert manifest.n_neg == 7 - manifest.n_pos
-    assert [s.rows for s in manifest.shards] == [4, 0, 3]
-    assert len(urls) == 3
-    for i, block in enumerate(blocks):
-        same(read_shard(str(tmp_path / "set"), i), block)
-
-
 @settings(max_examples=40)
 @given(
     st.lists(st.integers(0, 6), min_size=1, max_size=3),
     st.integers(1, 4),
     st.booleans(),
     st.sampled_from([np.float32, np.float64]),
+    st.booleans(),
     st.integers(0, 2**32),
 )
-def test_any_floats_survive(tmp_path_factory, sizes, d, sparse, dtype, seed):
+def test_any_floats_come_back_bit_by_bit(tmp_path_factory, sizes, d, sparse, dtype, weights, seed):
     rng = np.random.default_rng(seed)
     bits = {np.float32: np.uint32, np.float64: np.uint64}[dtype]
     blocks = []
     for i, n in enumerate(sizes):
         X = np.nan_to_num(rng.integers(0, np.iinfo(bits).max, (n, d), dtype=bits).view(dtype))
         X[rng.random((n, d)) < 0.5] = 0
-        blocks.append(Block.of(sp.csr_matrix(X) if sparse else X, np.where(rng.random(n) < 0.5, 1, -1), index=i))
-    url = str(tmp_path_factory.mktemp("shards"))
-    write_shards(blocks, Schema(tuple(map(str, range(d))), "", ("1",), ("0",), {}), url)
+        y, weight = np.where(rng.random(n) < 0.5, 1, -1), rng.random(n) if weights else None
+        ids = 3 * np.arange(n) + 100 * i
+        blocks.append(Block.of(sp.csr_matrix(X) if sparse else X, y, row_id=ids, weight=weight, index=i))
+    url, schema = str(tmp_path_factory.mktemp("shards")), Schema(tuple(map(str, range(d))), "y", ("1",), ("0",), {})
+    assert len(write_shards(blocks, schema, f"file://{url}/set/")) == len(sizes)
+    manifest = read_manifest(f"{url}/set")
+    assert read_schema(manifest) == schema
+    assert read_statistics(manifest) is None
+    form, n_pos = manifest.form, sum(int((b.y == 1).sum()) for b in blocks)
+    assert (form.layout, form.dtype, form.n_features) == ("csr" if sparse else "dense", np.dtype(dtype).name, d)
+    assert (manifest.n_samples, manifest.n_pos, manifest.n_neg) == (sum(sizes), n_pos, sum(sizes) - n_pos)
+    assert [shard.rows for shard in manifest.shards] == sizes
     for i, block in enumerate(blocks):
-        same(read_shard(url, i), block)
+        same(read_shard(manifest.url, i), block)
 
 
 def test_a_slice_of_a_csr_block_is_written_with_its_own_offsets(tmp_path):
@@ -172,13 +163,10 @@ def test_a_write_that_breaks_off_leaves_the_old_data_set(tmp_path, monkeypatch, 
 
 
 def test_blocks_that_do_not_go_together_are_refused(tmp_path):
-    for blocks in (
-        [*make((2,)), *make((2,), sparse=True)],
-        [*make((2,)), *make((2,), dtype=np.float32)],
-        [*make((2,)), *make((2,), weights=True)],
-    ):
+    in_groups = Block.of(np.ones((2, 3)), np.array([1, -1]), group=np.zeros(2), index=1)
+    for other in (*make((2,), sparse=True), *make((2,), dtype=np.float32), *make((2,), weights=True), in_groups):
         with pytest.raises(InputError, match="must agree"):
-            write_shards(blocks, SCHEMA, str(tmp_path))
+            write_shards([*make((2,)), other], SCHEMA, str(tmp_path))
     with pytest.raises(InputError, match="no blocks"):
         write_shards([], SCHEMA, str(tmp_path))
     with pytest.raises(InputError, match="1 feature names for 3 features"):
