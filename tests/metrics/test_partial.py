@@ -1,5 +1,6 @@
-"""The partial AUC against all pairs, its variance against numerical derivatives, its intervals against simulated samples."""
+"""Partial AUCs, recall at a precision and precision at a recall, against all pairs, slow twins, numerical derivatives and samples."""
 
+import itertools
 import warnings
 from fractions import Fraction
 from functools import partial
@@ -7,16 +8,21 @@ from functools import partial
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import beta
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.stats import beta, norm
 
+from aucdist import metrics
 from aucdist.errors import InputError
 from aucdist.metrics import IntervalWarning, partial_roc_auc_difference, partial_roc_auc_interval, partial_roc_auc_score
+from aucdist.metrics import partial as of_counts
 from aucdist.metrics.compare import auc_test, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.measures import find_measure
-from aucdist.metrics.partial import _bound, partial_auc, partial_auc_interval, placements_up_to, variance_of
+from aucdist.metrics.decisions import precision_at_recall, recall_at_precision
+from aucdist.metrics.measures import find_measure, measure_name
+from aucdist.metrics.partial import partial_auc, partial_auc_interval, placements_up_to, two_way_partial_auc
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
 
 area, area_interval, area_test = (
@@ -24,7 +30,7 @@ area, area_interval, area_test = (
 )
 SCORES = st.integers(-3, 3).map(float)
 ROWS = st.lists(st.tuples(SCORES, st.integers(1, 5)), min_size=1, max_size=12)
-RATES = st.fractions(Fraction(1, 50), 1).filter(lambda rate: rate.denominator < 1000)
+RATES = st.fractions(Fraction(1, 50), 1, max_denominator=999)
 
 
 def slow_area(pos, neg, max_fpr):
@@ -90,32 +96,12 @@ def test_sums_over_many_rows_are_exact():
     assert area(counts, 0.5) == float(Fraction((n - 1) * (n // 2), n * n))
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("rate", [0.0371, 0.271, 1.0])
-def test_placements_are_the_derivatives_by_the_rows_weights(rate, ties):
-    """The influence of a row: how the area changes when its class is mixed with a little more of it."""
-    y, scores = sample(3, 12, 60, 1.0, ties)
-    ones, step = np.ones(len(y)), 1e-6
-    counts = ScoreCounts.from_scores(y, scores)
-    at = np.searchsorted(counts.values, scores)
-    for label, placement in zip((1, -1), placements_up_to(counts, rate), strict=True):
-        rows = np.flatnonzero(y == label)
-        expected = placement[at][rows] - placement[at][rows].mean()
-        for i, influence in zip(rows, expected, strict=True):
-            areas = []
-            for sign in (1, -1):
-                weight = ones.copy()
-                weight[i] += sign * step
-                areas.append(area(ScoreCounts.from_scores(y, scores, weight), rate))
-            assert (areas[0] - areas[1]) / (2 * step) * len(rows) == pytest.approx(influence, abs=1e-6)
-
-
 def test_up_to_a_rate_of_1_it_is_delongs():
     y, scores = sample(4, 70, 300, 1.0, ties=True)
     counts = ScoreCounts.from_scores(y, scores)
     assert area(counts, 1.0) == auc(counts)
     of_pos, of_neg = placements_up_to(counts, 1.0)
-    variance = variance_of(of_pos, counts.pos) / 70 + variance_of(of_neg, counts.neg) / 300
+    variance = of_counts.variance_of(of_pos, counts.pos) / 70 + of_counts.variance_of(of_neg, counts.neg) / 300
     assert variance == pytest.approx(delong_variance(counts), rel=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IntervalWarning)
@@ -171,8 +157,8 @@ def test_without_a_variance_there_is_a_bound():
 def test_the_bound_holds_for_every_roc_curve(n_neg):
     """No rising ROC curve below the bound lets a sample be perfect with a probability above 5 %."""
     n_pos, rate = 25, 0.2
-    low, _ = _bound(1.0, n_pos, n_neg, rate, 0.95)
-    _, high = _bound(0.0, n_pos, n_neg, rate, 0.95)
+    low, _ = of_counts._bound(1.0, n_pos, n_neg, rate, 0.95)
+    _, high = of_counts._bound(0.0, n_pos, n_neg, rate, 0.95)
     random, u = np.random.default_rng(0), (np.arange(200_000) + 0.5) / 200_000
     lowest = 1 - (1 - u) ** (1 / n_neg)  # quantiles of the highest negative's false positive rate
     for _ in range(200):
@@ -208,3 +194,167 @@ def test_input_is_checked():
         area_test(np.array([1, -1, -1]), np.arange(3.0), np.arange(3.0), 0.5)
     with pytest.warns(IntervalWarning, match=r"60 positives and 3 negatives up to max_fpr"):
         area_interval(counts, 0.01)
+
+
+# ---- recall at a precision, precision at a recall, and the two-way partial AUC ------------------
+
+
+REGIONS = [(0.0, 0.0371), (0.0, 0.271), (0.0, 1.0), (0.31, 0.47), (0.62, 0.83), (0.87, 1.0)]
+
+
+def thresholds(pos, neg):
+    """Yield recall and precision of every threshold that flags a row, in fractions."""
+    for cut in {score for score, _ in [*pos, *neg]}:
+        found, false = (sum(w for score, w in rows if score >= cut) for rows in (pos, neg))
+        yield Fraction(found, sum(w for _, w in pos)), Fraction(found, found + false)
+
+
+def slow_two_way(pos, neg, min_tpr, max_fpr):
+    """Return the area of each piece of the ROC curve within the region, in fractions."""
+    n_pos, n_neg = (sum(w for _, w in rows) for rows in (pos, neg))
+    u = v = area = Fraction(0)
+    for cut in sorted({score for score, _ in [*pos, *neg]}, reverse=True):
+        du, dv = (Fraction(sum(w for score, w in rows if score == cut), n) for rows, n in ((neg, n_neg), (pos, n_pos)))
+        # Of the piece from (u, v) to (u + du, v + dv) the part with v >= min_tpr and u <= max_fpr.
+        first = min(max((min_tpr - v) / dv, Fraction(0)), Fraction(1)) if dv else Fraction(int(v < min_tpr))
+        last = min(max((max_fpr - u) / du, Fraction(0)), Fraction(1)) if du else Fraction(1)
+        if last > first:
+            area += (last - first) * du * ((v + first * dv) + (v + last * dv) - 2 * min_tpr) / 2
+        u, v = u + du, v + dv
+    return area / ((1 - min_tpr) * max_fpr)
+
+
+@given(ROWS, ROWS, RATES, st.booleans())
+def test_measures_at_a_threshold_are_the_best_of_all_thresholds(pos, neg, share, weights):
+    rows = (pos, neg) if weights else ([(x, 1) for x, _ in pos], [(x, 1) for x, _ in neg])
+    counts, points = count(*rows), list(thresholds(*rows))
+    # The share is that of a float, so that a point that just meets it is judged alike.
+    wanted = Fraction(float(share))
+    recall = max((r for r, p in points if float(p) >= wanted), default=Fraction(0))
+    assert recall_at_precision(counts, float(share)) == pytest.approx(float(recall), abs=1e-15)
+    precision = max(p for r, p in points if float(r) >= wanted)
+    assert precision_at_recall(counts, float(share)) == pytest.approx(float(precision), abs=1e-15)
+
+
+@given(ROWS, ROWS, RATES, st.fractions(Fraction(1, 50), Fraction(998, 999), max_denominator=999))
+def test_two_way_area_is_that_of_the_pieces_of_the_curve(pos, neg, max_fpr, min_tpr):
+    found = two_way_partial_auc(count(pos, neg), float(min_tpr), float(max_fpr))
+    assert found == pytest.approx(float(slow_two_way(pos, neg, min_tpr, max_fpr)), rel=1e-11, abs=1e-13)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 9))
+def test_two_way_area_is_the_share_of_pairs_of_the_lowest_positives_and_the_highest_negatives(seed, hard, top):
+    scores = np.random.default_rng(seed).permutation(30).astype(float)
+    pos, neg = np.sort(scores[:10]), np.sort(scores[10:])[::-1]
+    right = sum(x > y for x, y in itertools.product(pos[:hard], neg[: 2 * top]))
+    counts = ScoreCounts.from_scores(np.repeat([1, -1], [10, 20]), scores)
+    assert two_way_partial_auc(counts, 1 - hard / 10, top / 10) == pytest.approx(right / (hard * 2 * top), abs=1e-12)
+
+
+@settings(max_examples=30)
+@given(ROWS, ROWS, RATES)
+def test_without_a_least_rate_it_is_the_partial_auc(pos, neg, max_fpr):
+    counts, rate = count(pos, neg), float(max_fpr)
+    assert two_way_partial_auc(counts, 0.0, rate) == pytest.approx(
+        partial_auc(counts, rate, standardized=False) / rate, rel=1e-12, abs=1e-14
+    )
+
+
+@pytest.mark.parametrize(("min_tpr", "max_fpr"), REGIONS)
+def test_placements_are_the_derivatives_by_the_rows_weights(min_tpr, max_fpr):
+    random = np.random.default_rng(3)
+    y = np.repeat([1, -1], [25, 40])
+    scores = np.round(random.normal(size=65) + 0.8 * (y > 0), 1)
+    counts = ScoreCounts.from_scores(y, scores)
+    placed = placements_up_to(counts, max_fpr, min_tpr)
+    at, step, region = np.searchsorted(counts.values, scores), 1e-6, (1 - min_tpr) * max_fpr
+    for row in range(0, 65, 3):
+        own, n = (placed[0], 25) if y[row] == 1 else (placed[1], 40)
+        mean = own[at[y == y[row]]].mean()
+        slopes = []
+        for sign in (1, -1):
+            weight = np.ones(65)
+            weight[row] += sign * step
+            slopes.append(two_way_partial_auc(ScoreCounts.from_scores(y, scores, weight), min_tpr, max_fpr) * region)
+        expected = (own[at[row]] - mean) / n
+        assert (slopes[0] - slopes[1]) / (2 * step) == pytest.approx(expected, abs=2e-8)
+
+
+def test_perfect_reverse_and_wrong_input():
+    y = np.repeat([1, -1], [100, 400])
+    perfect, reverse = (ScoreCounts.from_scores(y, sign * y.astype(float)) for sign in (1, -1))
+    assert two_way_partial_auc(perfect, 0.4, 0.1) == 1.0
+    assert two_way_partial_auc(reverse, 0.4, 0.1) == 0.0
+    found = of_counts.two_way_partial_auc_interval(perfect, 0.4, 0.1)
+    assert (found.low, found.high, found.method) == (pytest.approx(0.05), 1.0, "exact-bound")
+    with pytest.warns(IntervalWarning, match="beyond min_tpr"):
+        of_counts.two_way_partial_auc_interval(perfect, 0.9, 0.1)
+    for wrong, said in (((1.0, 0.1), "min_tpr is 1.0"), ((-0.1, 0.1), "min_tpr"), ((0.5, 0.0), "max_fpr is 0.0")):
+        with pytest.raises(InputError, match=said):
+            two_way_partial_auc(perfect, *wrong)
+    for measure in (recall_at_precision, precision_at_recall):
+        with pytest.raises(InputError, match="above 0 and at most 1 is needed"):
+            measure(perfect, 0.0)
+
+
+def test_names_hold_their_parameters():
+    random = np.random.default_rng(0)
+    y = np.repeat([1, -1], [50, 200])
+    counts = ScoreCounts.from_scores(y, random.normal(size=250) + (y > 0))
+    for name, given_, value in (
+        ("recall_at_precision", {"min_precision": 0.4}, recall_at_precision(counts, 0.4)),
+        ("precision_at_recall", {"min_recall": 0.4}, precision_at_recall(counts, 0.4)),
+        ("precision_at_k", {"k": 20}, find_measure("recall_at_k@20").of(counts, 0.0) * 50 / 20),
+        ("two_way_partial_auc", {"min_tpr": 0.2, "max_fpr": 0.3}, two_way_partial_auc(counts, 0.2, 0.3)),
+    ):
+        found = find_measure(measure_name(name, **given_))
+        assert found.of(counts, 0.0) == pytest.approx(value, rel=1e-15)
+        assert (found.sign, found.needs) == (1, "ranking")
+    for name, said in (
+        ("two_way_partial_auc@0.5", "needs max_fpr, the largest false positive rate"),
+        ("precision_at_k@0", "k is 0.0; a number above 0 and finite is needed"),
+        ("recall_at_precision@a", "'a' is not min_precision"),
+        ("two_way_partial_auc@1,0.5", "min_tpr is 1.0"),
+        ("partial_auc@0.1,0.2", "'0.1,0.2' is not max_fpr"),
+        ("partial_auc@cost_column", "'cost_column' is not max_fpr"),
+    ):
+        with pytest.raises(InputError, match=said):
+            find_measure(name)
+    with pytest.raises(InputError, match="k applies to metric recall_at_k and precision_at_k and ndcg, not to 'auc'"):
+        measure_name("auc", k=3)
+
+
+def meant(name, n_pos, n_neg, shift):
+    """Return the measure of normal scores that are `shift` apart, with these shares of the classes."""
+    share = n_pos / (n_pos + n_neg)
+
+    def precision(cut):
+        return share * norm.sf(cut - shift) / (share * norm.sf(cut - shift) + (1 - share) * norm.sf(cut))
+
+    if name == "recall_at_precision":
+        return norm.sf(brentq(lambda cut: precision(cut) - 0.3, -5, 8) - shift)
+    if name == "precision_at_recall":
+        return precision(norm.isf(0.6) + shift)
+    start = norm.sf(norm.isf(0.5) + shift)
+    return quad(lambda u: norm.sf(norm.isf(u) - shift) - 0.5, start, 0.2)[0] / (0.5 * 0.2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "at"),
+    [
+        ("recall_at_precision", {"min_precision": 0.3, "n_resamples": 200}),
+        ("precision_at_recall", {"min_recall": 0.6, "n_resamples": 200}),
+        ("two_way_partial_auc", {"min_tpr": 0.5, "max_fpr": 0.2}),
+    ],
+)
+def test_intervals_cover(name, at):
+    """Intervals of 95 % cover at least 91 % of 250 samples of 150 positives and 3000 negatives."""
+    y, truth, covered = np.repeat([1, 0], [150, 3000]), meant(name, 150, 3000, 1.5), 0
+    for seed in range(250):
+        scores = np.random.default_rng(seed).normal(size=3150) + 1.5 * y
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = getattr(metrics, f"{name}_interval")(y, scores, **at)
+        covered += found.low <= truth <= found.high
+    assert covered / 250 > 0.91
