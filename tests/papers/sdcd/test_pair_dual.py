@@ -116,22 +116,22 @@ def test_optimum(case, lam, solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("combine", ["add", "average"])
-def test_many_blocks_same_optimum(solver, combine):
-    X, y = small()
-    found = solve(solver(blocks_of(X, y, 3), 0.1, seed=1, combine=combine), tol=1e-6, max_passes=4000)
-    assert found.certificate.relative_gap <= 1e-6
-    assert found.certificate.primal == pytest.approx(optimum(X, y, 0.1), rel=1e-6)
-
-
-@pytest.mark.parametrize(("n_blocks", "minority_bytes", "n_parts"), [(2, 100, 3), (3, 1, 9), (3, 2**28, 1)])
-@pytest.mark.parametrize("solver", SOLVERS)
-def test_a_minority_that_goes_round_same_optimum(solver, n_blocks, minority_bytes, n_parts):
+@pytest.mark.parametrize(
+    ("n_blocks", "lam", "options", "n_parts"),
+    [
+        (3, 0.1, {"combine": "add"}, 1),
+        (3, 0.1, {"combine": "average"}, 1),
+        (2, 1.0, {"minority_bytes": 100}, 3),
+        (3, 1.0, {"minority_bytes": 1}, 9),
+    ],
+)
+def test_many_blocks_and_a_minority_that_goes_round_same_optimum(solver, n_blocks, lam, options, n_parts):
     X, y = small()
     blocks = blocks_of(X, y, n_blocks)
-    assert Pairing(blocks, minority_bytes).n_parts == n_parts
-    found = solve(solver(blocks, 1.0, seed=1, minority_bytes=minority_bytes), tol=1e-6, max_passes=6000)
-    assert found.certificate.primal == pytest.approx(optimum(X, y, 1.0), rel=1e-6)
+    assert Pairing(blocks, options.get("minority_bytes", 2**28)).n_parts == n_parts
+    found = solve(solver(blocks, lam, seed=1, **options), tol=1e-6, max_passes=6000)
+    assert found.certificate.relative_gap <= 1e-6
+    assert found.certificate.primal == pytest.approx(optimum(X, y, lam), rel=1e-6)
 
 
 # ---- w and the dual variables belong together ---------------------------------------------------------------------------

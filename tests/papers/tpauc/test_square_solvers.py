@@ -1,6 +1,7 @@
 """What the solvers of the pairwise square have in common, and those that go to the minimum."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,28 +14,26 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
 from aucdist.papers.tpauc.exact import Exact
-from aucdist.papers.tpauc.online import OPAUC, TPAUC, UniExp, UniSqu
 from aucdist.solvers.base import Status, solve
 
 exact = rounds_of(Exact)
 svrg = rounds_of(SVRG)
 
-tpauc, opauc, uni_exp, uni_squ = (rounds_of(solver) for solver in (TPAUC, OPAUC, UniExp, UniSqu))
+
+@pytest.fixture(params=["moments", "passes", "svrg"])
+def minimise(request, monkeypatch):
+    """A solver that goes to the minimum; `exact` goes by moments, and with many features by passes over the rows."""
+    if request.param == "passes":
+        monkeypatch.setattr("aucdist.papers.tpauc.exact.MOST_FEATURES", 0)
+    return partial(svrg, seed=2) if request.param == "svrg" else exact
 
 
-@pytest.fixture
-def by_passes(monkeypatch):
-    """Let `exact` take its way for many features."""
-    monkeypatch.setattr("aucdist.papers.tpauc.exact.MOST_FEATURES", 0)
-
-
-TIED = (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1]))
 CASES = {
     "few positives": problem(8, 60)[:2],
     "one of each": problem(1, 1)[:2],
     "one positive": problem(1, 9)[:2],
     "one negative": problem(9, 1)[:2],
-    "ties and duplicates": TIED,
+    "ties and duplicates": (np.array([[0.0], [0.0], [1.0], [1.0], [2.0], [2.0]]), np.array([1, -1, 1, -1, 1, -1])),
     "the same row everywhere": (np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])),
     "a constant feature": (np.column_stack([problem()[0], np.full(32, 5.0)]), problem()[1]),
     "more features than rows": problem(5, 7, 20)[:2],
@@ -42,15 +41,12 @@ CASES = {
 
 
 @pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [1e-2, 1.0] * 4, strict=True)])
-@pytest.mark.parametrize("solver", ["moments", "passes", "svrg"])
-def test_every_round_is_certified_by_all_pairs(case, lam, solver, request):
-    if solver == "passes":
-        request.getfixturevalue("by_passes")
+def test_every_round_is_certified_by_all_pairs(case, lam, minimise):
     X, y = CASES[case]
     ones = np.ones(len(y))
     best = square_minimiser(X, y, lam, ones)
     lowest = square_value(best, X, y, lam, ones)
-    rounds = svrg(blocks_of(X, y), lam, seed=3) if solver == "svrg" else exact(blocks_of(X, y), lam)
+    rounds = minimise(blocks_of(X, y), lam)
     seen = []
     solution = solve(rounds, tol=1e-9, max_passes=400, callback=seen.append)
     assert solution.certificate.status is Status.CONVERGED
@@ -60,9 +56,10 @@ def test_every_round_is_certified_by_all_pairs(case, lam, solver, request):
     assert (np.diff([record["primal"] for record in seen]) <= 1e-12).all()
 
 
-def test_conjugate_gradients_end_after_as_many_steps_as_features(by_passes):
+@pytest.mark.parametrize("minimise", ["passes"], indirect=True)
+def test_conjugate_gradients_end_after_as_many_steps_as_features(minimise):
     X, y, _ = problem(20, 40, 6)
-    solution = solve(exact(blocks_of(X, y), 1e-3), tol=1e-11, max_passes=400)
+    solution = solve(minimise(blocks_of(X, y), 1e-3), tol=1e-11, max_passes=400)
     assert solution.certificate.status is Status.CONVERGED
     assert solution.passes <= 2 + 6
 
@@ -81,17 +78,11 @@ def test_what_is_kept_of_the_scores_does_not_drift(n_moves):
 
 
 @pytest.mark.parametrize("n_blocks", [7, 60])
-@pytest.mark.parametrize("solver", ["moments", "passes", "svrg"])
-def test_many_blocks_same_optimum(n_blocks, solver, request):
-    if solver == "passes":
-        request.getfixturevalue("by_passes")
+def test_many_blocks_same_optimum(n_blocks, minimise):
     X, y, weight = problem(30, 270, 8, weighted=True)
-    meant = square_minimiser(X, y, 1e-2, weight)
-    blocks = blocks_of(X, y, n_blocks, weight)
-    rounds = svrg(blocks, 1e-2, seed=2) if solver == "svrg" else exact(blocks, 1e-2)
-    solution = solve(rounds, tol=1e-11, max_passes=400)
+    solution = solve(minimise(blocks_of(X, y, n_blocks, weight), 1e-2), tol=1e-11, max_passes=400)
     assert solution.certificate.status is Status.CONVERGED
-    np.testing.assert_allclose(solution.w, meant, atol=1e-6)
+    np.testing.assert_allclose(solution.w, square_minimiser(X, y, 1e-2, weight), atol=1e-6)
 
 
 def test_svrg_with_blocks_of_one_class_empty_blocks_and_a_feature_in_one_block_only():
@@ -103,25 +94,18 @@ def test_svrg_with_blocks_of_one_class_empty_blocks_and_a_feature_in_one_block_o
     np.testing.assert_allclose(solution.w, square_minimiser(X, y, 1e-2, np.ones(200)), atol=1e-6)
 
 
-@pytest.mark.parametrize("solver", ["moments", "passes", "svrg"])
-def test_sparse_and_float32_are_dense(solver, request):
-    if solver == "passes":
-        request.getfixturevalue("by_passes")
+def test_sparse_and_float32_are_dense(minimise):
     X, y, _ = problem(12, 50, 6)
-
-    def fit(X):
-        rounds = svrg(blocks_of(X, y), 1e-2, seed=2) if solver == "svrg" else exact(blocks_of(X, y), 1e-2)
-        return solve(rounds, tol=1e-13, max_passes=300).w
-
-    np.testing.assert_allclose(fit(sp.csr_matrix(X.astype(np.float32))), fit(X), rtol=1e-6, atol=1e-8)
+    forms = (sp.csr_matrix(X.astype(np.float32)), X)
+    other, dense = (solve(minimise(blocks_of(form, y), 1e-2), tol=1e-13, max_passes=300).w for form in forms)
+    np.testing.assert_allclose(other, dense, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("solver", ["passes", "svrg"])
-def test_start_is_used(solver, by_passes):
+@pytest.mark.parametrize("minimise", ["passes", "svrg"], indirect=True)
+def test_start_is_used(minimise):
     X, y, _ = problem()
     best = square_minimiser(X, y, 1e-2, np.ones(len(y)))
-    rounds = svrg(blocks_of(X, y), 1e-2, best, seed=0) if solver == "svrg" else exact(blocks_of(X, y), 1e-2, best)
-    first = next(rounds)
+    first = next(minimise(blocks_of(X, y), 1e-2, best))
     np.testing.assert_array_equal(first.w, best)
     assert first.primal - first.dual < 1e-15
 

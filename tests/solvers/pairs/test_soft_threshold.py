@@ -146,12 +146,8 @@ def drawn_problem(classes, alike):
 
 @pytest.mark.parametrize("classes", [(6, 40), (40, 6)])  # the negatives are the larger class, and the anchors
 def test_ahead_is_the_difference_of_the_gradients(classes):
-    X, y = small(*classes, d=3, shift=0.1)
-    weight, w = (
-        np.random.default_rng(2).uniform(0.5, 2.0, len(y)),
-        np.array([0.02, -0.03, 0.05]),
-    )  # all pairs are active
-    h, before, after = 0.3, 0.4, 0.36
+    X, y, weight, w, h = drawn_problem(classes, alike=False)  # all pairs are active
+    before, after = 0.4, 0.36
     _, sample = at_a_point(X, y, weight, w, h, before)
     expected = smoothed_gradient(X, y, weight, w, h, 0.4, after) - smoothed_gradient(X, y, weight, w, h, 0.4, before)
     np.testing.assert_allclose(sample.pairs(h, after).ahead(), expected, rtol=1e-3, atol=1e-6)
@@ -166,22 +162,16 @@ def test_the_second_derivative_is_that_of_the_smoothed_mean(classes, alike):
     width = 0.35  # no part is so near 0 or 1 that only one of the two bands is there
     _, sample = at_a_point(X, y, weight, w, h, width)
     pairs, step = sample.pairs(h, width), 1e-6
-    H = np.array(
-        [
-            (
-                smoothed_gradient(X, y, weight, w + e, h, 0.4, width)
-                - smoothed_gradient(X, y, weight, w - e, h, 0.4, width)
-            )
-            / (2.0 * step)
-            for e in step * np.eye(3)
-        ]
-    )
+
+    def slope(v):
+        return smoothed_gradient(X, y, weight, v, h, 0.4, width)
+
+    H = np.array([(slope(w + e) - slope(w - e)) / (2.0 * step) for e in step * np.eye(3)])
     np.testing.assert_allclose(pairs.matrix(), H, rtol=2e-3, atol=1e-4)
     np.testing.assert_allclose(pairs.product(w), pairs.matrix() @ w, rtol=1e-9, atol=1e-12)
     along = sample.slope_along(w, h, width)
     for t in (0.0, 0.5):
-        expected = smoothed_gradient(X, y, weight, w + t * w, h, 0.4, width) @ w
-        assert along(t) == pytest.approx(expected, rel=1e-3)
+        assert along(t) == pytest.approx(slope(w + t * w) @ w, rel=1e-3)
 
 
 def test_each_band_narrows_by_its_own_part_of_the_gap():
