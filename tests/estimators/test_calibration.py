@@ -166,19 +166,6 @@ def test_a_path_is_calibrated():
         np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=2e-2)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"calibration": "platt"}, "unknown calibration 'platt'. Allowed: gev, logit, isotonic"),
-        ({"prior": 0.1}, "or leave prior out"),
-        ({"calibration": "logit", "prior": 0.0}, "prior is 0.0; a number above 0 and below 1"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(InputError, match=message):
-        PairwiseHingeClassifier(**parameters).fit(*drawn(100))
-
-
 def test_too_few_rows():
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = np.where(np.arange(30) < 2, 1, -1)

@@ -126,34 +126,3 @@ def test_warm_start_from_weights(data):
     assert model.certificate_.primal == pytest.approx(reached, rel=1e-12)
     with pytest.raises(InputError, match="weights have none"):
         model.set_params(penalty="l2", solver="sdcd").fit(X, y)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"penalty": "l3"}, "unknown penalty 'l3'"),
-        ({"solver": "sdca"}, "unknown solver 'sdca'"),
-        ({"penalty": "l1"}, "solver 'sdcd' has no penalty 'l1'; those that have it: scd, comid, rda, psa"),
-        ({"penalty": "l1", "solver": "pegasos"}, "solver 'pegasos' has no penalty 'l1'"),
-        (
-            {"solver": "psa"},
-            "solver 'psa' has no penalty 'l2'; those that have it: sdcd, cdcd, scd, comid, rda, pegasos",
-        ),
-        ({"penalty": "l1", "solver": "psa"}, "psa needs radius"),
-        ({"penalty": "l1", "solver": "psa", "solver__radius": 0.0}, "radius is 0.0"),
-        ({"solver__radius": 1.0}, "radius applies to solver psa"),
-        ({"solver__eta": 1.0}, "eta applies to solver scd, comid, rda, psa"),
-        ({"solver": "scd", "solver__eta": np.inf}, "eta is inf"),
-        ({"solver__average": True}, "average applies to solver scd, comid, rda, psa, pegasos"),
-        ({"solver": "scd", "solver__average": 1}, "average is 1"),
-        ({"fit_intercept": "yes"}, "fit_intercept is 'yes'"),
-        ({"lam": "1/m"}, "lam is '1/m'; a number above 0 and finite or '1/n' is needed"),
-        ({"lam": 0.0}, "lam is 0.0"),
-        ({"class_weight": "even"}, "class_weight is 'even'; a dict of classes, 'balanced' or None"),
-        ({"class_weight": {2: 1.0}}, "unknown class in class_weight '?2"),
-        ({"class_weight": {1: 0.0}}, "class_weight of 1 is 0.0"),
-    ],
-)
-def test_bad_parameters(data, parameters, message):
-    with pytest.raises(InputError, match=message):
-        HingeClassifier().set_params(**parameters).fit(*data)

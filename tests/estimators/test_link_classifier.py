@@ -198,41 +198,6 @@ def test_forms_of_input():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"link": "gumbel"}, "unknown link 'gumbel'"),
-        ({"loss": "hinge"}, "unknown loss 'hinge'. Allowed: calibrated, likelihood"),
-        ({"solver": "newtn"}, "Did you mean 'newton'"),
-        ({"xi": -1.5}, "xi is -1.5; it must be at least -1"),
-        ({"xi": np.nan}, "xi is nan"),
-        ({"xi": True}, "xi is True"),
-        ({"xi": 1.0}, "below 1"),
-        ({"xi": "mode"}, "xi is 'mode'; a number from -1, 'map', 'bayes' or None"),
-        ({"link": "logit", "xi": 0.1}, "xi applies to link gev; with 'logit' it must be None"),
-        ({"link": "logit", "xi": "map"}, "xi applies to link gev"),
-        ({"solver": "lipschitz", "loss": "likelihood"}, "the likelihood of gev has none: use solver='newton'"),
-        ({"solver": "lipschitz", "link": "cloglog", "loss": "likelihood"}, "the likelihood of cloglog has none"),
-        ({"lam": 0.0}, "lam is 0.0"),
-        ({"prior": 1.0}, "prior is 1.0"),
-        ({"solver__momentum": 1, "solver": "lipschitz"}, "momentum is 1; True or False"),
-        ({"solver__momentum": True, "solver": "newton"}, "momentum applies to solver lipschitz"),
-        ({"fit_intercept": None}, "fit_intercept is None"),
-        ({"fit_intercept": False, "penalise_intercept": True}, "there is no intercept"),
-        ({"shape_rounds": 5, "xi": 0.1}, "shape_rounds applies to xi 'map' and 'bayes'"),
-        ({"shape_rounds": 0}, "shape_rounds is 0"),
-        ({"shape_samples": 100}, "shape_samples applies to xi 'bayes'"),
-        ({"shape_samples": 1, "xi": "bayes"}, "shape_samples is 1"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(InputError, match=message):
-        LinkClassifier().set_params(**parameters).fit(*drawn(50))
-
-
-# ---- on a cluster -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
     ("scores", "weight", "separated"),
     [
         ([1.0, 2.0, 3.0, 4.0], [1, 1, 1, 1], True),

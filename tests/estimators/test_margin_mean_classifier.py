@@ -202,46 +202,6 @@ def test_a_fit_that_is_not_done_says_so():
         MarginMeanClassifier().set_params(solver="zovr", solver__n_outer=1, tol=1e-9, sampler=None).fit(*problem(100))
 
 
-class Keeps:
-    """A sampler that keeps one class only."""
-
-    def fit_resample(self, X, y):
-        return X[y < 0], y[y < 0]
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"kernel": "poly"}, "unknown kernel 'poly'.*linear, rbf"),
-        ({"solver": "sgd"}, "unknown solver 'sgd'"),
-        ({"scale": "minmax"}, "unknown scale 'minmax'"),
-        ({"sampler": "smote"}, "sampler is 'smote'.*fit_resample"),
-        ({"sampler": 3}, "sampler is 3"),
-        ({"sampler": Keeps()}, "the sampler left 340 negative and 0 positive rows"),
-        ({"sampler": DistanceUnderSampler(n_bins=1)}, "n_bins is 1"),
-        ({"lam1": -1}, "lam1 is -1"),
-        ({"lam2": 0}, "lam2 is 0"),
-        ({"solver": "zovr", "solver__mu": 0.0}, "mu is 0.0"),
-        ({"solver": "zovr", "solver__n_directions": 0}, "n_directions is 0"),
-        ({"solver__n_inner": 1.5}, "n_inner is 1.5"),
-        ({"solver__n_outer": 0}, "n_outer is 0"),
-        ({"max_passes": 0}, "max_passes is 0"),
-        ({"solver": "svrg", "solver__mu": 0.1}, "mu applies to solver zovr, zo-sgd"),
-        ({"sigma": 1.0}, "sigma applies to kernel rbf"),
-        ({"gram_bytes": 100}, "gram_bytes applies to kernel rbf"),
-        ({"kernel": "rbf", "sigma": 0.0}, "sigma is 0.0"),
-        ({"kernel": "rbf", "sigma": "mean"}, "sigma is 'mean'"),
-        (
-            {"kernel": "rbf", "sampler": None, "gram_bytes": 3199},
-            r"400 values for each of 1\) takes 3200 bytes, and gram_bytes",
-        ),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(InputError, match=message):
-        fit(*problem(), **parameters)
-
-
 def test_bad_data():
     X, y = problem()
     with pytest.raises(InputError, match="one class"):

@@ -98,32 +98,3 @@ def test_warm_start_goes_on(data, solver):
 def test_the_end_of_the_steps_warns(data):
     with pytest.warns(ConvergenceWarning, match="relative gap"):
         PairwiseHingeClassifier().set_params(solver="sdcd", solver__epochs=1, random_state=0).fit(*data)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"solver__steps": 10}, "steps applies to solver sdcd, sdcd-perm, msgd; 'all-pairs' has no parameters"),
-        ({"solver__average": False}, "average applies to solver sdcd, sdcd-perm; 'all-pairs' has no parameters"),
-        (
-            {"solver": "msgd", "solver__combine": "add"},
-            "combine applies to solver sdcd, sdcd-perm; 'msgd' has epochs, minority_bytes, steps",
-        ),
-        ({"solver": "oam-inf", "solver__minority_bytes": 1}, "minority_bytes applies to"),
-        ({"solver": "sdcd", "solver__steps": 10, "solver__epochs": 2}, "give one of them"),
-        ({"solver": "sdcd", "solver__steps": -1}, "steps is -1"),
-        ({"solver": "msgd", "solver__steps": "most"}, "steps is 'most'"),
-        ({"solver": "msgd", "solver__steps": 2**63}, "at most 63 are possible"),
-        ({"solver": "oam-seq", "solver__epochs": 0}, "epochs is 0"),
-        ({"solver": "oam-seq", "solver__buffer_size": 0}, "buffer_size is 0"),
-        ({"solver": "oam-gra", "solver__n_pairs": -2.0}, "n_pairs is -2.0"),
-        ({"solver": "sdcd", "solver__combine": "Average"}, "unknown combine 'Average'. Did you mean 'average'"),
-        ({"solver": "sdcd", "solver__average": 1}, "average is 1"),
-        ({"solver": "sdcd", "lam": 0}, "lam is 0"),
-    ],
-)
-def test_bad_parameters(data, parameters, message):
-    with pytest.raises(InputError, match=message):
-        PairwiseHingeClassifier().set_params(**parameters).check_parameters()
-    with pytest.raises(InputError, match=message):
-        PairwiseHingeClassifier().set_params(**parameters).fit(*data)

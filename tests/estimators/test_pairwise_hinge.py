@@ -100,25 +100,6 @@ def test_not_converged_warns_with_the_numbers(data):
     assert model.certificate_.status == "max-passes"
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"solver": "all-pears"}, "unknown solver 'all-pears'. Did you mean 'all-pairs'"),
-        ({"lam": 0}, "lam is 0"),
-        ({"lam": -1.0}, "above 0"),
-        ({"lam": np.inf}, "finite"),
-        ({"lam": "1/n"}, "a number above 0"),
-        ({"tol": -1e-3}, "tol is -0.001"),
-        ({"max_passes": 0}, "max_passes is 0"),
-        ({"max_passes": 2.5}, "an integer"),
-        ({"max_passes": True}, "max_passes is True"),
-    ],
-)
-def test_bad_parameters(data, parameters, message):
-    with pytest.raises(InputError, match=message):
-        PairwiseHingeClassifier(**parameters).fit(*data)
-
-
 def test_blocks_of_one_class_are_refused(data):
     X, _ = data
     with pytest.raises(InputError, match="all rows are of one class"):

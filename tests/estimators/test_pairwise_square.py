@@ -102,28 +102,6 @@ def test_warm_start_goes_on(data):
     assert model.history_["primal"].iloc[0] == pytest.approx(primal, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"solver": "exat"}, "Did you mean 'exact'"),
-        ({"solver__eta": 0.1}, "eta applies to solver tpauc, opauc; 'exact' has no parameters"),
-        ({"solver": "svrg", "solver__epochs": 2}, "epochs applies to"),
-        ({"solver": "opauc", "solver__factor": "print"}, "factor applies to solver tpauc"),
-        ({"solver": "tpauc", "solver__rank": 5}, "rank applies to solver opauc"),
-        ({"solver": "tpauc", "solver__factor": "printed"}, "unknown factor 'printed'. Did you mean 'print'"),
-        ({"solver": "tpauc", "solver__eta": 0.0}, "eta is 0.0"),
-        ({"solver": "tpauc", "solver__eta": np.nan}, "eta is nan"),
-        ({"solver": "opauc", "solver__epochs": 0}, "epochs is 0"),
-        ({"solver": "opauc", "solver__epochs": 1.5}, "an integer"),
-        ({"solver": "opauc", "solver__rank": 0}, "rank is 0"),
-        ({"solver": "opauc", "solver__rank": "whole"}, "rank is 'whole'; an integer at least 1, 'full' or None"),
-    ],
-)
-def test_bad_parameters(data, parameters, message):
-    with pytest.raises(InputError, match=message):
-        PairwiseSquareClassifier().set_params(**parameters).fit(*data)
-
-
 def test_fit_steps_with_known_means(data):
     X, y = data
     means = np.stack([X[y < 0].mean(axis=0), X[y > 0].mean(axis=0)])

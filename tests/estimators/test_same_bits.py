@@ -155,15 +155,6 @@ def test_number_of_blocks(model, n_rows, n_blocks, rows, cut_at_50):
     assert validation.training_blocks(clone(model).set_params(n_jobs=2), X, y, None).n_blocks == n_blocks
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_every_estimator_takes_it_and_refuses_what_is_no_number_of_threads(name, rows):
-    kind = getattr(estimators, name)
-    assert kind().n_jobs is None
-    for wrong in (0, 1.5, True, "all"):
-        with pytest.raises(InputError, match=r"n_jobs is .*an integer other than 0"):
-            kind(n_jobs=wrong).fit(*rows)
-
-
 def test_blocks_bring_their_own(rows):
     blocks = LocalBlocks.of(rows[0], np.where(rows[1], 1, -1), n_blocks=2)
     with pytest.raises(

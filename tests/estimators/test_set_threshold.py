@@ -231,19 +231,3 @@ def test_features_are_binned():
     w = model.coef_[0]
     expected = 0.5e-2 * w @ w + top_hinge(expanded, y, 0.05 * (y < 0).sum())
     assert model.certificate_.primal == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"max_fpr": 0.0}, "max_fpr is 0.0; a number above 0 and at most 1 or None"),
-        ({"max_fpr": 1.5}, "max_fpr is 1.5"),
-        ({"max_false_positives": 2.5}, "max_false_positives is 2.5; an integer at least 1"),
-        ({"max_fpr": 0.1, "max_false_positives": 3}, "both say which negatives count"),
-        ({"max_fpr": 0.1, "solver": "sdcd"}, "max_fpr applies to solver all-pairs"),
-        ({"max_false_positives": 10_000}, "max_false_positives is 10000; it must be at most .* 270"),
-    ],
-)
-def test_bad_input(parameters, message):
-    with pytest.raises(InputError, match=message):
-        PairwiseHingeClassifier(**parameters).fit(*hopeless())

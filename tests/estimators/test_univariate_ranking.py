@@ -84,17 +84,3 @@ def test_many_epochs_converge(data, solver):
         lam=0.5, solver=solver, tol=2e-2, solver__eta=2e-4, solver__epochs=900, random_state=0
     )
     assert model.fit(*data).certificate_.status == "converged"
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"solver": "uni"}, "unknown solver 'uni'"),
-        ({"solver": "uni-exp", "solver__eta": -1.0}, "eta is -1.0"),
-        ({"solver": "uni-squ", "solver__epochs": True}, "epochs is True"),
-        ({"solver__epochs": 3}, "epochs applies to solver uni-exp, uni-squ"),
-    ],
-)
-def test_bad_parameters(data, parameters, message):
-    with pytest.raises(InputError, match=message):
-        UnivariateRankingClassifier().set_params(**parameters).fit(*data)

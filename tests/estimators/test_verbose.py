@@ -54,9 +54,3 @@ def test_fits_of_the_calibration_are_silent(capsys):
     numbers, _, _ = printed(capsys)
     assert numbers[0] == 1
     assert len(set(numbers)) == len(numbers) <= len(model.history_)
-
-
-@pytest.mark.parametrize("verbose", [-1, 0.5, "yes", None])
-def test_other_values_are_refused(verbose):
-    with pytest.raises(InputError, match=r"verbose is .*; an integer at least 0, True or False is needed"):
-        PairwiseHingeClassifier(verbose=verbose).fit(*rows())
