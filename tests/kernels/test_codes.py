@@ -83,21 +83,6 @@ def test_second_moments_are_those_of_the_matrix(rows):
     np.testing.assert_allclose(second_moments(rows, coefs, centred=True), expected, rtol=1e-10, atol=1e-11)
 
 
-@pytest.mark.parametrize("n", [1, 4])
-def test_moments_of_pairs_are_those_of_their_differences(rows, n):
-    X, r = slow_matrix(rows), np.random.default_rng(7)
-    weights, n_partners = r.uniform(0.5, 2.0, len(X)), len(X) - n
-    low = np.sort(r.integers(0, n_partners, n))
-    high = np.maximum(np.sort(r.integers(0, n_partners, n)), low) + 1
-    expected, partners = np.zeros((X.shape[1], X.shape[1])), np.zeros(len(X))
-    for i in range(n):
-        for j in range(n + low[i], n + high[i]):
-            difference, weight = X[i] - X[j], weights[i] * weights[j]
-            expected += weight * np.outer(difference, difference)
-            partners[[i, j]] += weight
-    np.testing.assert_allclose(pair_moments(rows, low, high, weights, partners), expected, rtol=1e-10, atol=1e-11)
-
-
 def test_the_histogram_counts_cells(rows):
     coefs = np.random.default_rng(7).random(n_rows(rows))
     found = code_histogram(rows, coefs)

@@ -109,18 +109,6 @@ def test_any_partition_in_any_order_gives_the_same_bits(rows, limits, n_parts, r
 
 
 @given(ROWS, st.integers(1, 60))
-def test_cells_are_the_dictionary_of_the_leading_bits(rows, shift):
-    twin: dict[int, list[int]] = {}
-    for label, score in rows:
-        twin.setdefault(int(ordered_keys(np.array([score + 0.0]))[0]) >> shift, [0, 0])[label == 1] += 1
-    found = counts_of(rows).in_cells(shift)
-    assert [[n, p] for n, p in zip(found.neg, found.pos, strict=True)] == [twin[key] for key in sorted(twin)]
-    assert (ordered_keys(found.values) >> shift).tolist() == sorted(twin)
-    assert (found.rows_pos, found.rows_neg) == (counts_of(rows).rows_pos, counts_of(rows).rows_neg)
-    assert np.isfinite(found.values).all()
-
-
-@given(ROWS, st.integers(1, 60))
 def test_a_threshold_of_cells_parts_the_rows_as_it_parts_the_cells(rows, shift):
     whole = counts_of(rows)
     cells = whole.in_cells(shift)

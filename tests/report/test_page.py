@@ -292,12 +292,6 @@ def test_thinning_keeps_the_ends_and_stays_near_the_curve(n_points):
     assert thin(x[:7], y[:7], n_points).tolist() == list(range(7))
 
 
-def test_thinned_history_keeps_first_and_last_round():
-    kept = thin_history(history(5 * MAX_POINTS))
-    assert len(kept) == MAX_POINTS
-    assert kept["round"].iloc[[0, -1]].tolist() == [1, 5 * MAX_POINTS]
-
-
 def test_the_range_of_the_histogram_leaves_outliers_out():
     counts = ScoreCounts.from_scores(np.tile([1, -1], 5000), np.r_[np.linspace(0, 1, 9998), -1e9, 1e9])
     low, high = central_range(counts)

@@ -102,39 +102,6 @@ def test_table_is_a_dict(entries):
     assert as_dict(other) == wanted
 
 
-# ---- dual steps -------------------------------------------------------------------------------------------------------
-
-
-def dual_twin(A, B, sign, drawn, scale, sigma=1.0):
-    """Algorithm 1, steps 2 and 3, as they are printed; with sigma' in the problem of the step."""
-    w, alpha = np.zeros(D), {}
-    for i, j, _ in drawn:
-        z = sign * (A[i] - B[j])
-        old = alpha.get((i, j), 0.0)
-        step = scale * (1.0 - z @ w) / (sigma * (z @ z)) if z @ z > 0.0 else np.inf
-        alpha[i, j] = min(max(old + step, 0.0), 1.0)
-        w = w + sigma * (alpha[i, j] - old) * z / scale
-    return w, alpha
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize(("scale", "sigma"), [(40 * 1e-3, 1.0), (40 * 0.1, 1.0), (40 * 0.1, 3.0), (1e9, 1.0)])
-def test_dual_steps_are_algorithm_1(form, sign, scale, sigma):
-    A, B = two_classes()
-    drawn = draws(300)
-    table, w = table_of(), np.zeros(D)
-    rows = PairRows(as_rows(form(A)), as_rows(form(B)), N_NEG, sign)
-    t, used, _ = dual_steps(rows, drawn, AscentSteps(1, scale, sigma, 0.0, 0, 60), table, w, NO_AVERAGE)
-    wanted, alpha = dual_twin(A, B, sign, drawn, scale, sigma)
-    assert t == 300
-    np.testing.assert_allclose(w, wanted, rtol=1e-12, atol=1e-12 * np.abs(wanted).max())
-    found = as_dict(table)
-    assert used == len(found)
-    for (i, j), value in alpha.items():
-        assert found.get(1 + i * N_NEG + j, 0.0) == pytest.approx(value, rel=1e-12, abs=1e-12)
-    assert found[1 + 0 * N_NEG + N_NEG - 1] == 1.0  # the rows that are equal
-
-
 @pytest.mark.parametrize("average", [False, True])
 def test_steps_stop_where_the_room_ends_and_go_on(average):
     A, B = two_classes()

@@ -47,13 +47,3 @@ def test_moments_far_from_zero_keep_their_digits():
     X, y, _ = problem()
     near, far = known([Block.of(X, y)]), known(partition(Block.of(X + 1e7, y), 3))
     np.testing.assert_allclose(far.covariance, near.covariance, rtol=1e-7, atol=1e-8)
-
-
-@given(st.integers(0, 10**6), st.floats(1e-3, 10.0))
-@settings(max_examples=40)
-def test_bound_from_any_gradient_is_below_the_minimum(seed, lam):
-    X, y, weight = problem(5, 9, 3, seed)
-    w = np.random.default_rng(seed).normal(size=3)
-    best = square_value(square_minimiser(X, y, lam, weight), X, y, lam, weight)
-    bound = lower_bound(square_value(w, X, y, lam, weight), square_gradient(w, X, y, lam, weight), lam)
-    assert 0.0 <= bound <= best + 1e-12

@@ -59,29 +59,6 @@ def test_a_place_of_all_edges_divides_by_comparing():
     np.testing.assert_array_equal(cells, np.searchsorted(edges, scores, side="right"))
 
 
-@given(scores_of(WILD), scores_of(WILD))
-def test_cells_are_filled_with_their_scores(scores, edges):
-    weights = np.arange(1.0, len(scores) + 1.0)
-    edges = Edges.of(edges)
-    cells, found = filled(scores, weights, edges)
-    for c in range(len(edges.at) + 1):
-        mine = cells == c
-        assert found.sums[0, c] == weights[mine].sum()
-        assert found.sums[1, c] == pytest.approx((weights * scores)[mine].sum(), rel=1e-12, abs=1e-9)
-        assert found.lowest[c] == scores[mine].min(initial=np.inf)
-        assert found.highest[c] == scores[mine].max(initial=-np.inf)
-
-
-def test_sums_of_blocks_are_those_of_all_rows():
-    r = np.random.default_rng(0)
-    scores, weights, edges = r.normal(size=30), r.random(30), Edges.of(np.linspace(-1.0, 1.0, 5))
-    whole = filled(scores, weights, edges)[1]
-    both = filled(scores[:11], weights[:11], edges)[1] + filled(scores[11:], weights[11:], edges)[1]
-    np.testing.assert_allclose(both.sums, whole.sums, rtol=1e-14)
-    np.testing.assert_array_equal(both.lowest, whole.lowest)
-    np.testing.assert_array_equal(both.highest, whole.highest)
-
-
 def cut_of(others, weights, sums):
     anchors, which = sums.as_anchors()
     coefs, histogram = np.empty(len(others)), np.zeros(anchors.n_gaps)
@@ -107,26 +84,3 @@ def test_a_cut_encloses_the_hinges_and_is_one_dual_point(anchors, others, edges,
     assert active == pytest.approx(coefs.sum())
     tangent = active - slopes @ anchors + coefs @ others
     assert tangent == pytest.approx(below, abs=1e-9)
-
-
-def test_a_cell_of_one_score_is_exact():
-    anchors, others = np.array([0.0, 0.0, 2.0]), np.array([-3.0, -0.5, 0.5, 1.5])
-    _, sums = filled(anchors, np.ones(3), Edges.of(np.array([1.0])))
-    active, below, doubt, coefs, _, slopes = cut_of(others, np.ones(4), sums)
-    assert (below, doubt) == (0.0 + 2 * 0.5 + 2 * 1.5 + (2 * 2.5 + 0.5), 0.0)
-    np.testing.assert_array_equal(coefs, [0, 2, 2, 3])
-    np.testing.assert_array_equal(slopes, [3, 1])
-    assert active == 7.0
-
-
-def test_refined_edges_are_as_dense_as_the_cubic_root():
-    edges = np.array([0.0, 1.0, 2.0])
-    sums = CellSums(
-        np.array([[1.0, 8.0, 1.0, 5.0], [0.0] * 4]), np.array([-1.0, 0, 1, 2]), np.array([-0.5, 0.9, 1.9, 3])
-    )
-    refined = refined_edges(edges, sums, np.array([0.0, 1.0, 1.0, 0.0]), 300)
-    assert len(refined) == 300
-    assert (np.diff(refined) > 0).all()
-    assert ((refined > 0.0) & (refined < 1.0)).sum() == pytest.approx(200, abs=1)
-    assert ((refined > 1.0) & (refined < 2.0)).sum() == pytest.approx(100, abs=1)
-    assert len(refined_edges(edges, sums, np.zeros(4), 300)) == 0

@@ -7,16 +7,6 @@ from aucdist.solvers.pairs.bundle import FIRST_CAPACITY, Bundle, maximise
 from aucdist.solvers.pairs.penalty import L2
 
 
-def test_bound_comes_from_the_weights_it_returns():
-    r = np.random.default_rng(0)
-    bundle = Bundle(5)
-    for _ in range(4):
-        bundle.add(float(r.random()), r.normal(size=5))
-    w, bound = bundle.best_combination(L2(0.3))
-    assert bound == pytest.approx(bundle.shares @ bundle._heights - 0.15 * w @ w, rel=1e-14)
-    np.testing.assert_allclose(-0.3 * w, bundle.shares @ bundle._gradients, rtol=1e-12)
-
-
 def test_bound_never_falls_and_idle_points_go():
     r = np.random.default_rng(1)
     bundle = Bundle(3, idle_rounds=5)

@@ -42,6 +42,7 @@ def pairs_in_plain_python(X, y, weight, group):
                 yield i, j, weight[i] * weight[j]
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize(("classes", "form"), [((8, 15), np.asarray), ((15, 8), sp.csr_array), ((8, 15), None)])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_the_second_derivative_and_the_slopes_are_those_of_all_pairs(grouped, classes, form):
@@ -72,20 +73,6 @@ def test_the_second_derivative_and_the_slopes_are_those_of_all_pairs(grouped, cl
     np.testing.assert_allclose(pairs.product(move), H @ move / mass, rtol=1e-9, atol=1e-12)
     along = sample.slope_along(move, h, h)
     np.testing.assert_allclose([along(0.0), along(0.7)], slopes / mass, rtol=1e-8, atol=1e-10)
-
-
-@pytest.mark.parametrize("h", [0.0, 1e-3, 0.3, 2.0])
-def test_a_cut_is_the_mean_over_the_stair(h):
-    X, y = small(6, 20, d=3)
-    w = np.array([0.5, -0.3, 0.2])
-    planes, _ = at_a_point(Block.of(X, y), w, h)
-    height, gradient = 0.0, np.zeros(3)
-    for i, j, _ in pairs_in_plain_python(X, y, np.ones(len(y)), np.zeros(len(y))):
-        active = np.mean([X[i] @ w - (X[j] @ w + s) < 1.0 for s in shifts(h)])
-        height, gradient = height + active / 120, gradient - active * (X[i] - X[j]) / 120
-    assert planes.cut.height == pytest.approx(height, rel=1e-12)
-    np.testing.assert_allclose(planes.gradient, gradient, rtol=1e-10, atol=1e-12)
-    assert planes.cut.loss == pytest.approx(pairwise_objective(w, X, y, 0.0), rel=1e-12)
 
 
 def test_rows_drawn_stand_for_all():

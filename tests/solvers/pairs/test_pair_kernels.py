@@ -57,20 +57,6 @@ def test_cut_agrees_with_counting_all_pairs(pos, neg):
     np.testing.assert_allclose(total / (len(pos) * len(neg)), pairwise_hinge(scores, y), rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("scores", [np.zeros(7), np.array([0.0, 0, 0, 1, 1, 1, 1]), np.arange(7) / 3.0])
-def test_cut_with_weights(scores):
-    y = np.array([1, -1, 1, -1, -1, 1, -1])
-    weight = np.array([0.5, 1.0, 2.0, 3.0, 0.25, 1.0, 7.0])
-    pos, neg = y > 0, y < 0
-    total, active, of_pos, of_neg, _ = loss_and_row_slopes(scores[pos], scores[neg], weight[pos], weight[neg])
-    slow = active_coefficients(scores, y, weight)
-    np.testing.assert_allclose(of_pos, slow[pos], rtol=1e-13)
-    np.testing.assert_allclose(-of_neg, slow[neg], rtol=1e-13)
-    assert active == pytest.approx(of_pos.sum(), rel=1e-13)
-    mass = weight[pos].sum() * weight[neg].sum()
-    np.testing.assert_allclose(total / mass, pairwise_hinge(scores, y, weight), rtol=1e-12, atol=1e-14)
-
-
 @given(scores_of(THIRDS), scores_of(THIRDS), st.sampled_from([1 / 3, 0.3, 2.0]), st.sampled_from([3, 5]))
 def test_a_cut_of_a_stair_is_the_sum_of_its_steps(pos, neg, h, n_steps):
     shifts = h * ((2 * np.arange(n_steps) + 1 - n_steps) / n_steps)
@@ -81,78 +67,6 @@ def test_a_cut_of_a_stair_is_the_sum_of_its_steps(pos, neg, h, n_steps):
     assert active == alpha.sum()
     assert n_band == (alpha[:, :, -1] & ~alpha[:, :, 0]).any(axis=0).sum()
     np.testing.assert_allclose(total, np.maximum(0.0, 1.0 - (pos[:, None] - neg)).sum(), rtol=1e-12, atol=1e-12)
-
-
-# ---- cells of scores: their order is that of the scores, and their counts are those of plain Python
-
-
-EXTREMES = np.array([-np.inf, -1e308, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1.0, 1.0 + 2**-52, 1e308, np.inf])
-
-
-def scores(n=200, seed=0):
-    r = np.random.default_rng(seed)
-    return np.concatenate([EXTREMES[1:-1], r.normal(size=n), r.integers(-3, 4, n) / 3.0, 1e3 * r.normal(size=9)])
-
-
-def test_keys_have_the_order_of_the_scores():
-    assert ordered_keys(EXTREMES + 0.0).tolist() == [key(s) for s in EXTREMES]
-    assert key(-0.0) == key(0.0) == 0
-
-
-def test_counts_of_every_level_are_those_of_plain_python():
-    s = scores()
-    weights = np.random.default_rng(1).random(len(s))
-    s_key = [int(key(v)) for v in s]
-    prefix = 0
-    for shift in (48, 32, 16, 0):
-        weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
-        count_keys(s, weights, prefix, shift, weight, rows)
-        inside = [o for o, k in enumerate(s_key) if shift == 48 or k >> (shift + BITS) == prefix]
-        assert rows.sum() == len(inside)
-        for o in inside:
-            cell = (s_key[o] >> shift) + 2**15 if shift == 48 else (s_key[o] >> shift) % 2**BITS
-            alike = [p for p in inside if s_key[p] >> shift == s_key[o] >> shift]
-            assert rows[cell] == len(alike)
-            assert weight[cell] == pytest.approx(weights[alike].sum())
-        prefix = int(key(1.0 / 3.0)) >> shift
-    assert rows.max() > 20  # rows of equal scores: one third occurs often
-
-
-# ---- ramp kernels ------------------------------------------------------------------------------
-
-
-# Thirds and wholes: margins of exactly -1, 0 and 1, and some that rounding puts beside them.
-SCORES = st.integers(-9, 9).map(lambda k: k / 3.0) | st.floats(-20.0, 20.0)
-
-
-def ramp_and_row_slopes(anchors, others, of_anchors, of_others):
-    """Return the weighted sum over all pairs, and the derivatives by anchor and by row."""
-    at, order = AnchorGroups(None).sorted(anchors, of_anchors, 3)
-    coefs, sums = np.full(len(others), np.nan), np.zeros((len(anchors) + 1, 3))
-    total = RAMP.loss_and_row_slopes(ScoredRows(others, of_others, one_run(len(others))), at, coefs, sums)
-    return total, RAMP.anchor_slopes(sums, at, of_anchors, order), coefs
-
-
-def check(pos, neg, w_pos, w_neg):
-    y = np.repeat([1, -1], [len(pos), len(neg)])
-    total, of_pos, of_neg = ramp_and_row_slopes(pos, neg, w_pos, w_neg)
-    value, slopes = pairwise_ramp(np.concatenate([pos, neg]), y, np.concatenate([w_pos, w_neg]))
-    mass = w_pos.sum() * w_neg.sum()
-    assert total / mass == pytest.approx(value, rel=1e-11, abs=1e-11)
-    np.testing.assert_allclose(np.concatenate([of_pos, of_neg]) / mass, slopes, rtol=1e-10, atol=1e-11)
-
-
-@pytest.mark.nojit
-@given(*[hnp.arrays(np.float64, st.integers(1, 12), elements=SCORES)] * 2)
-def test_agrees_with_counting_all_pairs(pos, neg):
-    check(pos, neg, np.ones(len(pos)), np.ones(len(neg)))
-
-
-@pytest.mark.nojit
-@pytest.mark.parametrize("shift", [-2.5, -1.0, 0.0, 0.5, 1.0, 3.0])
-def test_with_weights(shift):
-    r = np.random.default_rng(4)
-    check(r.normal(size=30) + shift, r.normal(size=50), r.integers(1, 5, 30) / 2.0, r.random(50) + 0.1)
 
 
 # ---- edges that decide a certificate: ties of floating point, points that were not kept, points that were dropped

@@ -24,6 +24,7 @@ from aucdist.solvers.pairs.top_negatives import TopNegatives
 from aucdist.solvers.signs import blocked, project_onto_cone
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("n_blocks", [1, 3, 40])
 @pytest.mark.parametrize("case", CASES)
 def test_value_and_gradient_are_those_of_all_pairs(case, n_blocks):

@@ -98,6 +98,7 @@ def test_path_reuses_the_cuts_and_stays_certified():
         assert found.certificate.primal == pytest.approx(top_optimum(X, y, lam, 5.0), rel=2e-6)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("most", [0, 1, 5, 10**6])
 @pytest.mark.parametrize("tied", [False, True])
 def test_threshold_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
@@ -159,28 +160,6 @@ def test_no_width_leaves_the_hard_threshold():
     assert (
         soften(threshold_of(scores, np.ones(9), 3.0), hinge, 3.0, 0.0, partial(weigh_bands, scores, np.ones(9))) is None
     )
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("width", [0.0, 1e-3, 0.3, 5.0])
-def test_how_much_negatives_count_over_blocks_is_that_of_all_rows(width, weighted, monkeypatch):
-    X, y = small(5, 60, d=3)
-    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    planes = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(subset=TopNegatives(0.3)))
-    scores = planes.cuts.score(np.array([1.0, -0.5, 0.3]))
-    counted = []
-    for most in (60, 59):
-        monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
-        counted.append(planes.negatives.countings(planes.cuts.blocks, 1.0, scores, planes.cuts.weights, 0.1, width))
-    of_negatives = X[y < 0] @ np.array([1.0, -0.5, 0.3])
-    for at_once, in_blocks in zip(*counted, strict=True):
-        if at_once is None:
-            assert in_blocks is None
-            assert width == 0.0
-            continue
-        parts = at_once.threshold.parts(of_negatives)
-        np.testing.assert_allclose(in_blocks.threshold.parts(of_negatives), parts, rtol=1e-9, atol=1e-12)
-        assert parts @ weight[y < 0] == pytest.approx(0.3 * weight[y < 0].sum(), rel=1e-9)
 
 
 @pytest.mark.parametrize("scores", [[1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25], [1e17] * 4])
