@@ -52,6 +52,7 @@ def nested(depth: int) -> str:
     return "[" * depth + "]" * depth
 
 
+ENDLESS = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }\n"
 WEIGHTS = {
     "nan": (npy(np.array([1.0, np.nan])), "weight 1 (from 0) is not finite"),
     "infinite": (npy(np.array([-np.inf, 1.0])), "weight 0 (from 0) is not finite"),
@@ -67,6 +68,7 @@ WEIGHTS = {
     "a header that is no Python": (npy(COEF).replace(b"{", b"("), "model.json is damaged"),
     "a header that is deep": (b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 65535 + bytes(16), "model.json is damaged"),
     "version 9": (b"\x93NUMPY\x09\x00" + npy(COEF)[8:], "model.json is damaged"),
+    "endless": (b"\x93NUMPY\x01\x00" + len(ENDLESS).to_bytes(2, "little") + ENDLESS + bytes(80), "shape (1000000000000000,)"),
 }
 
 
@@ -77,6 +79,19 @@ def test_weights_that_are_none_are_refused(folder: Path, name: str) -> None:
     with pytest.raises(InputError) as caught:
         load_model(str(folder))
     assert said in str(caught.value)
+
+
+def test_weights_that_are_pickled_are_not_read(folder: Path) -> None:
+    class Evil:
+        def __reduce__(self) -> Any:
+            return (folder.joinpath("ran").write_text, ("the code of a model has run",))
+
+    out = io.BytesIO()
+    np.save(out, np.array([Evil()], dtype=object), allow_pickle=True)
+    with_weights(folder, out.getvalue())
+    with pytest.raises(InputError, match=r"weights\.npy has object of shape \(1,\); float64"):
+        load_model(str(folder))
+    assert not (folder / "ran").exists()
 
 
 def of_preprocessor(**changes: Any) -> Any:
@@ -121,10 +136,8 @@ CONTENT = {
     "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "probabilities be from 0 to 1"),
     "a rule of reading that is a number": (lambda c: c["reading"].update(missing_values=3), "`reading.missing_values`"),
     "an unknown rule for categories": (lambda c: c["reading"].update(unknown="x"), "`reading.unknown`"),
-    "nan where anything may stand": (
-        lambda c: c["about"].update(n=[1, float("nan")]),
-        "`about.n.1`: nan is not finite",
-    ),
+    "nan where anything may stand": (lambda c: c["about"].update(n=[1, float("nan")]), "`about.n.1`: nan is not finite"),
+    "a file elsewhere": (lambda c: c["files"].update({"../secret.npy": "0" * 64}), "is not the name of a file in its folder"),
     "odds of 0": (of_probability(odds=0.0), "greater than 0"),
     "odds that are a text": (of_probability(odds="1"), "`classes.0.probability.isotonic.odds`"),
 }
@@ -145,6 +158,7 @@ def test_content_that_is_wrong_is_refused(folder: Path, name: str) -> None:
     [
         "", "{", "[]", "null", "1", '"x"', nested(100_000), '{"format": ' + nested(100_000) + "}",
         '{"format": 1' + "0" * 5000 + "}",
+        '{"format": 1, "weights": "../secret.npy", "weights_sha256": "0"}',
         '{"format": true}', '{"format": 1.0}', '{"format": -1}', "\udcff", "{\"format\": NaN}",
     ],
 )  # fmt: skip

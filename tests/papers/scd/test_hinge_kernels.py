@@ -25,13 +25,6 @@ pytestmark = pytest.mark.nojit
 N = 32
 
 
-@pytest.fixture(params=FORMS)
-def data(request):
-    X, y, weight = problem(9, 23, 5, weighted=True)
-    X[3] = 0.0  # a row of zeros
-    return FORMS[request.param](X), X, y, weight / weight.sum()
-
-
 def table_of(X, y, uppers, one):
     table = np.zeros((len(y), N_COLUMNS))
     table[:, SQUARE] = row_squares(as_rows(X))
@@ -39,25 +32,6 @@ def table_of(X, y, uppers, one):
     table[:, UPPER], table[:, LABEL] = uppers, y
     table[table[:, SQUARE] == 0.0, DUAL] = uppers[table[:, SQUARE] == 0.0]
     return table
-
-
-def test_settled_rows_become_idle_and_change_nothing(data):
-    """With as many sweeps as it takes, the active rows are left with the dual problem's own answer."""
-    X, dense, y, shares = data
-    uppers = shares / 0.2
-    table, order, w = table_of(X, y, uppers, 0.0), np.arange(N, dtype=np.int32), np.zeros(6)
-    w[:5] = dense.T @ (table[:, DUAL] * y)
-    sweeps = kernels.DualSweeps(7, 200 * N, False, 0.0, 1.0)
-    (n_active, high, low), _ = kernels.dual_sweeps(as_rows(X), table, order, kernels.Active(N), sweeps, w)
-    assert n_active < N
-    assert sorted(order) == list(range(N))
-    idle = order[n_active:]
-    assert np.isin(table[idle, DUAL], [0.0, *uppers]).all()
-    slopes = y * (dense @ w[:5]) - 1.0
-    pressed = np.where(table[:, DUAL] == 0.0, slopes >= -1e-7, np.where(table[:, DUAL] == uppers, slopes <= 1e-7, True))
-    assert pressed[order[:n_active]].all()
-    assert low < 0.0 < high
-    np.testing.assert_allclose(w[:5], dense.T @ (table[:, DUAL] * y), atol=1e-12)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -75,20 +49,6 @@ def test_sweeps_in_which_rows_become_idle_are_the_twin_to_the_bit(form, one):
     assert order.tolist() == meant[4]
     np.testing.assert_array_equal(table[:, DUAL], meant[5])
     np.testing.assert_array_equal(w, meant[6])
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_sweeps_in_order_of_one_block_of_four_are_the_twin_to_the_bit(form):
-    dense, y = exact_problem()
-    dense, uppers, order = dense[:, :1], np.full(N, 0.3), np.arange(N, dtype=np.int32)
-    table, w = table_of(FORMS[form](dense), y, uppers, 1.0), np.zeros(2)
-    duals, meant = dual_sweep(dense, y, uppers, table[:, DUAL].copy(), w, [*range(N)] * 3, sigma=4.0, one=1.0)
-    sweeps = kernels.DualSweeps(7, 3 * N, True, 1.0, 4.0)
-    active, taken = kernels.dual_sweeps(as_rows(FORMS[form](dense)), table, order, kernels.Active(N), sweeps, w)
-    assert (active[0], taken, order.tolist()) == (N, 3 * N, [*range(N)])
-    assert ((duals > 0.0) & (duals < uppers)).any()
-    np.testing.assert_array_equal(table[:, DUAL], duals)
-    np.testing.assert_array_equal(w, meant)
 
 
 @given(
