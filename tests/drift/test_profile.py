@@ -289,7 +289,3 @@ def test_a_file_of_digests_is_checked(tmp_path: object) -> None:
             RowDigests.from_bytes(data, "f")
 
 
-@given(st.lists(st.integers(0, 9), max_size=40), st.integers(1, 6))
-def test_the_smallest_are_those_of_a_sorted_set(numbers: list[int], n: int) -> None:
-    found = smallest(np.array(numbers, dtype=np.uint64), n)
-    assert found.tolist() == sorted(set(numbers))[:n]

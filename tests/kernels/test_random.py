@@ -120,28 +120,6 @@ def test_permuted_beyond_32_bits(n):
     assert stats.chisquare(quarters).pvalue > 1e-3
 
 
-def undone(order, value, n):
-    """Return the place of a value: every step taken back, the last first."""
-    mask, shift = int(order[0]), int(order[1])
-    while True:
-        for bits in map(int, order[:1:-1]):
-            above = value
-            while above:
-                above >>= shift
-                value ^= above
-            value = (value * pow(bits | 1, -1, mask + 1) - (bits >> 32)) & mask
-        if value < n:
-            return value
-
-
-@pytest.mark.parametrize("n", [5, 2**20 + 1, 80_000_000_000, 2**62 + 3, 2**63 - 1])
-def test_every_step_can_be_undone(n):
-    order = np.empty(ORDER_SIZE, dtype=np.uint64)
-    new_order(n % 1000, n, order)
-    for t in {k * (n - 1) // 50 for k in range(51)}:
-        assert undone(order, int(permuted(order, t, n)), n) == t
-
-
 def test_every_order_comes_up_equally_often():
     counts = dict.fromkeys(itertools.permutations(range(4)), 0)
     for key in range(2400):

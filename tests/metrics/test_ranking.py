@@ -286,12 +286,6 @@ def test_best_threshold_beats_every_cut_and_takes_the_lowest_false_positive_rate
     assert found == max(c for c in cuts if slow_g_mean(pos, neg, c) == best)
 
 
-def test_threshold_of_a_single_score_predicts_no_positive():
-    counts = count([2.0, 2.0], [2.0])
-    assert decisions.best_threshold(counts) == 2.0
-    assert decisions.confusion(counts, 2.0) == {"tp": 0, "fp": 0, "tn": 1, "fn": 2}
-
-
 @pytest.mark.parametrize(
     ("low", "high"),
     [(1.0, np.nextafter(1.0, 2)), (-1e308, 1e308), (1e308, 1.7e308), (0.0, 5e-324), (-5e-324, 0.0), (5e-324, 1e-323)],

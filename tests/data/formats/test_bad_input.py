@@ -112,6 +112,7 @@ CASES = [
     svm("no colon", b"1 1 2:1\n", ", line 1, column 3", "'1' is not of the form index:value"),
     svm("a NUL byte", b"1 1:1\x00\n", ", line 1, column 3", "is not a number"),
     svm("a query id", b"1 qid:1 1:1\n", ", line 1, column 3", "qid: use"),
+    svm("a fall behind a query id", b"1 2:1 qid:7 1:1\n2 1:1\n", ", line 1, column 13", "index 1 after 2", qid="ignore"),
     svm("a value too large for float32", b"1 1:1e39\n", ", line 1, column 3", "is too large for float32", dtype="float32"),
     svm("a fault far down a huge line", b"1 " + LONG + b" 7:1\n", ", line 1, column 1688898", "index 7 after 200000"),
     svm("a CSV file", CSV, ", line 1, column 1", "label 'a,b,y' is not a number"),

@@ -124,12 +124,6 @@ def test_dtype_is_that_asked_for(load):
         load("a,y\n1e39,0\n2,1\n", dtype="float32")
 
 
-def test_cells_in_quotes_may_hold_anything(load):
-    data = load('k,y,a\n"x, ""y""\nz",0,"1"\n" x ",1, "2"\n', categorical=["k"])
-    assert data.schema.categories == {"k": ("x", 'x, "y"\nz')}
-    assert data.block.X.tolist() == [[0, 1, 1], [1, 0, 2]]
-
-
 # ---- cells out of bytes: against the csv module, by pyarrow as in plain Python, and the errors for wrong ones
 
 

@@ -66,14 +66,6 @@ def test_it_reads_what_scikit_learn_writes():
     assert np.array_equal(labels, y)
 
 
-def test_blank_lines_comments_crlf_and_written_zeros_are_taken_as_they_are():
-    text = "# a_1 comment qid:3\r\n+1 1:1 3:0.0 # trailing 9:9\r\n\r\n-1\r\n-1 2:1e-3 \t 4:+2.5\r\n"
-    X, y = parse(text)
-    assert X.toarray().tolist() == [[1, 0, 0, 0], [0, 0, 0, 0], [0, 1e-3, 0, 2.5]]
-    assert X.nnz == 3
-    assert y.tolist() == [1, -1, -1]
-
-
 def test_zero_based_files_have_a_feature_zero():
     X, _ = parse("1 0:5\n0 2:6\n", zero_based=True)
     assert X.toarray().tolist() == [[5, 0, 0], [0, 0, 6]]
@@ -135,14 +127,6 @@ def test_topics_that_cannot_be_used(tmp_path, text, options, said):
     with pytest.raises(ValueError) as caught:
         read_text(tmp_path, text, labels="topics", **options)
     assert said in str(caught.value)
-
-
-def test_query_ids_are_passed_over_when_asked(tmp_path):
-    text = "2 qid:1 1:0.5\n1 qid:1 2:1\n1 1:3 qid:2 2:4\n"
-    data = read_text(tmp_path, text, qid="ignore")
-    assert data.block.X.tolist() == [[0.5, 0], [0, 1], [3, 4]]
-    with pytest.raises(InputError, match="line 1, column 13: index 1 after 2"):
-        read_text(tmp_path, "1 2:1 qid:7 1:1\n2 1:1\n", qid="ignore")
 
 
 def test_values_may_be_float32(tmp_path):

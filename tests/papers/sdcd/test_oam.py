@@ -154,19 +154,3 @@ def test_many_rows_are_learnt(n_blocks):
     for solver, excess in (("oam-inf", 0.05), ("oam-seq", 0.15), ("oam-gra", 0.15)):
         options = {} if solver == "oam-inf" else {"buffer_size": 100}
         assert last(SOLVERS[solver](blocks_of(X, y, n_blocks), 1e-2, **options)).primal < (1 + excess) * best
-
-
-# ---- what the solver's tests cannot see: the reservoirs, and what is counted ------------------
-
-
-def test_every_row_is_equally_likely_in_the_reservoir():
-    counts = np.zeros(20)
-    for seed in range(4000):
-        buffers = Buffers.empty(5, seed * 2**40 + 1)
-        for t in range(20):
-            add_to_reservoir(t, 1, buffers)
-        assert (buffers.filled.tolist(), buffers.seen.tolist()) == ([0, 5], [0, 20])
-        assert len(set(buffers.held[1])) == 5
-        counts[buffers.held[1]] += 1
-    assert counts.sum() == 4000 * 5
-    assert stats.chisquare(counts).pvalue > 1e-3

@@ -64,22 +64,6 @@ def test_loop_stops_for_each_of_its_reasons():
     assert ended.certificate.status == "finished"
 
 
-def test_path_reuses_the_cuts_and_stays_certified():
-    X, y = small(n_pos=15, n_neg=80, d=6)
-    lams = [1.0, 1e-1, 1e-2, 1e-3]
-    blocks = blocks_of(X, y, 2)
-    state = CuttingPlanes(blocks, PairObjective())
-    warm = [solve(state.rounds(lam), tol=1e-5, max_passes=400) for lam in lams]
-    cold = [solve(AllPairs().rounds(blocks, lam), tol=1e-5, max_passes=400) for lam in lams]
-    for lam, one, other in zip(lams, warm, cold, strict=True):
-        best = optimum(X, y, lam)
-        assert one.certificate.status is Status.CONVERGED
-        assert one.certificate.primal == pytest.approx(pairwise_objective(one.w, X, y, lam), rel=1e-10)
-        assert one.certificate.dual <= best * (1 + 1e-9)
-        assert one.certificate.primal == pytest.approx(other.certificate.primal, rel=2e-5)
-    assert sum(s.passes for s in warm) < sum(s.passes for s in cold)
-
-
 # ---- solvers over pairs on a real cluster -----------------------------------------------------
 
 

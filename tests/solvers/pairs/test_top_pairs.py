@@ -88,16 +88,6 @@ def test_whole_share_is_all_pairs():
     assert one.certificate.primal == pytest.approx(pairwise_objective(one.w, X, y, 1e-2), rel=1e-10)
 
 
-def test_path_reuses_the_cuts_and_stays_certified():
-    X, y = small(5, 20)
-    lams, blocks, subset = [1.0, 1e-1, 1e-2], blocks_of(X, y, 2), TopNegatives(0.25)
-    path = CuttingPlanes(blocks, PairObjective(subset=subset))
-    warm = [solve(path.rounds(lam), tol=1e-6, max_passes=900) for lam in lams]
-    for lam, found in zip(lams, warm, strict=True):
-        assert found.certificate.status is Status.CONVERGED
-        assert found.certificate.primal == pytest.approx(top_optimum(X, y, lam, 5.0), rel=2e-6)
-
-
 @pytest.mark.nojit
 @pytest.mark.parametrize("most", [0, 1, 5, 10**6])
 @pytest.mark.parametrize("tied", [False, True])
