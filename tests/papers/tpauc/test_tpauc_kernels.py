@@ -35,21 +35,6 @@ def test_a_scale_that_vanishes_is_not_lost(eta):
     np.testing.assert_allclose(w, opauc_steps(X, y, weight, order, eta, 0.2, rank=4, seed=3), rtol=1e-9)
 
 
-def test_the_sketch_is_right_on_average():
-    X, y, _ = problem(40, 60, 3)
-    block = Block.of(X, y)
-    found = np.zeros((2, 3, 3))
-    for seed in range(200):
-        _, sketch, totals, _ = statistics = nothing(3, 11, seed)
-        opauc_sketched(LabelledRows.of(block), (X**2).sum(axis=1), np.arange(100), (1e-6, 1.0), statistics, np.zeros(3))
-        for k in range(2):
-            whole, sums = sketch[:, 11 * k : 11 * k + 11], totals[11 * k : 11 * k + 11]
-            centred = whole[:, 1:] - np.outer(whole[:, 0], sums[1:]) / sums[0]
-            found[k] += centred @ centred.T / (10 * sums[0]) / 200
-    np.testing.assert_allclose(found[0], np.cov(X[y < 0].T, bias=True), atol=0.05)
-    np.testing.assert_allclose(found[1], np.cov(X[y > 0].T, bias=True), atol=0.05)
-
-
 def wide_rows(n=20_000, d=1_355_191):
     r = np.random.default_rng(0)
     places = (r.normal(size=5 * n), r.integers(0, d, 5 * n).astype(np.int32), np.arange(0, 5 * n + 1, 5))
@@ -149,21 +134,3 @@ def test_a_step_costs_its_non_zeros():
     assert scores[y > 0].mean() > 0.1 > 0.0 > scores[y < 0].mean()
 
 
-def test_rows_are_drawn_by_their_curvature():
-    X, y, weight = problem(60, 240, 3, weighted=True)
-    block = Block.of(X, y, weight=weight)
-    moments = PairMoments.of(*(class_moments(block, label, full=False) for label in (-1, 1)))
-    share = weight / np.where(y > 0, weight[y > 0].sum(), weight[y < 0].sum())
-    share[7] = 0.0
-    memory = SquareDescentMemory(share, np.zeros(300), np.zeros((1, 300)))
-    sampling = prepare_sampling(block, memory, moments, 300, 0.1)[0].extra
-    size = share * ((X - moments.means[(y > 0).astype(int)]) ** 2).sum(axis=1)
-    expected = 300 * size / size.sum()
-    drawn = [sampling.draw(2**40 + 2**20 * seed) for seed in range(400)]
-    counts = np.array([np.bincount(order, minlength=300) for order in drawn])
-    assert (counts.sum(axis=1) == 300).all()
-    assert ((np.floor(expected - 1e-9) <= counts) & (counts <= np.ceil(expected + 1e-9))).all()
-    np.testing.assert_allclose(counts.mean(axis=0), expected, atol=0.12)
-    np.testing.assert_allclose(sampling.factors[expected > 0] * expected[expected > 0], 600 * share[expected > 0])
-    assert (drawn[0] != np.sort(drawn[0])).any()
-    np.testing.assert_array_equal(sampling.draw(5), sampling.draw(5))
