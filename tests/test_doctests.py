@@ -40,9 +40,7 @@ def test_every_public_name_has_an_example(package: str) -> None:
 
 
 @pytest.mark.parametrize("file", EXAMPLES)
-def test_gallery_prints_and_draws(
-    file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gallery_prints_and_draws(file, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -70,9 +70,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[s3fs.S3FileSystem]:
         yield fs
 
 
-def test_indented_commands(
-    folder: Path, bucket: s3fs.S3FileSystem, data_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_indented_commands(folder, bucket, data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
     prepare(folder, bucket)
     commands = [

@@ -42,9 +42,7 @@ def test_every_story_names_its_data(stories: ModuleType) -> None:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in DATA]
 )
-def test_a_story_prints_what_its_page_says(
-    name: str, stories: ModuleType, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_story_prints_what_its_page_says(name, stories, data_dir, tmp_path, monkeypatch):
     pytest.importorskip("lightgbm", reason="LightGBM is not installed")
     if not (data_dir / DATA[name]).exists():
         pytest.skip(f"the data of the story are not there: {DATA[name]}")

@@ -91,9 +91,7 @@ def bits(name: str, blocks: Blocks, parameters: dict[str, Any]) -> list[object]:
 
 
 @pytest.mark.parametrize(("name", "rows", "parameters"), SOLVERS + MORE)
-def test_a_fit_has_the_same_bits_wherever_the_rows_lie(
-    name: str, rows: str, parameters: dict[str, Any], client: Any
-) -> None:
+def test_a_fit_has_the_same_bits_wherever_the_rows_lie(name, rows, parameters, client):
     load, streamed = functools.partial(part, rows), (name, rows, parameters) in SOLVERS
     expected = bits(name, LocalBlocks.load(load, N_BLOCKS), parameters)
     assert bits(name, LocalBlocks.load(load, N_BLOCKS, n_jobs=2), parameters) == expected

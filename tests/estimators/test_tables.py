@@ -145,9 +145,7 @@ def binned() -> PairwiseHingeClassifier:
     return PairwiseHingeClassifier(features="bins").fit(FRAME, Y)
 
 
-def test_what_a_model_says_of_features_has_their_names(
-    binned: PairwiseHingeClassifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_model_says_of_features_has_their_names(binned, monkeypatch):
     assert list(binned.explain(FRAME).columns) == [*NAMES, "constant"]
     np.testing.assert_allclose(binned.explain(FRAME).sum(axis=1), binned.decision_function(FRAME), atol=1e-12)
     monkeypatch.setattr("aucdist.report.plots.inline_svg", lambda identifier, name, *rest: f"[{name}]")  # draws nothing

@@ -80,9 +80,7 @@ def test_few_and_no_rows(trained: tuple[Path, pd.DataFrame, PyfuncModel]) -> Non
     ],
     ids=["column", "category", "infinite", "list", "width"],
 )
-def test_rows_that_are_not_the_models(
-    trained: tuple[Path, pd.DataFrame, PyfuncModel], change: object, message: str
-) -> None:
+def test_rows_that_are_not_the_models(trained, change, message):
     _, table, model = trained
     with pytest.raises(InputError, match=message) as raised:
         model.predict(change(table))  # type: ignore[operator]

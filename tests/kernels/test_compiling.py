@@ -31,9 +31,7 @@ def lock_of(compiled: Any) -> Path:
     return Path(compiled.stats.cache_path) / f"{__name__}.double.lock"
 
 
-def test_a_kernel_that_another_process_compiles_is_loaded(
-    make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kernel_that_another_process_compiles_is_loaded(make, monkeypatch):
     here, there, lock, asked = make(), make(), compiling._lock, []
 
     def busy_once(file: Any) -> bool:

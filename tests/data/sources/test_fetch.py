@@ -50,9 +50,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FolderServe
         yield server
 
 
-def test_a_data_set_is_fetched_once_from_its_origin_and_packed_as_the_catalog_has_it(
-    web: FolderServer, tmp_path: Path
-) -> None:
+def test_a_data_set_is_fetched_once_from_its_origin_and_packed_as_the_catalog_has_it(web, tmp_path):
     runner = CliRunner()
     done = runner.invoke(app, ["data", "fetch", "plain", "packed", "bundled", "--json"])
     assert done.exit_code == 0, done.output
@@ -70,9 +68,7 @@ def test_a_data_set_is_fetched_once_from_its_origin_and_packed_as_the_catalog_ha
     assert (tmp_path / "data/libsvm/plain.svm").read_bytes() == ROWS
 
 
-def test_a_download_that_is_cut_off_begins_again_and_tells_its_progress(
-    web: FolderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_download_that_is_cut_off_begins_again_and_tells_its_progress(web, tmp_path, monkeypatch):
     web.cut_off = 1
     progress: list[tuple[int, int | None]] = []
     sources.fetch("plain", received=lambda n, stated: progress.append((n, stated)))
@@ -89,9 +85,7 @@ def test_nothing_is_kept_of_what_is_not_what_the_catalog_says(web: FolderServer,
     assert len(web.asked) == 2
 
 
-def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(
-    web: FolderServer, tmp_path: Path
-) -> None:
+def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(web, tmp_path):
     with pytest.raises(
         InputError, match=r"mine cannot be fetched: the catalog has no address of it \(it is from a book\)"
     ):
@@ -105,9 +99,7 @@ def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(
     assert (tmp_path / "data/libsvm/mine.svm").read_bytes() == ROWS
 
 
-def test_an_installed_package_saves_data_sets_in_the_cache_of_the_user(
-    web: FolderServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_package_saves_data_sets_in_the_cache_of_the_user(web, tmp_path, monkeypatch):
     monkeypatch.delenv("AUCDIST_DATA")
     assert urls.data_root().parts[-2:] == ("shared", "data")
     monkeypatch.setattr(urls, "__file__", str(tmp_path / "site-packages/aucdist/data/storage/urls.py"))
