@@ -107,6 +107,10 @@ def of_probability(**changes: Any) -> Any:
 
 
 CONTENT = {
+    "a later format": (lambda c: c.update(format=5), "model format 5; this aucdist reads up to 4"),
+    "a format that is a text": (lambda c: c.update(format="x"), "`format`: Input should be a valid integer"),
+    "no format": (lambda c: c.update(format=None), "not a model"),
+    "an empty preprocessor": (lambda c: c.update(preprocessor={}), "damaged"),
     "an infinite intercept": (of_class(intercept=float("inf")), "`classes.0.intercept`"),
     "an intercept that is a text": (of_class(intercept="0"), "`classes.0.intercept`"),
     "no schema": (lambda c: c.pop("schema"), "`schema`: Field required"),

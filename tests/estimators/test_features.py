@@ -111,16 +111,6 @@ def test_a_masked_fold_fits_its_own_edges_and_gives_the_bits_of_its_rows_alone()
     assert len(masked.feature_map_.bins[0].edges) < len(everything.feature_map_.bins[0].edges)
 
 
-def test_rows_of_no_weight_are_not_there_and_weights_count():
-    X, y = rows()
-    weight = np.random.default_rng(7).integers(0, 3, 300).astype(float)
-    found = fitted(PairwiseHingeClassifier(features=BINS, tol=1e-6), X, y, sample_weight=weight)
-    repeated = np.repeat(np.arange(300), weight.astype(int))
-    again = fitted(PairwiseHingeClassifier(features=BINS, tol=1e-6), X[repeated], y[repeated])
-    np.testing.assert_allclose(found.coef_, again.coef_, rtol=1e-2, atol=1e-3)
-    assert found.certificate_.primal == pytest.approx(again.certificate_.primal, rel=1e-5)
-
-
 def test_probabilities_come_from_models_that_never_saw_the_row():
     X, y = rows(400)
     found = fitted(PairwiseHingeClassifier(features=BINS, calibration="logit"), X, y)

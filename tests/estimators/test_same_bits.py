@@ -32,6 +32,7 @@ N_BLOCKS = 3
 X, Y = small(n_pos=40, n_neg=200, d=5)
 ROWS = {
     "dense": Block.of(X, Y),
+    "turned": Block.of(X, -Y),
     "sparse": Block.of(sp.csr_matrix(X * (np.abs(X) > 0.5)), Y),
     "weighted": Block.of(X, Y, weight=np.random.default_rng(1).uniform(0.2, 3.0, len(Y))),
     "in groups": Block.of(X, Y, group=np.random.default_rng(2).integers(0, 20, len(Y))),
@@ -54,7 +55,7 @@ MORE = [
     (HINGE, "sparse", {"solver": "sdcd-perm", "solver__combine": "average", "solver__minority_bytes": 300}),
     (HINGE, "in groups", {}), (RAMP, "in groups", {}), (SQUARE, "in groups", {}), (HINGE, "sparse", {}),
     (HINGE, "dense", {"max_fpr": 0.05}), (HINGE, "dense", {"max_fpr": 0.2, "penalty": "l1"}),
-    (HINGE, "dense", {"max_false_positives": 1}), (RAMP, "dense", {"max_fpr": 0.05}),
+    (HINGE, "turned", {"max_fpr": 0.3}), (HINGE, "dense", {"max_false_positives": 1}), (RAMP, "dense", {"max_fpr": 0.05}),
     *((HINGE, "dense", {"monotone": SIGNS, "features": features}) for features in (None, "bins")),
     *((HINGE, "dense", {"monotone": SIGNS, "features": "bins", **more}) for more in ({"penalty": "l1"}, {"max_fpr": 0.3})),
     (LINK, "dense", {"monotone": SIGNS}), (SQUARE, "dense", {"monotone": SIGNS, "features": "bins"}),

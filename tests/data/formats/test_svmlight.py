@@ -73,17 +73,6 @@ def test_zero_based_files_have_a_feature_zero():
         parse("1 0:5\n0 3:6\n", n_features=3, zero_based=True)
 
 
-@given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(data):
-    try:
-        rows = parse_svmlight(b"1 1:1\n" + data, "f", source(), 9)
-    except InputError:
-        return
-    X, y = rows.X, rows.labels.codes
-    assert X.shape == (len(y), 9)
-    assert np.isfinite(X.data).all()
-
-
 def read_text(tmp_path, text, **options):
     path = tmp_path / "f.svm"
     path.write_bytes(text.encode())

@@ -218,21 +218,3 @@ def test_every_round_in_blocks_is_certified(classes, seed, gathered, monkeypatch
     assert state.primal - state.dual <= 1e-4 * state.primal
 
 
-def load(index, positive):
-    return partition(simulate(3_000, 4, positive, seed=1, shift=0.5), 4)[index]
-
-
-@pytest.mark.parametrize("gathered", [10**6, 100])  # 100: thresholds by reductions
-@pytest.mark.parametrize("positive", [0.2, 0.8])  # the negatives are the larger class, and the anchors
-def test_the_bits_are_those_of_any_threads_and_workers(positive, gathered, client, monkeypatch):
-    monkeypatch.setattr(top_negatives, "MOST_GATHERED", gathered)
-
-    def fit(blocks):
-        return solve(AllPairs().rounds(blocks, 1e-3, max_fpr=0.1), tol=1e-4, max_passes=100)
-
-    parts = [load(index, positive) for index in range(4)]
-    one, two = (fit(LocalBlocks(parts, n_jobs=n)) for n in (1, 2))
-    workers = fit(DaskBlocks.load(client, partial(load, positive=positive), 4))
-    assert one.certificate.status is Status.CONVERGED
-    assert one.w.tobytes() == two.w.tobytes() == workers.w.tobytes()
-    assert one.certificate == two.certificate == workers.certificate
