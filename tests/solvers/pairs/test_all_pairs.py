@@ -40,15 +40,6 @@ def test_every_round_is_certified_by_counting(second_order, case, lam):
     assert state.primal == pytest.approx(best, rel=2e-6)
 
 
-@pytest.mark.parametrize("n_blocks", [3, 40])
-def test_many_blocks_same_optimum(n_blocks):
-    X, y = small(n_pos=12, n_neg=50)
-    one = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
-    many = solve(AllPairs().rounds(blocks_of(X, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
-    assert one.certificate.status is many.certificate.status is Status.CONVERGED
-    assert many.certificate.primal == pytest.approx(one.certificate.primal, rel=2e-6)
-
-
 def test_loop_stops_for_each_of_its_reasons():
     X, y = small()
     seen = []
