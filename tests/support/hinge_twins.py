@@ -55,16 +55,15 @@ def l2_minimum(X, y, lam, weight=None, *, intercept=False):
     return hinge_value(svc.coef_[0], X, y, lam, "l2", m, svc.intercept_ if intercept else 0.0)
 
 
-def dual_sweep(X, y, uppers, duals, w, order, sigma=1.0, one=0.0):
+def dual_sweep(X, y, uppers, duals, w, order):
     """Return duals and w after one step of dual coordinate descent for each row of the order."""
-    Z = np.column_stack([X, np.full(len(y), one)])
     w, duals = w.copy(), duals.copy()
     for i in order:
-        slope = y[i] * (Z[i] @ w) - 1.0
-        if Z[i].any():
-            new = min(max(duals[i] - slope / (sigma * (Z[i] @ Z[i])), 0.0), uppers[i])
-            w = w + sigma * (new - duals[i]) * y[i] * Z[i]
+        if X[i].any():
+            new = min(max(duals[i] - (y[i] * (X[i] @ w) - 1.0) / (X[i] @ X[i]), 0.0), uppers[i])
+            w = w + (new - duals[i]) * y[i] * X[i]
             duals[i] = new
+    return duals, w
     return duals, w
 
 
