@@ -68,7 +68,10 @@ WEIGHTS = {
     "a header that is no Python": (npy(COEF).replace(b"{", b"("), "model.json is damaged"),
     "a header that is deep": (b"\x93NUMPY\x01\x00\xff\xff" + b"(" * 65535 + bytes(16), "model.json is damaged"),
     "version 9": (b"\x93NUMPY\x09\x00" + npy(COEF)[8:], "model.json is damaged"),
-    "endless": (b"\x93NUMPY\x01\x00" + len(ENDLESS).to_bytes(2, "little") + ENDLESS + bytes(80), "shape (1000000000000000,)"),
+    "endless": (
+        b"\x93NUMPY\x01\x00" + len(ENDLESS).to_bytes(2, "little") + ENDLESS + bytes(80),
+        "shape (1000000000000000,)",
+    ),
 }
 
 
@@ -140,8 +143,14 @@ CONTENT = {
     "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "probabilities be from 0 to 1"),
     "a rule of reading that is a number": (lambda c: c["reading"].update(missing_values=3), "`reading.missing_values`"),
     "an unknown rule for categories": (lambda c: c["reading"].update(unknown="x"), "`reading.unknown`"),
-    "nan where anything may stand": (lambda c: c["about"].update(n=[1, float("nan")]), "`about.n.1`: nan is not finite"),
-    "a file elsewhere": (lambda c: c["files"].update({"../secret.npy": "0" * 64}), "is not the name of a file in its folder"),
+    "nan where anything may stand": (
+        lambda c: c["about"].update(n=[1, float("nan")]),
+        "`about.n.1`: nan is not finite",
+    ),
+    "a file elsewhere": (
+        lambda c: c["files"].update({"../secret.npy": "0" * 64}),
+        "is not the name of a file in its folder",
+    ),
     "odds of 0": (of_probability(odds=0.0), "greater than 0"),
     "odds that are a text": (of_probability(odds="1"), "`classes.0.probability.isotonic.odds`"),
 }

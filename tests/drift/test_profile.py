@@ -14,7 +14,7 @@ from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.drift.batch import BatchCounts, kolmogorov_smirnov, more_than, moved, psi, total_variation
-from aucdist.drift.leaks import MOST_KEPT, RowDigests, count_known, fit_digests, smallest
+from aucdist.drift.leaks import MOST_KEPT, RowDigests, count_known, fit_digests
 from aucdist.drift.profile import MOST_COLUMNS, Profile, fit_columns, score_bins
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -287,5 +287,3 @@ def test_a_file_of_digests_is_checked(tmp_path: object) -> None:
     for data, message in ((b"x", "damaged"), (unsorted, "do not ascend")):
         with pytest.raises(InputError, match=message):
             RowDigests.from_bytes(data, "f")
-
-

@@ -34,7 +34,10 @@ Y = np.where(np.arange(400) < 60, 1, -1)
         ({"random_state": True}, "random_state is True"),
         ({"random_state": "zero"}, "random_state is 'zero'"),
         *(({"n_jobs": wrong}, r"n_jobs is .*an integer other than 0") for wrong in (0, 1.5, True, "all")),
-        *(({"verbose": wrong}, r"verbose is .*; an integer at least 0, True or False") for wrong in (-1, 0.5, "yes", None)),
+        *(
+            ({"verbose": wrong}, r"verbose is .*; an integer at least 0, True or False")
+            for wrong in (-1, 0.5, "yes", None)
+        ),
     ],
 )
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -17,7 +17,7 @@ from aucdist import (
 from aucdist.data.block import Block, partition
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.estimators.conditioning import diagnosis, shift_of, shifted
+from aucdist.estimators.conditioning import diagnosis, shifted
 
 CONSTANTS = [1.7e18, 1e15 / 3]
 

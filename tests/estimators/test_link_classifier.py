@@ -13,7 +13,6 @@ from sklearn.metrics import roc_auc_score
 from aucdist import LinkClassifier, SeparationWarning
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError
 from aucdist.estimators.scores import separates
 from aucdist.objectives.links import Link
 

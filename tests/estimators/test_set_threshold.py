@@ -16,7 +16,6 @@ from aucdist import (
 )
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError
 from aucdist.estimators.scores import count_scores
 from aucdist.metrics import counts as counts_module
 from aucdist.metrics import partial_roc_auc_score

@@ -9,7 +9,6 @@ from support.rounds import rounds_of
 from aucdist import UnivariateRankingClassifier
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.papers.tpauc.online import UnivariateLBFGS
 

@@ -7,7 +7,6 @@ import pytest
 from sklearn.base import clone
 from support.fits import fitted
 
-from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier
 
 LINE = re.compile(r"\[(\w+)\] round (\d+)  passes \d+  primal \S+  dual \S+  gap \d\.\d\de[+-]\d+")

@@ -12,7 +12,6 @@ from aucdist.data.block import (
     matrix_of,
     n_columns,
     n_rows,
-    pair_moments,
     row_squares,
     second_moments,
     stacked,

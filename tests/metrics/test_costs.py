@@ -17,7 +17,11 @@ ROWS = st.lists(
 
 
 @given(
-    ROWS, st.integers(1, 50), st.integers(1, 50), st.sampled_from(["miss", "false_alarm", "both", "neither"]), st.booleans()
+    ROWS,
+    st.integers(1, 50),
+    st.integers(1, 50),
+    st.sampled_from(["miss", "false_alarm", "both", "neither"]),
+    st.booleans(),
 )
 def test_no_threshold_is_cheaper(rows, false_alarm, miss, by_row, weighted):
     scores, y, amount = (np.array(column, dtype=float) for column in zip(*rows, strict=True))

@@ -1,4 +1,4 @@
-"""Partial AUCs, recall at a precision and precision at a recall, against all pairs, slow twins, numerical derivatives and samples."""
+"""Partial AUCs, and precision and recall at each other, against all pairs, slow twins, numerical derivatives and samples."""
 
 import itertools
 import warnings

@@ -10,7 +10,7 @@ import pytest
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.report.plots import MAX_POINTS, central_range, inline_svg, reliability_diagram, thin, thin_history
+from aucdist.report.plots import central_range, inline_svg, reliability_diagram, thin
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.text import count_text
 

@@ -8,7 +8,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import Round, Status, solve
-from aucdist.solvers.lbfgs import REMEMBERED, Curvature, Point, line_search
+from aucdist.solvers.lbfgs import Curvature, Point, line_search
 from aucdist.solvers.rounding import Rounding
 
 

@@ -169,7 +169,7 @@ CASES = [
     keel("no attribute", b"@relation x\n@data\n1\n", "", "no @attribute line"),
     keel("no header", b"1,2,3\n", ", line 1", "'1,2,3' is not a line of a KEEL header"),
     keel("a type that is none", b"@attribute a relational\n@data\n", ", line 1", "'a relational' is not `name {value, ...}`"),
-    keel("two attributes of one name", b"@attribute a real\n@attribute a real\n@data\n", ", line 2", "two columns are called 'a'"),
+    keel("two attributes alike", b"@attribute a real\n@attribute a real\n@data\n", ", line 2", "two columns are called 'a'"),
     keel("an unknown input", KEEL.replace(b"@data", b"@inputs a, b\n@data"), "", "unknown column in `@inputs` 'b'"),
     keel("several outputs", KEEL.replace(b"@data", b"@outputs a, y\n@data"), "", "several outputs (a, y)"),
     # Parquet

@@ -246,7 +246,11 @@ FAULTS = {
     "an infinite value": (lambda: far(np.inf), {}, "a value is not finite"),
     "a value beyond its column's range": (lambda: far(1e9), {}, "a value lies beyond the range of its column"),
     "a negative weight": (lambda: blocks_with(weight=np.full(200, -1.0)), {}, "a weight is negative or not finite"),
-    "a weight that is nan": (lambda: blocks_with(weight=np.full(200, np.nan)), {}, "a weight is negative or not finite"),
+    "a weight that is nan": (
+        lambda: blocks_with(weight=np.full(200, np.nan)),
+        {},
+        "a weight is negative or not finite",
+    ),
     "a row twice": (lambda: blocks_with(row_id=np.zeros(200, dtype=np.int64)), {}, "two rows have the same"),
     "a negative row": (lambda: blocks_with(row_id=np.arange(200) - 1), {}, "row ids are negative"),
 }

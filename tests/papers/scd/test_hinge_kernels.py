@@ -5,10 +5,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 from support.hinge_twins import (
-    dual_sweep,
     exact_problem,
     l1_minimum,
-    l2_minimum,
     shrinking_sweeps,
 )
 from support.small_sets import FORMS

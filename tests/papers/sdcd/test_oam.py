@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from scipy import stats
 from support.oracle import pairwise_objective
 from support.rounds import last, rounds_of
 from support.small_sets import FORMS, blocks_of
@@ -8,7 +7,6 @@ from support.small_sets import FORMS, blocks_of
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.kernels.random import below
-from aucdist.papers.sdcd.kernels import Buffers, add_to_reservoir
 from aucdist.papers.sdcd.online import OAMGra, OAMInf, OAMSeq
 from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs

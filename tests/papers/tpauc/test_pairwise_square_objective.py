@@ -1,16 +1,13 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.small_sets import FORMS
-from support.square_twins import problem, square_gradient, square_minimiser, square_value
+from support.square_twins import problem
 
 from aucdist.data.block import Block, partition
 from aucdist.papers.tpauc.moments import (
     ClassMoments,
     PairMoments,
     class_moments,
-    lower_bound,
 )
 
 

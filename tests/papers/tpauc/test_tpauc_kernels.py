@@ -7,7 +7,6 @@ from support.square_twins import class_means, opauc_steps, problem, univariate_s
 
 from aucdist.data.block import Block
 from aucdist.papers.epochs import LabelledRows
-from aucdist.papers.tpauc.descent import SquareDescentMemory, prepare_sampling
 from aucdist.papers.tpauc.kernels import (
     SketchedStatistics,
     SquareTerms,
@@ -16,7 +15,6 @@ from aucdist.papers.tpauc.kernels import (
     square_epoch,
     univariate_epoch,
 )
-from aucdist.papers.tpauc.moments import PairMoments, class_moments
 
 
 def nothing(d, m, seed):
@@ -132,5 +130,3 @@ def test_a_step_costs_its_non_zeros():
     square_epoch(block.rows, order, block.y, terms, np.zeros(d), out)
     scores = X @ out
     assert scores[y > 0].mean() > 0.1 > 0.0 > scores[y < 0].mean()
-
-

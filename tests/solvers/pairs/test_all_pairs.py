@@ -15,7 +15,7 @@ from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.worker_part import pack
 from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
 from aucdist.papers.sdcd.online import MSGD
-from aucdist.solvers.base import Status, solve
+from aucdist.solvers.base import solve
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.loss import AnchorGroups
 from aucdist.solvers.pairs.objective import PairObjective

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from aucdist.solvers.pairs.cell_cuts import CellSums, Edges, refined_edges
+from aucdist.solvers.pairs.cell_cuts import CellSums, Edges
 from aucdist.solvers.pairs.cell_kernels import fill_cells, find_cells, index_edges
 from aucdist.solvers.pairs.kernels import cut
 from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, one_run

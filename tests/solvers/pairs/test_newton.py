@@ -18,7 +18,6 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import newton
-from aucdist.solvers.pairs.cuts import shifts
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.pairs.objective import PairObjective

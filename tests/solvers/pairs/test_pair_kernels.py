@@ -3,18 +3,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from support.oracle import active_coefficients, pairwise_hinge, pairwise_ramp
+from support.oracle import active_coefficients, pairwise_hinge
 from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.codes import search_index
-from aucdist.metrics.counts import floats_of_keys, ordered_keys
 from aucdist.solvers.pairs.bundle import Bundle
-from aucdist.solvers.pairs.cell_kernels import BITS, count_keys, key
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.kernels import cut, n_active
-from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, RAMP, AnchorGroups, ScoredRows, one_run
+from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, AnchorGroups, one_run
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L2
 

@@ -10,11 +10,6 @@ from hypothesis import strategies as st
 from support.small_sets import blocks_of, small
 from support.top_optima import top_hinge, top_optimum
 
-from aucdist.data.block import partition
-from aucdist.data.shards.simulate import simulate
-from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
-from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import NARROWING, SHARE_OF_GAP, AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.newton import NARROWEST
@@ -216,5 +211,3 @@ def test_every_round_in_blocks_is_certified(classes, seed, gathered, monkeypatch
         bounds.append(state.dual)
     assert np.diff(bounds).min() >= -1e-12  # the higher one after its rounding is taken off
     assert state.primal - state.dual <= 1e-4 * state.primal
-
-

@@ -10,7 +10,7 @@ from support.small_sets import blocks_of, small
 from support.top_optima import top_hinge, top_hinge_by_subsets, top_optimum, top_optimum_l1
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.solvers.base import Status, solve
+from aucdist.solvers.base import solve
 from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
