@@ -5,6 +5,7 @@ import re
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -12,7 +13,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from flows.cli import COMMANDS
-from flows.command import Command, load
+from flows.command import Command
 
 WORDS = {
     str: "text",
@@ -133,7 +134,7 @@ def title(model: type[BaseModel]) -> str:
 
 def model_of(command: Command) -> type[BaseModel]:
     """Return the model of a command: of one that reads a file, that of the file."""
-    model: type[BaseModel] = load(command.model)
+    model: type[BaseModel] = resolve_name(command.model)
     return getattr(model, "of", model)
 
 
@@ -141,8 +142,8 @@ def use_of(command: Command) -> str:
     """Return a sentence on where the configuration of a command comes from."""
     flow = command.flow.rpartition(":")[2].replace("_", "-")
     and_flow = f" and the flow `{flow}`" if flow else ""
-    if hasattr(load(command.model), "of"):
-        return f"The files of `aucdist {command.name}`{and_flow}, in `configs/{load(command.model).kind}`."
+    if hasattr(resolve_name(command.model), "of"):
+        return f"The files of `aucdist {command.name}`{and_flow}, in `configs/{resolve_name(command.model).kind}`."
     return f"The options of `aucdist {command.name}`{and_flow}."
 
 

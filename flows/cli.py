@@ -112,10 +112,6 @@ def _on_sigterm(number: int, frame: object) -> None:
     raise SystemExit(TERMINATED)  # unwinds, so that unfinished folders are removed and worker processes end
 
 
-def _on_sighup(number: int, frame: object) -> None:
-    os.kill(os.getpid(), signal.SIGTERM)  # whose handler may write a checkpoint first
-
-
 def _on_sigint(number: int, frame: object) -> None:
     # silence the errors of workers that lose their scheduler from now on
     for name in ("distributed", "tornado", "asyncio"):
@@ -130,7 +126,8 @@ def main() -> None:
     signal.signal(signal.SIGINT, _on_sigint)
     signal.signal(signal.SIGTERM, _on_sigterm)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # otherwise the command was started by nohup
-        signal.signal(signal.SIGHUP, _on_sighup)
+        # SIGTERM, whose handler may write a checkpoint first
+        signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
     try:
         app()
     except ModuleNotFoundError as error:

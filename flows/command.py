@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pkgutil import resolve_name
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,10 @@ OK, FAILED, WRONG_INPUT, ALARMS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 LONGEST_ERROR = 4000
 """Characters of an error that are printed: it may repeat what the user gave, which may be long."""
 TYPES = {int: click.INT, float: click.FLOAT}
+DATA = "A data set of the catalog, a YAML file with the keys of a source, or a file or URL."
+SET_KEY_OF_SOURCE = "Change a key of the source, as in --set label=clicked. May be repeated."
+JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object as the last line of stdout.")
+DEBUG = click.Option(["--debug"], is_flag=True, help="Show the traceback of an error.")
 
 
 @dataclass(frozen=True)
@@ -67,37 +72,30 @@ class Command:
 
         sys.modules.setdefault("scipy.stats", ImportedLater("scipy.stats"))
         with report_errors(debug):
-            config = config_of(load(self.model), f"aucdist {self.name}", options)
+            config = config_of(resolve_name(self.model), f"aucdist {self.name}", options)
             if self.flow and api_configured():
-                flow = load(self.flow)  # importing Prefect configures its logging
+                flow = resolve_name(self.flow)  # importing Prefect configures its logging
                 quiet_prefect_log(debug)
                 result = flow(config)
             else:
                 with progress_on_stderr() as observer:
-                    result = load(self.function)(config, observer)
+                    result = resolve_name(self.function)(config, observer)
             if as_json:
                 click.echo(json.dumps(result, allow_nan=False))
             else:
-                print_lines(load(self.lines)(result) if self.lines else ())
+                print_lines(resolve_name(self.lines)(result) if self.lines else ())
             if self.after:
-                load(self.after)(result)
+                resolve_name(self.after)(result)
             if result.get("alarms"):
                 raise click.exceptions.Exit(ALARMS)
 
     def as_click(self) -> click.Command:
         """Return the command with the options of its model."""
-        options = [*parameters(load(self.model)), JSON, DEBUG]
+        options = [*parameters(resolve_name(self.model)), JSON, DEBUG]
         return click.Command(
             self.name.rpartition(" ")[2], params=options, callback=self.main, help=f"{self.summary}\n\n{self.more}",
             short_help=self.summary,
         )  # fmt: skip
-
-
-DATA = "A data set of the catalog, a YAML file with the keys of a source, or a file or URL."
-SET_KEY_OF_SOURCE = "Change a key of the source, as in --set label=clicked. May be repeated."
-
-JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object as the last line of stdout.")
-DEBUG = click.Option(["--debug"], is_flag=True, help="Show the traceback of an error.")
 
 
 class ImportedLater(ModuleType):
@@ -114,17 +112,11 @@ class ImportedLater(ModuleType):
         return getattr(importlib.import_module(self.__name__), name)
 
 
-def load(path: str) -> Any:
-    """Import ``module:attribute``."""
-    module, _, attribute = path.partition(":")
-    return getattr(importlib.import_module(module), attribute)
-
-
 # ---- from a model to options, and back ----------------------------------------------------------------------------------
 
 
 def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
-    """Return the arguments and options of a model: those of its fields with a `Cli` note, and of the models in them."""
+    """Return the arguments and options of a model: those of its fields with a `Cli` note."""
     from flows.config.base import kinds_of
 
     arguments: list[tuple[int, click.Parameter]] = []
@@ -140,8 +132,6 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
             options.append(
                 click.Option(["--set", "settings"], multiple=True, metavar="KEY=VALUE", help=SET_KEY_OF_SOURCE)
             )
-        elif (inner := inner_model(field)) is not None:
-            options += parameters(inner)
         elif note.place:
             argument = click.Argument(
                 [name], help=help, metavar=note.metavar or None, required=field.is_required(), nargs=-1 if list in kinds else 1
@@ -162,7 +152,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
 
 
 def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
-    """Yield name, description and note of the fields that are given on the command line."""
+    """Yield name, field and note of the fields that are given on the command line."""
     from flows.config.base import Cli
 
     for name, field in model.model_fields.items():
@@ -171,46 +161,30 @@ def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
                 yield name, field, part
 
 
-def inner_model(field: Any) -> "type[BaseModel] | None":
-    """Return the model of a field that is one and has fields on the command line itself."""
-    from flows.config.base import kinds_of
-
-    models = (kind for kind in kinds_of(field.annotation) if hasattr(kind, "model_fields"))
-    return next((model for model in models if any(noted_fields(model))), None)
-
-
 def config_of(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> Any:
     """Return the configuration that options stand for; those that were not given take the defaults of the model.
 
     `where`: the command, as errors name it.
     Raises InputError if an option is wrong.
     """
-    from flows.config.loading import validated
-
-    config: Any = validated(model, values_of(model, options), where)
-    return config.resolved() if hasattr(config, "resolved") else config
-
-
-def values_of(model: "type[BaseModel]", options: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a model that were given as options."""
     from aucdist.errors import InputError
+    from flows.config.loading import validated
     from flows.config.sources import source_from_name
 
-    values: dict[str, Any] = {}
-    for name, field, note in noted_fields(model):
+    given: dict[str, Any] = {}
+    for name, _, note in noted_fields(model):
         value = options.get("data" if note.data else name)
-        if note.data and value is None and options["settings"]:
+        if not note.data:
+            given[name] = list(value) or None if isinstance(value, tuple) else value
+        elif value is not None:
+            trained = options.get("model")
+            given[name] = source_from_name(value, options["settings"], labelled=note.labelled, trained=trained)[1]
+        elif options["settings"]:
             raise InputError(
                 "--set changes a key of the source, but no rows were named: name a file or data set, or leave out --set"
             )
-        if note.data and value is not None:
-            trained = options.get("model")
-            values[name] = source_from_name(value, options["settings"], labelled=note.labelled, trained=trained)[1]
-        elif (inner := inner_model(field)) is not None:
-            values[name] = values_of(inner, options) or None
-        else:
-            values[name] = list(value) or None if isinstance(value, tuple) else value
-    return {name: value for name, value in values.items() if value is not None}
+    config: Any = validated(model, {name: value for name, value in given.items() if value is not None}, where)
+    return config.resolved() if hasattr(config, "resolved") else config
 
 
 # ---- running, printing, errors ------------------------------------------------------------------------------------------
@@ -265,11 +239,8 @@ def report_errors(debug: bool) -> Iterator[None]:
     """Turn an exception into a message on stderr and an exit code; the traceback is shown with ``--debug`` only."""
     try:
         yield
-    except (
-        click.exceptions.Exit,
-        BrokenPipeError,
-    ):  # the output was closed, as after `| head`: click ends the command silently
-        raise
+    except (click.exceptions.Exit, BrokenPipeError):
+        raise  # a closed output, as after `| head`, ends the command silently
     except KeyboardInterrupt:
         _print_error("interrupted", "", INTERRUPTED)
         raise click.exceptions.Exit(INTERRUPTED) from None

@@ -28,30 +28,6 @@ from flows.run_folder.folder import CONFIG, METRICS, data_of, model_folder, read
 from flows.run_folder.scores import SCORES, read_scores
 
 
-class CardConfig(Strict):
-    """The form of a scorecard."""
-
-    rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=2)
-    """The largest number of lines. Each category counts as one line."""
-    total: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1, le=10**6)
-    """The number of points between the lowest and the highest possible sum. The default is 1000."""
-    points_to_double_odds: Annotated[float | None, Cli(metavar="N")] = Field(default=None, gt=0)
-    """The number of points that double the odds, in place of `total`. The model needs logistic probabilities."""
-    base_points: Annotated[float, Cli(metavar="N")] = 0.0
-    """The points of a row with the odds `base_odds`."""
-    base_odds: Annotated[float, Cli(metavar="N")] = Field(default=1.0, gt=0)
-    """The odds of the positive class, positive to negative."""
-
-    @model_validator(mode="after")
-    def _go_together(self) -> "CardConfig":
-        self.scaling().check()
-        return self
-
-    def scaling(self) -> Scaling:
-        """Return the scaling of the points."""
-        return Scaling(self.points_to_double_odds, self.base_points, self.base_odds, self.total)
-
-
 class ExportConfig(Strict):
     """A model, and the file that another system reads."""
 
@@ -68,8 +44,17 @@ class ExportConfig(Strict):
     that the model reads."""
     contributions: Annotated[bool, Cli()] = False
     """For onnx, sql and json: also export what each feature adds to a score."""
-    card: Annotated[CardConfig | None, Cli()] = None
-    """For a scorecard: its lines and its points."""
+    rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=2)
+    """For a scorecard: the largest number of lines. Each category counts as one line."""
+    total: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1, le=10**6)
+    """For a scorecard: the number of points between the lowest and the highest possible sum. The default is 1000."""
+    points_to_double_odds: Annotated[float | None, Cli(metavar="N")] = Field(default=None, gt=0)
+    """For a scorecard: the number of points that double the odds, in place of `total`. The model needs logistic
+    probabilities."""
+    base_points: Annotated[float, Cli(metavar="N")] = 0.0
+    """For a scorecard: the points of a row with the odds `base_odds`."""
+    base_odds: Annotated[float, Cli(metavar="N")] = Field(default=1.0, gt=0)
+    """For a scorecard: the odds of the positive class, positive to negative."""
     force: Annotated[bool, Cli()] = False
     """Replace the file if it exists."""
     s3: S3Config = Field(default_factory=S3Config)
@@ -83,7 +68,7 @@ class ExportConfig(Strict):
         return to
 
     @model_validator(mode="after")
-    def _only_for_sql(self) -> "ExportConfig":
+    def _goes_with_the_target(self) -> "ExportConfig":
         if self.to != "sql" and (self.table is not None or self.ids):
             raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}: leave them out")
         if self.contributions and self.to == "scorecard":
@@ -91,13 +76,15 @@ class ExportConfig(Strict):
                 "`contributions` belong to onnx, sql and json; the lines of a scorecard are contributions: leave it out"
             )
         if self.to != "scorecard":
-            if self.card is not None:
+            if {"rows", "total", "points_to_double_odds", "base_points", "base_odds"} & self.model_fields_set:
                 raise InputError(
                     "`rows`, `total`, `points_to_double_odds`, `base_points` and `base_odds` belong to a scorecard, "
                     f"and this is an export to {self.to}: leave them out"
                 )
-        elif self.suffix not in CARD_SUFFIXES:
-            raise unknown("suffix of a scorecard's file", self.suffix, CARD_SUFFIXES)
+        else:
+            self.scaling().check()
+            if self.suffix not in CARD_SUFFIXES:
+                raise unknown("suffix of a scorecard's file", self.suffix, CARD_SUFFIXES)
         return self
 
     @property
@@ -106,6 +93,10 @@ class ExportConfig(Strict):
         if self.to != "scorecard":
             return self.to
         return "json" if self.output is None else self.output.rpartition("/")[2].rpartition(".")[2]
+
+    def scaling(self) -> Scaling:
+        """Return the scaling of the points of a scorecard."""
+        return Scaling(self.points_to_double_odds, self.base_points, self.base_odds, self.total)
 
 
 def export(config: ExportConfig, observer: RunObserver) -> Json:
@@ -121,7 +112,7 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
             raise InputError(f"{shown(output)} is there already: name another by --output, or replace it by --force")
         model = load_two_classes(folder, "a scorecard") if config.to == "scorecard" else load_model(folder)
         if config.to == "scorecard":
-            card = card_of(model, folder, config.card or CardConfig())
+            card = card_of(model, folder, config)
             data = card_file(card, config.suffix, f"Scorecard of {_name_of(folder)}")
             more = {"lines": len(card_rows(card)), "rounding": card.rounding}
         else:
@@ -151,7 +142,7 @@ def _name_of(folder: str) -> str:
 # ---- a scorecard, and what its rounding costs on the rows of the run ----------------------------------------------------------
 
 
-def card_of(model: LinearModel, folder: str, config: CardConfig) -> Scorecard:
+def card_of(model: LinearModel, folder: str, config: ExportConfig) -> Scorecard:
     """Return the scorecard of a model, with the loss by rounding on the rows of its run if these can be read.
 
     `folder`: of the model; the run is the folder that it is in.

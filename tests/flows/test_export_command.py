@@ -63,6 +63,8 @@ def test_a_file_is_replaced_only_if_asked(made: Path, monkeypatch: pytest.Monkey
         ("{made} --to pmml", "unknown target 'pmml'. Allowed: onnx, sql, json"),
         ("{made} --to json --table t", "belong to sql"),
         ("{made} --to onnx --id t", "belong to sql"),
+        ("{made} --to json --rows 5", "belong to a scorecard"),
+        ("{made} --to scorecard --base-points 5", "go with `points_to_double_odds`"),
         ('{made} --to sql --table a"b', "is not the name of a table"),
         ("{made} --to sql --id a --id a", "column 'a' is named twice"),
         ("{made} --to json --output {made}/metrics.json/x", "cannot write"),
