@@ -22,7 +22,7 @@ from aucdist.scorecard import Scorecard
 from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli, Strict
 from flows.config.cluster import S3Config
-from flows.config.data import DataConfig, configured_source, source_of
+from flows.config.data import DataConfig, configured_source
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, data_of, model_folder, read_about
 from flows.run_folder.scores import SCORES, read_scores
@@ -163,21 +163,20 @@ def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
     if not exists(f"{run}/{METRICS}") or not exists(f"{run}/{CONFIG}"):
         raise InputError("the model is not in the folder of a run, whose rows are needed: give the run folder")
     data = data_of(run)
-    source = configured_source(data)
-    fingerprint, blocks = _read(source, data, None)
+    own_test = data.test_source
+    fingerprint, blocks = _read(configured_source(data), data, None)
     if read_about(run)["data"]["fingerprint"] != fingerprint:
         raise InputError(
             "the data have changed since the run: restore the files that it was trained on, or train again"
         )
     test_rows = read_scores(run)["row_id"].to_numpy() if exists(f"{run}/{SCORES}") else np.zeros(0, dtype=np.int64)
-    apart = data.test is not None and data.test.is_apart
     for block in blocks:
-        inside = np.zeros(block.n_samples, dtype=bool) if apart else np.isin(block.row_id, test_rows)
+        inside = np.zeros(block.n_samples, dtype=bool) if own_test else np.isin(block.row_id, test_rows)
         for name, rows in (("train", ~inside), ("test", inside)):
             if rows.any():
                 yield name, block.take(np.flatnonzero(rows))
-    if apart and data.test is not None:
-        for block in _read(source_of(data.test), data, model.schema)[1]:
+    if own_test is not None:
+        for block in _read(own_test, data, model.schema)[1]:
             yield "test", block
 
 

@@ -170,12 +170,9 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> ScoredByBoth:
                     "split in another way. Give both the same `data.test`, name rows that neither model has seen by --data, or "
                     "give --if always"
                 )
-    data = data_of(run)
-    assert data.test is not None  # because there are test scores
-    is_apart, name = data.test.is_apart, f"the test rows of {shown(run)}"
-    rescored = _scored_by(
-        in_use, IN_USE, source_of(data.test if is_apart else data), name, None if is_apart else new.row_id
-    )
+    data, name = data_of(run), f"the test rows of {shown(run)}"
+    own = data.test_source
+    rescored = _scored_by(in_use, IN_USE, own or source_of(data), name, None if own else new.row_id)
     if not (np.array_equal(rescored.row_id, new.row_id) and np.array_equal(rescored.y, y)):
         raise InputError(f"{name} cannot be read again as they were: its data has changed since. Name rows by --data")
     return ScoredByBoth("the test rows of the run", y, scores, rescored.scores)

@@ -38,20 +38,13 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _no_number_is_true(cls, content: Any) -> Any:
-        refuse_truth_values(cls, content)
+        """Refuse true and false where a number is needed, which pydantic would read as 1 and 0."""
+        for key, value in content.items() if isinstance(content, dict) else ():
+            if isinstance(value, bool) and key in cls.model_fields:
+                kinds = kinds_of(cls.model_fields[key].annotation)
+                if kinds & {int, float} and not kinds & {bool, str, Any}:
+                    raise ValueError(f"`{key}` is {str(value).lower()}, but a number is needed")
         return content
-
-
-def refuse_truth_values(model: type[BaseModel], content: Any) -> None:
-    """Do nothing if no key of a model that takes numbers has true or false, which pydantic would read as 1 and 0.
-
-    Raises ValueError if one has; pydantic makes an error of the configuration of it.
-    """
-    for key, value in content.items() if isinstance(content, dict) else ():
-        if isinstance(value, bool) and key in model.model_fields:
-            kinds = kinds_of(model.model_fields[key].annotation)
-            if kinds & {int, float} and not kinds & {bool, str, Any}:
-                raise ValueError(f"`{key}` is {str(value).lower()}, but a number is needed")
 
 
 def kinds_of(annotation: Any) -> set[Any]:

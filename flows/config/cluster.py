@@ -8,7 +8,7 @@ from aucdist.data.storage.urls import Location
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError, Json
 from flows.config.base import NAME, Cli, Strict
-from flows.config.loading import find_config, read_mapping
+from flows.config.loading import named_cluster
 
 DNS_NAME = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"
 CPU = r"^[0-9]+(\.[0-9]+|m)?$"
@@ -154,19 +154,16 @@ class KubernetesConfig(Strict):
 
 
 ClusterConfig = Annotated[
-    NoCluster | LocalClusterConfig | AddressConfig | KubernetesConfig, Field(discriminator="kind")
+    NoCluster | LocalClusterConfig | AddressConfig | KubernetesConfig,
+    Field(discriminator="kind"),
+    BeforeValidator(named_cluster),
 ]
-
-
-def _of_name(value: Any) -> Any:
-    return read_mapping(find_config(value, "cluster")) if isinstance(value, str) else value
-
-
-ClusterOption = Annotated[ClusterConfig, BeforeValidator(_of_name), Cli(metavar="NAME")]
-"""A cluster that a command may also be given by the name of a file."""
-
+"""A cluster, which may also be given by the name of a file."""
+ClusterOption = Annotated[ClusterConfig, Cli(metavar="NAME")]
 FitClusterConfig = Annotated[
-    ThreadsHere | LocalClusterConfig | AddressConfig | KubernetesConfig, Field(discriminator="kind")
+    ThreadsHere | LocalClusterConfig | AddressConfig | KubernetesConfig,
+    Field(discriminator="kind"),
+    BeforeValidator(named_cluster),
 ]
 
 

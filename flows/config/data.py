@@ -1,7 +1,7 @@
 """Configuration of data sets: which rows are read, how their features are encoded, and which rows are for the test."""
 
 import re
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_serializer, model_validator
 
@@ -11,17 +11,8 @@ from aucdist.data.sources import UNLABELLED, ClassName, Source, find
 from aucdist.errors import InputError, Json
 from flows.config.base import NAME, Cli, Strict
 
-Named = TypeVar("Named", "DataRef", "TestConfig")
-
 CacheMode = Literal["auto", "memory", "stream"]
 """Whether blocks stay in the workers' memory, are streamed (read or mapped for every pass), or whichever the memory allows."""
-
-
-def _in_catalog(config: Named) -> Named:
-    """Return the configuration if the data set it names is in the catalog."""
-    if config.name is not None:
-        find(config.name)
-    return config
 
 
 class DataRef(Strict):
@@ -41,7 +32,8 @@ class DataRef(Strict):
     def _one_of_both(self) -> "DataRef":
         if (self.name is None) == (self.source is None):
             raise InputError("give either `name` (a data set of the catalog) or `source`")
-        return _in_catalog(self)
+        source_of(self)  # raises an error for a name that is not in the catalog
+        return self
 
 
 def _unlabelled(value: Any, check: Any) -> Any:
@@ -126,7 +118,9 @@ class TestConfig(Strict):
             raise InputError(
                 "`groups` says how rows are split, but a test set of its own is taken as it is: leave `groups` out"
             )
-        return _in_catalog(self)
+        if self.is_apart:
+            source_of(self)  # raises an error for a name that is not in the catalog
+        return self
 
     @property
     def is_apart(self) -> bool:
@@ -183,6 +177,11 @@ class DataConfig(DataRef):
         positive = source_of(self).positive if self.positive is None else self.positive
         return positive == EACH or isinstance(positive, EachOf)
 
+    @property
+    def test_source(self) -> Source | None:
+        """The source of the test rows, where they are a data set of their own."""
+        return source_of(self.test) if self.test is not None and self.test.is_apart else None
+
 
 def refuse_for_classes(config: Any) -> None:
     """Raise an InputError if a configuration of a run has a key that is for two classes."""
@@ -202,9 +201,7 @@ def batch_name(data: UnlabelledRef) -> str:
     """Return a name for rows: that of the data set, or of its first file."""
     if data.name is not None:
         return data.name
-    source = source_of(data).source
-    url = source if isinstance(source, str) else source[0]
-    name = url.rstrip("/").rpartition("/")[2].partition(".")[0]
+    name = source_of(data).urls()[0].rstrip("/").rpartition("/")[2].partition(".")[0]
     return name if re.fullmatch(NAME, name) else "batch"
 
 

@@ -151,10 +151,10 @@ def config_of(
     `where`: names the file in errors.
     `folder`: where relative paths are looked up first.
     """
-    _insert_cluster(raw)
     for setting in settings:
+        if "cluster" in raw:  # so that the setting can change a key of it
+            raw["cluster"] = named_cluster(raw["cluster"])
         apply_setting(raw, setting)
-        _insert_cluster(raw)
     if output is not None:
         raw["output"] = output
     return validated(model, find_sources(raw, folder), where)
@@ -221,10 +221,9 @@ def apply_setting(raw: Json, setting: str) -> None:
     at[parts[-1]] = value.strip() if is_class else parse_yaml(value, where)
 
 
-def _insert_cluster(raw: Json) -> None:
-    """Replace the name of a cluster by the content of ``configs/cluster/<name>.yaml``, or of the file at that path."""
-    if isinstance(raw.get("cluster"), str):
-        raw["cluster"] = read_mapping(find_config(raw["cluster"], "cluster"))
+def named_cluster(cluster: Any) -> Any:
+    """Return the configuration of a cluster; a text is the name of a file in ``configs/cluster``, or its path."""
+    return read_mapping(find_config(cluster, "cluster")) if isinstance(cluster, str) else cluster
 
 
 def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:

@@ -3,20 +3,20 @@
 from functools import cached_property
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from aucdist.errors import InputError, Json, unknown
-from flows.config.base import Strict, refuse_truth_values
+from flows.config.base import Strict
 
 AUTO = "auto"
 """In place of a feature map: folds choose one."""
 
 
-class ModelConfig(BaseModel):
+class ModelConfig(Strict):
     """The estimator and its parameters. A parameter that is left out has the default of the estimator."""
 
     # Extra keys are parameters of one estimator alone; they are checked against it below.
-    model_config = ConfigDict(extra="allow", use_attribute_docstrings=True, defer_build=True)
+    model_config = ConfigDict(extra="allow")
 
     estimator: str = "PairwiseHingeClassifier"
     """The estimator, which decides what is minimised."""
@@ -36,12 +36,6 @@ class ModelConfig(BaseModel):
     bins: 64, basis: cumulative, linear: keep, pairs: 0}. `auto` chooses the map by cross-validation, and lam as well
     unless it is given. {map: auto, metric: ndcg, k: 5} chooses by this measure of the order of rows, and {map: auto,
     metric: expected_cost, false_alarm: 1, miss: 40} by what decisions cost."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_number_is_true(cls, content: Any) -> Any:
-        refuse_truth_values(cls, content)
-        return content
 
     @model_validator(mode="after")
     def _estimator_takes_them(self) -> "ModelConfig":

@@ -36,6 +36,7 @@ from flows import keep_current as keeping
 from flows import score as scoring
 from flows import shard as sharding
 from flows import watch as watching
+from flows.config.loading import named_cluster
 from flows.cv import run as searching
 from flows.cv.config import CvConfig
 from flows.keep_current import KeepCurrentConfig
@@ -63,7 +64,7 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
 
     Prefect calls this both by position and with these names.
     """
-    cluster = (flow_run.parameters.get("config") or {}).get("cluster")
+    cluster = named_cluster((flow_run.parameters.get("config") or {}).get("cluster"))
     if not isinstance(cluster, dict) or cluster.get("kind") != "kubernetes":
         return
     from flows.compute.kubernetes.lifecycle import remove_clusters_of
@@ -100,8 +101,7 @@ def training_run_name() -> str:
 def data_run_name() -> str:
     """Return the name of a run that reads a data set, such as ``score-a9a``."""
     config: Any = this_run.parameters["config"]
-    source = config.source.source if config.name is None else config.name
-    first = shown(source if isinstance(source, str) else source[0])
+    first = shown(config.name or config.source.urls()[0])
     return f"{this_run.flow_name}-{PurePosixPath(first).name.partition('.')[0]}"
 
 

@@ -339,7 +339,7 @@ class TrainTestRows:
                 split = TestConfig(time=test.time, last=config.calibration, gap=test.gap)
             train, calibration, _ = rows.train.split(split, self.schema, n_classes, parallel_map)
             rows = replace(rows, train=train, calibration=calibration)
-        if test is None or test.is_apart or test.time is None or test.keep:
+        if test is None or test.time is None or test.keep:
             return rows
         time, schema = test.time, self.schema
         growing = {time, *date_features(time.removesuffix(".days"), GROWING)} & set(schema.feature_names)

@@ -94,8 +94,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
                 f"`blocks` is {n_blocks}, but {config.name or shown(str(source.source))} is sharded, and its "
                 f"{n_shards} shards are the blocks: leave it out"
             )
-        test = config.test
-        if test is not None and test.is_apart and not source_of(test).is_sharded:
+        if (test := config.test_source) is not None and not test.is_sharded:
             raise InputError(
                 "the training data are shards, so the test set has to be shards too: run `aucdist shard` on it"
             )
@@ -141,11 +140,11 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
 
     `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
     """
-    source, own = configured_source(config), config.test
+    source, own = configured_source(config), config.test_source
     train, schema, fingerprint = open_rows(source, None, config.name or "")
     test, of_test = None, schema
-    if own is not None and own.is_apart:
-        test, of_test, _ = open_rows(source_of(own), schema, own.name or "")
+    if config.test is not None and own is not None:
+        test, of_test, _ = open_rows(own, schema, config.test.name or "")
     sets = test_sets = None
     if schema.classes:  # each class is fitted against the rest
         sets, test_sets = LabelSets.of_schema(schema), LabelSets.of_schema(of_test)
@@ -185,13 +184,9 @@ def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> N
     """Raise an InputError if the operating point needs costs, and the training data, or test data of their own, have none."""
     if point is None or not point.uses_cost_column:
         return
-    sources = {"training": source_of(data)}
-    if data.test is not None and data.test.is_apart:
-        sources["test"] = source_of(data.test)
-    for part, source in sources.items():
-        if not has_costs(source):
-            sharded = source.is_sharded
-            needed = "shards of a source with `cost_column`" if sharded else "`cost_column` in the source"
+    for part, source in {"training": source_of(data), "test": data.test_source}.items():
+        if source is not None and not has_costs(source):
+            needed = "shards of a source with `cost_column`" if source.is_sharded else "`cost_column` in the source"
             raise InputError(
                 f"operating_point.cost says cost_column, but the {part} rows have no costs: they need {needed}"
             )
@@ -231,18 +226,11 @@ def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -
 
     Raises InputError if there is no such column, or it has too many values, or the rows are shards, which keep only features.
     """
-    source = source_of(data.test) if data.test is not None and data.test.is_apart else configured_source(data)
+    source = data.test_source or configured_source(data)
     if source.is_sharded:
         raise InputError("audit.groups needs columns of the files, and shards have only features: leave it out")
     names = list(columns)
-    changes: Json = {
-        "keep": names,
-        "drop": None,
-        "dates": {},
-        "hashed": {},
-        "groups": None,
-        "cost_column": None,
-    }
+    changes: Json = {"keep": names, "drop": None, "dates": {}, "hashed": {}, "groups": None, "cost_column": None}
     changes |= {"categorical": names, "missing": "keep", "features": None, "unknown": "ignore", "layout": "dense"}
     table = read(source.model_copy(update=changes))
     features = {name: j for j, name in enumerate(table.schema.feature_names)}
