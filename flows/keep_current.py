@@ -88,10 +88,7 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: St
     Raises InputError if something in the configuration or the data is wrong, or another run works on the store.
     """
     store, training = absolute(config.store), config.train
-    with (
-        s3_as_configured(training, observer),
-        lease(store, f"keep-current {training.name}") as held,
-    ):
+    with s3_as_configured(training, observer), lease(store, f"keep-current {training.name}") as held:
         newest = with_newest_files(config)
         current = read_store(store).current
         start = None if current is None or not config.warm_start else f"{store}/{current.folder}"
@@ -122,24 +119,13 @@ def _score_and_watch(
     assert config.new is not None
     current = read_store(store).current
     assert current is not None  # the run was promoted, or another version is in use
-    batch = config.batch or batch_name(config.new)
-    output = f"{absolute(config.scores)}/{batch}-version-{current.version:05d}"
-    model, shared = f"{store}@{current.version}", {"cluster": config.train.cluster, "s3": config.train.s3}
-    rows = config.new.model_dump(exclude_none=True)
-    scored = score(
-        ScoreConfig.model_validate({**rows, "model": model, "output": output, **_dumped(shared)}), observer, run_stage
-    )
-    watching = {"model": model, "data": rows, "scores": output, "batch": f"{batch}-version-{current.version:05d}"}
-    watched = watch(WatchConfig.model_validate({**watching, **_dumped(shared)}), observer, run_stage)
-    return scored, watched
-
-
-def _dumped(models: Json) -> Json:
-    """Return configurations of training for stages that take those of reading: without the threads of a fit."""
-    dumped = {name: model.model_dump(exclude_unset=True) for name, model in models.items()}
-    cluster = models["cluster"]
-    dumped["cluster"] = {"kind": "none"} if cluster.kind == "none" else dumped["cluster"] | {"kind": cluster.kind}
-    return dumped
+    batch = f"{config.batch or batch_name(config.new)}-version-{current.version:05d}"
+    output, model = f"{absolute(config.scores)}/{batch}", f"{store}@{current.version}"
+    where = {"cluster": config.train.cluster, "s3": config.train.s3}
+    rows = {"name": config.new.name, "source": config.new.source}
+    scored = score(ScoreConfig.model_validate({"model": model, "output": output, **rows, **where}), observer, run_stage)
+    watching = {"model": model, "data": config.new, "scores": output, "batch": batch, **where}
+    return scored, watch(WatchConfig.model_validate(watching), observer, run_stage)
 
 
 def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:

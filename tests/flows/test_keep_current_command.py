@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 from support.command_line import result_of, run
@@ -43,6 +44,19 @@ def test_nights_train_compare_promote_score_and_watch(tmp_path: Path) -> None:
     assert {alarm["column"] for alarm in second["alarms"]} >= {"c"}
     assert (tmp_path / "store" / "watch" / "index.html").exists()
     assert result_of("models", tmp_path / "store")["current"] == 2
+
+
+@pytest.mark.usefixtures("days")
+def test_the_model_says_how_new_rows_are_read(tmp_path: Path) -> None:
+    for number in range(3):
+        rows = pd.read_parquet(tmp_path / f"day{number:02d}.parquet")
+        rows.to_csv(tmp_path / f"day{number:02d}.csv", sep=";", index=False)
+    config = night(tmp_path)
+    content = yaml.safe_load(config.read_text())
+    content["train"]["data"]["source"] |= {"source": f"{tmp_path}/day*.csv", "format": "csv", "separator": ";"}
+    content["new"] = {"source": {"source": f"{tmp_path}/day02.csv", "format": "csv"}}
+    config.write_text(yaml.safe_dump(content))
+    assert kept(config)["watched"]["rows"] == 600
 
 
 @pytest.mark.usefixtures("days")
