@@ -33,7 +33,7 @@ from aucdist.report.text import value_text
 from aucdist.search.choice import groups_test
 from aucdist.store import resolve
 from flows.config.base import Cli, Strict
-from flows.json_values import json_text, jsonable
+from flows.json_values import flattened, json_text, jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, configuration_of, read_about, run_folder, timestamped
 from flows.run_folder.scores import SCORES, counts_of, members_of, read_scores
@@ -41,6 +41,10 @@ from flows.run_folder.scores import SCORES, counts_of, members_of, read_scores
 RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")
 OF_ROWS = ("group", "grade", "cost")
+MOST_KEYS, MOST_TEXT = 3, 60
+"""The largest number of settings that are added to the name of a run, and of characters of each."""
+IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines")
+"""Keys that decide nothing of a model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +105,7 @@ class CompareConfig(Strict):
     """Run folders (paths or URLs), or versions in model stores. Other folders are skipped."""
     output: Annotated[str, Cli(metavar="URL")] = "runs"
     """The folder or URL below which the folder of the report is made."""
-    max_fpr: Annotated[float | None, Cli()] = Field(default=None, ge=0.0, le=1.0)  # fmt: skip
+    max_fpr: Annotated[float | None, Cli()] = Field(default=None, ge=0.0, le=1.0)
     """Also compare the partial AUC up to this false positive rate, such as 0.01."""
 
 
@@ -377,10 +381,6 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
 
 # ---- names that tell runs apart, by what differs in their configurations -------------------------------------------------------
 
-MOST_KEYS, MOST_TEXT = 3, 60
-IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines")
-"""Keys that decide nothing of a model."""
-
 
 def unique_names(runs: Sequence[Run]) -> list[str]:
     """Return names of runs, no two alike: those of their configurations, or with their settings, or of their folders."""
@@ -398,19 +398,12 @@ def settings_of(run: Run) -> Json:
     Those that a search chose are its own.
     """
     try:
-        settings = _flat(configuration_of(run.url))
+        config = configuration_of(run.url)
     except InputError:
         return {}
+    settings = flattened({key: value for key, value in config.items() if key not in IGNORED})
     chosen = run.about["search"]["best"] if "search" in run.about else {}
     return settings | {f"model.{key}": value for key, value in chosen.items()}
-
-
-def _flat(content: Any, key: str = "") -> Json:
-    if not isinstance(content, dict):
-        return {key: content}
-    kept = {name: value for name, value in content.items() if key or name not in IGNORED}
-    below = (_flat(value, f"{key}.{name}" if key else str(name)) for name, value in kept.items())
-    return {name: value for settings in below for name, value in settings.items()}
 
 
 def _difference(of: Json, all_runs: Sequence[Json]) -> str:

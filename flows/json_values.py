@@ -6,6 +6,8 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from aucdist.errors import Json
+
 
 def jsonable(value: Any) -> Any:
     """Return a value in types of JSON; a number that is not finite becomes null, which is what JSON has for it."""
@@ -21,3 +23,14 @@ def json_text(value: Any) -> str:
 def json_digest(value: Any) -> str:
     """Return the SHA-256 of a value in types of JSON, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def flattened(content: Json) -> Json:
+    """Return the values in mappings of mappings, each by the keys that lead to it, as in ``model.lam``."""
+    flat: Json = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{key}": below for key, below in flattened(value).items()}
+        else:
+            flat[str(name)] = value
+    return flat

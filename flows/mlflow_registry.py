@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from aucdist.data.storage.files import exists, read_bytes, shown
 from aucdist.data.storage.urls import enter, hide_error, reveal
 from aucdist.errors import InputError, Json, RunError
 from aucdist.extras import load_optional
-from aucdist.model import ABOUT
+from aucdist.model import ABOUT, load_model
+from flows.json_values import flattened
 from flows.model_store import decision_svg
-from flows.run_folder.folder import CONFIG, METRICS, configuration_of, read_about
+from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about
 
 SCHEME = "models:"
 """How MLflow's URIs of registered models begin."""
@@ -147,29 +148,55 @@ class Registry:
         return version
 
 
+def promote_to_mlflow(
+    target: Registered, run: str, content: Mapping[str, bytes], condition: str, decide: Callable[[str], Json]
+) -> Json:
+    """Log a run in MLflow and, if it is as good as asked, register its model and move the alias to it.
+
+    The alias is moved last: a promotion that ends before leaves the version in use as it was.
+
+    `content`: the files of the version, by name.
+    `decide`: tests the run against the version in use, given the folder of its model.
+    Returns what ``aucdist promote --json`` prints.
+    """
+    if load_model(model_folder(run)).classes:
+        raise InputError(
+            "MLflow's registry takes models of two classes: promote this one to a folder or bucket, or a class of it"
+        )
+    decision = None
+    with open_registry(target) as registry:
+        current = registry.version_in_use()
+        if condition != "always" and current is not None:
+            decision = decide(registry.fetch(current)) | {"version": current}
+        promoted = decision is None or bool(decision["holds"])
+        with registry.mlflow.start_run(run_name=shown(run).rpartition("/")[2]) as active:
+            registry.log(run, decision)
+            version = registry.register(content, current) if promoted else current
+    result: Json = {"store": target.url, "run": shown(run), "condition": condition, "removed": []}
+    if decision is not None:
+        result["picture"] = f"decision.svg of MLflow's run {active.info.run_id}"
+    return result | {
+        "promoted": promoted, "version": version, "replaced": current if promoted else None, "decision": decision,
+        "mlflow": {"server": shown(target.server), "run": active.info.run_id},
+    }  # fmt: skip
+
+
 def metrics_of(metrics: Json) -> dict[str, float]:
     """Return the numbers of a run's metrics, those of other sections with the name of the section, as in ``certificate.dual``."""
-    flat: dict[str, float] = {}
-    _flatten(metrics.get("metrics", {}), "", flat)
-    _flatten({name: value for name, value in metrics.items() if name != "metrics"}, "", flat)
-    return flat
+    sections = {name: value for name, value in metrics.items() if name != "metrics"}
+    numbers: dict[str, float] = {}
+    for name, value in flattened(metrics.get("metrics", {}) | sections).items():
+        is_interval = isinstance(value, list) and len(value) == 2 and "interval" in name
+        named = {f"{name}.low": value[0], f"{name}.high": value[1]} if is_interval else {name: value}
+        for key, number in named.items():
+            if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < LARGEST_METRIC:
+                numbers[key] = float(number)
+    return numbers
 
 
-def _flatten(section: Json, prefix: str, flat: dict[str, float]) -> None:
-    """Add the numbers of a section to `flat`, each named after the sections that it is in."""
-    for name, value in section.items():
-        if isinstance(value, dict):
-            _flatten(value, f"{prefix}{name}.", flat)
-        elif isinstance(value, list) and len(value) == 2 and "interval" in name:
-            _flatten(dict(zip(("low", "high"), value, strict=True)), f"{prefix}{name}.", flat)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST_METRIC:
-            flat[f"{prefix}{name}"] = float(value)
-
-
-def parameters_of(config: Any) -> dict[str, str]:
+def parameters_of(config: Json) -> dict[str, str]:
     """Return the settings of the model in the configuration of a run, but for those that are not given."""
-    settings = config.get("model", {}) if isinstance(config, dict) else {}
-    return {name: str(value)[:LONGEST_PARAMETER] for name, value in settings.items() if value is not None}
+    return {name: str(value)[:LONGEST_PARAMETER] for name, value in config.get("model", {}).items() if value is not None}
 
 
 @contextlib.contextmanager

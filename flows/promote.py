@@ -5,6 +5,7 @@ The test is a paired one, on rows that neither model was trained on. A store is 
 
 import math
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ from flows.compare import Run, read_run
 from flows.config.base import Cli, Strict
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.json_values import jsonable
-from flows.mlflow_registry import SCHEME, open_registry, registered_model
+from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, data_of, model_folder
@@ -186,36 +187,6 @@ def _scored_by(folder: str, what: str, source: Source, data: str, row_ids: np.nd
     return rows
 
 
-def _promote_to_mlflow(config: PromoteConfig, run: str) -> Json:
-    """Log a run in MLflow and, if it is as good as asked, register its model and move the alias to it.
-
-    The alias is moved last: a promotion that ends before leaves the version in use as it was.
-    """
-    if config.keep is not None:
-        raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
-    target = registered_model(config.store)  # raises an error for a wrong URL before anything is read
-    if load_model(model_folder(run)).classes:
-        raise InputError(
-            "MLflow's registry takes models of two classes: promote this one to a folder or bucket, or a class of it"
-        )
-    content, decision = _version_of(run), None
-    with open_registry(target) as registry:
-        current = registry.version_in_use()
-        if config.condition != "always" and current is not None:
-            decision = decide(config, run, registry.fetch(current)) | {"version": current}
-        promoted = decision is None or bool(decision["holds"])
-        with registry.mlflow.start_run(run_name=shown(run).rpartition("/")[2]) as active:
-            registry.log(run, decision)
-            version = registry.register(content, current) if promoted else current
-    result: Json = {"store": target.url, "run": shown(run), "condition": config.condition, "removed": []}
-    if decision is not None:
-        result["picture"] = f"decision.svg of MLflow's run {active.info.run_id}"
-    return result | {
-        "promoted": promoted, "version": version, "replaced": current if promoted else None, "decision": decision,
-        "mlflow": {"server": shown(target.server), "run": active.info.run_id},
-    }  # fmt: skip
-
-
 def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> Json:
     """Promote the model of a run, if it is as good as asked.
 
@@ -229,7 +200,10 @@ def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> J
     """
     run = config.run.rstrip("/")
     if config.store.startswith(SCHEME):
-        return _promote_to_mlflow(config, run)
+        if config.keep is not None:
+            raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
+        target = registered_model(config.store)  # raises an error for a wrong URL before anything is read
+        return promote_to_mlflow(target, run, _version_of(run), config.condition, partial(decide, config, run))
     check_name(config.store)
     store = read_store(config.store)  # opened before the decision, so that a change meanwhile makes the promotion fail
     for change in store.versions.values() if config.keep is not None else ():

@@ -169,7 +169,6 @@ def test_numbers_and_settings_have_flat_names() -> None:
         "n_pos": 3.0, "test_auc": 0.5, "test_auc_interval.low": 0.25, "test_auc_interval.high": 0.75, "certificate.dual": 1.0,
     }  # fmt: skip
     assert parameters_of({"model": {"lam": 0.5, "penalty": None}}) == {"lam": "0.5"}
-    assert parameters_of(["nothing"]) == {}
 
 
 def test_every_night_works_on_a_folder_or_bucket() -> None:
