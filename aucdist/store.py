@@ -206,6 +206,16 @@ def split_version(url: str) -> tuple[str, int | None]:
     return (named[1], int(named[2])) if named else (url, None)
 
 
+def read_version(url: str) -> tuple[Store, Change | None]:
+    """Return a store, and its version in use, or the one that ``URL@3`` names; None where there is no store.
+
+    Raises InputError if the store is damaged, or has no such version.
+    """
+    place, number = split_version(url)
+    store = read_store(place)
+    return store, store.current if store.current is None or number is None else store.version(number)
+
+
 def resolve(url: str, marker: str = ABOUT) -> str:
     """Return the folder of the version that a URL means; any other URL as it is.
 
@@ -217,11 +227,9 @@ def resolve(url: str, marker: str = ABOUT) -> str:
     plain = url.rstrip("/")
     if files.is_web(url) or files.exists(f"{plain}/{marker}"):
         return url
-    place, number = split_version(plain)
-    store = read_store(place)
-    if store.current is None:
+    store, change = read_version(plain)
+    if change is None:
         return url  # no store: whatever reads it says what is wrong
-    change = store.current if number is None else store.version(number)
     folder = store.folder_of(change)
     if not files.exists(f"{folder}/{marker}"):
         raise InputError(

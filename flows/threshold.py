@@ -19,7 +19,7 @@ from aucdist.metrics.guarantees import guaranteed_threshold
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content
 from aucdist.report.html import render_template
 from aucdist.report.text import point_sentences
-from aucdist.store import promote, read_store, split_version
+from aucdist.store import promote, read_version
 from flows.config.base import Cli
 from flows.config.loading import yaml_text
 from flows.config.operating_point import OperatingPointConfig
@@ -46,12 +46,10 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
 
     Raises InputError if there is no such run, no threshold meets the requirement, or the rows cannot promise it.
     """
-    place, number = split_version(config.model)
-    store = read_store(place)
-    change = None if store.current is None else store.current if number is None else store.version(number)
+    store, change = read_version(config.model)
     if change is not None and config.output is not None:
         raise InputError("--output is for a run folder: the new threshold of a model store is a version of the store")
-    run = place if change is None else store.folder_of(change)
+    run = store.url if change is None else store.folder_of(change)
     about = read_about(run)
     if "classes" in about:
         raise InputError(
@@ -86,7 +84,7 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
         others[METRICS] = json_text(about | changed).encode()
         text = f"version {change.version} with another threshold"
         version = promote(store, files | others, {"run": text}).version
-        return {"run": f"{shown(place)}@{version}", "operating_point": point, "sentences": sentences}
+        return {"run": f"{shown(store.url)}@{version}", "operating_point": point, "sentences": sentences}
     if exists(f"{run}/{CONFIG}"):
         own = requirement | {"out_of_fold": point["set_on"] == "out_of_fold"}
         others[CONFIG] = yaml_text(configuration_of(run) | {"operating_point": own}).encode()
@@ -94,10 +92,7 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
     with run_folder(parent, timestamped(f"{about['name']}-threshold")) as made:
         changed |= {"run": made.url, "threshold_of": shown(run)}
         page = render_template(
-            Path(__file__).with_name("threshold.html"),
-            title=about["name"],
-            sentences=sentences,
-            run=shown(run),
+            Path(__file__).with_name("threshold.html"), title=about["name"], sentences=sentences, run=shown(run)
         )
         others |= {METRICS: json_text(about | changed).encode(), "report.html": page.encode()}
         for name, data in ({f"model/{name}": data for name, data in files.items()} | others).items():

@@ -29,7 +29,7 @@ from aucdist.metrics.decisions import confusion
 from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_against
 from aucdist.model import digest_of_model
 from aucdist.report.watch import alarm_text, kept_text, measure_text
-from aucdist.store import lease, read_store, split_version
+from aucdist.store import lease, read_version
 from flows.compute.clusters import Workers
 from flows.compute.stages import StageRunner, started
 from flows.config.base import NAME, Cli, Strict
@@ -134,9 +134,7 @@ def watch_lines(result: Json) -> list[str]:
 
 def open_watched(config: WatchConfig) -> Watched:
     """Open the model and the state."""
-    url, number = split_version(config.model)
-    store = read_store(absolute(url))
-    change = None if store.current is None else store.current if number is None else store.version(number)
+    store, change = read_version(absolute(config.model))
     if change is None and config.state is None:
         raise InputError(
             f"{files.shown(config.model)} is not a model store, so the results of watching have no folder: name one by --state, "
@@ -144,7 +142,7 @@ def open_watched(config: WatchConfig) -> Watched:
         )
     folder = absolute(model_folder(config.model)) if change is None else store.folder_of(change)
     model, (profile, _) = load_with_seen(folder)
-    state = WatchState(absolute(config.state or f"{url}/watch").rstrip("/"))
+    state = WatchState(absolute(config.state or f"{store.url}/watch").rstrip("/"))
     return Watched(folder, digest_of_model(folder), None if change is None else change.version, model, profile, state)
 
 
