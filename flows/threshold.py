@@ -26,7 +26,7 @@ from flows.config.operating_point import OperatingPointConfig
 from flows.json_values import json_text
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about, run_folder, timestamped
-from flows.run_folder.results import detail_of, guarantee_of, point_of
+from flows.run_folder.results import detail_of, how_set, point_of
 from flows.run_folder.scores import DECISION, SCORES, SETTERS, counts_of, read_scores, read_setters
 
 HISTORY = "history.parquet"
@@ -140,9 +140,7 @@ def _decide(
         shown_rows, at, per_day = "test", 0.0, kept.get("test_per_day")
         details["test"] = detail_of(counts, 0.0)
     point = point_of(counts, at, config.options, shown_rows, per_day)
-    point |= {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
-    if guarantee is not None:
-        point["guarantee"] = guarantee_of(guarantee, setters)
+    point |= how_set(rows, setters, guarantee)
     return cut, shift, {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
 
 

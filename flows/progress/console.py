@@ -24,6 +24,9 @@ from flows.json_values import jsonable
 
 Record = Mapping[str, Any]
 EVERY = 1.0  # seconds between two lines where there is no terminal
+LOG_FORMAT = "AUCDIST_LOG"
+FORMATS = ("text", "json")
+FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deployment's run
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,6 @@ def gap_progress(first_gap: float, gap: float, tol: float) -> float:
     return math.log(first_gap / gap) / math.log(first_gap / max(tol, 1e-300))
 
 
-def round_line(record: Record) -> str:
-    """Return a round of the solver as one line of text."""
-    of_class = f"class {record['class']}  " if "class" in record else ""
-    return (
-        f"{of_class}round {record['round']}  passes {record['passes']}  gap {record['relative_gap']:.2e}  "
-        f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  {record['seconds']:.1f} s"
-    )
-
-
 def fact_line(facts: Record) -> str:
     """Return facts as one line of text."""
     return ", ".join(
@@ -107,17 +101,16 @@ class LineObserver:
 
     def round(self, record: Record, tol: float) -> None:
         """Write the round, once a second at most, and the last one."""
-        now = time.monotonic()
-        if now - self._last >= EVERY or record["relative_gap"] <= tol:
-            self._last = now
-            self._write_line(f"  {round_line(record)}")
+        of_class = f"class {record['class']}  " if "class" in record else ""
+        line = (
+            f"{of_class}round {record['round']}  passes {record['passes']}  gap {record['relative_gap']:.2e}  "
+            f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  {record['seconds']:.1f} s"
+        )
+        self._progress(line, last=record["relative_gap"] <= tol)
 
     def tasks(self, tasks: Tasks) -> None:
         """Write the number of finished tasks, once a second at most, and when all are done."""
-        now = time.monotonic()
-        if now - self._last >= EVERY or tasks.done == tasks.total:
-            self._last = now
-            self._write_line(f"  {tasks.line()}")
+        self._progress(tasks.line(), last=tasks.done == tasks.total)
 
     def note(self, text: str) -> None:
         """Write the remark."""
@@ -126,6 +119,12 @@ class LineObserver:
     def about(self, facts: Record) -> None:
         """Write the facts."""
         self._write_line(f"  {fact_line(facts)}")
+
+    def _progress(self, line: str, last: bool) -> None:
+        now = time.monotonic()
+        if last or now - self._last >= EVERY:
+            self._last = now
+            self._write_line(f"  {line}")
 
 
 class LiveObserver:
@@ -218,11 +217,6 @@ def search_table(result: Record) -> Table:
 
 
 # ---- the log of a run, as AUCDIST_LOG chooses --------------------------------------------------------------------------
-
-
-LOG_FORMAT = "AUCDIST_LOG"
-FORMATS = ("text", "json")
-FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deployment's run
 
 
 def log_format() -> str:

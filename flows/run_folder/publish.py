@@ -20,7 +20,7 @@ from flows.json_values import json_text, jsonable
 from flows.rows.rows import Rows, TrainTestRows
 from flows.run_folder.folder import CONFIG, METRICS, RunFolder
 from flows.run_folder.results import FittedRun, details_of, setters_of
-from flows.run_folder.scores import NAMED, SCORES, SETTERS, setters_table
+from flows.run_folder.scores import NAMED, SCORES, SETTERS
 from flows.versions import versions
 
 
@@ -37,7 +37,9 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
         names = fitted.rows.schema.classes
         histories = [table.assign(**{"class": name}) for name, table in zip(names, histories, strict=True)]
     else:
-        pq.write_table(setters_table(setters_of(fitted)), draft / SETTERS, compression="zstd")
+        counts = setters_of(fitted)
+        table = pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg})
+        pq.write_table(table, draft / SETTERS, compression="zstd")
     pd.concat(histories).to_parquet(draft / "history.parquet", index=False)
     if fitted.evaluation.test_rows is not None:
         pq.write_table(scores_table(fitted), draft / SCORES, compression="zstd")
@@ -144,24 +146,27 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
 
 def facts_of(rows: TrainTestRows) -> Json:
     """Return what the report says of the data."""
-    source, schema = rows.source.source, rows.schema
-    two = not schema.classes  # with several classes, the schema has the first of them as the positive one
+    schema = rows.schema
 
     def positives(part: Rows) -> str:
         return f"{part.n_pos:,} ({percent_text(part.n_pos / part.n_samples)})"
 
+    of_two: Json = {}
+    if not schema.classes:  # with several, the schema has the first of them as the positive one
+        negative = "negative class" if len(schema.negative) == 1 else "negative classes"
+        of_two = {
+            "positive class": ", ".join(schema.positive),
+            negative: ", ".join(schema.negative),
+            "positive training rows": positives(rows.train),
+            "positive test rows": None if rows.test is None else positives(rows.test),
+        }
     facts = {
         "name": rows.name,
-        "source": ", ".join(shown(url) for url in ([source] if isinstance(source, str) else source)),
+        "source": ", ".join(map(shown, rows.source.urls())),
         "training rows": rows.train.n_samples,
         "test rows": 0 if rows.test is None else rows.test.n_samples,
         "features": rows.train.n_features,
-        "positive class": ", ".join(schema.positive) if two else None,
-        "negative class" if len(schema.negative) == 1 else "negative classes": ", ".join(schema.negative)
-        if two
-        else None,
-        "positive training rows": positives(rows.train) if two else None,
-        "positive test rows": positives(rows.test) if two and rows.test is not None else None,
+        **of_two,
         "fingerprint": rows.fingerprint,
         "note": rows.source.note,
         "licence": rows.source.licence,

@@ -50,6 +50,7 @@ class ClassEvaluation:
     `costs`: of the training rows, where the cost column says what wrong decisions cost.
     `unseen`: of the rows that set the threshold where the model has not seen them: of the calibration rows, or of the training
         rows scored by models of the other folds.
+    `guarantee`: what the threshold promises, if that was asked for.
     """
 
     train: ScoreCounts
@@ -57,6 +58,7 @@ class ClassEvaluation:
     interval: Interval | None = None
     costs: CostCounts | None = None
     unseen: ScoreCounts | CostCounts | None = None
+    guarantee: Guarantee | None = None
 
     @property
     def shown(self) -> tuple[str, ScoreCounts]:
@@ -77,7 +79,6 @@ class Evaluation:
         test rows.
     `groups`: what `group_results` returns.
     `set_on`: the rows that set the threshold: ``training``, ``out_of_fold`` or ``calibration``.
-    `guarantees`: what the threshold of each class promises, if that was asked for.
     """
 
     classes: list[ClassEvaluation]
@@ -85,7 +86,6 @@ class Evaluation:
     scores: np.ndarray | None
     groups: Json | None
     set_on: str
-    guarantees: Sequence[Guarantee]
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,9 +261,7 @@ def _operating_point(fitted: FittedRun, k: int) -> Json | None:
     threshold = float(fitted.models[k].raw_threshold)
     which, counts = of_class.shown
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
-    point |= {"set_on": evaluation.set_on, "out_of_fold": evaluation.set_on == "out_of_fold"}
-    if evaluation.guarantees:
-        point["guarantee"] = guarantee_of(evaluation.guarantees[k], of_class.setters)
+    point |= how_set(evaluation.set_on, of_class.setters, of_class.guarantee)
     if (costs := of_class.costs) is not None:
         rows, scores = evaluation.test_rows, evaluation.scores
         if of_class.test is None or rows is None or scores is None:
@@ -321,11 +319,18 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
     return point
 
 
-def guarantee_of(guarantee: Guarantee, counts: ScoreCounts | CostCounts) -> Json:
-    """Return what a threshold promises in types of JSON; `counts` are those of the rows that set it."""
+def how_set(rows: str, counts: ScoreCounts | CostCounts, guarantee: Guarantee | None) -> Json:
+    """Return what an operating point says of how its threshold was set, in types of JSON.
+
+    `rows`: which ones set it; `counts`: of these rows.
+    `guarantee`: what it promises, if that was asked for.
+    """
+    said: Json = {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
+    if guarantee is None:
+        return said
     assert isinstance(counts, ScoreCounts)
     about = {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
-    return about | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}
+    return said | {"guarantee": about | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}}
 
 
 def details_of(fitted: FittedRun) -> Json:

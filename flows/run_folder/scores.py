@@ -25,6 +25,11 @@ SCORES = "scores.parquet"
 DECISION = "decision"
 """``score`` in ``metrics.json``: the scores are those of the saved model, of which those above 0 are positive. The runs of older
 versions kept X w, without intercepts and spreads."""
+NAMED = "of "
+"""Before the names of columns that name groups of test rows."""
+SETTERS = "threshold.parquet"
+"""The rows that set the threshold: X w, and the weight of both classes at each value. `aucdist threshold` uses them again."""
+OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(), "group": pa.int64()}
 
 
 def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, np.ndarray]:
@@ -68,17 +73,6 @@ def _stream(block: Block) -> bytes:
     return stream.getvalue()
 
 
-NAMED = "of "
-"""Before the names of columns that name groups of test rows."""
-SETTERS = "threshold.parquet"
-"""The rows that set the threshold: X w, and the weight of both classes at each value. `aucdist threshold` uses them again."""
-
-
-def setters_table(counts: ScoreCounts) -> pa.Table:
-    """Return the content of `SETTERS`."""
-    return pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg})
-
-
 def read_setters(run: str, about: Json) -> ScoreCounts:
     """Return the counts of the rows that set the threshold of a run, whose ``metrics.json`` is `about`."""
     table, where = about["threshold_rows"], f"{run}/{SETTERS}"
@@ -87,9 +81,6 @@ def read_setters(run: str, about: Json) -> ScoreCounts:
     if not (len(values) and (np.diff(values) > 0).all() and min(pos.min(), neg.min()) >= 0):
         raise InputError(f"{shown(where)} is damaged: its scores do not ascend, or a weight is negative. {REPAIR}")
     return ScoreCounts(values, pos, neg, *(table[name] for name in ("n_pos", "n_neg", "weighted", "shift")))
-
-
-OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(), "group": pa.int64()}
 
 
 def read_scores(run: str) -> pd.DataFrame:
@@ -139,9 +130,8 @@ def members_of(labels: np.ndarray, classes: Sequence[str], *, topics: bool) -> n
     """Return which classes rows have, bool of shape (n_samples, n_classes); with topics a label has commas between them."""
     codes, texts = pd.factorize(labels)
     sets = [set(text.split(",")) if topics else {text} for text in texts]
-    return np.array([[name in of_row for name in classes] for of_row in sets], dtype=bool).reshape(-1, len(classes))[
-        codes
-    ]
+    members = np.array([[name in of_row for name in classes] for of_row in sets], dtype=bool)
+    return members.reshape(-1, len(classes))[codes]
 
 
 def max_fpr_of(model: LinearModel, run: str) -> float | None:

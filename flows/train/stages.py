@@ -26,7 +26,7 @@ from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import threshold_at
-from aucdist.metrics.guarantees import Guarantee, guaranteed_threshold
+from aucdist.metrics.guarantees import guaranteed_threshold
 from aucdist.metrics.ranking import auc_interval
 from aucdist.search.folds import LEAST_ROWS
 from flows.config.model import ModelConfig
@@ -133,9 +133,8 @@ def evaluate(
             unseen = training_scores_unseen(model, rows, cost)
         train = count_scores(scored, w) if known is None else known
         classes.append(ClassEvaluation(train, costs=costs, unseen=unseen))
-    guarantees: list[Guarantee] = []
     if point is not None:
-        guarantees = _set_thresholds(estimator, classes, point.requirement(rows_per_day), point.confidence)
+        classes = _set_thresholds(estimator, classes, point.requirement(rows_per_day), point.confidence)
     table = scores = groups = None
     if blocks.test is not None:
         tested, table, scores = score_test_rows(blocks.test, models)
@@ -145,26 +144,28 @@ def evaluate(
                     classes[k] = replace(classes[k], test=test, interval=auc_interval(test))
     if isinstance(blocks.train, Blocks):
         groups = group_results(blocks.train, table, scores, group_weight_of(estimator))
-    return Evaluation(classes, table, scores, groups, set_on, guarantees)
+    return Evaluation(classes, table, scores, groups, set_on)
 
 
 def _set_thresholds(
     estimator: Any, classes: Sequence[ClassEvaluation], requirement: Json, confidence: float | None
-) -> list[Guarantee]:
-    """Set the threshold of each class to what its rows need, such as ``{"fpr": 0.001}``, and return what it promises."""
-    thresholds, guarantees = [], []
+) -> list[ClassEvaluation]:
+    """Set each threshold to what its rows need, such as ``{"fpr": 0.001}``, and return the classes with what it promises."""
+    thresholds, promised = [], []
     for k, of_class in enumerate(classes):
-        counts = of_class.setters
+        counts, guarantee = of_class.setters, None
         with naming_class(estimator, k):
             if isinstance(counts, CostCounts):
-                thresholds.append(counts.cheapest_threshold())
+                threshold = counts.cheapest_threshold()
             elif confidence is None:
-                thresholds.append(threshold_at(counts, **requirement))
+                threshold = threshold_at(counts, **requirement)
             else:
-                guarantees.append(guaranteed_threshold(counts, confidence, **requirement))
-                thresholds.append(guarantees[-1].threshold)
+                guarantee = guaranteed_threshold(counts, confidence, **requirement)
+                threshold = guarantee.threshold
+        thresholds.append(threshold)
+        promised.append(replace(of_class, guarantee=guarantee))
     estimator.set_raw_threshold(thresholds)
-    return guarantees
+    return promised
 
 
 def profile(
