@@ -4,10 +4,11 @@ import queue
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,8 +24,13 @@ from aucdist.search.choice import Result
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Sides, masked_blocks
 from aucdist.search.schedule import FitJob
-from flows.cv.rows import fit_encoding, select_rows
-from flows.rows.rows import Encoding, Rows, with_classes
+from flows.rows.rows import Encoding, Rows, then, with_classes
+
+CONCURRENT_FITS = 4
+"""Fits at a time that share the blocks: while one waits for the network, others compute."""
+JobResults = Iterator[tuple[int, list[Result]]]
+_BLOCKS: dict[str, list[Block]] = {}
+"""All rows of the search that this process works for."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,14 @@ class JobSettings:
     sets: LabelSets | None
 
 
+def select_rows(block: Block, side: np.ndarray) -> Block:
+    """Return the rows of a block that are on one side of a fold.
+
+    `side`: whether a row is on this side, at the position of its ``row_id``.
+    """
+    return block.take(side[block.row_id], index=block.index)
+
+
 def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
     """Do a job on copies of its rows, in this process.
 
@@ -63,12 +77,13 @@ def fit_on_masks(
     """Do a job on blocks that are not copied: rows outside the fold get weight 0.
 
     `job`, `sides` and `settings`: as for `fit_on_copies`.
-    `rows`: the rows of the search, from which the encoding learns.
+    `rows`: the rows of the search, which are read once more for the encoding to learn from.
     `blocks`: the same rows, on the workers.
     """
     preprocessor = None
     if settings.encoding is not None:
-        preprocessor = fit_encoding(settings.encoding, rows, sides.train, parallel_map)
+        on_side = replace(rows, loader=partial(then, rows.loader, partial(select_rows, side=sides.train)))
+        preprocessor = settings.encoding.fit(on_side.each(parallel_map))
     masks = (partial(masked_blocks, inside=side, prepare=preprocessor) for side in (sides.train, sides.held_out))
     return _scored(job, settings, *(blocks.then(mask) for mask in masks))
 
@@ -90,10 +105,6 @@ def fit_on_worker(
         for category in (ConvergenceWarning, RankingWarning):  # the results say it
             warnings.simplefilter("ignore", category)
         return fit_on_copies(job, sides, settings, _BLOCKS[search])
-
-
-_BLOCKS: dict[str, list[Block]] = {}
-"""All rows of the search that this process works for."""
 
 
 def attempt(work: Any, job: FitJob, *args: Any) -> list[Result]:
@@ -124,41 +135,26 @@ def _scored(job: FitJob, settings: JobSettings, train: AnyBlocks, held_out: AnyB
 # ---- where jobs run ----------------------------------------------------------------------------------------------------
 
 
-CONCURRENT_FITS = 4
-"""Fits at a time that share the blocks: while one waits for the network, others compute."""
+def run_in_threads(jobs: Sequence[FitJob], do: Callable[[FitJob], list[Result]]) -> JobResults:
+    """Do several jobs at a time in threads of this process, whose steps run on the workers; a failed job is retried once.
 
-JobResults = Iterator[tuple[int, list[Result]]]
-SidesOf = Callable[[Fold], Sides]
+    `do`: returns the results of a job.
+    Yields (int, list of dict): the position of a job and its results, as they are done.
+    """
+    with ThreadPoolExecutor(CONCURRENT_FITS) as pool:
+        yield from _as_done(jobs, lambda job, _: pool.submit(do, job))
 
 
-def run_here(jobs: Sequence[FitJob], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any) -> JobResults:
-    """Do jobs one after the other in this process.
+def run_on_workers(
+    jobs: Sequence[FitJob], sides_of: Callable[[Fold], Sides], work: Callable[..., list[Result]], *args: Any, client: Any
+) -> JobResults:
+    """Do jobs as tasks on the workers of a Dask client; a failed job is retried once, on another worker if there is one.
+
+    A job whose worker dies is given to another one by Dask itself.
 
     `sides_of`: returns the rows of a fold.
     `work`: ``work(job, sides, *args)``.
     Yields (int, list of dict): the position of a job and its results, as they are done.
-    """
-    for i, job in enumerate(jobs):
-        yield i, attempt(work, job, sides_of(job.fold), *args)
-
-
-def run_in_threads(
-    jobs: Sequence[FitJob], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any
-) -> JobResults:
-    """Do several jobs at a time in threads of this process, whose steps run on the workers; a failed job is retried once.
-
-    Parameters and results are those of `run_here`.
-    """
-    with ThreadPoolExecutor(CONCURRENT_FITS) as pool:
-        yield from _as_done(jobs, lambda job, _: pool.submit(lambda: attempt(work, job, sides_of(job.fold), *args)))
-
-
-def run_on_workers(
-    jobs: Sequence[FitJob], sides_of: SidesOf, work: Callable[..., list[Result]], *args: Any, client: Any
-) -> JobResults:
-    """Do jobs as tasks on the workers of a Dask client; a failed job is retried once, on another worker if there is one.
-
-    A job whose worker dies is given to another one by Dask itself. Parameters and results are those of `run_here`.
     """
 
     def submit(job: FitJob, before: Any) -> Any:

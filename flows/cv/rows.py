@@ -1,14 +1,10 @@
 """The rows of a search: opened, without the columns of groups and time, and divided into folds."""
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
-from aucdist.data.block import Block
-from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.manifest import manifest_of
-from aucdist.data.shards.reading import ParallelMap
 from aucdist.errors import InputError, Json
 from aucdist.metrics.measures import find_measure
 from aucdist.search.fold import check_measure
@@ -19,7 +15,7 @@ from flows.compute.clusters import Workers
 from flows.config.data import DataConfig, source_of
 from flows.cv.config import CvConfig
 from flows.progress.console import RunObserver
-from flows.rows.rows import Encoding, Rows, TrainTestRows, then
+from flows.rows.rows import Encoding, Rows, TrainTestRows
 from flows.rows.source import RowSource, open_source
 
 
@@ -141,20 +137,3 @@ def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndar
             values[name_of_part], block, changes["schema"] = take_column(part.block, rows.schema, name)
             changes[name_of_part] = Rows.of_block(block, part.wanted_blocks)
     return replace(rows, **changes), values["train"], values["test"]
-
-
-# ---- one side of a fold -------------------------------------------------------------------------------------------------
-
-
-def select_rows(block: Block, side: np.ndarray) -> Block:
-    """Return the rows of a block that are on one side of a fold.
-
-    `side`: whether a row is on this side, at the position of its ``row_id``.
-    """
-    return block.take(side[block.row_id], index=block.index)
-
-
-def fit_encoding(encoding: Encoding, rows: Rows, side: np.ndarray, parallel_map: ParallelMap) -> Preprocessor:
-    """Fit the encoding to the rows on one side of a fold, which are read once more, and return it."""
-    on_side = replace(rows, loader=partial(then, rows.loader, partial(select_rows, side=side)))
-    return encoding.fit(on_side.each(parallel_map))

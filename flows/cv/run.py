@@ -28,10 +28,10 @@ from flows.cv.config import CvConfig
 from flows.cv.jobs import (
     JobResults,
     JobSettings,
+    attempt,
     fit_on_copies,
     fit_on_masks,
     fit_on_worker,
-    run_here,
     run_in_threads,
     run_on_workers,
 )
@@ -42,6 +42,8 @@ from flows.rows.rows import Rows, TrainTestRows, with_classes
 from flows.rows.source import check_monotone
 from flows.run_folder.folder import timestamped
 from flows.train.run import TrainRun, train
+
+COPIES = 3  # a task has all rows, those of its fold, and these encoded
 
 
 class SearchRun(TrainRun):
@@ -95,8 +97,6 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
 
 
 # ---- the search --------------------------------------------------------------------------------------------------------
-
-COPIES = 3  # a task has all rows, those of its fold, and these encoded
 
 
 def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> tuple[Point, Json]:
@@ -232,15 +232,23 @@ class JobRunner:
         """The function that runs jobs. It is made when the first job runs, because it may write rows for the workers."""
         workers, settings, sides = self._workers, self._settings, self._rows.folds.sides
         rows = self._train.for_workers(self._rows.rows.schema, workers, "search")
+        work: Any
+        args: tuple[Any, ...]
         if self._placement == "masks":
-            blocks, parallel_map = with_classes(rows.load(workers), settings.sets), workers.parallel_map()
-            run_jobs = run_here if workers.client is None else run_in_threads
-            return lambda jobs: run_jobs(jobs, sides, fit_on_masks, settings, rows, parallel_map, blocks)
+            blocks = with_classes(rows.load(workers), settings.sets)
+            work, args = fit_on_masks, (settings, rows, workers.parallel_map(), blocks)
+        elif workers.client is None:
+            work, args = fit_on_copies, (settings, list(rows.blocks()))
+        else:
+            args = (settings, uuid.uuid4().hex, rows.loader, rows.items)
+            return lambda jobs: run_on_workers(jobs, sides, fit_on_worker, *args, client=workers.client)
+
+        def do(job: FitJob) -> list[Result]:
+            return attempt(work, job, sides(job.fold), *args)
+
         if workers.client is None:
-            here = list(rows.blocks())
-            return lambda jobs: run_here(jobs, sides, fit_on_copies, settings, here)
-        args = (settings, uuid.uuid4().hex, rows.loader, rows.items)
-        return lambda jobs: run_on_workers(jobs, sides, fit_on_worker, *args, client=workers.client)
+            return lambda jobs: enumerate(map(do, jobs))
+        return lambda jobs: run_in_threads(jobs, do)
 
 
 def _cache_key(job: FitJob) -> tuple[str, Any]:
@@ -252,9 +260,8 @@ def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> Json:
     """Return the values that the results of all jobs depend on, in types of JSON."""
     data = config.data.model_dump(mode="json", exclude={"name", "source"})
     folds = config.folds.model_dump(mode="json", exclude={"repeats"})  # more repeats leave the cached ones valid
-    folds = {
-        key: value for key, value in folds.items() if value or not key.startswith("gap_")
-    }  # as do keys newer than they
+    # as do keys newer than they
+    folds = {key: value for key, value in folds.items() if value or not key.startswith("gap_")}
     model = {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()}
     common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
     if rows.classes is not None:  # more repeats may leave out more of them

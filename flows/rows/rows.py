@@ -28,6 +28,9 @@ GROWING = ("days", "year")
 """Parts of dates that only grow: those of new rows are none that training rows have."""
 AS_READ = Preprocessor((), "none", None, None)
 """Does nothing to the features."""
+BYTES_PER_BLOCK = 64 * 2**20
+CALIBRATION_SEED = 1
+"""Not that of the test rows, which the same random numbers would follow."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +51,6 @@ class Encoding:
     def learns(self) -> bool:
         """Whether the encoding of a row depends on other rows."""
         return self.config.scale not in ("none", "unit-row") or self.config.impute not in WITHOUT_FILL
-
-
-BYTES_PER_BLOCK = 64 * 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ class Rows:
 
     def without_groups(self) -> "Rows":
         """Return the same rows without their groups, which only the split was to keep whole."""
-        return self._changed(_without_groups)
+        return self._changed(partial(replace, group=None))
 
     def transform(self, preprocessor: Preprocessor) -> "Rows":
         """Return the same rows with encoded features: at once where this process has them, else each time they are read."""
@@ -253,10 +253,6 @@ def _side_of(split: Split | TimeSplit, test: bool, block: Block) -> Block:
     return block.take(split.is_test(block) if test else split.is_train(block), index=block.index)
 
 
-def _without_groups(block: Block) -> Block:
-    return replace(block, group=None)
-
-
 def _with_features(kept: np.ndarray, block: Block) -> Block:
     return block.with_X(block.X[:, kept])
 
@@ -279,11 +275,6 @@ def _time_feature(time: str, schema: Schema) -> int:
 
 def _itself(block: Block) -> Block:
     return block
-
-
-CALIBRATION_SEED = 1
-"""Not that of the test rows, which the same random numbers would follow."""
-
 
 def with_classes(blocks: Blocks, sets: LabelSets | None) -> AnyBlocks:
     """Return rows with their classes, if there are several."""
