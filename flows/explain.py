@@ -24,6 +24,9 @@ from flows.progress.console import RunObserver
 from flows.run_folder.folder import model_folder
 
 SUFFIXES = (".csv", ".parquet")
+FEW = 10
+"""Rows that are printed where no number is given."""
+PAIR = " & "
 
 
 class ExplainConfig(UnlabelledRef):
@@ -56,11 +59,6 @@ class ExplainConfig(UnlabelledRef):
         if output is not None and not output.endswith(SUFFIXES):
             raise unknown("suffix of the output", output.rpartition("/")[2], SUFFIXES)
         return output
-
-
-FEW = 10
-"""Rows that are printed where no number is given."""
-PAIR = " & "
 
 
 def explain(config: ExplainConfig, observer: RunObserver) -> Json:

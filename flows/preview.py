@@ -9,7 +9,6 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-import aucdist.report.html
 from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Dataset, Schema, date_features
 from aucdist.data.label_sets import LabelSets
@@ -32,6 +31,11 @@ from flows.rows.rows import Encoding
 
 MOST_CLASSES = 30
 """Columns are looked at for so many classes, those of the most rows."""
+MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
+"""The largest numbers of columns that are listed, of features that are named of each, and of files that are read one by one."""
+MOST_SHOWN, BINS, MOST_BARS = 200, 20, 12
+"""The largest number of columns that are drawn, and how many bars numbers and categories have."""
+WIDTH, HEIGHT = 160.0, 56.0
 
 
 def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]]:
@@ -61,8 +65,6 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
         for text, names in said.items()
     ]
 
-
-MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
 
 
 class PreviewConfig(Strict):
@@ -211,20 +213,21 @@ def preview_lines(seen: Json) -> list[str]:
     return lines + ([f"page: {seen['page']}"] if "page" in seen else [])
 
 
-MOST_SHOWN, BINS, MOST_BARS = 200, 20, 12
-WIDTH, HEIGHT = 160.0, 56.0
-
-
 @dataclass(frozen=True)
 class ColumnDrawing:
-    """A column as the page shows it; of each bar the shares of the negative and of the positive rows, as heights, and a label."""
+    """A column as the page shows it.
+
+    `auc`: by which it ranks the rows alone.
+    `missing`: the share of the rows that have no value.
+    `bars`: of each the shares of the negative and of the positive rows, as heights, and a label.
+    """
+
 
     name: str
     kind: str
+    auc: float
     range: str
-    missing: str
-    auc: str
-    suspicious: bool
+    missing: float
     bars: list[tuple[float, float, str]]
 
 
@@ -242,7 +245,7 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
     columns = shown_columns(sample, data.schema)
     n, n_pos = block.n_samples, block.n_pos
     page = render_template(
-        Path(aucdist.report.html.__file__).with_name("preview.html"),
+        Path(__file__).with_name("preview.html"),
         title=data.name.rpartition("/")[2],
         rows=f"{n:,}",
         seen=None if len(sample.values) == n else f"{len(sample.values):,}",
@@ -269,7 +272,6 @@ def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
 
 
 def _drawing_of(name: str, auc: float, sample: Sample, schema: Schema, position: dict[str, int]) -> ColumnDrawing:
-    auc_text, suspicious = f"AUC alone {auc:.3f}" if auc < 0.9995 else f"AUC alone {auc:.4f}", auc >= 0.99
     if name in schema.categories:
         values = [value for value in schema.categories[name] if f"{name}={value}" in position]
         flags = sample.values[:, [position[f"{name}={value}"] for value in values]] > 0
@@ -278,16 +280,14 @@ def _drawing_of(name: str, auc: float, sample: Sample, schema: Schema, position:
         order = np.argsort(-(counts[0] + counts[1]), kind="stable")[:MOST_BARS]
         labels = [values[i] for i in order]
         bars = _bars(counts[0][order], counts[1][order], sample.positive, labels)
-        return ColumnDrawing(
-            name, "categories", f"{len(values)}: {', '.join(labels[:3])}", _share(missing), auc_text, suspicious, bars
-        )
+        return ColumnDrawing(name, "categories", auc, f"{len(values)}: {', '.join(labels[:3])}", missing, bars)
     feature, kind = name, "number"
     if name in schema.dates:
         feature, kind = date_features(name, schema.dates[name])[-1], "date"
     column = sample.values[:, position[feature]]
     present = ~np.isnan(column)
     if not present.any():
-        return ColumnDrawing(name, kind, "no values", "100 % missing", auc_text, suspicious, [])
+        return ColumnDrawing(name, kind, auc, "no values", 1.0, [])
     low, high = (float(v) for v in (column[present].min(), column[present].max()))
     distinct = np.unique(column[present])
     if len(distinct) <= MOST_BARS:
@@ -304,9 +304,7 @@ def _drawing_of(name: str, auc: float, sample: Sample, schema: Schema, position:
         for side in (False, True)
     )
     bars = _bars(negative, positive, sample.positive, labels)
-    return ColumnDrawing(
-        name, kind, f"{low:.4g} to {high:.4g}", _share(1.0 - float(present.mean())), auc_text, suspicious, bars
-    )
+    return ColumnDrawing(name, kind, auc, f"{low:.4g} to {high:.4g}", 1.0 - float(present.mean()), bars)
 
 
 def _bars(
@@ -319,7 +317,3 @@ def _bars(
         (HEIGHT * n / top, HEIGHT * p / top, f"{label}: {n:.1%} of negative, {p:.1%} of positive")
         for n, p, label in zip(negative.tolist(), positive.tolist(), labels, strict=True)
     ]
-
-
-def _share(missing: float) -> str:
-    return "none missing" if missing == 0.0 else f"{missing:.1%} missing"

@@ -36,6 +36,19 @@ from flows.config.data import CacheMode
 from flows.config.prefect_api import api_configured
 from flows.progress.console import RunObserver, Tasks
 
+SHARE_FOR_ROWS = 0.5
+"""The share of a worker's memory that rows may take. Dask spills to disk from 0.6 on, and solvers need some memory too."""
+BLOCKS_WHILE_STREAMING = 4
+"""Blocks that a thread has in memory while it streams: the current one, and the next as a file, decompressed and as a block."""
+IDENTITY = {
+    "aws_access_key_id": "AWS_ACCESS_KEY_ID",
+    "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
+    "aws_session_token": "AWS_SESSION_TOKEN",
+    "profile_name": "AWS_PROFILE",
+}
+"""The keys of a block with credentials, and the environment variables that they become."""
+REGION, ENDPOINT = "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"
+
 
 @dataclass(frozen=True)
 class Workers:
@@ -85,14 +98,6 @@ class Workers:
 
 
 # ---- memory or streaming -----------------------------------------------------------------------------------------------
-
-
-SHARE_FOR_ROWS = 0.5
-"""The share of a worker's memory that rows may take. Dask spills to disk from 0.6 on, and solvers need some memory too."""
-
-BLOCKS_WHILE_STREAMING = 4
-"""Blocks that a thread has in memory while it streams: the current one, and the next as a file, decompressed and as a block."""
-
 
 def choose_cache(
     mode: CacheMode, n_bytes: int, largest_block: int, worker_memory: Sequence[tuple[int, int]]
@@ -228,15 +233,6 @@ def _scratch(parent: str, name: str) -> Iterator[str]:
         yield url
     finally:
         remove(url)
-
-
-IDENTITY = {
-    "aws_access_key_id": "AWS_ACCESS_KEY_ID",
-    "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
-    "aws_session_token": "AWS_SESSION_TOKEN",
-    "profile_name": "AWS_PROFILE",
-}
-REGION, ENDPOINT = "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"
 
 
 @contextmanager

@@ -10,6 +10,8 @@ from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml
 
+HELD_OUT = 0.2
+"""The share of the training rows that set a threshold with a guarantee."""
 Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["cost_column"]
 
 
@@ -26,10 +28,6 @@ class CostConfig(Strict):
 def _parsed(value: Any) -> Any:
     """Return costs that were typed as a text on the command line."""
     return parse_yaml(value, "--cost") if isinstance(value, str) else value
-
-
-HELD_OUT = 0.2
-"""The share of the training rows that set a threshold with a guarantee."""
 
 
 class OperatingPointConfig(Strict):

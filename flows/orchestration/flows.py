@@ -54,6 +54,9 @@ from flows.train.config import TrainConfig
 from flows.watch import WatchConfig
 
 DAY = 24 * 3600.0
+ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
+"""The events of a batch with alarms: of a watch by itself, by which an automation may start `keep-current` (see
+`prefect.yaml`), and of `keep-current`, which must not start itself again."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -136,11 +139,6 @@ def _failed_in_storage(task: Task[..., Any], run: TaskRun, state: State[Any]) ->
     except Exception:
         return False
     return False
-
-
-ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
-"""The events of a batch with alarms: of a watch by itself, by which an automation may start `keep-current` (see
-`prefect.yaml`), and of `keep-current`, which must not start itself again."""
 
 
 def run_observer() -> RunObserver:

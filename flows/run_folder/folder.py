@@ -31,6 +31,9 @@ from flows.config.model import ModelConfig
 
 METRICS, CONFIG = "metrics.json", "config.yaml"
 """Uploaded last: a folder that has it is complete."""
+PARTIAL = ".partial"
+"""The end of the name of a run folder that is being written."""
+MOST_NAMED = 3
 
 Number = int | float
 
@@ -362,11 +365,6 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
 
 
 # ---- what killed runs have left ----------------------------------------------------------------------------------------
-
-
-PARTIAL = ".partial"
-"""The end of the name of a run folder that is being written."""
-MOST_NAMED = 3
 
 
 @contextmanager
