@@ -27,6 +27,11 @@ MOST_CELLS = 4_000_000
 """The largest number of cells of an Arrow table that are looked at."""
 ROWS_BELOW, BYTES_BELOW = 200, 2**18
 """The rows that are compared with the first one to tell values from names: at most this many, and at most this many bytes."""
+LINES, BYTES = 50, 2**18
+"""The largest numbers of lines and of bytes that the layout is found by."""
+MOST_SKIPPED = 30
+CANDIDATES = (",", ";", "tab", "|", "space")
+COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +159,6 @@ def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[s
 
 
 # ---- layout ------------------------------------------------------------------------------------------------------------
-
-
-LINES, BYTES = 50, 2**18
-"""The largest numbers of lines and of bytes that are looked at."""
-MOST_SKIPPED = 30
-CANDIDATES = (",", ";", "tab", "|", "space")
-COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")
 
 
 def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]:

@@ -29,6 +29,7 @@ from flows.progress.console import RunObserver
 
 MOST_CLASSES = 20
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
+IMPUTE = "impute: median  # numbers that are missing; a missing text is a category of its own"
 BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
 """A date that says nothing of when a row came."""
 
@@ -142,13 +143,11 @@ def describe(
             "is, list it under `categorical` or `hashed` of the source"
         )
     keys = _source_keys(rows.source, form.label, columns, spelling, source, output)
-    keys |= {"positive": positive} if source.labels != "grades" else {}
-    keys = {key: keys[key] for key in Source.model_fields if key in keys}
-    parse_source(keys | {"source": source.source}, name)
+    keys = _checked_keys(name, source, keys, positive)
     comments = _comments(columns, keys) | {"positive": guessed}
     data = []
     if any(c.missing and c.kind in ("number", "dates") for c in columns):
-        data.append("impute: median  # numbers that are missing; a missing text is a category of its own")
+        data.append(IMPUTE)
     # Hashed columns make sparse rows, which are not centred.
     data.append(f"scale: {'maxabs' if any(c.kind == 'hashed' for c in columns) else 'standard'}")
     data += _test_rows(columns, time, groups, int(signs.sum()))
@@ -163,7 +162,7 @@ def describe(
         f"# model: {{features: bins, lam: 1e-2, monotone: {flow(directions)}}}",
     ] if directions else []  # fmt: skip
     return Description(
-        yaml_text(_config_name(name), head, keys, comments, data, model), len(signs), rows.whole, _shown(positive),
+        yaml_text(name, head, keys, comments, data, model), len(signs), rows.whole, _shown(positive),
         guessed, {c.name: c.kind for c in columns}, {c.name: c.leak for c in columns if c.leak},
     )  # fmt: skip
 
@@ -310,7 +309,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     of = source.format_of()
     n_features = len(of.feature_names(source, surveyed))
     sparse = of.is_sparse(surveyed, n_features)
-    keys = _given_keys(source, source, output) | ({"positive": positive} if source.labels != "grades" else {})
+    keys = _given_keys(source, source, output)
     comments: Json = {"positive": guessed, "drop": dict.fromkeys(empty, "no values")}
     if surveyed.width:
         share = surveyed.stored / max(1, surveyed.rows * surveyed.width)
@@ -322,11 +321,21 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     if surveyed.missing:
         keys.setdefault("missing", "keep")
         comments["missing"] = "rows without: " + ", ".join(f"{column} {n:,}" for column, n in surveyed.missing.items())
-        data.insert(0, "impute: median  # numbers that are missing; a missing text is a category of its own")
-    keys = {key: keys[key] for key in Source.model_fields if key in keys}
-    parse_source(keys | {"source": source.source}, name)
-    text = yaml_text(_config_name(name), _head(source, surveyed.rows, whole, output), keys, comments, data)
+        data.insert(0, IMPUTE)
+    keys = _checked_keys(name, source, keys, positive)
+    text = yaml_text(name, _head(source, surveyed.rows, whole, output), keys, comments, data)
     return Description(text, surveyed.rows, whole, _shown(positive), guessed)
+
+
+def _checked_keys(name: str, source: Source, keys: Json, positive: Any) -> Json:
+    """Return the keys of the source with the positive class, in the order of the reference.
+
+    Raises InputError if they do not go together.
+    """
+    if source.labels != "grades":
+        keys = keys | {"positive": positive}
+    parse_source(keys | {"source": source.source}, name)
+    return {key: keys[key] for key in Source.model_fields if key in keys}
 
 
 def _head(source: Source, n: int, whole: bool, output: Path | None, n_files: int = 1) -> list[str]:
@@ -342,10 +351,6 @@ def _head(source: Source, n: int, whole: bool, output: Path | None, n_files: int
         f"  aucdist data preview {output.name}    prints what becomes of each column",
         f"  aucdist train {output.name}           trains, and writes a report",
     ]
-
-
-def _config_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "data"
 
 
 def _shown(positive: Any) -> str:

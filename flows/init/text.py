@@ -42,12 +42,14 @@ def yaml_text(
 ) -> str:  # fmt: skip
     """Return a configuration for training.
 
+    `name`: of the data, from which the name of the run is made.
     `head`: comments at its top.
     `source`: the keys of the source.
     `comments`: for keys of the source a comment, or for each entry of a key one; those of no key follow all keys.
     `data`: lines below `data`; `model`: lines behind the model.
     """
-    lines = [*map(comment, head), f"name: {quoted(name)}", "data:", "  source:"]
+    run_name = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "data"
+    lines = [*map(comment, head), f"name: {quoted(run_name)}", "data:", "  source:"]
     for key, value in source.items():
         why = comments.get(key, "")
         if isinstance(why, Mapping) and value:
