@@ -132,13 +132,7 @@ def run_as_task(name: str, stage: Callable[..., Any], /, *args: Any, retry: bool
 
 def _failed_in_storage(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
     """Tell whether a task failed by an error of storage, which may pass, and not by wrong input."""
-    try:
-        state.result(raise_on_failure=True)
-    except OSError:
-        return True
-    except Exception:
-        return False
-    return False
+    return isinstance(state.result(raise_on_failure=False), OSError)
 
 
 def run_observer() -> RunObserver:

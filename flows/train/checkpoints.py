@@ -1,6 +1,5 @@
 """Checkpoints of a training run: where they are, when they are written, and how a terminated run writes a last one."""
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -33,29 +32,22 @@ class Checkpoints:
     """
 
     def __init__(
-        self,
-        url: str,
-        identity: Json,
-        train: AnyBlocks,
-        config: CheckpointConfig,
-        note: Callable[[str], None],
+        self, url: str, identity: Json, train: AnyBlocks, config: CheckpointConfig, note: Callable[[str], None]
     ):
         self._url, self._identity, self._config, self._note = url, identity, config, note
         self._journals: dict[str, Journal] = {}
         self._terminate: Callable[[], None] | None = None  # ends the process after a SIGTERM
         self._names = train.sets.names() if isinstance(train, ClassBlocks) else []
         self.blocks: AnyBlocks = (
-            replace(train, follow=self._follow_class)
-            if isinstance(train, ClassBlocks)
-            else self._follow(url, identity, "", train)
+            replace(train, follow=self._follow) if isinstance(train, ClassBlocks) else self._follow(None, train)
         )
 
-    def _follow_class(self, k: int, blocks: Blocks) -> Blocks:
-        name = self._names[k]
-        return self._follow(f"{self._url}/class-{k:05d}", {**self._identity, "class": name}, name, blocks)
-
-    def _follow(self, url: str, identity: Json, name: str, blocks: Blocks) -> Blocks:
-        """Return rows as blocks that record what the checkpoints of a class need."""
+    def _follow(self, k: int | None, blocks: Blocks) -> Blocks:
+        """Return rows as blocks that record what a checkpoint needs; `k`: the class, of several."""
+        name, url, identity = "", self._url, self._identity
+        if k is not None:
+            name, url = self._names[k], f"{url}/class-{k:05d}"
+            identity = identity | {"class": name}
 
         def note(text: str) -> None:
             self._note(f"class {name!r}: {text}" if name else text)
@@ -95,7 +87,7 @@ class Checkpoints:
         def terminate() -> None:
             signal.signal(signal.SIGTERM, before)
             signal.alarm(0)
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
 
         def on_sigterm(number: int, frame: Any) -> None:
             if self._terminate is not None:  # the second SIGTERM

@@ -123,12 +123,9 @@ def train(
                     rows, blocks = usable_classes(rows.without_copies(), blocks, observer)
                     check_costs_of_rows(blocks.train, point)
                     if model.chooses_features:
-                        keeps_missing, whole = (
-                            config.data.impute == "keep",
-                            rows.groups_of_split(workers.parallel_map()),
-                        )
+                        missing, whole = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map())
                         model, run.search = stages(
-                            "choose features", choose_features, model, blocks.train, keeps_missing, whole, observer
+                            "choose features", choose_features, model, blocks.train, missing, whole, observer
                         )
                     checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
                     if start is not None and checkpoints is None:  # a fit that resumes begins as it began
