@@ -255,12 +255,7 @@ class RunFolder:
     publish: Callable[[], None]
 
 
-def run_name(name: str, model: ModelConfig) -> str:
-    """Return the name of a training run's folder, as `fit_name` with the time."""
-    return timestamped(fit_name(name, model, "{:g}".format))
-
-
-def fit_name(name: str, model: ModelConfig, number_text: Callable[[float], str]) -> str:
+def fit_name(name: str, model: ModelConfig, number_text: Callable[[float], str] = "{:g}".format) -> str:
     """Return the name of a training run with the solver, and lam if it is known before the run."""
     built, tail = model.built, "-auto" if model.chooses_features else ""
     lam = model.lam if model.chooses_features else getattr(built, "lam", None)

@@ -13,7 +13,7 @@ from flows.progress.console import RunObserver
 from flows.progress.metrics import REPORT, MetricsObserver
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, named_groups, open_source
-from flows.run_folder.folder import run_folder, run_name, unfinished_runs
+from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, MoreFits, result_of
 from flows.train.checkpoints import open_checkpoints
@@ -37,7 +37,7 @@ class TrainRun:
 
     def new_name(self) -> str:
         """Return the name of the run folder."""
-        return run_name(self.config.name, self.config.model)
+        return timestamped(fit_name(self.config.name, self.config.model))
 
     def open(self) -> Any:
         """Open the data, as far as that takes no workers."""

@@ -9,7 +9,7 @@ import pytest
 from aucdist.data.storage import faults
 from aucdist.errors import InputError, RunError
 from flows.config.model import ModelConfig
-from flows.run_folder.folder import configuration_of, data_of, run_folder, run_name
+from flows.run_folder.folder import configuration_of, data_of, fit_name, run_folder
 
 
 def test_published_by_name(tmp_path: Path) -> None:
@@ -131,13 +131,13 @@ def test_unknown_store() -> None:
 @pytest.mark.parametrize(
     ("model", "name"),
     [
-        ({}, "-a9a-all-pairs-lam0.001"),
-        ({"estimator": "MarginMeanClassifier"}, "-a9a-svrg"),
-        ({"features": "auto", "lam": 0.1}, "-a9a-all-pairs-lam0.1-auto"),
+        ({}, "a9a-all-pairs-lam0.001"),
+        ({"estimator": "MarginMeanClassifier"}, "a9a-svrg"),
+        ({"features": "auto", "lam": 0.1}, "a9a-all-pairs-lam0.1-auto"),
     ],
 )
 def test_name_says_what(model: dict, name: str) -> None:
-    assert run_name("a9a", ModelConfig(**model)).endswith(name)
+    assert fit_name("a9a", ModelConfig(**model)) == name
 
 
 # ---- the configuration of a run is read in one place, which names what is damaged -------------
