@@ -2,10 +2,9 @@
 
 import hashlib
 import platform
-import re
 import sys
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
@@ -33,8 +32,3 @@ def digests() -> dict[str, str]:
         code.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
     packages = sorted({info.stem for folder in sys.path for info in Path(folder).glob("*.dist-info")})
     return {"code": code.hexdigest(), "packages": hashlib.sha256("\n".join(packages).encode()).hexdigest()}
-
-
-def required() -> list[str]:
-    """Return the packages that aucdist or one of its extras asks for, in the order of the alphabet."""
-    return sorted({re.split(r"[^A-Za-z0-9._-]", requirement)[0] for requirement in requires("aucdist") or []})

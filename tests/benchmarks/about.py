@@ -3,14 +3,16 @@
 import json
 import os
 import platform
+import re
 import subprocess
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
 import aucdist
-from flows.versions import required, versions
+from flows.versions import versions
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,14 @@ class Measurement:
             "cores": os.cpu_count(),
             "load before": self.load,
             "conditions": conditions,
-            "packages": versions(required()),
+            "packages": versions(_required()),
         }
         return json.dumps(content, indent=1) + "\n"
+
+
+def _required() -> list[str]:
+    """Return the packages that aucdist or one of its extras asks for, in the order of the alphabet."""
+    return sorted({re.split(r"[^A-Za-z0-9._-]", requirement)[0] for requirement in requires("aucdist") or []})
 
 
 def _commit() -> str | None:
