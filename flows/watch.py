@@ -152,7 +152,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     source, state = batch_scoring.to_score(source_of(config.data), watched.model), watched.state
     batch = config.batch or batch_name(config.data)
     identity = {"data": fingerprint_of(source), "model": watched.digest}
-    again = state.has(batch)
+    again = files.exists(state.at("batches", batch))
     if again and (before := state.read(batch))["identity"] == identity:
         return batch  # the same command again
     if again and before["rows"]:  # otherwise its rows could not be read, and these may replace them

@@ -154,10 +154,6 @@ class WatchState:
                 self.damaged.append(str(error))
             return None
 
-    def has(self, batch: str) -> bool:
-        """Tell whether there is a record of a batch."""
-        return files.exists(self.at("batches", batch))
-
     def read(self, batch: str) -> Json:
         """Return the record of a batch.
 

@@ -196,12 +196,7 @@ def trained_lines(result: Record) -> list[Any]:
 
 
 def search_lines(result: Record) -> list[Any]:
-    """Return the lines that `aucdist cv` prints."""
-    return [search_table(result), search_verdict(dict(result)), f"report: {result['run']}/report.html"]
-
-
-def search_table(result: Record) -> Table:
-    """Return the summary of a search, from the object that ``--json`` prints."""
+    """Return the lines that `aucdist cv` prints: a table of the settings, and what was chosen."""
     metric, best = result["metric"], result["best"]
     table = Table()
     for name in best:
@@ -213,7 +208,7 @@ def search_table(result: Record) -> Table:
         cells += ["failed" if row[k] is None else f"{row[k]:.4f}" for k in ("mean", "deviation")]
         remark = "chosen" if row["parameters"] == best else "; ".join(row["errors"])
         table.add_row(*cells, f"{row['passes']:,}", Text(remark), style="bold" if remark == "chosen" else "")
-    return table
+    return [table, search_verdict(dict(result)), f"report: {result['run']}/report.html"]
 
 
 # ---- the log of a run, as AUCDIST_LOG chooses --------------------------------------------------------------------------

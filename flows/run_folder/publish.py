@@ -139,7 +139,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         additive=_additive_model(fitted),
         map_name=str(features["map"]) if isinstance(features, dict) else features,
         max_fpr=max_fpr if number is None else number / of_class.train.n_neg,
-        free=fitted.more.free,
+        free=fitted.free,
         leaks=fitted.leaks,
     )
 
@@ -188,8 +188,8 @@ def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
         names,
         points_table(parts, names),
         getattr(estimator, "monotone_", None),
-        fitted.more.bands,
-        fitted.more.n_halves,
+        fitted.bands,
+        fitted.config.shapes.halves,
     )
 
 

@@ -89,21 +89,6 @@ class Evaluation:
 
 
 @dataclass(frozen=True, eq=False)
-class MoreFits:
-    """What other fits say of a model: see `flows.train.more_fits`.
-
-    `free`: ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions; ``monotone``
-        has those of the model.
-    `bands`: the lowest and the highest value in each bin of each shape of the model.
-    `n_halves`: fits that the bands are of.
-    """
-
-    free: Json | None = None
-    bands: list[tuple[np.ndarray, np.ndarray]] | None = None
-    n_halves: int | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class FittedRun:
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
@@ -111,7 +96,7 @@ class FittedRun:
         again.
     `leaks`: what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
-    `more`: the other fits that the configuration asks for.
+    `free` and `bands`: what `flows.train.more_fits.more_fits` returns; None without such fits.
     `baselines`: what `flows.train.more_fits.baselines` returns.
     `groups`: values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
     """
@@ -125,7 +110,8 @@ class FittedRun:
     digests: RowDigests
     leaks: tuple[str, ...]
     search: Json | None
-    more: MoreFits
+    free: Json | None
+    bands: list[tuple[np.ndarray, np.ndarray]] | None
     baselines: Sequence[Json]
     groups: Mapping[str, np.ndarray]
 
@@ -343,19 +329,29 @@ def details_of(fitted: FittedRun) -> Json:
         "score": DECISION,
     }
     if not fitted.several:
-        of_class, threshold = fitted.evaluation.classes[0], fitted.estimator.raw_threshold
+        evaluation, per_day = fitted.evaluation, fitted.rows.per_day
+        of_class, threshold = evaluation.classes[0], fitted.estimator.raw_threshold
+        setters = setters_of(fitted)
         parts = {"train": of_class.train, "test": of_class.test}
         details |= {
             "threshold": 0.0,
             "details": {part: detail_of(counts, threshold) for part, counts in parts.items() if counts is not None},
             "interval": None if of_class.interval is None else asdict(of_class.interval),
-            "threshold_rows": threshold_rows(fitted),
+            "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold
+                "rows": evaluation.set_on if setters is of_class.setters else "training",
+                "n_pos": setters.rows_pos,
+                "n_neg": setters.rows_neg,
+                "weighted": setters.weighted,
+                "shift": setters.shift,
+                "per_day": per_day.get("training"),
+                "test_per_day": per_day.get("test"),
+            },
         }
     if (directions := getattr(fitted.estimator, "monotone_", None)) is not None:
         words = directions_as_parameter(directions) or {}
         details["monotone"] = {fitted.rows.schema.feature_names[j]: word for j, word in words.items()}
-    if fitted.more.free is not None:
-        details["free"] = fitted.more.free
+    if fitted.free is not None:
+        details["free"] = fitted.free
     return jsonable(details)
 
 
@@ -363,16 +359,6 @@ def setters_of(fitted: FittedRun) -> ScoreCounts:
     """Return the counts of the rows that set the threshold of two classes; where they count costs, of the training rows."""
     counts = fitted.evaluation.classes[0].setters
     return counts if isinstance(counts, ScoreCounts) else fitted.evaluation.classes[0].train
-
-
-def threshold_rows(fitted: FittedRun) -> Json:
-    """Return what must be known beside the counts of the rows that set the threshold."""
-    counts, evaluation, per_day = setters_of(fitted), fitted.evaluation, fitted.rows.per_day
-    return {
-        "rows": evaluation.set_on if counts is evaluation.classes[0].setters else "training",
-        "n_pos": counts.rows_pos, "n_neg": counts.rows_neg, "weighted": counts.weighted, "shift": counts.shift,
-        "per_day": per_day.get("training"), "test_per_day": per_day.get("test"),
-    }  # fmt: skip
 
 
 def detail_of(counts: ScoreCounts, threshold: float) -> Json:

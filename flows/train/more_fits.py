@@ -25,7 +25,7 @@ from flows.config.model import ModelConfig, ShapesConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
-from flows.run_folder.results import Evaluation, MoreFits
+from flows.run_folder.results import Evaluation
 
 FEWEST_ROWS, MOST_VALUES = 100, 2**24
 """With fewer training rows a baseline says nothing. More values would take longer than a line of a report is worth."""
@@ -52,13 +52,19 @@ def choose_features(
 
 
 def more_fits(
-    config: ShapesConfig, model: ModelConfig, fitted: Any, evaluation: Evaluation,
-    blocks: TrainTestBlocks, observer: RunObserver,
-) -> MoreFits:  # fmt: skip
+    config: ShapesConfig,
+    model: ModelConfig,
+    fitted: Any,
+    evaluation: Evaluation,
+    blocks: TrainTestBlocks,
+    observer: RunObserver,
+) -> tuple[Json | None, list[tuple[np.ndarray, np.ndarray]] | None]:
     """Fit what `shapes` of a configuration asks for.
 
     `model`: of the fitted model.
     `evaluation`: of the fitted model.
+    Returns `free`, ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions, where ``monotone``
+        has those of the model; `bands`, the lowest and the highest value in each bin of each shape of the model.
     """
     compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
     if config.compare_free and not compare_free:
@@ -81,7 +87,7 @@ def more_fits(
             of_halves.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
             observer.tasks(Tasks(compare_free + k + 1, n_fits, best=f"half {k + 1}"))
         bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*of_halves, strict=True)]
-    return MoreFits(free, bands, config.halves if wants_band else None)
+    return free, bands
 
 
 def _free(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted: Any) -> Json:

@@ -15,7 +15,7 @@ from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, named_groups, open_source
 from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinished_runs
 from flows.run_folder.publish import publish
-from flows.run_folder.results import FittedRun, MoreFits, result_of
+from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import open_checkpoints
 from flows.train.more_fits import baselines, choose_features, more_fits
 from flows.train.stages import evaluate, fit, profile, start_from, usable_classes
@@ -63,16 +63,16 @@ class TrainRun:
         point, per_day = config.operating_point, rows.per_day.get("training")
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point, per_day)
         seen, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
-        more = MoreFits()
+        free = bands = None
         if config.shapes.has_fits:
-            more = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
+            free, bands = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
         beside = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
         groups, audit = {}, getattr(config, "audit", None)
         if audit is not None and evaluation.test_rows is not None:
             row_id = evaluation.test_rows["row_id"].to_numpy()
             groups = stages("groups", named_groups, config.data, audit.groups, row_id, retry=True)
         return FittedRun(
-            config, rows, estimator, evaluation, stages.seconds, seen, digests, leaks, self.search, more, beside, groups
+            config, rows, estimator, evaluation, stages.seconds, seen, digests, leaks, self.search, free, bands, beside, groups
         )
 
     def printed(self, result: Json) -> Json:
