@@ -239,11 +239,11 @@ def report_errors(debug: bool) -> Iterator[None]:
     """Turn an exception into a message on stderr and an exit code; the traceback is shown with ``--debug`` only."""
     try:
         yield
+        return
     except (click.exceptions.Exit, BrokenPipeError):
         raise  # a closed output, as after `| head`, ends the command silently
     except KeyboardInterrupt:
-        _print_error("interrupted", "", INTERRUPTED)
-        raise click.exceptions.Exit(INTERRUPTED) from None
+        event, text, code = "interrupted", "", INTERRUPTED
     except Exception as e:
         from aucdist.data.storage.urls import hide
         from aucdist.errors import InputError, RunError
@@ -258,12 +258,12 @@ def report_errors(debug: bool) -> Iterator[None]:
         if isinstance(e, MemoryError):
             e = RunError(f"the memory of this machine is not enough{f': {e}' if str(e) else ''}")
         if isinstance(e, InputError):
-            _print_error("error", str(e), WRONG_INPUT)
-            raise click.exceptions.Exit(WRONG_INPUT) from None
-        text = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
-        hint = "" if debug else " (--debug shows where)"
-        _print_error("failed", f"{text}{hint}", FAILED)
-        raise click.exceptions.Exit(FAILED) from None
+            event, text, code = "error", str(e), WRONG_INPUT
+        else:
+            said = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
+            event, text, code = "failed", said if debug else f"{said} (--debug shows where)", FAILED
+    _print_error(event, text, code)
+    raise click.exceptions.Exit(code)
 
 
 def _print_error(event: str, text: str, code: int) -> None:

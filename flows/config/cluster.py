@@ -1,11 +1,10 @@
 """Configuration of where a run works: its cluster, its access to S3, and its checkpoints."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from aucdist.data.storage.urls import Location
-from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError, Json
 from flows.config.base import NAME, Cli, Strict
 from flows.config.loading import named_cluster
@@ -165,19 +164,6 @@ FitClusterConfig = Annotated[
     Field(discriminator="kind"),
     BeforeValidator(named_cluster),
 ]
-
-
-def refuse_report(cluster: Any) -> None:
-    """Check that a cluster can make Dask's performance report.
-
-    Raises InputError if there is no cluster, or if it is local and bokeh is not installed.
-    """
-    if cluster.kind == "none":
-        raise InputError(
-            "performance_report is about a cluster, but `cluster` is none: name one, or leave performance_report out"
-        )
-    if cluster.kind == "local" and not has_bokeh():
-        raise InputError(no_bokeh("here"))
 
 
 # ---- S3 ----------------------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Optional
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from aucdist.data.storage.urls import Location
+from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
 from flows.config.base import NAME, Cli, Strict
-from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Config, ThreadsHere, refuse_report
+from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Config, ThreadsHere
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, refuse_for_classes
 from flows.config.loading import RunOptions, config_of, load_config, parse_yaml
 from flows.config.model import ModelConfig, ShapesConfig, check_shapes, refuse_missing, refuse_nonlinear
@@ -61,8 +62,12 @@ class RunConfig(Strict):
 
     @model_validator(mode="after")
     def _can_be_run_there(self) -> "RunConfig":
-        if self.performance_report:
-            refuse_report(self.cluster)
+        if self.performance_report and self.cluster.kind == "none":
+            raise InputError(
+                "performance_report is about a cluster, but `cluster` is none: name one, or leave performance_report out"
+            )
+        if self.performance_report and self.cluster.kind == "local" and not has_bokeh():
+            raise InputError(no_bokeh("here"))
         if self.data.of_each:
             refuse_for_classes(self)
         return self
