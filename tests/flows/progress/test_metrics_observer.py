@@ -5,10 +5,10 @@ from support.runs import trained
 from support.searches import load_cv
 
 from aucdist.errors import InputError
-from flows.config import cluster
 from flows.progress import metrics
 from flows.progress.console import LineObserver, Tasks
 from flows.progress.metrics import REPORT, MetricsObserver
+from flows.train import config
 from flows.train.config import load_train
 
 QUICK = ["blocks=2", "model.tol=0.05", "model.lam=0.01"]
@@ -102,10 +102,10 @@ def test_the_scheduler_has_the_last_round(tmp_path, monkeypatch):
 def test_a_report_of_no_cluster_is_refused(load, monkeypatch):
     with pytest.raises(InputError, match="but `cluster` is none"):
         load("digits", ["performance_report=true", "cluster=none"])
-    monkeypatch.setattr(cluster, "has_bokeh", lambda: False)
+    monkeypatch.setattr(config, "has_bokeh", lambda: False)
     with pytest.raises(InputError, match=r"bokeh, which is not installed here: install aucdist\[dashboard\]"):
         load("digits", ["performance_report=true", "cluster=local"])
-    monkeypatch.setattr(cluster, "has_bokeh", lambda: True)
+    monkeypatch.setattr(config, "has_bokeh", lambda: True)
     assert load("digits", ["performance_report=true", "cluster=local"]).performance_report
 
 
