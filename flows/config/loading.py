@@ -57,11 +57,7 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
     Raises InputError if it is not valid, too deep, or so full of aliases that it would fill the memory.
     """
     try:
-        loader = _Loader(text)
-        try:
-            return _entered(loader.get_single_data(), itertools.count())
-        finally:
-            loader.dispose()
+        return _entered(yaml.load(text, _Loader), itertools.count())
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""

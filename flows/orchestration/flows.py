@@ -5,12 +5,13 @@
 import base64
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import PurePosixPath
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 from uuid import UUID
 
 import numpy as np
-from prefect import task
+import prefect
 from prefect.artifacts import (
     create_image_artifact,
     create_markdown_artifact,
@@ -58,9 +59,6 @@ ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
 """The events of a batch with alarms: of a watch by itself, by which an automation may start `keep-current` (see
 `prefect.yaml`), and of `keep-current`, which must not start itself again."""
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 
 def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """Remove the Kubernetes clusters of a run that could not do so itself: it was killed, or lost its machine.
@@ -85,14 +83,12 @@ def is_worth_logging(record: logging.LogRecord) -> bool:
     return record.exc_info is None or not isinstance(record.exc_info[1], InputError)
 
 
-def flow(**options: Any) -> Callable[[Callable[P, R]], Flow[P, R]]:
-    """Return a decorator that makes a function a flow, as `prefect.flow` does, with the options that all flows share."""
-    for name in ("prefect.flow_runs", "prefect.task_runs"):
-        logging.getLogger(name).addFilter(is_worth_logging)
-    common: Json = {
-        "persist_result": False, "timeout_seconds": DAY, "on_cancellation": [free_cluster], "on_crashed": [free_cluster],
-    }  # fmt: skip
-    return lambda function: Flow(function, **common, **options)
+for _name in ("prefect.flow_runs", "prefect.task_runs"):
+    logging.getLogger(_name).addFilter(is_worth_logging)
+flow = partial(
+    prefect.flow, persist_result=False, timeout_seconds=DAY, on_cancellation=[free_cluster], on_crashed=[free_cluster]
+)
+"""Makes a function a flow, with the options that all flows share."""
 
 
 def training_run_name() -> str:
@@ -123,7 +119,7 @@ def run_as_task(name: str, stage: Callable[..., Any], /, *args: Any, retry: bool
         return stage(*args, **options)
 
     body.__doc__ = stage.__doc__
-    make_task = task(
+    make_task = prefect.task(
         name=name, retries=2 if retry else 0, retry_delay_seconds=1, retry_condition_fn=_failed_in_storage,
         cache_policy=NO_CACHE, persist_result=False,
     )  # fmt: skip
