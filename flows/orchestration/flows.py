@@ -65,7 +65,8 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
 
     Prefect calls this both by position and with these names.
     """
-    cluster = named_cluster((flow_run.parameters.get("config") or {}).get("cluster"))
+    config = flow_run.parameters.get("config") or {}
+    cluster = named_cluster(config.get("train", config).get("cluster"))  # keep-current has that of its training
     if not isinstance(cluster, dict) or cluster.get("kind") != "kubernetes":
         return
     from flows.compute.kubernetes.lifecycle import remove_clusters_of

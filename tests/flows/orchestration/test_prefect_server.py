@@ -126,6 +126,7 @@ def freed(monkeypatch: pytest.MonkeyPatch, parameters: dict[str, Any]) -> list[t
 def test_cluster_of_a_run_that_was_killed_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = {"kind": "kubernetes", "image": "i", "scratch": "s3://b/s", "namespace": "here"}
     assert freed(monkeypatch, {"config": {"cluster": cluster}}) == [("here", "u")]
+    assert freed(monkeypatch, {"config": {"train": {"cluster": cluster}}}) == [("here", "u")]  # keep-current
 
 
 @pytest.mark.parametrize("parameters", [{}, {"config": {}}, {"config": {"cluster": {"kind": "local"}}}])
