@@ -70,23 +70,19 @@ class Workers:
         """
 
         def parallel_map(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-            for i, result in enumerate(self._results(function, items), 1):
+            results: Iterator[Any]
+            if self.client is None:
+                results = map(patient()(function), items)  # waits if a store does not answer for a while
+            else:
+                from aucdist.engine.dask import map_on_workers
+
+                results = map_on_workers(self.client, function, items)
+            for i, result in enumerate(results, 1):
                 if observer is not None:
                     observer.tasks(Tasks(i, len(items)))
                 yield result
 
         return parallel_map
-
-    def _results(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-        if self.client is None:
-            for item in items:
-                with patient():
-                    result = function(item)
-                yield result
-            return
-        from aucdist.engine.dask import map_on_workers
-
-        yield from map_on_workers(self.client, function, items)
 
     def hold(self, items: Sequence[Any]) -> Sequence[Any]:
         """Put small objects on the workers, and return their handles for `parallel_map`; without workers return the objects."""

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -270,9 +270,10 @@ def timestamped(name: str) -> str:
     return f"{now:%Y%m%d-%H%M%S}-{now.microsecond // 1000:03d}-{name}"
 
 
-@contextmanager
-def run_folder(output: str, name: str) -> Iterator[RunFolder]:
-    """Check that `output` can be written to, and yield a folder to write in; unless it is published, nothing of it remains.
+def run_folder(output: str, name: str) -> AbstractContextManager[RunFolder]:
+    """Return a context that checks that `output` can be written to, and has a folder to write in.
+
+    Unless the folder is published, nothing of it remains.
 
     `output`: the parent folder, a path or an fsspec URL.
     `name`: the name of the run folder.
@@ -281,8 +282,7 @@ def run_folder(output: str, name: str) -> Iterator[RunFolder]:
     parts = urlsplit(output)
     if parts.scheme == "file":
         output = unquote(parts.path)
-    with _remote(output, name) if "://" in output else _local(Path(output), name) as folder:
-        yield folder
+    return _remote(output, name) if "://" in output else _local(Path(output), name)
 
 
 @contextmanager
