@@ -11,7 +11,6 @@ from flows.config.base import Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import RunOptions
 from flows.config.model import refuse_missing, refuse_nonlinear
-from flows.config.operating_point import hold_out
 from flows.train.config import RunConfig
 
 
@@ -122,7 +121,6 @@ class CvConfig(RunConfig):
 
     @model_validator(mode="after")
     def _can_be_run(self) -> "CvConfig":
-        hold_out(self.data, self.operating_point)
         for name, values in self.grid.items():
             if isinstance(values, LogSpace):
                 self.grid[name] = values.values()

@@ -70,6 +70,7 @@ class RunConfig(Strict):
             raise InputError(no_bokeh("here"))
         if self.data.of_each:
             refuse_for_classes(self)
+        hold_out(self.data, self.operating_point)
         return self
 
 
@@ -93,7 +94,6 @@ class TrainConfig(RunConfig):
         refuse_nonlinear(model)
         if self.data.impute == "keep" and not self.model.chooses_features:
             refuse_missing(model)
-        hold_out(self.data, self.operating_point)
         check_shapes(self.shapes, self.model)
         if self.data.of_each and self.audit is not None:
             raise InputError("audit is for two classes: leave it out, or set `positive` to one class")
