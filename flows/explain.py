@@ -70,7 +70,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
         observer.stage("explain")
         model = load_model(model_folder(config.model))
         models = _of_classes(model, config.classes)
-        rows = stacked(list(_first_rows(config, next(iter(models.values()))[0])))
+        rows = stacked(list(_first_rows(config, model)))
         model.decision_function(rows.X)  # raises an error for rows whose score overflows
         about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None}
         if config.output is not None:

@@ -60,7 +60,7 @@ def scores_table(fitted: FittedRun) -> pa.Table:
     assert table is not None
     if not fitted.several:
         table = table.add_column(2, "score", [scores[:, 0]])
-        for name, values in fitted.groups.items():
+        for name, values in fitted.named_groups.items():
             table = table.append_column(f"{NAMED}{name}", [pa.array(values, pa.string())])
         return table
     classes = fitted.rows.schema.classes

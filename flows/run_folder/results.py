@@ -98,7 +98,7 @@ class FittedRun:
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `free` and `bands`: what `flows.train.more_fits.more_fits` returns; None without such fits.
     `baselines`: what `flows.train.more_fits.baselines` returns.
-    `groups`: values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
+    `named_groups`: values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
     """
 
     config: Any
@@ -113,7 +113,7 @@ class FittedRun:
     free: Json | None
     bands: list[tuple[np.ndarray, np.ndarray]] | None
     baselines: Sequence[Json]
-    groups: Mapping[str, np.ndarray]
+    named_groups: Mapping[str, np.ndarray]
 
     @property
     def several(self) -> bool:

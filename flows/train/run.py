@@ -62,17 +62,29 @@ class TrainRun:
         config, observer, stages = self.config, self.observer, self.stages
         point, per_day = config.operating_point, rows.per_day.get("training")
         evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point, per_day)
-        seen, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
+        training_profile, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
         free = bands = None
         if config.shapes.has_fits:
             free, bands = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
-        beside = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
+        reached = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
         groups, audit = {}, getattr(config, "audit", None)
         if audit is not None and evaluation.test_rows is not None:
             row_id = evaluation.test_rows["row_id"].to_numpy()
             groups = stages("groups", named_groups, config.data, audit.groups, row_id, retry=True)
         return FittedRun(
-            config, rows, estimator, evaluation, stages.seconds, seen, digests, leaks, self.search, free, bands, beside, groups
+            config,
+            rows,
+            estimator,
+            evaluation,
+            stages.seconds,
+            training_profile,
+            digests,
+            leaks,
+            self.search,
+            free,
+            bands,
+            baselines=reached,
+            named_groups=groups,
         )
 
     def printed(self, result: Json) -> Json:
