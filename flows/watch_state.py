@@ -17,7 +17,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.label_sets import places
-from aucdist.data.labels import Labels, class_name
+from aucdist.data.labels import Labels
 from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
@@ -245,7 +245,14 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
             f"{where}: row {int(row_id[row_id.duplicated()].iloc[0])} is there twice: give one label for each row"
         )
     known = (values.notna() & (values.astype(str).str.strip() != "")).to_numpy()
-    y = _names(values[known], model, where) if model.classes else _signs(values[known], model, where)
+    codes, texts = pd.factorize(values[known].astype(str))
+    found = Labels.of(codes, list(texts), topics=model.topics)
+    if not model.classes:
+        y = found.signs(model.schema.positive, model.schema.negative, where)
+    else:
+        if not model.topics:
+            places(found, model.schema_of_labels, where)  # raises an error for a class that the model does not know
+        y = np.array(found.names, dtype=object)[found.codes]
     labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
     return labels.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
 
@@ -260,24 +267,3 @@ def _table(url: str) -> pd.DataFrame:
     except Exception as e:  # pandas and pyarrow raise many kinds of errors
         raise InputError(f"cannot read {where}: {str(e).splitlines()[0]}") from None
     raise InputError(f"{where}: labels are read from .parquet and .csv files: convert the file")
-
-
-def _names(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarray:
-    codes, texts = pd.factorize(values.astype(str))
-    labels = Labels.of(codes, list(texts), topics=model.topics)
-    schema = model.schema_of_labels
-    if not model.topics:
-        places(labels, schema, where)  # raises an error for a class that the model does not know
-    return np.array(labels.names, dtype=object)[labels.codes]
-
-
-def _signs(values: "pd.Series[Any]", model: LinearModel, where: str) -> np.ndarray:
-    sign = {name: 1 for name in model.schema.positive} | {name: -1 for name in model.schema.negative}
-    distinct = {value: sign.get(class_name(value)) for value in values.unique()}
-    unknown = [value for value, y in distinct.items() if y is None]
-    if unknown:
-        raise InputError(
-            f"{where}: label {unknown[0]!r} is not a class of the model: {', '.join([*sign][:20])}. Correct it, or "
-            "leave the row out"
-        )
-    return values.map(distinct).to_numpy(np.int8)
