@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aucdist.errors import InputError, Json, RunError
+from aucdist.extras import load_optional
 
 GROUP, VERSION = "kubernetes.dask.org", "v1"
 SECONDS = (5, 30)  # to connect, and to answer
@@ -32,12 +33,8 @@ class Api:
     """
 
     def __init__(self, namespace: str):
-        try:
-            from kubernetes import client, config
-        except ImportError:
-            raise InputError(
-                "clusters of kind `kubernetes` need more packages: pip install 'aucdist[kubernetes]'"
-            ) from None
+        kubernetes = load_optional("kubernetes")
+        client, config = kubernetes.client, kubernetes.config
         self.namespace = namespace
         with explained(namespace):
             files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
