@@ -43,9 +43,14 @@ class ModelConfig(Strict):
         return self
 
     @property
+    def map_name(self) -> Any:
+        """The name of the feature map, or `AUTO`; None without one."""
+        return self.features.get("map") if isinstance(self.features, dict) else self.features
+
+    @property
     def chooses_features(self) -> bool:
         """Whether the feature map is to be chosen by folds; `built` then has none."""
-        return self.features == AUTO or (isinstance(self.features, dict) and self.features.get("map") == AUTO)
+        return bool(self.map_name == AUTO)
 
     @cached_property
     def features_metric(self) -> str | None:
@@ -162,8 +167,7 @@ def check_shapes(config: ShapesConfig, model: ModelConfig) -> None:
         raise InputError(
             "shapes: `compare_free` compares with a fit without `monotone`, which the model does not have: leave it out"
         )
-    features = model.features if not isinstance(model.features, dict) else model.features.get("map")
-    if config.halves is not None and features not in ("bins", "auto"):
+    if config.halves is not None and model.map_name not in ("bins", AUTO):
         raise InputError(
-            f"shapes: `halves` are for models of bins, and `features` is {features!r}: use `features: bins`"
+            f"shapes: `halves` are for models of bins, and `features` is {model.map_name!r}: use `features: bins`"
         )
