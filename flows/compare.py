@@ -370,12 +370,13 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
     points = [row.get("operating_point") for run in runs for row in run.about["classes"] if row["name"] in labels]
     if (cost := common_cost(points)) is not None:
         column = runs[0].column("cost") if COST_COLUMN in cost.values() else None
-
-        def cost_test(a: Run, b: Run, name: str) -> Difference:
-            of_rows = costs_of_labels(labels[name], column, cost)
-            return mean_cost_difference(labels[name] > 0, (a.wrong(name), b.wrong(name)), of_rows)
-
-        compared["cost_differences"] = _tests(runs, cost_test, classes)
+        compared["cost_differences"] = _tests(
+            runs,
+            lambda a, b, name: mean_cost_difference(
+                labels[name] > 0, (a.wrong(name), b.wrong(name)), costs_of_labels(labels[name], column, cost)
+            ),
+            classes,
+        )
     return compared
 
 

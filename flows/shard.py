@@ -53,14 +53,9 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
             observer.note(leftover_line(others, "the command that began it resumes it, and may still be running"))
         manifest = stages("look for finished shards", sharding.finished, request, parallel_map, retry=True)
         if manifest is None:
+            name = config.name or ""
             job = stages(
-                "survey",
-                sharding.survey,
-                request,
-                each=parallel_map,
-                hold=workers.hold,
-                name=config.name or "",
-                retry=True,
+                "survey", sharding.survey, request, each=parallel_map, hold=workers.hold, name=name, retry=True
             )
             starts = stages("route", sharding.route_all, job, parallel_map, retry=True)
             shards = stages("write shards", sharding.gather_all, job, starts, parallel_map, retry=True)

@@ -62,14 +62,9 @@ def up(config: UpConfig, observer: RunObserver) -> Json:
 
 def local_deployments() -> list["RunnerDeployment"]:
     """Return the deployments of `prefect.yaml` for the pool `local`."""
-    from prefect.client.schemas.actions import DeploymentScheduleCreate
-    from prefect.client.schemas.schedules import construct_schedule
     from prefect.deployments.runner import RunnerDeployment
     from prefect.events import DeploymentEventTrigger
-
-    def schedule_of(entry: Json) -> DeploymentScheduleCreate:
-        schedule = construct_schedule(cron=entry["cron"], timezone=entry["timezone"])
-        return DeploymentScheduleCreate(schedule=schedule, active=entry["active"])
+    from prefect.schedules import Cron
 
     entries = yaml.safe_load(deployments_file().read_text(encoding="utf-8"))["deployments"]
     return [
@@ -78,7 +73,10 @@ def local_deployments() -> list["RunnerDeployment"]:
             name=entry["name"],
             parameters=entry.get("parameters", {}),
             tags=entry["tags"],
-            schedules=[schedule_of(schedule) for schedule in entry.get("schedules", [])],
+            schedules=[
+                Cron(schedule["cron"], timezone=schedule["timezone"], active=schedule["active"])
+                for schedule in entry.get("schedules", [])
+            ],
             concurrency_limit=entry.get("concurrency_limit"),
             triggers=[DeploymentEventTrigger.model_validate(trigger) for trigger in entry.get("triggers", [])],
         )

@@ -25,11 +25,6 @@ class CostConfig(Strict):
     """What it costs to predict a positive row as negative: a number above 0, or `cost_column`."""
 
 
-def _parsed(value: Any) -> Any:
-    """Return costs that were typed as a text on the command line."""
-    return parse_yaml(value, "--cost") if isinstance(value, str) else value
-
-
 class OperatingPointConfig(Strict):
     """The requirement that the threshold has to meet on the training rows, or on rows that the fit has not seen. Give
     one of them."""
@@ -45,7 +40,12 @@ class OperatingPointConfig(Strict):
     """At least this share of the flagged rows is positive."""
     recall: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
     """At least this share of the positive rows is flagged."""
-    cost: Annotated[CostConfig | None, BeforeValidator(_parsed), Cli(metavar="COSTS")] = None
+    cost: Annotated[
+        CostConfig | None,
+        # a text was typed on the command line
+        BeforeValidator(lambda value: parse_yaml(value, "--cost") if isinstance(value, str) else value),
+        Cli(metavar="COSTS"),
+    ] = None
     """The total cost of wrong decisions is smallest, as with `{false_alarm: 1, miss: 40}`."""
     confidence: Annotated[float | None, Cli()] = Field(default=None, ge=0.5, lt=1)
     """The probability with which the requirement holds for new rows. The threshold then keeps a distance, by exact
