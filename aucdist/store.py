@@ -325,9 +325,7 @@ def keep(store: Store, most: int) -> list[int]:
         return []
     there = present(store)
     others = [n for n in there if n < current.version]
-    newer = [n for n in there if n > current.version]
-    room = max(most - 1 - len(newer), 0)
-    gone = others[: max(len(others) - room, 0)]
+    gone = others[: max(len({*there, current.version}) - most, 0)]
     folders = [store.folder_of(store.version(number)) for number in gone]
     for folder in folders:
         files.refuse_link(folder)  # before any is removed: what a link leads to is not ours

@@ -110,12 +110,13 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
         output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"
         if exists(output) and not config.force:
             raise InputError(f"{shown(output)} is there already: name another by --output, or replace it by --force")
-        model = load_two_classes(folder, "a scorecard") if config.to == "scorecard" else load_model(folder)
         if config.to == "scorecard":
+            model = load_two_classes(folder, "a scorecard")
             card = card_of(model, folder, config)
             data = card_file(card, config.suffix, f"Scorecard of {_name_of(folder)}")
             more = {"lines": len(card_rows(card)), "rounding": card.rounding}
         else:
+            model = load_model(folder)
             options: Json = {"contributions": config.contributions}
             if config.to == "sql":
                 options |= {"table": config.table or "rows", "ids": config.ids}
