@@ -33,6 +33,8 @@ from flows.rows.rows import Rows, TrainTestRows
 MOST_BLOCKS = 2**16
 MOST_GROUPS = 50
 """The most values of a column that names groups of an audit."""
+Opened = tuple[Rows, Schema, str]
+"""The rows of one source, their schema, and the fingerprint of the data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,10 +131,6 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
             f"`blocks` is {n_blocks}, but {rows.name} has {rows.train.n_samples} training rows: use at most as many"
         )
     return rows
-
-
-Opened = tuple[Rows, Schema, str]
-"""The rows of one source, their schema, and the fingerprint of the data."""
 
 
 def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | None, str], Opened]) -> TrainTestRows:

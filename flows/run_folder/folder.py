@@ -36,6 +36,7 @@ PARTIAL = ".partial"
 MOST_NAMED = 3
 
 Number = int | float
+Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
 
 
 class DataAbout(TypedDict):
@@ -85,9 +86,6 @@ class ThresholdRows(TypedDict):
     shift: Count
     per_day: Number | None
     test_per_day: NotRequired[Number | None]
-
-
-Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
 
 
 class Rate(TypedDict):
