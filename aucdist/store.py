@@ -213,7 +213,7 @@ def read_version(url: str) -> tuple[Store, Change | None]:
     """
     place, number = split_version(url)
     store = read_store(place)
-    return store, store.current if store.current is None or number is None else store.version(number)
+    return store, store.version(number) if number and store.current else store.current
 
 
 def resolve(url: str, marker: str = ABOUT) -> str:
@@ -250,11 +250,10 @@ def promote(store: Store, content: Mapping[str, bytes], about: About) -> Change:
     `about`: as `Change.about`.
     Raises InputError if another change was made since the store was read, or a file cannot be written.
     """
-    current = store.current
     sums = {name: files.sha256_of(data) for name, data in sorted(content.items())}
     digest = files.sha256_of(repr(sums).encode())[:16]
     number = max(store.versions, default=0) + 1
-    replaced = None if current is None else current.version
+    replaced = store.current.version if store.current else None
     change = Change("promote", number, replaced, f"version-{number:05d}-{digest}", sums, about=about)
     folder = store.folder_of(change)
     for name in sorted(content, key=lambda name: (name == ABOUT, name)):
@@ -324,8 +323,7 @@ def keep(store: Store, most: int) -> list[int]:
     if current is None:
         return []
     there = present(store)
-    others = [n for n in there if n < current.version]
-    gone = others[: max(len({*there, current.version}) - most, 0)]
+    gone = [n for n in there if n < current.version][: max(len({*there, current.version}) - most, 0)]
     folders = [store.folder_of(store.version(number)) for number in gone]
     for folder in folders:
         files.refuse_link(folder)  # before any is removed: what a link leads to is not ours

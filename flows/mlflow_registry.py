@@ -196,7 +196,9 @@ def metrics_of(metrics: Json) -> dict[str, float]:
 
 def parameters_of(config: Json) -> dict[str, str]:
     """Return the settings of the model in the configuration of a run, but for those that are not given."""
-    return {name: str(value)[:LONGEST_PARAMETER] for name, value in config.get("model", {}).items() if value is not None}
+    return {
+        name: str(value)[:LONGEST_PARAMETER] for name, value in config.get("model", {}).items() if value is not None
+    }
 
 
 @contextlib.contextmanager

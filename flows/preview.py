@@ -66,7 +66,6 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
     ]
 
 
-
 class PreviewConfig(Strict):
     """A data set whose columns are summarised."""
 
@@ -221,7 +220,6 @@ class ColumnDrawing:
     `missing`: the share of the rows that have no value.
     `bars`: of each the shares of the negative and of the positive rows, as heights, and a label.
     """
-
 
     name: str
     kind: str

@@ -220,9 +220,7 @@ def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> J
     change = promote(store, content, {"run": shown(run), "condition": condition, "decision": decision})
     if config.keep is not None:
         result["removed"] = keep(read_store(store.url), config.keep)
-    return result | {
-        "promoted": True, "version": change.version, "replaced": change.replaced, "decision": decision
-    }  # fmt: skip
+    return result | {"promoted": True, "version": change.version, "replaced": change.replaced, "decision": decision}
 
 
 def _version_of(run: str) -> dict[str, bytes]:

@@ -61,9 +61,10 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
     cut, shift, changed = _decide(config, run, about, model, test)
     requirement = config.options
     model = model.with_weights(
-        intercept=0.0 - cut, about=model.about | {"operating_point": requirement},
+        intercept=0.0 - cut,
+        about=model.about | {"operating_point": requirement},
         probability=None if model.probability is None else model.probability.shifted(shift),
-    )  # fmt: skip
+    )
     files = model_content(model)
     if exists(f"{folder}/{PROFILE}"):
         profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), shown(f"{folder}/{PROFILE}"))

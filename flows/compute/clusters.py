@@ -95,6 +95,7 @@ class Workers:
 
 # ---- memory or streaming -----------------------------------------------------------------------------------------------
 
+
 def choose_cache(
     mode: CacheMode, n_bytes: int, largest_block: int, worker_memory: Sequence[tuple[int, int]]
 ) -> tuple[bool, str]:

@@ -146,7 +146,11 @@ def run_in_threads(jobs: Sequence[FitJob], do: Callable[[FitJob], list[Result]])
 
 
 def run_on_workers(
-    jobs: Sequence[FitJob], sides_of: Callable[[Fold], Sides], work: Callable[..., list[Result]], *args: Any, client: Any
+    jobs: Sequence[FitJob],
+    sides_of: Callable[[Fold], Sides],
+    work: Callable[..., list[Result]],
+    *args: Any,
+    client: Any,
 ) -> JobResults:
     """Do jobs as tasks on the workers of a Dask client; a failed job is retried once, on another worker if there is one.
 

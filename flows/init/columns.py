@@ -344,9 +344,10 @@ def _spelling(
     bare = np.isnan(numbers_in(texts, replace(best, symbols=())))
     written = texts.take(as_arrow(np.flatnonzero(~np.isnan(numbers_in(texts, best)) & bare)))
     needed = [
-        symbol for symbol in sorted(SYMBOLS)
+        symbol
+        for symbol in sorted(SYMBOLS)
         if np.isnan(numbers_in(written, replace(best, symbols=tuple({*SYMBOLS} - {symbol})))).any()
-    ]  # fmt: skip
+    ]
     return replace(best, symbols=tuple(needed))
 
 

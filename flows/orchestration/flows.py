@@ -250,8 +250,10 @@ def report_alarms(result: Json, model: str, event: str) -> None:
     if result["alarms"]:
         url = shown(split_version(model)[0])
         resource = {
-            "prefect.resource.id": f"aucdist.model.{url}", "prefect.resource.name": url, "aucdist.model": url.rpartition("/")[2],
-        }  # fmt: skip
+            "prefect.resource.id": f"aucdist.model.{url}",
+            "prefect.resource.name": url,
+            "aucdist.model": url.rpartition("/")[2],
+        }
         payload = {key: result[key] for key in ("batch", "version", "rows", "alarms", "page")}
         emit_event(event, resource, payload=payload)
 
@@ -279,8 +281,10 @@ def markdown_of(result: Json) -> str:
 def table_of(result: Json) -> list[Json]:
     """Return the settings of a search with their scores, a row for each."""
     return [
-        row["parameters"] | {"mean": row["mean"], "deviation": row["deviation"], "passes": row["passes"]}
+        row["parameters"]
+        | {"mean": row["mean"], "deviation": row["deviation"], "passes": row["passes"]}
         | ({"features kept": row["features_kept"]} if "features_kept" in row else {})
-        | {f"fold {i}": value for i, value in enumerate(row["folds"], start=1)} | {"errors": "; ".join(row["errors"])}
+        | {f"fold {i}": value for i, value in enumerate(row["folds"], start=1)}
+        | {"errors": "; ".join(row["errors"])}
         for row in result["table"]
-    ]  # fmt: skip
+    ]

@@ -276,6 +276,7 @@ def _time_feature(time: str, schema: Schema) -> int:
 def _itself(block: Block) -> Block:
     return block
 
+
 def with_classes(blocks: Blocks, sets: LabelSets | None) -> AnyBlocks:
     """Return rows with their classes, if there are several."""
     return blocks if sets is None else ClassBlocks(blocks, sets)

@@ -39,6 +39,8 @@ from flows.run_folder.scores import DECISION
 from flows.versions import digests, versions
 
 DATA_STAGES = ("open data", "survey", "split and scale", "partition")
+Bands = list[tuple[np.ndarray, np.ndarray]]
+"""The lowest and the highest value in each bin of each shape of a model, of several fits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +113,7 @@ class FittedRun:
     leaks: tuple[str, ...]
     search: Json | None
     free: Json | None
-    bands: list[tuple[np.ndarray, np.ndarray]] | None
+    bands: Bands | None
     baselines: Sequence[Json]
     named_groups: Mapping[str, np.ndarray]
 

@@ -62,12 +62,13 @@ class RunConfig(Strict):
 
     @model_validator(mode="after")
     def _can_be_run_there(self) -> "RunConfig":
-        if self.performance_report and self.cluster.kind == "none":
-            raise InputError(
-                "performance_report is about a cluster, but `cluster` is none: name one, or leave performance_report out"
-            )
-        if self.performance_report and self.cluster.kind == "local" and not has_bokeh():
-            raise InputError(no_bokeh("here"))
+        if self.performance_report:
+            if self.cluster.kind == "none":
+                raise InputError(
+                    "performance_report is about a cluster, but `cluster` is none: name one, or leave performance_report out"
+                )
+            if self.cluster.kind == "local" and not has_bokeh():
+                raise InputError(no_bokeh("here"))
         if self.data.of_each:
             refuse_for_classes(self)
         hold_out(self.data, self.operating_point)

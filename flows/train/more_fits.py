@@ -25,7 +25,7 @@ from flows.config.model import ModelConfig, ShapesConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
-from flows.run_folder.results import Evaluation
+from flows.run_folder.results import Bands, Evaluation
 
 FEWEST_ROWS, MOST_VALUES = 100, 2**24
 """With fewer training rows a baseline says nothing. More values would take longer than a line of a report is worth."""
@@ -58,32 +58,32 @@ def more_fits(
     evaluation: Evaluation,
     blocks: TrainTestBlocks,
     observer: RunObserver,
-) -> tuple[Json | None, list[tuple[np.ndarray, np.ndarray]] | None]:
+) -> tuple[Json | None, Bands | None]:
     """Fit what `shapes` of a configuration asks for.
 
     `model`: of the fitted model.
     `evaluation`: of the fitted model.
-    Returns `free`, ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions, where ``monotone``
-        has those of the model; `bands`, the lowest and the highest value in each bin of each shape of the model.
+    Returns `free`, ``objective``, ``relative_gap``, ``passes``, ``train_auc`` and ``test_auc`` without directions, where
+        ``monotone`` has those of the model; `bands`.
     """
     compare_free = config.compare_free and getattr(fitted, "monotone", None) is not None
     if config.compare_free and not compare_free:
         observer.note("shapes: nothing to compare, since the model has no directions")
-    wants_band = config.halves is not None and isinstance(getattr(fitted, "feature_map_", None), BinMap)
-    if config.halves is not None and not wants_band:
+    n_halves, free, bands = config.halves or 0, None, None
+    if n_halves and not isinstance(getattr(fitted, "feature_map_", None), BinMap):
         observer.note("shapes: no band, since the model has no bins")
-    train = blocks.train.of_all()
-    n_fits, free, bands = (config.halves or 0) * wants_band + compare_free, None, None
+        n_halves = 0
+    train, n_fits = blocks.train.of_all(), n_halves + compare_free
     unfitted = clone(model.built)
     if compare_free:
         free = _free(unfitted, evaluation, blocks, fitted)
         observer.tasks(Tasks(1, n_fits, best="without directions"))
-    if wants_band:
+    if n_halves:
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
         row_id, y = gathered(train, "row_id", "label")
         of_halves = []
-        for k in range(config.halves or 0):
+        for k in range(n_halves):
             of_halves.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
             observer.tasks(Tasks(compare_free + k + 1, n_fits, best=f"half {k + 1}"))
         bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*of_halves, strict=True)]
@@ -103,9 +103,11 @@ def _free(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted
         return None if rows is None else auc(count_scores(mapped_rows(free, rows.of_all()), free.coef_[0]))
 
     of_model = {
-        "objective": fitted.certificate_.primal, "passes": fitted.n_passes_, "train_auc": auc(of_class.train),
+        "objective": fitted.certificate_.primal,
+        "passes": fitted.n_passes_,
+        "train_auc": auc(of_class.train),
         "test_auc": None if of_class.test is None else auc(of_class.test),
-    }  # fmt: skip
+    }
     return {
         "objective": free.certificate_.primal, "relative_gap": free.certificate_.relative_gap, "passes": free.n_passes_,
         "train_auc": area(blocks.train), "test_auc": area(blocks.test), "monotone": of_model,

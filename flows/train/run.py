@@ -83,8 +83,8 @@ class TrainRun:
             self.search,
             free,
             bands,
-            baselines=reached,
-            named_groups=groups,
+            reached,
+            groups,
         )
 
     def printed(self, result: Json) -> Json:
