@@ -1,5 +1,7 @@
 """The page stands alone, escapes everything, is the same every time, and shows what went wrong."""
 
+import itertools
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -10,9 +12,11 @@ import pytest
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.report.comparison import p_text, render_comparison_page, sentences
 from aucdist.report.plots import central_range, inline_svg, reliability_diagram, thin
 from aucdist.report.run import Report, render_run_page
-from aucdist.report.text import count_text
+from aucdist.report.sections import search_section
+from aucdist.report.text import count_text, search_verdict
 
 EVIL = "</title></style></svg><script>alert('$x^{')</script>&\u202e\x07\ud800\"'"
 
@@ -327,3 +331,182 @@ def test_a_rare_class_without_positives_in_some_bins_is_drawn():
 def test_scores_are_refused():
     with pytest.raises(InputError, match="predict_proba"):
         reliability_diagram(None, ScoreCounts.from_scores(np.array([1, -1]), np.array([3.0, -2.0])))
+
+
+# ---- what the page shows of a search ---------------------------------------------------------
+
+
+def row(parameters, folds, **more):
+    failed = None in folds
+    mean = None if failed else sum(folds) / len(folds)
+    return {
+        "parameters": parameters, "folds": folds, "mean": mean, "deviation": None if failed else 0.02, "max_passes": 1000,
+        "passes": 12, "not_converged": 0, "errors": ["it broke"] if failed else [], **more,
+    }  # fmt: skip
+
+
+def search(table, best=0, **more):
+    return {
+        "best": table[best]["parameters"], "score": 0.9, "interval": [0.85, 0.95], "metric": "auc", "rule": "best",
+        "folds": {"number": 5, "repeats": 2, "seed": 0, "duplicates": "apart"}, "test_over_train": 0.25, "table": table,
+        "nested": None, "placement": "tasks", "tasks": {"all": 10, "kept": 3, "failed": 0}, "seconds": 3.0, **more,
+    }  # fmt: skip
+
+
+PATH = [row({"lam": lam}, [0.8 + 0.01 * i, 0.82]) for i, lam in enumerate((1.0, 0.1, 0.01))]
+
+
+def test_features_kept_have_a_column_where_they_are_known(report):
+    assert "features kept" not in text_of(render_run_page(replace(report, search=search(PATH))))
+    table = [{**PATH[0], "features_kept": [3, 3]}, {**PATH[1], "features_kept": [12, 1400]}, PATH[2]]
+    page = render_run_page(replace(report, search=search(table)))
+    assert Tags(page).open == []
+    assert "features kept" in text_of(page)
+    assert re.findall(r"<td>12</td><td>([^<]*)</td>", page) == ["3", "12 to 1,400", ""]
+
+
+def test_one_parameter_is_a_path_with_error_bars(report):
+    page = render_run_page(replace(report, search=search(PATH, best=2)))
+    assert Tags(page).open == []
+    text = text_of(page)
+    for expected in (
+        "Chosen: lam 0.01; mean auc over 2 folds 0.9000 (95 % interval 0.8500 to 0.9500).",
+        "The search compared 3 settings by 5 folds, 2 times, stratified by class.",
+        "which is slightly optimistic",
+        "10 tasks, 3 of them with stored results",
+        "auc against lam",
+        "aucdist cv" if report.command == "aucdist cv" else "aucdist train",
+    ):
+        assert expected in text
+    assert text.count("chosen") >= 2
+    assert search_section(search(PATH))["heat"] is None
+
+
+def test_two_parameters_are_a_heat_map_that_is_a_table(report):
+    table = [
+        row({"lam": lam, "tol": tol}, [0.8 + 0.05 * i] * 2)
+        for i, (lam, tol) in enumerate(itertools.product((1.0, 0.1), (1e-3, 1e-2, 1e-1)))
+    ]
+    found = search_section(search(table, best=5))
+    assert found["figure"] is None
+    heat = found["heat"]
+    assert heat["heads"] == [0.001, 0.01, 0.1]
+    assert [value for value, _ in heat["rows"]] == [1.0, 0.1]
+    shades = [cell["shade"] for _, cells in heat["rows"] for cell in cells]
+    assert shades == [0, 12, 24, 36, 48, 60]
+    assert [cell["chosen"] for cell in heat["rows"][1][1]] == [False, False, True]
+    losses = search_section(search(table, metric="brier_loss"))["heat"]
+    assert [cell["shade"] for _, cells in losses["rows"] for cell in cells] == shades[::-1]
+    page = render_run_page(replace(report, search=search(table, best=5)))
+    heads = re.search(r'<table class="cells heat">.*?</table>', page, flags=re.DOTALL)
+    assert heads is not None
+    assert heads.group().count('scope="col"') == 4
+    assert heads.group().count('scope="row"') == 2
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        [row({"solver": s}, [0.8, 0.9]) for s in ("all-pairs", "sdcd")],
+        [row({"lam": 1.0}, [0.8, 0.9])],
+        [row({"lam": 1.0}, [0.8, 0.9]), row({"lam": 0.1}, [None, 0.9])],
+        [row({"lam": 0.0}, [0.8, 0.9]), row({"lam": -1.0}, [0.7, 0.9], not_converged=1)],
+        [row({"lam": lam, "a": a, "b": b}, [0.8, 0.9]) for lam, a, b in itertools.product((1, 2), (1, 2), (1, 2))],
+        [row({"features": f, "max_fpr": m}, [0.8, 0.9]) for f, m in ((None, 0.1), ("bins", 0.1), (None, None))],
+    ],
+    ids=["words", "one", "failed", "not positive", "three", "no grid"],
+)
+def test_any_search_can_be_shown(report, table):
+    text = text_of(render_run_page(replace(report, search=search(table))))
+    assert ("it broke" in text) == any(r["errors"] for r in table)
+    assert ("1 of 2 fits not converged" in text) == any(r["not_converged"] for r in table)
+
+
+def test_the_paragraphs_state_folds_rule_and_score(report):
+    def text(of):
+        return text_of(render_run_page(replace(report, search=of)))
+
+    nested = [{"repeat": 0, "fold": 0, "parameters": {"lam": 1.0}, "value": 0.8}]
+    folds = {"number": 4, "repeats": 1, "seed": 0, "groups": "patient"}
+    found = search(PATH, rule="one-se", nested=nested, folds=folds)
+    for expected in ("each patient kept together", "one standard error", "were not used to choose the setting"):
+        assert expected in text(found)
+    assert "of choosing by inner folds" in search_verdict(found)
+    time = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "time": "day"}, score=None, interval=None)
+    assert "in the order of day" in text(time)
+    assert "a fold failed" in search_verdict(time)
+    equal = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "duplicates": "together"})
+    assert "equal rows kept together" in text(equal)
+
+
+def test_a_long_table_shows_the_best():
+    table = [row({"lam": float(i)}, [i / 100, i / 100]) for i in range(1, 90)] + [row({"lam": 0.5}, [None, 0.1])]
+    found = search_section(search(table, best=88))["table"]
+    assert len(found["rows"]) == 60
+    assert found["n_left_out"] == 30
+    assert found["rows"][0]["parameters"] == {"lam": 89.0}
+    assert math.isclose(found["rows"][-1]["mean"], 0.30)
+
+
+def test_directions_are_a_part_of_the_map_in_the_heat_map():
+    maps = [(None, None), ({"map": "bins"}, "auto"), ({"map": "bins"}, None)]
+    table = [
+        row({"features": features, "monotone": monotone, "lam": lam}, [0.8, 0.9])
+        for features, monotone in maps
+        for lam in (1.0, 0.1)
+    ]
+    section = search_section(search(table, best=2))
+    heads = [None, {"map": "bins", "monotone": "auto"}, {"map": "bins"}]
+    assert [head for head, _ in section["heat"]["rows"]] == heads
+    assert set(section["table"]["parameters"]) == {"features", "lam"}
+    assert section["heat"]["rows"][1][1][0]["chosen"]
+
+
+# ---- the page of a comparison ----------------------------------------------------------------
+
+
+NAMES = ("auc", "average_precision", "g_mean", "balanced_accuracy")
+
+
+def pair(first, second, value, p, low=None, high=None):
+    return {
+        "first": first, "second": second, "value": value, "low": low, "high": high, "p_value": p, "p_holm": p,
+        "level": 0.95, "method": "delong",
+    }  # fmt: skip
+
+
+@pytest.fixture
+def result():
+    def run(name, warnings=()):
+        about = {"name": name, "run": "r", "estimator": "E", "solver": "s", "seconds": 2.0, "warnings": [*warnings]}
+        return about | {key: {"value": 0.9, "interval": [0.85, 0.95]} for key in NAMES}
+
+    return {
+        "run": "c", "n_pos": 20, "n_neg": 80, "runs": [run("a", ["few rows"]), run("<b>", ["few rows"])],
+        "differences": {
+            "auc": [pair("a", "<b>", -0.02, 0.01, -0.03, -0.01)],
+            "folds": [pair("a", "<b>", 0.1, 0.2)],
+        },
+    }  # fmt: skip
+
+
+def test_the_page_begins_with_the_comparison_of_the_auc(result):
+    page = render_comparison_page(result, [("a", scores(20, 80)), ("<b>", scores(20, 80, seed=1))])
+    text = text_of(page)
+    assert Tags(page).open == []
+    assert "<b>" not in page
+    assert "<b> has a higher test AUC than a (0.02, 95 % interval 0.01 to 0.03, p = 0.01)." in text
+    assert "a: few rows <b>: few rows" in text
+    assert "no bound to no bound" in text
+    shown = ("Comparison of 2 runs", "20 positive and 80 negative", "0.8500 to 0.9500", "corrected resampled t-test")
+    assert all(expected in text for expected in shown)
+
+
+def test_an_insignificant_difference_is_not_claimed(result):
+    result["differences"]["auc"] = [pair("a", "b", 0.001, 0.4, -0.001, 0.003), pair("a", "c", 0.0, 1.0, -0.1, 0.1)]
+    unsure, same = sentences(result)
+    assert unsure.startswith(
+        "a does not differ significantly in test AUC from b (0.001, 95 % interval -0.001 to 0.003, p = 0.4)"
+    )
+    assert same == "a and c have the same test AUC."
+    assert p_text(1e-9) == "below 0.0001"

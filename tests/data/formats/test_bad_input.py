@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,10 +17,12 @@ from support.parts import in_parts
 
 from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
+from aucdist.data.formats import arrow_tables, registry
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import CURRENT, read_manifest, read_shard, write_shards
-from aucdist.data.shards.reading import read
-from aucdist.data.sources import Source
+from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.sources import Source, parse_source
+from aucdist.data.storage import guard
 from aucdist.errors import InputError
 
 SVM = b"1 1:1 3:2\n-1 2:1\n"
@@ -297,3 +300,114 @@ def test_what_looks_odd_but_is_sound_is_read(load):
         each_of([data.block]), data.schema.feature_names, log1p=None, scale="standard", categories={}
     )
     assert scaled.transform(data.block).X.tolist() == [[-1, 0], [1, 0]]
+
+
+# ---- values that were once misread silently, and files that once ended in a traceback -----------
+
+
+def test_integers_that_a_float_has_are_exact(tmp_path):
+    large = [2**53, 2**60, -(2**62), 3 * 2**55]
+    (tmp_path / "f.csv").write_text("a,y\n" + "".join(f'"{v}",{y}\n' for v, y in zip(large, Y, strict=True)))
+    pq.write_table(pa.table({"a": large, "y": Y}), tmp_path / "f.parquet")
+    for suffix in ("csv", "parquet"):
+        source = Source(source=str(tmp_path / f"f.{suffix}"), format=suffix, label="y")
+        assert read(source).block.X[:, 0].tolist() == large
+    many = "".join(f"{2**53 + 2 * i},{i % 2}\n" for i in range(5000))  # each of them is read by Python
+    (tmp_path / "f.csv").write_text("a,y\n" + many)
+    X = read(Source(source=str(tmp_path / "f.csv"), format="csv", label="y")).block.X
+    assert X[:, 0].tolist() == [2**53 + 2 * i for i in range(5000)]
+
+
+def test_long_integers_may_be_categories(tmp_path):
+    (tmp_path / "f.csv").write_text(f"k,y\n{BEYOND},0\n{BEYOND + 1},1\n")
+    data = read(Source(source=str(tmp_path / "f.csv"), format="csv", label="y", categorical=["k"]))
+    assert data.schema.feature_names == (f"k={BEYOND}", f"k={BEYOND + 1}")
+
+
+def test_the_index_of_a_data_frame_is_no_feature(tmp_path):
+    frame = pd.DataFrame({"a": NUMBERS, "y": Y}, index=[7, 1, 4, 2])
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "f.parquet")
+    assert "__index_level_0__" in pq.read_schema(tmp_path / "f.parquet").names
+    source = Source(source=str(tmp_path / "f.parquet"), format="parquet", label="y")
+    assert read(source).schema.feature_names == ("a",)
+    named = source.model_copy(update={"keep": ["__index_level_0__"]})
+    assert read(named).block.X[:, 0].tolist() == [7, 1, 4, 2]
+
+
+def test_bytes_may_be_texts(tmp_path):
+    columns = {"k": pa.array([b"p", b"q", b"p", b"q"]), "y": pa.array([b"no", b"yes", b"no", b"no"])}
+    pq.write_table(pa.table(columns), tmp_path / "f.parquet")
+    data = read(Source(source=str(tmp_path / "f.parquet"), format="parquet", label="y", categorical=["k"]))
+    assert data.schema.feature_names == ("k=p", "k=q")
+    assert data.schema.positive == ("yes",)
+
+
+def test_the_width_of_svmlight_files_is_bounded_and_can_be_raised(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "ALWAYS_WIDE", 100)
+    (tmp_path / "f").write_text("1 200:1\n-1 1:1\n")
+    source = Source(source=str(tmp_path / "f"), format="svmlight")
+    with pytest.raises(InputError, match="give n_features: 200"):
+        read(source)
+    assert read(source.model_copy(update={"n_features": 200})).block.n_features == 200
+    monkeypatch.setattr(guard, "total_memory", lambda: 1000)
+    with pytest.raises(InputError, match="more than this machine's memory"):
+        read(source.model_copy(update={"n_features": 200}))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"format": "csv", "label": "y", "hashed": {"b": 2147483647}}, "less than or equal to 1048576"),
+        ({"format": "csv", "label": "y", "hashed": {"b": 0}}, "greater than or equal to 1"),
+        ({"format": "svmlight", "n_features": 2**31}, "less than or equal to 2147483647"),
+    ],
+)
+def test_numbers_of_features_have_limits(keys, said):
+    with pytest.raises(InputError, match=said):
+        parse_source({"source": "f"} | keys, "f.yaml")
+
+
+@pytest.mark.parametrize("weight", [1e300, 1e-170, -1.0, np.nan, np.inf])
+def test_weights_have_limits(weight):
+    with pytest.raises(
+        InputError, match=r"the weight of row 1 \(from 0\) is .*; weights are 0, or from 1e-100 to 1e\+100"
+    ):
+        Block.of(np.ones((2, 1)), np.array([1, -1]), weight=np.array([1.0, weight]))
+    assert Block.of(np.ones((2, 1)), np.array([1, -1]), weight=np.array([0.0, 1e12])).weight.tolist() == [0.0, 1e12]
+
+
+# ---- files that are small on disk and would fill the memory ----------------------------------
+
+
+ROWS = 10_000
+
+
+@pytest.fixture
+def small_limits(monkeypatch):
+    monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**12)
+    monkeypatch.setattr(arrow_tables, "ALWAYS_ALLOWED", 2**12)
+    monkeypatch.setattr(arrow_tables, "MOST_GROWTH", 20)
+
+
+def a_table(path, values):
+    label = ["yes", "no"] * (len(values) // 2)
+    pq.write_table(pa.table({"a": values, "b": values, "label": label}), path, row_group_size=len(values) // 2)
+    return Source(source=str(path), format="parquet", label="label", positive="yes")
+
+
+@pytest.mark.usefixtures("small_limits")
+def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypatch):
+    source = a_table(tmp_path / "bomb.parquet", np.zeros(ROWS))
+    size = (tmp_path / "bomb.parquet").stat().st_size
+    with pytest.raises(
+        InputError, match=rf"bomb.parquet: the file has {size} bytes and claims {ROWS} rows of 3 columns"
+    ):
+        read(source)
+    with pytest.raises(InputError, match="if you trust the file, name the columns that are needed under `keep`"):
+        open_reader(source, n_parts=2)
+    monkeypatch.setattr(arrow_tables, "MOST_GROWTH", 24 * ROWS // size + 1)
+    assert read(source).block.n_samples == ROWS
+
+
+def test_without_a_trap_the_limits_are_far_away(tmp_path):
+    assert read(a_table(tmp_path / "zeros.parquet", np.zeros(200_000))).block.n_samples == 200_000
