@@ -437,6 +437,7 @@ class CuttingPlanes:
         self.smoothing_gap = cut.loss - (cut.height + float(gradient @ w))
         self.threshold_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0
         self._n_taken += 1
+        self.sample.follow(step if follow or better else 0.0)
         self.bundle.add(cut.height, gradient)
         return True
 

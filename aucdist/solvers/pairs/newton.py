@@ -224,6 +224,9 @@ class Sample:
     def __init__(self, cuts: PairCuts):
         self.cuts, self._seed, self._square = cuts, SEED, 0.0
         self._drawn: tuple[Drawn, Drawn] | None = None
+        # The last line search, and the scores at the present point that are known from it.
+        self._searched: SampleAt | None = None
+        self._scores: np.ndarray | None = None
         n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
         self._n = ROWS_OF_TOP
         if not cuts.negatives.is_top_only:
@@ -251,14 +254,24 @@ class Sample:
         drawn, cuts = self._drawn, self.cuts
         if drawn is None and self._n < cuts.n_others and not self._whole_groups:
             self._square = cuts.blocks.reduce(measure_rows)["squares"] / cuts.blocks.n_samples
+        for_search = None
         if drawn is not None and (drawn[0].complete or (not anew and h <= drawn[0].h)):
-            rows = self._score(drawn[0], w, cut)
-            if drawn[0].complete or rows.is_enough(h, self._n):
-                return rows, rows if drawn[0].complete else self._score(drawn[1], w, cut)
-        near, stride = self._near(scores, h, cut.counting.threshold), max(1, cuts.n_others // COUNTED)
-        n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
-        self._drawn = drawn = self._draw(min(n_band, cuts.n_others), near, h)
-        return self._score(drawn[0], w, cut), self._score(drawn[1], w, cut)
+            for_search = SampleAt(drawn[1], w, cuts, cut, self._scores)
+        if drawn is None or for_search is None or not (drawn[0].complete or for_search.is_enough(h, self._n)):
+            near, stride = self._near(scores, h, cut.counting.threshold), max(1, cuts.n_others // COUNTED)
+            n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
+            self._drawn = drawn = self._draw(min(n_band, cuts.n_others), near, h)
+            for_search = SampleAt(drawn[1], w, cuts, cut)
+        self._searched = for_search
+        return for_search if drawn[0] is drawn[1] else SampleAt(drawn[0], w, cuts, cut), for_search
+
+    def follow(self, step: float) -> None:
+        """Keep the scores at this step of the way that was searched last; forget them if the step leaves another way."""
+        if self._searched is not None:
+            self._scores = self._searched.scores_at(step)
+        elif step != 0.0:
+            self._scores = None
+        self._searched = None
 
     def _near(self, scores: np.ndarray, h: float, threshold: Threshold | None) -> Intervals:
         """Return which scores plus 1 of the larger class are in the band: those in pairs, or those that about count."""
@@ -266,9 +279,6 @@ class Sample:
             return Intervals.around(scores, AROUND * h)
         width = h if threshold.band is None else float(np.ptp(threshold.band.scores))
         return Intervals(np.array([1.0 + threshold.score - BELOW * width]), np.array([np.inf]))
-
-    def _score(self, drawn: Drawn, w: np.ndarray, cut: Cut) -> "SampleAt":
-        return SampleAt(drawn, drawn.rows.scores(self.cuts.sign * w), self.cuts, cut)
 
     def _draw(self, n_band: float, near: "Intervals", h: float) -> tuple[Drawn, Drawn]:
         cuts, groups, n = self.cuts, self.cuts.groups, self._n
@@ -300,19 +310,42 @@ class SampleAt:
     Parameters
     ----------
     drawn : Drawn
-    scores : ndarray of shape (n_rows,), float64
-        A pair's margin is the score of the anchor minus that of the other row.
+    w : ndarray of shape (n_features,), float64
+        The point.
     cuts : PairCuts
     cut : Cut
         The one taken there.
+    scores : ndarray of shape (n_rows,), float64, optional
+        Those at w, where they are known.
     """
 
-    def __init__(self, drawn: Drawn, scores: np.ndarray, cuts: PairCuts, cut: Cut):
-        self.drawn, self.scores, self.cuts, self.cut = drawn, scores, cuts, cut
-        n, are_anchors = drawn.n_anchors, cuts.negatives.are_anchors
-        self.negatives = slice(0, n) if are_anchors else slice(n, len(scores))
-        self.positives = slice(n, len(scores)) if are_anchors else slice(0, n)
+    def __init__(self, drawn: Drawn, w: np.ndarray, cuts: PairCuts, cut: Cut, scores: np.ndarray | None = None):
+        self.drawn, self.w, self.cuts, self.cut = drawn, w, cuts, cut
+        self._scores = scores
+        self._way: tuple[np.ndarray, np.ndarray] | None = None
+        n, n_rows, are_anchors = drawn.n_anchors, len(drawn.weights), cuts.negatives.are_anchors
+        self.negatives = slice(0, n) if are_anchors else slice(n, n_rows)
+        self.positives = slice(n, n_rows) if are_anchors else slice(0, n)
         self.sign = -1.0 if are_anchors else 1.0  # where the negatives are anchors, scores are mirrored
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The rows' scores, float64 of shape (n_rows,): a pair's margin is that of the anchor minus that of the other row."""
+        if self._scores is None:
+            self._scores = self.drawn.rows.scores(self.cuts.sign * self.w)
+        return self._scores
+
+    def scores_at(self, step: float) -> np.ndarray | None:
+        """Return the scores at a step of the way that was searched; None where there was none."""
+        if step == 0.0:
+            return self.scores
+        return None if self._way is None else self.scores + step * self._way[1]
+
+    def _change(self, move: np.ndarray) -> np.ndarray:
+        """Return by how much a way changes the scores, which is computed once for a way."""
+        if self._way is None or self._way[0] is not move:
+            self._way = move, self.drawn.rows.scores(self.cuts.sign * move)
+        return self._way[1]
 
     def is_enough(self, h: float, n: int) -> bool:
         """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
@@ -339,7 +372,7 @@ class SampleAt:
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
         h, subset, codes, weights = h or HARD, self.cuts.negatives, self.drawn.codes, self.drawn.weights
-        scores, change = self.sign * self.scores, self.sign * self.drawn.rows.scores(self.cuts.sign * move)
+        scores, change = self.sign * self.scores, self.sign * self._change(move)
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
         # Searching for nearly ascending numbers is faster.
         negatives = negatives[np.argsort(self.apart(scores, h)[negatives])]
