@@ -89,6 +89,8 @@ class Round:
         Bounds on the rounding errors of `primal` and `dual`.
     stuck : bool
         Whether rounding errors hide the next step from the solver.
+    unsettled : bool
+        Whether the solver should go on even if the gap is small enough, because the weights are all 0.
     slack : float
         As of `Certificate`.
     """
@@ -101,6 +103,7 @@ class Round:
     primal_error: float = field(default=0.0, kw_only=True)
     dual_error: float = field(default=0.0, kw_only=True)
     stuck: bool = field(default=False, kw_only=True)
+    unsettled: bool = field(default=False, kw_only=True)
     slack: float = field(default=0.0, kw_only=True)
 
     @property
@@ -296,7 +299,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
             if state.impossible:
                 status = Status.ROUNDING
                 break
-            if gap <= tol:
+            if gap <= tol and (state.passes >= max_passes or not state.unsettled):
                 status = Status.CONVERGED
                 break
             if state.stuck or (state.dual > 0.0 and state.primal - state.dual <= state.rounding):

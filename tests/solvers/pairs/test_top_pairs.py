@@ -13,7 +13,8 @@ from support.small_sets import blocks_of, small
 from support.top_optima import top_hinge, top_hinge_by_subsets, top_optimum, top_optimum_l1
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.solvers.base import solve
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.solvers.base import Round, Status, solve
 from aucdist.solvers.pairs import top_negatives
 from aucdist.solvers.pairs.cutting_planes import NARROWING, SHARE_OF_GAP, AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.newton import NARROWEST
@@ -364,3 +365,20 @@ def test_every_round_in_blocks_is_certified(classes, seed, gathered, monkeypatch
         bounds.append(state.dual)
     assert np.diff(bounds).min() >= -1e-12  # the higher one after its rounding is taken off
     assert state.primal - state.dual <= 1e-4 * state.primal
+
+
+def test_weights_of_0_end_a_fit_only_if_hardly_any_others_can_be_better():
+    r = np.random.default_rng(3)
+    X, y = r.standard_normal((400, 3)), np.repeat([1, -1], [80, 320])
+    rounds = list(itertools.islice(AllPairs().rounds(LocalBlocks.of(X, y, n_blocks=1), 1e-3, max_fpr=0.05), 40))
+    at_zero = [(state.unsettled, state.relative_gap > 1e-4) for state in rounds if not state.w.any()]
+    assert {True, False} == {unsettled for unsettled, _ in at_zero}
+    assert all(unsettled == is_far for unsettled, is_far in at_zero)
+    assert not any(state.unsettled for state in rounds if state.w.any())
+
+
+def test_an_unsettled_round_ends_a_fit_only_with_its_last_pass():
+    rounds = [Round(np.full(1, w), 1.0, 0.9999, n, unsettled=w == 0.0) for n, w in enumerate([0.0, 0.0, 0.5], start=1)]
+    assert solve(iter(rounds), tol=1e-3, max_passes=9).w == 0.5
+    early = solve(iter(rounds), tol=1e-3, max_passes=2)
+    assert (early.passes, early.certificate.status) == (2, Status.CONVERGED)
