@@ -18,7 +18,7 @@ from aucdist.estimators.link import balance
 from aucdist.maps.base import changed, with_weight
 from aucdist.maps.binning import missing_columns
 from aucdist.metrics.measures import Measure, find_measure, measure_name
-from aucdist.search.candidates import LEAVES_OF_TOP, Features, candidates, left_out
+from aucdist.search.candidates import FORESTS, LEAVES_OF_TOP, Features, candidates, left_out
 from aucdist.search.choice import FEWEST_FOLDS, Result, Row, Rule, choose, search_summary
 from aucdist.search.fold import check_measure, score_path
 from aucdist.search.folds import (
@@ -51,9 +51,10 @@ LAMS_OF_PROBABILITIES = (1e-3, 1e-4, 1e-5)
 rows, which a large lam hardly changes although it flattens the probabilities."""
 FIRST_ROWS = 10
 """The number of first rows of each group with grades that the NDCG counts."""
+LAMS_OF_FORESTS = (1.0, 1e-1)
+"""The values of lam for forests whose score is a column over all pairs, which makes lam matter little."""
 LAMS_OF_LEAVES, LAMS_OF_ALL_PAIRS = (1e-1, 1e-3), (1e-1, 1e-2)
-"""The values of lam for the top of the list: for leaves, whose column of LightGBM's score makes lam matter little, and
-for fits over all pairs."""
+"""The values of lam for the top of the list: for leaves, and for fits over all pairs."""
 ALL_PAIRS: tuple[Features, ...] = (
     None,
     {"map": "bins"},
@@ -139,10 +140,9 @@ def auto_search(
     n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (HELD_OUT, ENOUGH_HELD_OUT))
     if rate is not None:
         n_first = n_fitted = n_folds
+    points_for = _points_of_all_pairs if rate is None else _points_of_top
     return AutoSearch(
-        _points(estimator, maps, lam, lams_for(estimator, n_pos, n_neg))
-        if rate is None
-        else _points_of_top(estimator, maps, lam),
+        points_for(estimator, maps, lam, lams_for(estimator, n_pos, n_neg)),
         metric,
         n_first=n_first,
         n_folds=n_folds,
@@ -170,17 +170,33 @@ def _points(
     return points_of(estimator, {"features": list(maps)} | ({"lam": tried} if has_lam else {}))
 
 
-def _points_of_top(estimator: BlockClassifier, maps: Sequence[Features], lam: float | None) -> list[Point]:
+def _points_of_all_pairs(
+    estimator: BlockClassifier, maps: Sequence[Features], lam: float | None, lams: Sequence[float]
+) -> list[Point]:
+    forests = [features for features in maps if features in FORESTS]
+    points = _points(estimator, [features for features in maps if features not in forests], lam, lams)
+    return _with_all_names(estimator, points + _points(estimator, forests, lam, LAMS_OF_FORESTS))
+
+
+def _points_of_top(
+    estimator: BlockClassifier, maps: Sequence[Features], lam: float | None, _: Sequence[float]
+) -> list[Point]:
     """Return the settings for the top of the list, and those of `ALL_PAIRS`."""
-    (name, value), *_ = [(k, v) for k in TOP_PARAMETERS if (v := estimator.get_params()[k]) is not None]
-    leaves = [one for one in maps if one in LEAVES_OF_TOP]
-    points = _points(estimator, [one for one in maps if one not in leaves], lam, LAMS_OF_TOP)
+    (name, value), *_others = [(k, v) for k in TOP_PARAMETERS if (v := estimator.get_params()[k]) is not None]
+    leaves = [features for features in maps if features in LEAVES_OF_TOP]
+    points = _points(estimator, [features for features in maps if features not in leaves], lam, LAMS_OF_TOP)
     points += _points(estimator, leaves, lam, LAMS_OF_LEAVES)
-    over_all = _points(estimator, [one for one in maps if one in ALL_PAIRS], lam, LAMS_OF_ALL_PAIRS)
-    every = [point | {name: value} for point in points] + [point | {name: None} for point in over_all]
+    over_all = _points(estimator, [features for features in maps if features in ALL_PAIRS], lam, LAMS_OF_ALL_PAIRS)
+    return _with_all_names(
+        estimator, [point | {name: value} for point in points] + [point | {name: None} for point in over_all]
+    )
+
+
+def _with_all_names(estimator: BlockClassifier, points: Sequence[Point]) -> list[Point]:
+    """Return the points with a value for each parameter that one of them has: a table of settings has a column for each."""
     own = estimator.get_params()
-    named = {key: own[key] for point in every for key in point}  # a table of settings has a column for each of these
-    return [named | point for point in every]
+    named = {name: own[name] for point in points for name in point}
+    return [named | point for point in points]
 
 
 def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:

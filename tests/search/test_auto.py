@@ -20,7 +20,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import HingeClassifier
 from aucdist.metrics.measures import MEASURES
 from aucdist.search.auto import ALL_PAIRS, LAMS, LAMS_OF_TOP, auto_search, trained_max_fpr
-from aucdist.search.candidates import LEAVES, LEAVES_OF_TOP, complexity
+from aucdist.search.candidates import FORESTS, LEAVES, LEAVES_OF_TOP, complexity
 from aucdist.search.fold import score_path
 from aucdist.search.folds import masked_blocks
 
@@ -41,9 +41,15 @@ def test_the_measure_is_the_one_that_is_trained_for(given, metric):
     assert (search.metric, search.rule, search.n_folds) == (metric, "best" if given else "simplest", 5)
     assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not given else LAMS_OF_TOP)
     tried = [point["features"] for point in search.points]
-    assert [one for one in tried if one in (LEAVES, *LEAVES_OF_TOP)][:: 2 if given else 5] == list(
-        LEAVES_OF_TOP if given else [LEAVES]
-    )
+    forests = LEAVES_OF_TOP if given else FORESTS
+    assert [features for features in tried if features in (LEAVES, *FORESTS, *LEAVES_OF_TOP)][::2] == list(forests)
+
+
+@pytest.mark.parametrize("model", [LinkClassifier(), PairwiseHingeClassifier(monotone={0: "increasing"})])
+def test_probability_models_and_directions_have_no_column_of_the_score(model):
+    tried = [point["features"] for point in auto_search(model, **SIZE).points]
+    assert LEAVES in tried
+    assert not any("forest_score" in (features or {}) for features in tried)
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_fpr", 0.05), ("max_false_positives", 20)])

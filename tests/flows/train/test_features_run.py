@@ -17,7 +17,7 @@ from aucdist.errors import InputError
 from aucdist.maps import NystroemMap
 from aucdist.metrics import roc_auc_score as auc_of
 from aucdist.model import load_model
-from aucdist.search.candidates import LARGE_LEAVES, LEAVES, candidates, complexity, left_out
+from aucdist.search.candidates import FORESTS, LARGE_LEAVES, LEAVES, candidates, complexity, left_out
 from flows.config.model import ModelConfig
 from flows.progress.console import LineObserver
 from flows.run_folder.folder import read_about
@@ -103,18 +103,18 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     few = candidates(model, n_pos=49, n_neg=900, n_features=9)
     assert few == [None, RISING, {"map": "bins"}, *LANDMARKS]
     many = candidates(model, n_pos=5000, n_neg=10**6, n_features=4)
-    assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, LEAVES, LARGE_LEAVES]
-    assert candidates(model, n_pos=400, n_neg=400, n_features=50)[-2:] == [{"map": "bins", "pairs": 40}, LEAVES]
+    assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, *FORESTS, LARGE_LEAVES]
+    assert candidates(model, n_pos=400, n_neg=400, n_features=50)[-3:] == [{"map": "bins", "pairs": 40}, *FORESTS]
     assert candidates(model, n_pos=49, n_neg=900, n_features=9, missing=True) == [RISING, {"map": "bins"}]
     found = candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True)
-    assert found == [RISING, {"map": "bins"}, LEAVES]
+    assert found == [RISING, {"map": "bins"}, *FORESTS]
     directed = ModelConfig(monotone={0: "increasing"}).built
     assert candidates(directed, n_pos=49, n_neg=900, n_features=9) == [None, {"map": "bins"}]
     without = ModelConfig(estimator="UnivariateRankingClassifier").built
     assert candidates(without, n_pos=49, n_neg=900, n_features=9) == [None, {"map": "bins"}, *LANDMARKS]
-    assert LEAVES in candidates(model, n_pos=10**9, n_neg=10**9, n_features=256)
-    assert LEAVES not in candidates(model, n_pos=10**9, n_neg=10**9, n_features=257)
-    assert LEAVES not in candidates(model, n_pos=49, n_neg=900, n_features=9)
+    assert FORESTS[0] in candidates(model, n_pos=10**9, n_neg=10**9, n_features=256)
+    assert FORESTS[0] not in candidates(model, n_pos=10**9, n_neg=10**9, n_features=257)
+    assert FORESTS[0] not in candidates(model, n_pos=49, n_neg=900, n_features=9)
     assert candidates(model, n_pos=49, n_neg=900, n_features=10**5) == [None]
     no_codes = ModelConfig(solver="sdcd").built
     assert candidates(no_codes, n_pos=500, n_neg=900, n_features=9) == [None, *LANDMARKS]
@@ -128,7 +128,7 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
 
 def test_without_lightgbm_no_leaves_are_tried_and_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     model, size = ModelConfig().built, {"n_pos": 400, "n_neg": 900, "n_features": 2}
-    assert LEAVES in candidates(model, **size)
+    assert FORESTS[0] in candidates(model, **size)
     assert left_out(model, **size) is None
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     assert candidates(model, **size)[-1] == {"map": "bins", "pairs": 1}
@@ -164,7 +164,7 @@ def test_auto_takes_leaves_where_three_features_interact(
     search = read_about(result["run"])["search"]
     table = {json.dumps(row["parameters"]["features"]): row["mean"] or 0.0 for row in search["table"]}
     assert search["best"]["features"]["map"] == "leaves"
-    assert table[json.dumps(LEAVES)] > max(value for map_, value in table.items() if "leaves" not in map_) + 0.01
+    assert table[json.dumps(FORESTS[1])] > max(value for map_, value in table.items() if "leaves" not in map_) + 0.01
     assert not any("does not try" in line for line in lines)
     # Where LightGBM is missing the model of leaves still scores rows.
     monkeypatch.setitem(sys.modules, "lightgbm", None)
@@ -174,7 +174,7 @@ def test_auto_takes_leaves_where_three_features_interact(
     rows[:240].to_csv(tmp_path / "few.csv", index=False)  # half of them positive
     other = run("model.lam=1e-1", f"data.source.source={tmp_path}/few.csv")
     assert any("does not try leaves" in line for line in lines)
-    assert LEAVES not in [row["parameters"]["features"] for row in read_about(other["run"])["search"]["table"]]
+    assert FORESTS[0] not in [row["parameters"]["features"] for row in read_about(other["run"])["search"]["table"]]
 
 
 @pytest.mark.parametrize("settings", [(), ("model.estimator=LinkClassifier", "model.link=logit")])
