@@ -40,6 +40,7 @@ WEIGHTS, FEATURES = "weights.npy", "features.npz"
 PROFILE, DIGESTS = "profile.json", "digests.npy"
 """Files about the training rows of the model of a run. `aucdist watch` and `aucdist promote` need them; scoring does
 not."""
+Spread = Annotated[float, Field(gt=0.0)]
 
 
 def save_model(
@@ -365,9 +366,6 @@ def card_model(card: Scorecard) -> LinearModel:
 
 
 # ---- what the JSON may hold ---------------------------------------------------------------------------------------------------
-
-
-Spread = Annotated[float, Field(gt=0.0)]
 
 
 class _Class(BaseModel):

@@ -14,6 +14,17 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.row_statistics import csr_ranges, dense_ranges
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 
+ROWS_AT_ONCE = 4096
+IMPUTES = ("refuse", "keep", "mean", "median")
+KEPT_BITS = 10
+MEDIAN_ERROR = 2.0**-KEPT_BITS
+"""A median lies below the true one in size, by at most this share of it; whole numbers up to 2**11 are exact. Numbers
+below the smallest normal one (2.2e-308) have fewer bits: they may be off by as much as that share of 2.2e-308."""
+
+DROPPED = 52 - KEPT_BITS  # of the 52 bits behind the point of a float64
+CHUNK = 2**20  # number of values in a chunk
+KEYS = 1 << (64 - DROPPED)
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnRanges:
@@ -70,9 +81,6 @@ def ranges_of(rows: DenseRows | CsrRows, there: np.ndarray | None = None) -> Col
     else:
         dense_ranges(rows.values, there, low, high)
     return ColumnRanges(low.astype(np.float64), high.astype(np.float64), width)
-
-
-ROWS_AT_ONCE = 4096
 
 
 def _pieces(rows: DenseRows) -> Iterator[np.ndarray]:
@@ -183,17 +191,6 @@ def moments(rows: DenseRows | CsrRows) -> Moments:
         mean = x.mean(axis=0)
         total += Moments(len(x), mean, ((x - mean) ** 2).sum(axis=0), ranges)  # the ranges are those of all rows
     return total
-
-
-IMPUTES = ("refuse", "keep", "mean", "median")
-KEPT_BITS = 10
-MEDIAN_ERROR = 2.0**-KEPT_BITS
-"""A median lies below the true one in size, by at most this share of it; whole numbers up to 2**11 are exact. Numbers
-below the smallest normal one (2.2e-308) have fewer bits: they may be off by as much as that share of 2.2e-308."""
-
-DROPPED = 52 - KEPT_BITS  # of the 52 bits behind the point of a float64
-CHUNK = 2**20  # number of values in a chunk
-KEYS = 1 << (64 - DROPPED)
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,9 @@ REPAIR = "Copy the file again, or make it again"
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Positive = Annotated[int, Field(ge=1, le=2**62)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+MOST_GROWTH = 1000
+"""Scores of a model that is constant shrink to a thousandth."""
+ROW_ID = "row_id"
 
 
 def _file_name(name: str) -> str:
@@ -75,10 +78,6 @@ def read_json(url: str, kind: type[T]) -> T:
     Raises InputError if the file cannot be read, or is not of that type.
     """
     return parse_checked(files.read_bytes(url), kind, files.shown(url))
-
-
-MOST_GROWTH = 1000
-"""Scores of a model that is constant shrink to a thousandth."""
 
 
 def read_parquet(
@@ -123,9 +122,6 @@ def read_parquet(
     if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
         raise InputError(f"{where} is damaged: its row numbers are negative, or not all different. {REPAIR}")
     return frame
-
-
-ROW_ID = "row_id"
 
 
 def parse_any(data: bytes, where: str) -> Any:

@@ -26,6 +26,11 @@ Summary = dict[str, Any]
 
 Node = tuple[int, int, Summary]
 """The level and the index of a node of the tree, and the merged summary of the blocks below it."""
+N_JOBS = Number("other than 0 (-1: one thread for each core)", lambda n: n != 0, whole=True, optional=True)
+MOST_HELPERS = 1024
+"""The largest number of helper threads. Threads are started as they are needed and never wait for each other. A helper
+that has not started is cancelled."""
+Step = Callable[..., tuple[Any, Summary]]
 
 
 class MergeTree:
@@ -71,9 +76,6 @@ def _sum(left: Summary, right: Summary) -> Summary:
     return {key: value + right[key] for key, value in left.items()}
 
 
-Step = Callable[..., tuple[Any, Summary]]
-
-
 def without_rows(step: Step) -> Step:
     """Mark a step that works on the blocks' memory alone: it gets each block's number in its place, and nothing is read."""
     step.without_rows = True  # type: ignore[attr-defined]
@@ -84,9 +86,6 @@ def reads_rows_itself(step: Step) -> Step:
     """Mark a step that seldom needs the rows: it gets a stored block as it is, to read it or not, in place of its rows."""
     step.reads_rows_itself = True  # type: ignore[attr-defined]
     return step
-
-
-N_JOBS = Number("other than 0 (-1: one thread for each core)", lambda n: n != 0, whole=True, optional=True)
 
 
 def number_of_threads(n_jobs: int | None) -> int:
@@ -243,11 +242,6 @@ def in_threads(work: Callable[[int], T], n: int, threads: int, stop: threading.E
     if errors:
         raise min(errors, key=lambda error: error[0])[1]
     return results
-
-
-MOST_HELPERS = 1024
-"""The largest number of helper threads. Threads are started as they are needed and never wait for each other. A helper
-that has not started is cancelled."""
 
 
 def _new_helpers() -> None:

@@ -11,6 +11,27 @@ from aucdist.errors import InputError, RunError
 
 SAME = ("aucdist", "dask", "distributed", "cloudpickle", "numpy", "scipy", "numba")
 """Packages of which everyone must have the same version: those that speak to each other, and those that decide the bits."""
+FIGURES = {
+    "aucdist_round": "Rounds of the solver so far",
+    "aucdist_passes": "Passes over the training rows so far",
+    "aucdist_primal": "The objective at the solver's point",
+    "aucdist_dual": "The bound that no objective is below",
+    "aucdist_relative_gap": "(primal - dual) / primal",
+    "aucdist_tolerance": "The relative gap at which the solver stops",
+    "aucdist_rows_bytes": "Bytes of the training rows in memory",
+    "aucdist_tasks_done": "Tasks of the present stage that are done, where it has tasks",
+    "aucdist_tasks_total": "Tasks of the present stage, where it has tasks",
+}
+"""The figures that a run publishes; each has the label `run`."""
+
+STAGE_SECONDS = "aucdist_stage_seconds"
+"""Seconds that each stage took or has taken so far; labels `run` and `stage`."""
+
+KEPT_RUNS = 20
+"""The number of runs that stay on the page of a scheduler; the oldest are removed first."""
+
+_runs: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
+_gauges: dict[str, Any] = {}
 
 
 def check_versions(client: Any) -> None:
@@ -117,29 +138,6 @@ def _wish(dask_scheduler: Any, client: str, n_workers: int | None) -> None:
 
     dask_scheduler.adaptive_target = adaptive_target  # by its web API, as the operator of Kubernetes asks
     dask_scheduler.handlers["adaptive_target"] = adaptive_target  # by message, as Dask's own `adapt` asks
-
-
-FIGURES = {
-    "aucdist_round": "Rounds of the solver so far",
-    "aucdist_passes": "Passes over the training rows so far",
-    "aucdist_primal": "The objective at the solver's point",
-    "aucdist_dual": "The bound that no objective is below",
-    "aucdist_relative_gap": "(primal - dual) / primal",
-    "aucdist_tolerance": "The relative gap at which the solver stops",
-    "aucdist_rows_bytes": "Bytes of the training rows in memory",
-    "aucdist_tasks_done": "Tasks of the present stage that are done, where it has tasks",
-    "aucdist_tasks_total": "Tasks of the present stage, where it has tasks",
-}
-"""The figures that a run publishes; each has the label `run`."""
-
-STAGE_SECONDS = "aucdist_stage_seconds"
-"""Seconds that each stage took or has taken so far; labels `run` and `stage`."""
-
-KEPT_RUNS = 20
-"""The number of runs that stay on the page of a scheduler; the oldest are removed first."""
-
-_runs: dict[str, tuple[dict[str, float], dict[str, float]]] = {}
-_gauges: dict[str, Any] = {}
 
 
 def link_of(client: Any) -> str | None:

@@ -13,6 +13,7 @@ from aucdist.maps.explain import Additive
 PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
 DAY_OF_EPOCH = 2440588
 """The Julian day of 1970-01-01, a Thursday. The Julian day of each Monday is a multiple of 7."""
+IsCategory = Callable[[int, str], str]
 
 
 def identifier(name: str) -> str:
@@ -114,9 +115,6 @@ def date_part(timestamp: str, part: str) -> str:
         return f"({day} - 7E0 * FLOOR({day} / 7E0))"
     seconds = f"({field('HOUR')} * 3.6E3 + {field('MINUTE')} * 6E1 + {field('SECOND')})"
     return f"({day} - {DAY_OF_EPOCH}E0 + {seconds} / 8.64E4)"
-
-
-IsCategory = Callable[[int, str], str]
 
 
 def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], is_category: IsCategory) -> str:

@@ -6,6 +6,8 @@ from numba.extending import register_jitable
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import mix, next_state
 
+_SIGN, _INFINITE = np.uint64(0x8000000000000000), np.uint64(0x7FF0000000000000)
+
 
 @kernel
 def dense_ranges(values, there, low, high):
@@ -43,9 +45,6 @@ def csr_ranges(values, indices, offsets, there, low, high, stored):
                 high[j] = x if x > high[j] else high[j]
                 stored[j] += 1
     return most
-
-
-_SIGN, _INFINITE = np.uint64(0x8000000000000000), np.uint64(0x7FF0000000000000)
 
 
 @register_jitable

@@ -53,6 +53,21 @@ from aucdist.extras import load_optional
 if TYPE_CHECKING:
     import pandas as pd
 
+ROWS_AT_ONCE = 2**16
+"""The number of rows of a database's answer that are read at a time, so that its size is checked as it comes."""
+READ_ONLY = {
+    "mysql": "SET SESSION TRANSACTION READ ONLY", "mariadb": "SET SESSION TRANSACTION READ ONLY",
+    "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
+}  # fmt: skip
+"""The first statement to databases of some kinds; SQLAlchemy has an option for PostgreSQL. Nothing is ever committed."""
+NULL = "__HIVE_DEFAULT_PARTITION__"
+"""The name of the folder of rows whose value is missing."""
+INTEGER = re.compile(r"-?[0-9]{1,15}")
+"""Integers that every float64 has. Other values are texts, and so are all of a column if one folder has a text. pyarrow takes
+integers of 32 bits for numbers and others for texts."""
+# A column that repeats one value a million times takes a few bytes. Real tables expand less than this.
+MOST_GROWTH, MOST_GROWTH_OF_LARGE = 10_000, 1000
+
 
 def from_json_lines(data: bytes, where: str, source: SourceFields) -> pa.Table:
     """Return the objects of JSON lines, or of one JSON array; a key that an object lacks is missing there.
@@ -142,15 +157,6 @@ def _fetched(url: str, fault: str) -> Iterator[None]:
     """Explain what drivers and clients raise, by many names, without the secrets of the URL."""
     with as_input_error(f"{shown(url)}{fault}", Exception, say=lambda e: hide_error(e, url)):
         yield
-
-
-ROWS_AT_ONCE = 2**16
-"""The number of rows of a database's answer that are read at a time, so that its size is checked as it comes."""
-READ_ONLY = {
-    "mysql": "SET SESSION TRANSACTION READ ONLY", "mariadb": "SET SESSION TRANSACTION READ ONLY",
-    "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
-}  # fmt: skip
-"""The first statement to databases of some kinds; SQLAlchemy has an option for PostgreSQL. Nothing is ever committed."""
 
 
 def _from_sqlalchemy(url: str, query: str) -> pa.Table:
@@ -257,13 +263,6 @@ def _of_one_type(column: "pd.Series") -> "pd.Series":
     return column.map(str).where(~missing, None)
 
 
-NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The name of the folder of rows whose value is missing."""
-INTEGER = re.compile(r"-?[0-9]{1,15}")
-"""Integers that every float64 has. Other values are texts, and so are all of a column if one folder has a text. pyarrow takes
-integers of 32 bits for numbers and others for texts."""
-
-
 def path_values(url: str) -> dict[str, str]:
     """Return the columns that the folders above a file encode as `key=value`.
 
@@ -321,10 +320,6 @@ def folder_values(part: FilePart, names: Sequence[str], texts: Collection[str] =
             text = None if known is None else value
             values[name] = pa.scalar(text, pa.string()) if as_text else pa.scalar(known, pa.int64())
     return values
-
-
-# A column that repeats one value a million times takes a few bytes. Real tables expand less than this.
-MOST_GROWTH, MOST_GROWTH_OF_LARGE = 10_000, 1000
 
 
 def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, data: bytes | None = None) -> Parsed:

@@ -46,6 +46,20 @@ BLOCK, LINES_IN_BLOCK = 2**20, 256
 """pyarrow reads the lines of a block of this size at a time, which fits into caches. A block has to hold a whole line."""
 BLANK_TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
 FAILED_COLUMN = re.compile(r"In CSV column #(\d+):")
+SEPARATORS = {"space": BLANKS, "tab": "\t"}
+QUOTES = {"double": '"', "single": "'"}
+MOST_BELOW = 2**20
+"""Bytes of the row below a header."""
+OF_CELLS = frozenset(
+    {"header", "columns", "separator", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines"}
+)
+"""The keys that say how the lines of a file are written."""
+ATTRIBUTE = re.compile(
+    r"""(?P<name>'[^']*'|"[^"]*"|[^\s{\[]+)\s*(?P<domain>\{.*\}|(?:real|integer|numeric|string|date)\b.*)""", re.I
+)
+VALUE = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^,]*))\s*(?:,|$)""")
+COMMENT = re.compile(rb"(?m)^[ \t]*%.*$")
+TEXT = "string"
 
 
 @dataclass(frozen=True)
@@ -204,16 +218,6 @@ def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
     return table_of(columns, form, text.where, text.place, are_cells=True)
 
 
-SEPARATORS = {"space": BLANKS, "tab": "\t"}
-QUOTES = {"double": '"', "single": "'"}
-MOST_BELOW = 2**20
-"""Bytes of the row below a header."""
-OF_CELLS = frozenset(
-    {"header", "columns", "separator", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines"}
-)
-"""The keys that say how the lines of a file are written."""
-
-
 class CsvFormat(TableFormat, LineFormat):
     """CSV files, and others with a separator of their own."""
 
@@ -309,14 +313,6 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
     except InputError:  # either there are no rows, or the error is reported when the row is read
         first = None
     return unique(with_names(cells, first), where), end, next_line
-
-
-ATTRIBUTE = re.compile(
-    r"""(?P<name>'[^']*'|"[^"]*"|[^\s{\[]+)\s*(?P<domain>\{.*\}|(?:real|integer|numeric|string|date)\b.*)""", re.I
-)
-VALUE = re.compile(r"""\s*(?:'([^']*)'|"([^"]*)"|([^,]*))\s*(?:,|$)""")
-COMMENT = re.compile(rb"(?m)^[ \t]*%.*$")
-TEXT = "string"
 
 
 class KeelFormat(FileFormat):

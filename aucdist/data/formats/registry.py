@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 SELECT = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|table)\b", re.IGNORECASE | re.DOTALL)
 CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)
 TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
+DENSE_ABOVE = 0.5
+"""Rows with a larger share of non-zero entries are read faster as dense rows, which hardly take more memory."""
+ALWAYS_WIDE, WIDTH_PER_VALUE = 2**20, 10
+"""The number of features that is always allowed, and the number of features that is allowed for each value that is not
+zero. Without a limit, a file of one line could name feature 2 147 483 647."""
+BYTES_PER_FEATURE = 150
+"""The memory that the name, the weight and the statistics of a feature take."""
+EMBEDDED = ("breast_cancer", "digits", "iris", "wine")
+SVMLIGHT_ROW = re.compile(rb"\s*[+-]?[\w.]+(,[\w.]+)*(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
+FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "excel", b"{": "jsonl", b"[": "jsonl"}
 
 
 def to_arrow(reader: str, *arguments: Any) -> "pa.Table":
@@ -198,15 +208,6 @@ class ParquetFormat(TableFormat, FileFormat):
         return parse_parquet(source, part, schema)
 
 
-DENSE_ABOVE = 0.5
-"""Rows with a larger share of non-zero entries are read faster as dense rows, which hardly take more memory."""
-ALWAYS_WIDE, WIDTH_PER_VALUE = 2**20, 10
-"""The number of features that is always allowed, and the number of features that is allowed for each value that is not
-zero. Without a limit, a file of one line could name feature 2 147 483 647."""
-BYTES_PER_FEATURE = 150
-"""The memory that the name, the weight and the statistics of a feature take."""
-
-
 class SvmlightFormat(LineFormat):
     """Files of svmlight and libsvm."""
 
@@ -268,9 +269,6 @@ class ShardsFormat(FileFormat):
         raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_reader")
 
 
-EMBEDDED = ("breast_cancer", "digits", "iris", "wine")
-
-
 class EmbeddedFormat(Format):
     """Bundled data sets, by their names."""
 
@@ -327,10 +325,6 @@ def keys_by_suffix(name: str) -> dict[str, Any]:
         if suffix in of.suffixes:
             return {"format": of.name, **of.suffixes[suffix]}
     return {}
-
-
-SVMLIGHT_ROW = re.compile(rb"\s*[+-]?[\w.]+(,[\w.]+)*(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
-FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "excel", b"{": "jsonl", b"[": "jsonl"}
 
 
 def keys_by_content(head: bytes, where: str) -> dict[str, Any]:

@@ -15,6 +15,9 @@ UNDECODED = re.compile("[\udc80-\udcff]")
 """A byte that is not of the encoding, once it is decoded with surrogates."""
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
 REMEDY_EXACT = "; leave the column out, or list it under `categorical` or `hashed`"
+MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+BLANKS = r"\s+"
+"""The separator that stands for one or more blanks."""
 
 
 def not_utf8(text: str) -> str | None:
@@ -42,9 +45,6 @@ def problem_with_number(raw: bytes, value: float) -> str | None:
     if raw.lstrip(b"+-").isdigit() and len(raw) < MOST_DIGITS and int(raw) != int(float(raw)):
         return BEYOND_EXACT
     return None
-
-
-MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 
 
 def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) -> bytes:
@@ -95,10 +95,6 @@ def found_encoding(head: bytes) -> str:
         return "utf-16" if zeros > len(pairs) // 4 else "utf-8"
     in_cp1252_only = any(0x80 <= byte <= 0x9F for byte in set(head))  # in latin-1 they are control characters
     return "cp1252" if in_cp1252_only and is_text_in("cp1252", head) else "latin-1"
-
-
-BLANKS = r"\s+"
-"""The separator that stands for one or more blanks."""
 
 
 def unique(names: Sequence[str], where: str) -> list[str]:

@@ -26,6 +26,7 @@ SAMPLE = 2**20  # number of bytes that are compressed to estimate whether compre
 WORTHWHILE = 0.7
 LISTS = ("indices", "values")
 """The columns with a list for each row."""
+COLUMNS = ("count", "mean", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -155,9 +156,6 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
         rows = CsrRows(values, features, offsets - offsets[0], form.n_features)
     side = {name: arrays[name] for name in form.side}
     return Block(rows, arrays["label"], arrays["row_id"], index=index, **side)
-
-
-COLUMNS = ("count", "mean", "low", "high")
 
 
 def statistics_to_parquet(names: Sequence[str] | None, statistics: ColumnStatistics | None) -> bytes:

@@ -73,6 +73,10 @@ from aucdist.data.storage.urls import carried
 from aucdist.errors import InputError, as_input_error
 
 ROUNDS = 6
+JOB = "job.json"
+WORK, IN_PROGRESS = "_sharding-", "in-progress"
+OURS = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
+"""The names of the files that a run writes into its work folder. Only these are removed."""
 
 
 def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -99,9 +103,6 @@ def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
         places[walking] = (left << half) | right
         walking = walking[places[walking] >= np.uint64(n)]
     return places.astype(np.int64)
-
-
-JOB = "job.json"
 
 
 @dataclass(frozen=True)
@@ -164,11 +165,6 @@ def read_job(url: str, urls: tuple[str, ...]) -> ShardJob:
     job = parse_checked(files.read_bytes(url), ShardJob, where, context=UNLABELLED)
     check_parts(job.reader, where)
     return replace(job, work=url.rpartition("/")[0], urls=urls, items=range(job.reader.n_blocks))
-
-
-WORK, IN_PROGRESS = "_sharding-", "in-progress"
-OURS = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
-"""The names of the files that a run writes into its work folder. Only these are removed."""
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,9 @@ else:
 
 UNLABELLED = {"labelled": False}
 """The validation context of pydantic for a source whose rows are only scored and need no label."""
+GITHUB = "https://github.com"
+ORIGIN = re.compile(r"github:([^@:]+)@([0-9a-f]+):(.+)")
+"""The repository, commit and path in an ``origin``."""
 
 
 class Source(SourceFields):
@@ -184,11 +187,6 @@ def refuse_absent(names: Iterable[str]) -> None:
             + "\n`aucdist data fetch NAME` downloads what has an address. Save others there, or set AUCDIST_DATA to the folder "
             "that has them; `aucdist data list` shows what is here"
         )
-
-
-GITHUB = "https://github.com"
-ORIGIN = re.compile(r"github:([^@:]+)@([0-9a-f]+):(.+)")
-"""The repository, commit and path in an ``origin``."""
 
 
 def fetch(

@@ -20,6 +20,21 @@ from aucdist.errors import InputError
 BOTO, AIOHTTP = "botocore.exceptions", "aiohttp"
 
 Exceptions = tuple[type[BaseException], ...]
+T = TypeVar("T")
+
+OPENING, WORKING = 5.0, 90.0
+"""Seconds after the first failure in which to try again: nobody should wait long to learn that an address is wrong, and no
+run should be lost because a server was restarted."""
+
+FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+BUSY = {429, 500, 502, 503, 504}
+BUSY_CODES = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict"}
+
+_log = logging.getLogger(__name__)
+_dice = random.Random()  # a generator of its own, so that seeded random numbers do not depend on the network
+_working: ContextVar[bool] = ContextVar("working", default=False)
+NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound")
+"""Exceptions of botocore: it found no credentials, or not all."""
 
 
 def loaded(module: str, *names: str) -> Exceptions:
@@ -34,21 +49,6 @@ class Changed(Exception):
 
 class BadAnswer(Exception):
     """A server answers in a way that S3 does not."""
-
-
-T = TypeVar("T")
-
-OPENING, WORKING = 5.0, 90.0
-"""Seconds after the first failure in which to try again: nobody should wait long to learn that an address is wrong, and no
-run should be lost because a server was restarted."""
-
-FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
-BUSY = {429, 500, 502, 503, 504}
-BUSY_CODES = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict"}
-
-_log = logging.getLogger(__name__)
-_dice = random.Random()  # a generator of its own, so that seeded random numbers do not depend on the network
-_working: ContextVar[bool] = ContextVar("working", default=False)
 
 
 @contextmanager
@@ -105,10 +105,6 @@ def response_of(error: BaseException | None) -> dict[str, Any]:
 def code_of(error: BaseException | None) -> str:
     """Return the code in a server's answer, such as ``NoSuchKey``; empty where there was no answer."""
     return str(response_of(error).get("Error", {}).get("Code", ""))
-
-
-NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound")
-"""Exceptions of botocore: it found no credentials, or not all."""
 
 
 @contextmanager

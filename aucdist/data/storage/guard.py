@@ -55,6 +55,9 @@ TRUSTED = "if you trust the file, "
 
 # ---- memory and disk ------------------------------------------------------------------------------------------------------
 
+MOST_SHEET_ROWS, MOST_EMPTY, EMPTY_FOR_EACH = 2**20, 2**22, 20
+"""Rows of any spreadsheet; and the empty places between its cells, in any sheet, or for each cell if these are more."""
+
 
 def total_memory() -> int:
     """Return the bytes of physical memory; a very large number where the system does not state them."""
@@ -332,10 +335,6 @@ class _Table:
         place = self.target(number)
         count = struct.unpack_from("<I", self.data, place)[0]
         return struct.iter_unpack("<qq", self.data[place + 4 : place + 4 + 16 * count])
-
-
-MOST_SHEET_ROWS, MOST_EMPTY, EMPTY_FOR_EACH = 2**20, 2**22, 20
-"""Rows of any spreadsheet; and the empty places between its cells, in any sheet, or for each cell if these are more."""
 
 
 def check_sheet(file: Any, where: str) -> None:

@@ -18,6 +18,8 @@ from aucdist.extras import load_optional
 
 CONNECT_SECONDS, READ_SECONDS = 3, 10
 """Nobody should wait for a minute to learn that an address is wrong."""
+Received = Callable[[int, int | None], None]
+"""Is called with the bytes of a download that have come, and with all of them where the server says how many."""
 
 
 def options() -> dict[str, Any]:
@@ -67,10 +69,6 @@ def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object])
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-Received = Callable[[int, int | None], None]
-"""Is called with the bytes of a download that have come, and with all of them where the server says how many."""
 
 
 def download(fs: Any, url: str, received: Received, file: IO[bytes]) -> None:
