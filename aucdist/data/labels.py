@@ -20,6 +20,7 @@ EACH = "each"
 """In place of a positive class: each class against the rest."""
 MOST_CLASSES = 1000
 """Fitted each against the rest: more distinct values are a number to predict, or an identifier."""
+WHOLE = re.compile(r"-?\d{1,18}")
 
 
 class LabelWarning(UserWarning):
@@ -52,13 +53,12 @@ class Labels:
 
     def counts(self) -> dict[str, int]:
         """Return the number of rows of each class that occurs; with `topics` a row counts for each of its own."""
-        rows = count_classes(self.codes, self.names)
-        if not self.topics:
-            return rows
+        rows = np.bincount(self.codes, minlength=len(self.names)).tolist()
         counts: dict[str, int] = {}
-        for name, n in rows.items():
-            for topic in name.split(","):
-                counts[topic] = counts.get(topic, 0) + n
+        for name, n in zip(self.names, rows, strict=True):
+            if n:
+                for topic in name.split(",") if self.topics else [name]:
+                    counts[topic] = counts.get(topic, 0) + n
         return counts
 
     def signs(self, positive: Iterable[str], negative: Iterable[str], where: str) -> np.ndarray:
@@ -73,7 +73,7 @@ class Labels:
             of_names = [1 if classes & set(name.split(",")) else -1 for name in self.names]
         else:
             sign = {name: 1 for name in positive} | {name: -1 for name in negative}
-            for name, n in count_classes(self.codes, self.names).items():
+            for name, n in self.counts().items():
                 if name not in sign:
                     raise InputError(
                         f"{where}: class {name!r} ({n} rows) is not among the classes of the training data: "
@@ -122,12 +122,6 @@ def class_name(value: object) -> str:
     if number is None:
         return text
     return str(int(number)) if number.is_integer() else repr(number)
-
-
-def count_classes(codes: np.ndarray, names: Sequence[str]) -> dict[str, int]:
-    """Return the number of rows of each class that occurs, ``codes`` being positions in ``names``."""
-    counts = np.bincount(codes, minlength=len(names))
-    return {name: int(n) for name, n in zip(names, counts, strict=True) if n}
 
 
 def choose_positive(counts: dict[str, int], positive: object, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -244,9 +238,6 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(ordered[:SHOWN]) + more
 
 
-WHOLE = re.compile(r"-?\d{1,18}")
-
-
 def group_numbers(groups: Any, first: int = 0) -> np.ndarray | None:
     """Return a number for each row, the same for rows of one group; None for None.
 
@@ -279,18 +270,18 @@ def group_numbers(groups: Any, first: int = 0) -> np.ndarray | None:
         return None
     import pandas as pd
 
-    series = pd.Series(groups) if not isinstance(groups, pd.Series) else groups
     if isinstance(groups, np.ndarray) and groups.ndim != 1:
         raise InputError(f"groups have shape {groups.shape}; one for each row is needed, of shape (n_samples,)")
+    series = pd.Series(groups)
     missing = series.isna().to_numpy()
     if missing.any():
         raise InputError(
             f"the group of row {first + int(np.argmax(missing))} (from 0) is missing: each row needs one. Rows that belong to no "
             "group can have a group of their own, which then has no pair"
         )
-    if pd.api.types.is_integer_dtype(series.dtype) and series.dtype.kind in "iu":
+    if series.dtype.kind in "iu":
         return series.to_numpy().astype(np.int64)
-    if pd.api.types.is_float_dtype(series.dtype):
+    if series.dtype.kind == "f":
         numbers = series.to_numpy(dtype=np.float64)
         whole = (np.abs(numbers) < 2.0**53) & (numbers == np.floor(numbers))
         groups_of_rows = np.where(whole, numbers, 0.0).astype(np.int64)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.labels import Labels, choose_positive, class_name, count_classes
+from aucdist.data.labels import Labels, choose_positive, class_name
 from aucdist.errors import InputError
 
 
@@ -65,7 +65,7 @@ def test_a_choice_that_leaves_nothing_is_refused(counts, positive, said):
 def test_signs_follow_the_classes_of_the_training_data():
     codes = np.array([0, 1, 2, 0])
     assert Labels(codes, ("a", "b", "c")).signs(["b", "c"], ["a", "d"], "here").tolist() == [-1, 1, 1, -1]
-    assert count_classes(codes, ["a", "b", "c", "d"]) == {"a": 2, "b": 1, "c": 1}
+    assert Labels(codes, ("a", "b", "c", "d")).counts() == {"a": 2, "b": 1, "c": 1}
     with pytest.raises(InputError, match="class 'c' \\(1 rows\\) is not among the classes of the training data: a, b"):
         Labels(codes, ("a", "b", "c")).signs(["b"], ["a"], "here")
 

@@ -64,6 +64,8 @@ def test_texts_and_numbers():
     mixed = [1.5, 7.0, -3.0, 1e300]  # rows that are read apart agree, whatever else is beside them
     assert group_numbers(mixed).tolist() == [int(group_numbers([one])[0]) for one in mixed]
     assert group_numbers(mixed)[1:3].tolist() == [7, -3]
+    with pytest.raises(InputError, match=r"groups have shape \(3, 2\); one for each row is needed"):
+        group_numbers(np.zeros((3, 2)))
 
 
 QUERIES = "3 qid:7 1:1 2:2\n0 qid:7 2:1 # a comment\n\n1 qid:12 1:5\n0 qid:12\n"
