@@ -294,20 +294,38 @@ def write_shard(block: Block, url: str, index: int) -> Shard:
     )
 
 
-def read_shard(url: str, index: int) -> Block:
+def read_shard(url: str, index: int, *, by_sha256: bool = False) -> Block:
     """Read one shard as a block.
 
     `url`: the folder of the data set, or one generation of it: `Manifest.url`. A fit reads shards more than once, and
         must name the generation, for the data set may be replaced meanwhile.
     `index`: the shard's number, which becomes the block's.
+    `by_sha256`: compare its SHA-256 too, and not only its size and CRC-32.
     Its arrays may be views of what Arrow decoded, and then are not writable.
     Raises InputError if there is no such shard, or if it is missing, truncated or altered.
     """
     manifest = read_manifest(url)
-    shard, data = _stored(manifest, index)
-    if len(data) != shard.size or zlib.crc32(data) != shard.crc32:
-        raise _altered(manifest, shard)
-    return _decoded(data, manifest, shard, index)
+    if not 0 <= index < len(manifest.shards):
+        shown = files.shown(manifest.folder)
+        raise InputError(f"{shown} has {len(manifest.shards)} shards, from 0; there is no number {index}")
+    shard = manifest.shards[index]
+    data, where = read_buffer(manifest.url_of(shard)), files.shown(manifest.url_of(shard))
+    sound = (len(data), zlib.crc32(data)) == (shard.size, shard.crc32)
+    if not sound or (by_sha256 and files.sha256_of(data) != shard.sha256):
+        raise InputError(
+            f"{where} is truncated or altered: its size or checksum is not the one in the manifest. {REPAIR}"
+        )
+    try:
+        block = from_parquet(data, manifest.form, index)
+    except InputError as e:
+        raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
+    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:
+        raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}. {REPAIR}") from None
+    if (block.n_samples, block.n_pos) != (shard.rows, shard.positives):
+        raise InputError(
+            f"{where} is damaged: its numbers of rows and positives are not those in the manifest. {REPAIR}"
+        )
+    return block
 
 
 def verify_shard(url: str, index: int) -> str | None:
@@ -321,10 +339,7 @@ def verify_shard(url: str, index: int) -> str | None:
     """
     try:
         manifest = read_manifest(url)
-        shard, data = _stored(manifest, index)
-        if (len(data), zlib.crc32(data)) != (shard.size, shard.crc32) or (files.sha256_of(data) != shard.sha256):
-            raise _altered(manifest, shard)
-        block = _decoded(data, manifest, shard, index)
+        block, shard = read_shard(manifest.url, index, by_sha256=True), manifest.shards[index]
         fault = _fault(block, shard, manifest)
         statistics = read_statistics(manifest)
         if not fault and statistics is not None and not statistics.include(ColumnStatistics.of(block)):
@@ -361,33 +376,3 @@ def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:
         if (step <= 0).any():
             return "the indices of a row do not ascend"
     return None
-
-
-def _stored(manifest: Manifest, index: int) -> tuple[Shard, pa.Buffer]:
-    if not 0 <= index < len(manifest.shards):
-        shown = files.shown(manifest.folder)
-        raise InputError(f"{shown} has {len(manifest.shards)} shards, from 0; there is no number {index}")
-    shard = manifest.shards[index]
-    return shard, read_buffer(manifest.url_of(shard))
-
-
-def _decoded(data: pa.Buffer, manifest: Manifest, shard: Shard, index: int) -> Block:
-    where = files.shown(manifest.url_of(shard))
-    try:
-        block = from_parquet(data, manifest.form, index)
-    except InputError as e:
-        raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
-    except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError) as e:
-        raise InputError(f"{where} cannot be read: {type(e).__name__}: {e}. {REPAIR}") from None
-    if (block.n_samples, block.n_pos) != (shard.rows, shard.positives):
-        raise InputError(
-            f"{where} is damaged: its numbers of rows and positives are not those in the manifest. {REPAIR}"
-        )
-    return block
-
-
-def _altered(manifest: Manifest, shard: Shard) -> InputError:
-    return InputError(
-        f"{files.shown(manifest.url_of(shard))} is truncated or altered: its size or checksum is not the one in the "
-        f"manifest. {REPAIR}"
-    )
