@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from operator import attrgetter
+from operator import attrgetter, getitem
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ from aucdist.errors import ClusterLost, InputError
 
 RESTART_SECONDS = 10.0
 """How long the closing of a local cluster waits for a worker process that died and is being started again."""
+MARKS_PER_WORKER = 4
+"""The number of empty tasks that are submitted for each worker, so that each worker gets at least one of them."""
 
 
 class DaskBlocks(Blocks):
@@ -128,7 +130,7 @@ class DaskBlocks(Blocks):
         """Return new blocks, each made of one piece of every block; the pieces go from worker to worker."""
         client = self._parts.client
         cuts = [client.submit(_cut, cut, part, n_blocks, pure=False) for part in self._parts.futures]
-        sent = [[client.submit(_pieces, pieces, b, pure=False) for pieces in cuts] for b in range(n_blocks)]
+        sent = [[client.submit(getitem, pieces, b, pure=False) for pieces in cuts] for b in range(n_blocks)]
         return DaskBlocks.of_futures(
             client, [client.submit(_join, join, b, n_blocks, *sent[b], pure=False) for b in range(n_blocks)]
         )
@@ -151,10 +153,6 @@ def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
     return [
         client.submit(_keep, items[i], homes[k % len(homes)], pure=False) for k, run in enumerate(runs) for i in run
     ]
-
-
-MARKS_PER_WORKER = 4
-"""The number of empty tasks that are submitted for each worker, so that each worker gets at least one of them."""
 
 
 def _keep(item: Any, home: int) -> Any:
@@ -409,19 +407,11 @@ def _make_block(
     )  # fmt: skip
 
 
-def _cut(cut: Step, part: Part, n_blocks: int) -> dict[int, list[Any]]:
-    """Return the pieces of each block, by its number."""
-    nothing = [None] * len(part.blocks)
-    pieces, _ = run_step(_keep_pieces, part.blocks, nothing, (cut, n_blocks), part.numbers)
-    return dict(zip(part.numbers, pieces, strict=True))
-
-
-def _keep_pieces(block: Block, memory: None, cut: Step, n_blocks: int) -> tuple[list[Any], Summary]:
-    return cut(block, memory, n_blocks)[1]["pieces"][0], {}
-
-
-def _pieces(cuts: dict[int, list[Any]], index: int) -> dict[int, Any]:
-    return {number: pieces[index] for number, pieces in cuts.items()}
+def _cut(cut: Step, part: Part, n_blocks: int) -> list[dict[int, Any]]:
+    """Return the pieces for each new block, by the number of the block that they are of."""
+    _, tree = run_step(cut, part.blocks, [None] * len(part.blocks), (n_blocks,), part.numbers)
+    cuts = [pieces for _, _, summary in tree.nodes() for pieces in summary["pieces"]]  # in the order of the numbers
+    return [dict(zip(sorted(part.numbers), pieces, strict=True)) for pieces in zip(*cuts, strict=True)]
 
 
 def _join(join: Callable[..., Block], index: int, n_blocks: int, *parts: dict[int, Any]) -> Block:
