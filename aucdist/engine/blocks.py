@@ -49,8 +49,8 @@ class BlockInfo:
         The ranges of a stored block's columns, so that they need not be read again for it.
     copied : bool
         Whether a stored block has a copy on the local disk, which is mapped for each step: else it is read and decoded.
-    has_groups, has_grades, has_costs : bool
-        Whether rows have a group, a grade, and a cost.
+    side : tuple of str
+        What rows have beside features, label, id and weight: ``group``, ``grade`` and ``cost``.
     """
 
     n_samples: int
@@ -59,13 +59,11 @@ class BlockInfo:
     weight_pos: float
     weight_neg: float
     has_weights: bool
+    side: tuple[str, ...] = ()
     coded: bool = False
     lasting: bool = True
     ranges: ColumnRanges | None = None
     copied: bool = False
-    has_groups: bool = False
-    has_grades: bool = False
-    has_costs: bool = False
 
     @classmethod
     def of(cls, block: Block) -> "BlockInfo":
@@ -75,11 +73,9 @@ class BlockInfo:
         of_pos, of_neg = float(n_pos), float(n - n_pos)
         if weight is not None:
             of_pos, of_neg = float(weight[positive].sum()), float(weight[~positive].sum())
-        return cls(
-            n, block.n_features, n_pos, of_pos, of_neg, weight is not None, isinstance(block.rows, BinRows),
-            has_groups=block.group is not None, has_grades=block.grade is not None,
-            has_costs=block.cost is not None,
-        )  # fmt: skip
+        side = tuple(name for name in ("group", "grade", "cost") if getattr(block, name) is not None)
+        coded = isinstance(block.rows, BinRows)
+        return cls(n, block.n_features, n_pos, of_pos, of_neg, weight is not None, side, coded)
 
 
 class StoredBlock(Stored[Block]):
@@ -191,8 +187,9 @@ class Blocks(ABC):
         self.n_samples, self.n_pos = sum(i.n_samples for i in infos), sum(i.n_pos for i in infos)
         self.n_neg = self.n_samples - self.n_pos
         self.weight_pos, self.weight_neg = sum(i.weight_pos for i in infos), sum(i.weight_neg for i in infos)
-        self.has_weights, self.has_groups = any(i.has_weights for i in infos), any(i.has_groups for i in infos)
-        self.has_grades, self.has_costs = any(i.has_grades for i in infos), any(i.has_costs for i in infos)
+        side = {name for i in infos for name in i.side}
+        self.has_weights, self.has_groups = any(i.has_weights for i in infos), "group" in side
+        self.has_grades, self.has_costs = "grade" in side, "cost" in side
         self.has_codes, self.lasting = infos[0].coded, all(i.lasting for i in infos)
         self._ranges: Any = None  # ColumnRanges, once they are asked for
 
