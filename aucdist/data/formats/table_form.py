@@ -40,6 +40,29 @@ NOT_OF_LABELS = ("None",)
 SPACES = " \u00a0\u202f\u2009"
 ACCOUNTING = r"^\(\s*([^()-]*\d[^()-]*?)\s*\)$"
 """A negative number as accountants write it: (1,234.50)."""
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
+
+ZERO_DATE = re.compile(r"0000-00-00([T ]|$)|0{8}$")
+"""How MySQL, among others, writes a date that is missing."""
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+DAYS = (
+    "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d",
+    "%d-%b-%Y", "%d %b %Y", "%d-%b-%y",
+)  # fmt: skip
+DATE_FORMATS = tuple(day + clock for day in DAYS for clock in CLOCKS)
+"""Spellings other than those of ISO 8601 that are common; of several that fit, the first."""
+COMPACT = "%Y%m%d"
+OTHER_FORMATS = (*(COMPACT + clock for clock in CLOCKS), *(f"%Y-%m-%d{clock}" for clock in CLOCKS[3:]))
+"""Spellings that are named besides where a cell is no date: numbers of eight digits may be something else."""
+PANDAS_INDEX = re.compile(r"__index_level_\d+__")
+"""Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
+MISSING_CATEGORY = "(missing)"
+"""What a missing value of a column of categories is called; a cell with this text is one, where values may be missing."""
+UNKNOWN_CATEGORY = "\0unknown"
+"""Stands for a category that the training data did not have; no file holds it."""
+REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
+SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -156,23 +179,6 @@ def is_finite_number(text: str) -> bool:
         return False
 
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
-
-ZERO_DATE = re.compile(r"0000-00-00([T ]|$)|0{8}$")
-"""How MySQL, among others, writes a date that is missing."""
-CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-DAYS = (
-    "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d",
-    "%d-%b-%Y", "%d %b %Y", "%d-%b-%y",
-)  # fmt: skip
-DATE_FORMATS = tuple(day + clock for day in DAYS for clock in CLOCKS)
-"""Spellings other than those of ISO 8601 that are common; of several that fit, the first."""
-COMPACT = "%Y%m%d"
-OTHER_FORMATS = (*(COMPACT + clock for clock in CLOCKS), *(f"%Y-%m-%d{clock}" for clock in CLOCKS[3:]))
-"""Spellings that are named besides where a cell is no date: numbers of eight digits may be something else."""
-
-
 def parse_date(text: str, form: str | None) -> datetime | None:
     """Return the date of a text in a format of `strptime`, or of ISO 8601 where there is none; None if it is no date."""
     try:
@@ -236,16 +242,6 @@ def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None, m
     return np.array(rows, dtype=np.float64).reshape(len(rows), len(parts))[column.codes]
 
 
-PANDAS_INDEX = re.compile(r"__index_level_\d+__")
-"""Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
-MISSING_CATEGORY = "(missing)"
-"""What a missing value of a column of categories is called; a cell with this text is one, where values may be missing."""
-UNKNOWN_CATEGORY = "\0unknown"
-"""Stands for a category that the training data did not have; no file holds it."""
-REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
-SHOWN = 5
-
-
 @dataclass(frozen=True)
 class TableForm:
     """How the columns of a table are read.
@@ -290,18 +286,14 @@ class TableForm:
         `names`: the columns.
         Raises InputError if a column is not there.
         """
-        label, groups, cost = (
-            "" if column is None else pick(names, column, where, key)
-            for key, column in (
-                ("label", source.label), ("groups", source.groups), ("cost_column", source.cost_column),
-            )
-        )  # fmt: skip
-        roles = [(name, key) for name, key in ((label, "label"), (groups, "groups"), (cost, "cost_column")) if name]
-        for (name, key), (other, other_key) in itertools.combinations(roles, 2):
-            if name == other:  # one key names the column, the other gives its position
+        given = {"label": source.label, "groups": source.groups, "cost_column": source.cost_column}
+        roles = {key: pick(names, column, where, key) for key, column in given.items() if column is not None}
+        for key, other in itertools.combinations(roles, 2):
+            if roles[key] == roles[other]:  # one key names the column, the other gives its position
                 raise InputError(
-                    f"{where}: column {name!r} cannot be both `{key}` and `{other_key}`: name different columns"
+                    f"{where}: column {roles[key]!r} cannot be both `{key}` and `{other}`: name different columns"
                 )
+        label, groups, cost = (roles.get(key, "") for key in given)
         kept = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
         if source.keep is not None:
             lacking = [name for name in source.keep if name not in names] if schema is not None else []
@@ -318,12 +310,11 @@ class TableForm:
         keys = source if schema is None else schema
         hashed = {pick(features, column, where, "hashed"): n for column, n in keys.hashed.items()}
         dates = {pick(features, column, where, "dates"): tuple(parts) for column, parts in keys.dates.items()}
-        guess = schema is None and source.categorical == "auto"
+        guess, categorical = schema is None and source.categorical == "auto", set[str]()
         if schema is not None:
             categorical = set(schema.categories) & set(features)
-        else:
-            listed_columns = () if source.categorical == "auto" else source.categorical
-            categorical = {pick(features, column, where, "categorical") for column in listed_columns}
+        elif source.categorical != "auto":
+            categorical = {pick(features, column, where, "categorical") for column in source.categorical}
         return cls(
             label, features, categorical, guess, hashed, schema.categories if schema else {}, source.missing == "keep",
             source.dtype, dates, source.date_format, source.unknown, Spelling.of(source), groups, cost,

@@ -145,11 +145,8 @@ class _TableReader:
             if columns[name].null_count and not self._may_miss(name):
                 raise self._fault(columns[name].is_null().to_numpy(), name, f"the value is missing; {REMEDY}")
         of_numbers = {name: self._numbers_of(name) for name in form.numbers}
-        cost = None
-        if form.cost:
-            costs = self._numbers_of(form.cost)
-            cost = np.array(as_numpy(costs) if isinstance(costs, pa.ChunkedArray) else costs, dtype=np.float64)
-        single = all(str(getattr(column, "dtype", "")) == "float32" for column in of_numbers.values())
+        cost = np.array(as_numpy(self._numbers_of(form.cost)), dtype=np.float64) if form.cost else None
+        single = all(pa.types.is_float32(column.type) for column in of_numbers.values())
         kind = (form.dtype if self.are_cells else None) or ("float32" if of_numbers and single else "float64")
         texts: dict[str, Texts] = {}
         missing: dict[str, int] = {}
@@ -163,7 +160,8 @@ class _TableReader:
         places: dict[str, int] = {}
         for name in form.features:
             if parts := form.dates.get(name):
-                pieces += list(date_numbers(texts.pop(name), parts, form.date_format, MISSING_CATEGORY).astype(kind).T)
+                dates = date_numbers(texts.pop(name), parts, form.date_format, MISSING_CATEGORY)
+                pieces += map(as_arrow, dates.astype(kind).T)
                 features += date_features(name, parts)
                 continue
             features.append(name)
@@ -171,9 +169,8 @@ class _TableReader:
                 places[name] = len(pieces)
                 pieces.append(of_numbers[name])
         numbers = np.empty((columns.num_rows, len(pieces)), kind)
-        arrays = [as_arrow(piece) if isinstance(piece, np.ndarray) else piece for piece in pieces]
-        batches, start = pa.table(arrays, [str(j) for j in range(len(arrays))]), 0
-        for batch in batches.to_batches(max_chunksize=max(64, CACHED // max(1, len(arrays)))):  # rows within the cache
+        batches, start = pa.table(pieces, [str(j) for j in range(len(pieces))]), 0
+        for batch in batches.to_batches(max_chunksize=max(64, CACHED // max(1, len(pieces)))):  # rows within the cache
             for j, array in enumerate(batch.columns):
                 numbers[start : start + len(array), j] = as_numpy(array)
             start += batch.num_rows
@@ -220,7 +217,7 @@ class _TableReader:
         """Return the error for the first of these rows."""
         return InputError(f"{self.place(int(np.argmax(rows)), name)}, column {name!r}: {problem}")
 
-    def _numbers_of(self, name: str) -> Any:
+    def _numbers_of(self, name: str) -> pa.Array | pa.ChunkedArray:
         """Return a column of numbers."""
         column = self.columns[name]
         if _is_text(column.type):
@@ -250,9 +247,9 @@ class _TableReader:
         bad = np.isinf(values) if self._may_miss(name) else ~np.isfinite(values)
         if bad.any():
             raise self._fault(bad, name, f"{values[np.argmax(bad)]} is not finite: correct it, or leave the row out")
-        return values
+        return as_arrow(values)
 
-    def _parsed_numbers(self, column: pa.ChunkedArray, name: str) -> np.ndarray:
+    def _parsed_numbers(self, column: pa.ChunkedArray, name: str) -> pa.Array:
         """Return the numbers of a column of texts."""
         codes, cells = distinct(column)
         spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(cells)
@@ -269,7 +266,7 @@ class _TableReader:
                 exact = problem == BEYOND_EXACT
                 said = f"{text[:SHOWN]!r} {problem}{REMEDY_EXACT}" if exact else _number_problem(text, self.form)
                 raise self._fault(codes == code, name, said)
-        return values[codes]
+        return as_arrow(values[codes])
 
     def _texts_of(self, name: str) -> tuple[Texts, int, int]:
         """Return a column of texts, and how many of them are missing or of a category that is not allowed."""
