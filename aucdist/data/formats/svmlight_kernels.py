@@ -92,13 +92,6 @@ def scaled(digits, q):
     return math.ldexp(float(mantissa), power)
 
 
-@kernel(forceinline=True)
-def _number_of(digits, n_digits, q):
-    if n_digits <= 18 and digits <= 9007199254740992 and -22 <= q <= 22:
-        return digits * EXACT_POWERS[q] if q >= 0 else digits / EXACT_POWERS[-q]
-    return scaled(u64(digits), q)
-
-
 @kernel
 def long_number(data, start, q):
     """Return a number of more than 19 digits, and whether it is `FINE` or `HARD`.
@@ -175,8 +168,10 @@ def number_at(data, start):
             return 0.0, i, NO_NUMBER
         q += -exponent if minus else exponent
     fault = FINE
-    if n_digits <= MOST_DIGITS:
-        value = _number_of(digits, n_digits, q)
+    if n_digits <= 18 and digits <= 9007199254740992 and -22 <= q <= 22:
+        value = digits * EXACT_POWERS[q] if q >= 0 else digits / EXACT_POWERS[-q]
+    elif n_digits <= MOST_DIGITS:
+        value = scaled(u64(digits), q)
     else:
         value, fault = long_number(data, first, q)
     if n_digits >= 16 and i - first == n_digits and (n_digits > MOST_DIGITS or digits > 9007199254740992):
