@@ -1,6 +1,6 @@
 """A data set in memory, and the names of its features and classes."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -18,6 +18,11 @@ PARTS: tuple[DatePart, ...] = get_args(DatePart)
 def date_features(column: str, parts: Iterable[str]) -> list[str]:
     """Return the names of the features of a column of dates."""
     return [f"{column}.{part}" for part in parts]
+
+
+def category_features(categories: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, str]]:
+    """Return the names of the 0/1 features of columns of categories, each with its column and its category."""
+    return {f"{column}={value}": (column, value) for column, values in categories.items() for value in values}
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,7 @@ class Schema:
 
     def by_column(self) -> dict[str, dict[int, Any]]:
         """Return for each column the positions of its features with their category, number or part, or None."""
-        made: dict[str, Any] = {f"{name}={c}": (name, c) for name, of in self.categories.items() for c in of}
+        made: dict[str, Any] = {**category_features(self.categories)}
         made |= {f"{name}.{part}": (name, part) for name, of in self.dates.items() for part in of}
         made |= {f"{name}#{i}": (name, i) for name, n in self.hashed.items() for i in range(n)}
         columns: dict[str, dict[int, Any]] = {}

@@ -21,6 +21,7 @@ from aucdist.data.column_statistics import (
     first_missing,
     moments,
 )
+from aucdist.data.dataset import category_features
 from aucdist.data.own_files import CHECKED, Count, to_jsonable
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
@@ -188,7 +189,7 @@ def fit_preprocessor(
     """
     columns: tuple[int, ...] = ()
     if log1p == "numeric":
-        one_hot = {f"{name}={value}" for name, values in categories.items() for value in values}
+        one_hot = category_features(categories)
         columns = tuple(i for i, name in enumerate(feature_names) if name not in one_hot)
     elif log1p is not None:
         for name in log1p:

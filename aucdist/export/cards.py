@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from aucdist.data.block import Block
+from aucdist.data.dataset import category_features
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.export.portable import portable
@@ -348,7 +349,7 @@ class CardRow:
 
 def card_rows(card: Scorecard) -> list[CardRow]:
     """Return the lines of a card, feature by feature; a row of data finds one line of each feature, or of a category none."""
-    items = {f"{name}={value}": (name, value) for name, values in card.schema.categories.items() for value in values}
+    items = category_features(card.schema.categories)
     rows: list[CardRow] = []
     for feature in card.features:
         item = items.get(feature.name)

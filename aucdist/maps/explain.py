@@ -15,6 +15,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
+from aucdist.data.dataset import category_features
 from aucdist.errors import InputError
 from aucdist.kernels.codes import expand
 from aucdist.maps.base import FittedMap
@@ -342,9 +343,9 @@ def reasons(
         )
     parts = additive(fitted, w)
     adds = contributions(fitted, parts, block)
-    column = {f"{name}={value}": name for name, values in categories.items() for value in values}
+    of_category = category_features(categories)
     names = contribution_names(features, fitted)
-    names[: len(parts.shapes)] = [column.get(name, name) for name in names[: len(parts.shapes)]]
+    names[: len(parts.shapes)] = [of_category.get(name, (name,))[0] for name in names[: len(parts.shapes)]]
     places: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
