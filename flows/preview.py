@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from aucdist.data.block import Block, each_of
+from aucdist.data.block import Block, Columns, each_of
 from aucdist.data.dataset import Dataset, Schema, date_features
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.labels import listed
@@ -164,7 +164,8 @@ def _columns(schema: Schema, block: Block) -> list[Json]:
 
 def _column(schema: Schema, block: Block, column: str, features: list[int]) -> Json:
     names = [schema.feature_names[j] for j in features]
-    values = [block.column(j) for j in features[:MOST_FEATURES]]
+    in_columns = Columns(block)
+    values = [in_columns[j] for j in features[:MOST_FEATURES]]
     if column in schema.categories or column in schema.hashed:
         becomes = "categories" if column in schema.categories else "hashed"
         about = [f"{name} ({int(np.count_nonzero(of)):,} rows)" for name, of in zip(names, values, strict=False)]

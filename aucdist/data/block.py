@@ -23,6 +23,8 @@ SIDE: dict[str, Any] = {
     "code": np.int32,
 }
 """What rows may have beside features, label and id, each with its type: attributes of a `Block`, columns of a shard."""
+_MADE: dict[Any, Any] = {}
+"""What was made of the values of a basis, by their identity, for as long as they are in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,11 +184,6 @@ class Block:
             return as_csr(self.rows)
         return self.rows.values
 
-    def column(self, j: int) -> np.ndarray:
-        """Return a feature of all rows, float64 of shape (n_samples,)."""
-        values: Any = self.X[:, [j]]
-        return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)[:, 0]
-
     def weights(self) -> np.ndarray:
         """Return the sample weights, ones where none were given."""
         return np.ones(self.n_samples) if self.weight is None else self.weight
@@ -224,6 +221,18 @@ class Block:
                 f"the block has {self.n_samples} rows, but the new features have {n_rows(rows)}: give all rows features"
             )
         return replace(self, rows=rows)
+
+
+class Columns:
+    """The columns of a block, by their numbers: ``Columns(block)[j]``; sparse rows are sorted by columns once."""
+
+    def __init__(self, block: Block):
+        self._X: Any = block.X.tocsc() if sp.issparse(block.X) else block.X
+
+    def __getitem__(self, j: int) -> np.ndarray:
+        """Return a column, float64 of shape (n_samples,)."""
+        values = self._X[:, [j]]
+        return np.ravel(values.toarray() if sp.issparse(values) else values).astype(np.float64, copy=False)
 
 
 EachBlock = Callable[[Callable[[Block], Any]], Iterable[Any]]
@@ -328,10 +337,6 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
     if n_blocks == 1:
         return [replace(block, index=0)]
     return [block.take(dealt == b, index=b) for b in range(n_blocks)]
-
-
-_MADE: dict[Any, Any] = {}
-"""What was made of the values of a basis, by their identity, for as long as they are in memory."""
 
 
 def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:

@@ -15,10 +15,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from aucdist.data.block import Block, EachBlock, each_of
+from aucdist.data.block import Block, Columns, EachBlock, each_of
 from aucdist.errors import InputError
 
-Columns = tuple[np.ndarray | None, ...]
+Arrays = tuple[np.ndarray | None, ...]
+MOST_DEVIATIONS = 8.0
+"""Random numbers are gathered if they are within this number of standard deviations of the share of test rows. If the
+limit lies outside, all are gathered."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ class TimeSplit:
 
     def _times(self, block: Block) -> np.ndarray:
         if self.groups is None or self.latest is None or block.group is None:
-            return block.column(self.column)
+            return Columns(block)[self.column]
         return np.asarray(self.latest[np.searchsorted(self.groups, block.group)])
 
 
@@ -162,8 +165,8 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest, per_day)
 
 
-def _time_and_labels(column: int, block: Block) -> Columns:
-    return block.column(column), block.y, block.group, block.code
+def _time_and_labels(column: int, block: Block) -> Arrays:
+    return Columns(block)[column], block.y, block.group, block.code
 
 
 def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: int | None = None) -> Split:
@@ -240,14 +243,9 @@ def split(block: Block, test_fraction: float, seed: int) -> tuple[np.ndarray, np
     return np.flatnonzero(~is_test), np.flatnonzero(is_test)
 
 
-MOST_DEVIATIONS = 8.0
-"""Random numbers are gathered if they are within this number of standard deviations of the share of test rows. If the
-limit lies outside, all are gathered."""
-
-
 def _numbers_near(
     test_fraction: float, seed: int, n_classes: int | None, deviations: float, block: Block
-) -> tuple[Columns, ...]:
+) -> tuple[Arrays, ...]:
     """Return the random numbers of a block near the limit of the test rows, about the square root of its rows.
 
     Returns the numbers, their strata, and where rows have groups, of which all numbers are there, whether the rows are positive;
@@ -268,7 +266,7 @@ def _numbers_near(
     return (number[is_near], stratum[is_near], None), (counts, below, first, last)
 
 
-def _gathered(parts: Iterable[Columns]) -> Columns:
+def _gathered(parts: Iterable[Arrays]) -> Arrays:
     """Return the columns of the blocks as whole ones; None where the blocks have none."""
     return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrc, chdtrc, kolmogorov
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, Columns
 from aucdist.drift.profile import RARE, Profile
-from aucdist.maps.bins import Columns
 from aucdist.metrics.compare import holm, macro_auc_interval, measured_classes
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
@@ -198,7 +197,7 @@ class BatchCounts:
         for k, column in enumerate(profile.columns):
             cells = column.cells(values, n)
             if column.kind == "numbers":
-                x = values.column(column.at[0]).astype(np.float64)
+                x = values[column.at[0]]
                 beyond = (x < column.low) | (x > column.high)
                 outside[k] = np.count_nonzero(beyond)
                 rare |= beyond

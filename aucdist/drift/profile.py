@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 from pydantic_core import to_json
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, Columns
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.dataset import Schema
 from aucdist.data.own_files import CHECKED, REPAIR, Count, parse_checked, to_jsonable
@@ -16,7 +16,6 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import edges_of, encode_column
 from aucdist.maps.binning import bins_of, draw_rows
-from aucdist.maps.bins import Columns
 from aucdist.metrics.counts import ScoreCounts
 
 N_BINS = 20
@@ -68,11 +67,11 @@ class WatchedColumn:
         """Return the cell of each row."""
         if self.kind == "numbers":
             out = np.empty(n, dtype=np.uint8)
-            encode_column(columns.column(self.at[0]), edges_of(np.array(self.edges, dtype=np.float64)), 1, out)
+            encode_column(columns[self.at[0]], edges_of(np.array(self.edges, dtype=np.float64)), 1, out)
             return out
         cells = np.zeros(n, dtype=np.int64)
         for k, (j, cut) in enumerate(zip(self.at, self.edges, strict=True)):
-            cells[columns.column(j) > cut] = k + 1
+            cells[columns[j] > cut] = k + 1
         return cells
 
 
@@ -198,9 +197,9 @@ def fit_columns(
         reach = np.abs(coef) * np.where(of_drawn.constant, 0.0, of_drawn.largest)
         numbers = sorted(np.array(numbers)[np.argsort(-reach[numbers], kind="stable")][:room].tolist())
     numbers = numbers[:room]  # the first ones where a feature map has mixed them
-    weight = drawn.weights()
+    values, weight = Columns(drawn), drawn.weights()
     for j in numbers:
-        edges = tuple(bins_of(drawn.column(j), weight, N_BINS).edges.tolist())
+        edges = tuple(bins_of(values[j], weight, N_BINS).edges.tolist())
         columns.append(WatchedColumn(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
     columns.sort(key=lambda column: column.at[0])
     totals = blocks.sum(_count_step, tuple(columns))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, Columns
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, Edges, edges_of, encode_column
@@ -200,18 +200,6 @@ def check_basis(basis: str) -> None:
         )
 
 
-class Columns:
-    """The columns of a block, one at a time."""
-
-    def __init__(self, block: Block):
-        self._X = sp.csc_matrix(block.X) if sp.issparse(block.X) else block.X
-
-    def column(self, j: int) -> np.ndarray:
-        """Return a column, float32 or float64 of shape (n_samples,)."""
-        values: Any = self._X[:, [j]]
-        return np.ravel(values.toarray() if sp.issparse(values) else values)
-
-
 def standardised(bins: Bins) -> np.ndarray:
     """Return the value of each bin with mean 0 and variance 1 over the training rows; 0 where there is one bin."""
     if len(bins.means) < 2:
@@ -301,8 +289,8 @@ class BinExpander(Expander):
                 f"{MOST_COLUMNS} are binned. Leave such sparse features as they are, or choose among them first"
             )
         drawn = draw_rows(blocks)
-        weight = drawn.weights()
-        bins = tuple(bins_of(drawn.column(j), weight, self.bins) for j in range(drawn.n_features))
+        columns, weight = Columns(drawn), drawn.weights()
+        bins = tuple(bins_of(columns[j], weight, self.bins) for j in range(drawn.n_features))
         nothing = np.zeros((0, 2), dtype=np.int64)
         fitted = BinMap(
             blocks.n_features, bins, missing_columns(blocks), self.basis, self.linear, float(self.strength),
