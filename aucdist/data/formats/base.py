@@ -19,7 +19,7 @@ from aucdist.data.labels import Labels
 from aucdist.data.own_files import CHECKED, Count
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import BOM, is_packed, unpacked
-from aucdist.data.storage.urls import locate
+from aucdist.data.storage.urls import find
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,6 +27,18 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
     from aucdist.data.dataset import Schema
+
+UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
+"""The keys of all formats except shards, which are read as they were written and have their own checksums."""
+OF_TABLES = UNSHARDED | {"label", "groups", "cost_column", "categorical", "hashed", "missing", "missing_values"}
+OF_COLUMNS = OF_TABLES | {"labels", "keep", "drop", "dates", "date_format", "unknown"}
+"""The keys of the formats whose features are columns that a source may choose by name."""
+PART_BYTES = 64 * 2**20
+"""Files are split into parts of about this size. The size is fixed, so that the same data always gives the same blocks
+and the same bits."""
+WINDOW = 2**16  # number of bytes that are first searched for a line break; more are searched if necessary
+CHUNK = 2**24
+FIRST = 2**11  # number of bytes by which a compressed file is recognised
 
 
 @dataclass(frozen=True)
@@ -192,13 +204,6 @@ def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str
             )
 
 
-UNSHARDED = frozenset({"positive", "layout", "dtype", "sha256", "classes"})
-"""The keys of all formats except shards, which are read as they were written and have their own checksums."""
-OF_TABLES = UNSHARDED | {"label", "groups", "cost_column", "categorical", "hashed", "missing", "missing_values"}
-OF_COLUMNS = OF_TABLES | {"labels", "keep", "drop", "dates", "date_format", "unknown"}
-"""The keys of the formats whose features are columns that a source may choose by name."""
-
-
 class Format(ABC):
     """A format of data.
 
@@ -290,7 +295,7 @@ class FileFormat(Format):
 
     def is_present(self, source: SourceFields) -> bool:
         """Tell whether all files or folders of a source are local and exist."""
-        return all(not files.is_web(url) and Path(locate(url)).exists() for url in source.urls())
+        return all(not files.is_web(url) and Path(find(url) or url).exists() for url in source.urls())
 
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return URL, size and ETag of each file; of a file of the web the URL alone."""
@@ -391,14 +396,6 @@ class TableFormat(Format):
                         f"column {column!r} is listed under both `{way_of[column]}` and `{way}`: remove one"
                     )
                 way_of[column] = way
-
-
-PART_BYTES = 64 * 2**20
-"""Files are split into parts of about this size. The size is fixed, so that the same data always gives the same blocks
-and the same bits."""
-WINDOW = 2**16  # number of bytes that are first searched for a line break; more are searched if necessary
-CHUNK = 2**24
-FIRST = 2**11  # number of bytes by which a compressed file is recognised
 
 
 class LineFormat(FileFormat):

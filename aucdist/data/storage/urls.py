@@ -235,13 +235,6 @@ def require(source: str, folders: Sequence[Path] = ()) -> str:
     return place
 
 
-def locate(source: str) -> str:
-    """Return a URL as it is, and a path as an absolute one: where `find` finds it, else below the folder of data sets."""
-    if not is_relative(source):
-        return source
-    return find(source) or str(data_root().absolute() / source)
-
-
 def is_web(url: str) -> bool:
     """Tell whether a URL is one of the web, where files are downloaded and folders cannot be listed."""
     return url.startswith(("https://", "http://"))
