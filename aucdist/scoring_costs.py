@@ -128,18 +128,19 @@ class RowCosts:
         """
         if self.unknown:
             return {"kind": "unknown", "value": None, "interval": None, "why": self.unknown}
-        each = {name: self._total([part[k] for part in parts]) for k, name in enumerate(self.names)}
+        each: dict[str, Json] = {}
+        for name, (first, *more) in zip(self.names, zip(*parts, strict=True), strict=True):
+            if self.labelled:
+                interval = sum(more, start=first).interval()
+                cost = {"kind": "realised", "value": interval.value, "interval": [interval.low, interval.high]}
+            else:
+                total, rows = (sum(values) for values in zip(first, *more, strict=True))
+                cost = {"kind": "expected", "value": total / rows, "interval": None}
+            each[name] = cost
         if not self.classes:
             return each[""]
         kind, value = each[self.classes[0]]["kind"], sum(of_class["value"] for of_class in each.values())
         return {"kind": kind, "value": value, "interval": None, "classes": each}
-
-    def _total(self, parts: Sequence[Any]) -> Json:
-        if not self.labelled:
-            total, rows = (sum(values) for values in zip(*parts, strict=True))
-            return {"kind": "expected", "value": total / rows, "interval": None}
-        interval = sum(parts[1:], start=parts[0]).interval()
-        return {"kind": "realised", "value": interval.value, "interval": [interval.low, interval.high]}
 
 
 def column(what: str, name: str) -> str:
