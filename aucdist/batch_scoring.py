@@ -244,14 +244,14 @@ def to_score(source: Source, model: LinearModel, *, labelled: bool = False) -> S
 
 
 @functools.lru_cache(maxsize=2)
-def _scoring_at(url: str, key: str, urls: tuple[str, ...]) -> tuple[Scoring, LinearModel]:
+def _scoring_at(url: str, key: str) -> tuple[Scoring, LinearModel]:
     known = read_json(url, ScoringFile)
     if known.key != key or known.reader is None:
         raise InputError(
             f"another run has replaced {files.shown(url)} since this one began: start again, with another output"
         )
     reader = parse_reader(known.reader, files.shown(url))
-    return Scoring(known, url.rpartition("/")[0], reader, urls), load_model(known.model)
+    return Scoring(known, url.rpartition("/")[0], reader), load_model(known.model)
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> Json:
@@ -264,14 +264,14 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     item : int or StoredPart
         The part: its number, or one of `Scoring.items`.
     urls : tuple of str
-        The urls of the `Scoring`.
+        The urls of the `Scoring`, whose secrets this process knows once they have arrived.
 
     Returns
     -------
     dict
         ``file`` and ``rows``, and ``cost`` if decisions have one: see `aucdist.scoring_costs.RowCosts.read`.
     """
-    scoring, model = _scoring_at(url, key, urls)
+    scoring, model = _scoring_at(url, key)
     index = index_of(item)
     part, rows, cost = scoring.part(index), scoring.reader.rows[index], scoring.file.cost
     columns = COLUMNS if not model.classes else OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}

@@ -262,7 +262,7 @@ def test_notes_of_a_scoring_that_are_damaged_or_planted(tmp_path, table, change)
     with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
         begun_in(tmp_path, source, n_parts=3)
     with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
-        scoring._scoring_at.__wrapped__(begun.url, begun.file.key, ())
+        scoring._scoring_at.__wrapped__(begun.url, begun.file.key)
 
 
 @pytest.fixture

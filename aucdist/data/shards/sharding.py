@@ -155,16 +155,15 @@ class ShardJob:
         return shards
 
 
-def read_job(url: str, urls: tuple[str, ...]) -> ShardJob:
+def read_job(url: str) -> ShardJob:
     """Return the job of a file.
 
-    `urls`: those that have secrets.
     Raises InputError if the file is missing or damaged.
     """
     where = files.shown(url)
     job = parse_checked(files.read_bytes(url), ShardJob, where, context=UNLABELLED)
     check_parts(job.reader, where)
-    return replace(job, work=url.rpartition("/")[0], urls=urls, items=range(job.reader.n_blocks))
+    return replace(job, work=url.rpartition("/")[0], items=range(job.reader.n_blocks))
 
 
 @dataclass(frozen=True)
@@ -284,7 +283,7 @@ def survey(
     manifest = "" if sharded is None else sharded.url
     urls = carried(*source.urls(), manifest)
     with suppress(InputError):  # else no earlier run, or its job is damaged
-        known = read_job(below(asked.work, JOB), urls)
+        known = replace(read_job(below(asked.work, JOB)), urls=urls)
         elsewhere = {part.url for part in known.reader.parts} - set(source.format_of().part_urls(source))
         same = (known.origin.get("key"), known.seed, known.reader.manifest) == (asked.key, asked.seed, manifest)
         if same and not elsewhere:
@@ -323,7 +322,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
     item : int or StoredPart
         The part: its number, or one of `ShardJob.items`.
     urls : tuple of str
-        The urls of the job.
+        The urls of the job, whose secrets this process knows once they have arrived.
 
     Returns
     -------
@@ -331,7 +330,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
         Where the rows of each shard start in the file: an Arrow stream for each. Empty if an equal run has ended meanwhile.
     """
     try:
-        job, index = _job_at(url, urls), index_of(item)
+        job, index = _job_at(url), index_of(item)
         record, file = below(job.work, f"part-{index:05d}.json"), _part(job, index)
         known = _read_record(record, list[Count])
         known = known if known and len(known) == job.n_shards + 1 and known == sorted(known) else None
@@ -373,7 +372,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
     """
     index, ranges = item
     try:
-        job = _job_at(url, ())
+        job = _job_at(url)
         record = below(job.work, f"shard-{index:05d}.json")
         if known := _read_record(record, Shard):
             stored = below(job.target, known.file)
