@@ -31,7 +31,7 @@ from aucdist.data.shards.reading import (
     index_of,
     open_parts,
     parse_reader,
-)  # fmt: skip
+)
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened

@@ -252,10 +252,8 @@ def as_rows(X: Any) -> Rows:
             csr = csr.copy()
             csr.sum_duplicates()
         values = csr.data if csr.dtype in FLOATS else csr.data.astype(np.float64)
-        return CsrRows(
-            np.ascontiguousarray(values), csr.indices.astype(np.int32, copy=False),
-            csr.indptr.astype(np.int64, copy=False), int(csr.shape[1]),
-        )  # fmt: skip
+        indices, offsets = csr.indices.astype(np.int32, copy=False), csr.indptr.astype(np.int64, copy=False)
+        return CsrRows(np.ascontiguousarray(values), indices, offsets, int(csr.shape[1]))
     dense = np.asarray(X)
     if dense.ndim != 2:
         raise InputError(

@@ -82,10 +82,8 @@ class Schema:
     def without(self, features: Collection[str]) -> "Schema":
         """Return the schema without some features that are numbers or parts of dates."""
         dates = {name: tuple(p for p in parts if f"{name}.{p}" not in features) for name, parts in self.dates.items()}
-        return replace(
-            self, feature_names=tuple(name for name in self.feature_names if name not in features),
-            dates={name: parts for name, parts in dates.items() if parts},
-        )  # fmt: skip
+        kept = tuple(name for name in self.feature_names if name not in features)
+        return replace(self, feature_names=kept, dates={name: parts for name, parts in dates.items() if parts})
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema in types of JSON, without newer keys that are not needed, so that older versions can read it."""

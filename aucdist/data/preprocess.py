@@ -144,9 +144,8 @@ class Preprocessor:
             raise unknown("scale", self.scale, SCALES)
         if self.impute not in IMPUTES:
             raise unknown("impute", self.impute, IMPUTES)
-        if ((self.factor is None), (self.shift is None)) != (
-            self.scale in ("none", "unit-row"), self.scale not in CENTRING,
-        ):  # fmt: skip
+        needed = (self.scale not in ("none", "unit-row"), self.scale in CENTRING)
+        if (self.factor is not None, self.shift is not None) != needed:
             raise InputError(f"the preprocessor is damaged: scale {self.scale!r} does not go with its shift and factor")
         if (self.fill is None) != (self.impute in WITHOUT_FILL):
             raise InputError("the preprocessor is damaged: the imputation does not go with the values to fill in")

@@ -291,11 +291,10 @@ class BinExpander(Expander):
         drawn = draw_rows(blocks)
         columns, weight = Columns(drawn), drawn.weights()
         bins = tuple(bins_of(columns[j], weight, self.bins) for j in range(drawn.n_features))
-        nothing = np.zeros((0, 2), dtype=np.int64)
-        fitted = BinMap(
-            blocks.n_features, bins, missing_columns(blocks), self.basis, self.linear, float(self.strength),
-            float(self.pair_strength), nothing, None if directions is None or self.basis != "hat" else directions != 0,
-        )  # fmt: skip
+        ramps = None if directions is None or self.basis != "hat" else directions != 0
+        missing, no_pairs = missing_columns(blocks), np.zeros((0, 2), dtype=np.int64)
+        strengths = float(self.strength), float(self.pair_strength)
+        fitted = BinMap(len(bins), bins, missing, self.basis, self.linear, *strengths, no_pairs, ramps)
         if self.pairs == 0:
             return fitted
         return replace(fitted, pairs=choose_pairs(blocks, fitted, int(self.pairs)))

@@ -136,8 +136,10 @@ class NystroemMap(Expander):
     sigma: float | str = "median"
     linear: str = "keep"
     constraints: ClassVar[Constraints] = {
-        "landmarks": between(2, 20_000), "linear": OneOf(LINEAR), "sigma": above_0(tuple(WIDTHS)),
-    }  # fmt: skip
+        "landmarks": between(2, 20_000),
+        "linear": OneOf(LINEAR),
+        "sigma": above_0(tuple(WIDTHS)),
+    }
 
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Fit the map to rows X, of shape (n_samples, n_features), of the classes y; landmarks have no weights."""
