@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import os
-import tempfile
 import threading
 import time
 import warnings
@@ -15,6 +14,7 @@ from typing import Any
 
 from distributed import Client, Future, KilledWorker
 
+from aucdist.data.storage.scratch import NamelessFile
 from aucdist.engine.steps import MergeTree, Step, Summary
 from aucdist.engine.worker_part import Answer, StepRunner, on_wire, pack, run_beside_scheduler, unpack
 from aucdist.errors import ClusterLost, RunError
@@ -50,24 +50,21 @@ class CallFile:
 
     def __init__(self) -> None:
         self._file: Any = None  # most chains have no large call
-        self._lock, self._end = threading.Lock(), 0
+        self._lock = threading.Lock()
 
     def append(self, data: bytes) -> int:
         """Write a call, and return the offset where it begins. Any thread may call this."""
         with self._lock:
             if self._file is None:
-                self._file = tempfile.TemporaryFile(prefix="aucdist-calls-")  # noqa: SIM115  # closed by `finalize`
-                weakref.finalize(self, self._file.close)
-            start = self._end
-            self._file.seek(start)
-            self._file.write(data)
-            self._file.flush()
-            self._end += len(data)
+                self._file = NamelessFile()
+            start: int = self._file.end
+            self._file.write(data, start)
+            self._file.end += len(data)
         return start
 
     def read(self, start: int, size: int) -> bytes:
         """Return the call that begins at an offset. Any thread may call this."""
-        return os.pread(self._file.fileno(), size, start)
+        return os.pread(self._file.descriptor, size, start)
 
 
 class Call:

@@ -38,13 +38,20 @@ ALIGNMENT = 64
 class NamelessFile:
     """A file without a name, which the system removes when nothing refers to it any more."""
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path | None = None):
         with tempfile.TemporaryFile(dir=folder) as opened:
             self.descriptor = os.dup(opened.fileno())
         # Not in `__del__`, during which another thread could get the file from a weak reference.
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         self.end = 0
         """The bytes that it has."""
+
+    def write(self, data: bytes | memoryview, start: int) -> None:
+        """Write bytes that begin at an offset; the system may take them in several pieces."""
+        left = memoryview(data)
+        while left.nbytes:
+            n_written = os.pwrite(self.descriptor, left, start)
+            left, start = left[n_written:], start + n_written
 
 
 class _Mapping(mmap.mmap):
@@ -147,9 +154,7 @@ class Scratch:
                 start, file.end = file.end, file.end + size
                 os.ftruncate(file.descriptor, file.end)  # a mapping must not reach beyond the end of the file
             for (at, _), piece in zip(pieces, raw, strict=True):
-                done = 0
-                while done < piece.nbytes:
-                    done += os.pwrite(file.descriptor, piece[done:], start + at + done)
+                file.write(piece, start + at)
         except OSError:  # the disk is full, or the folder was removed: the fit continues without a copy
             self._works = False
             return None
