@@ -5,6 +5,7 @@ from another file has changed. The digest is that of the kernel's file and of al
 edit compiles again only what it can have changed. Set ``NUMBA_CACHE_DIR`` to choose another folder for all of it.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -19,11 +20,6 @@ from typing import Any
 import numba
 from numba import njit
 from numba.core.compiler_lock import global_compiler_lock
-
-try:
-    import fcntl
-except ImportError:  # Windows: processes that start together compile the same kernels
-    fcntl = None
 
 PACKAGE = Path(__file__).parents[1]
 LONGEST_WAIT = 60.0
@@ -106,9 +102,6 @@ def _locked(path: Path) -> Iterator[None]:
     A kernel calls kernels and is never called by them, so that processes which wait for each other do so in one order.
     The lock ends with its process.
     """
-    if fcntl is None:
-        yield
-        return
     try:
         file = path.open("a")
     except OSError:

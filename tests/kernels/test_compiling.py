@@ -10,10 +10,7 @@ import pytest
 from aucdist.kernels import compiling
 from aucdist.kernels.compiling import kernel
 
-pytestmark = [
-    pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled"),
-    pytest.mark.skipif(compiling.fcntl is None, reason="no locks"),
-]
+pytestmark = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 
 
 def double(x: Any) -> Any:
