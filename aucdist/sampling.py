@@ -33,7 +33,7 @@ from sklearn.utils import InputTags, Tags, TargetTags, _safe_indexing, check_ran
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _is_fitted, column_or_1d, validate_data
 
-from aucdist.data.block import Block, as_rows
+from aucdist.data.block import Block, as_dense, as_rows
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed
 from aucdist.engine.view import ViewBlocks
@@ -480,7 +480,7 @@ class MWMOTE(Sampler):
     random_state: int | np.random.RandomState | None = None
 
     def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
-        dense = (rows.toarray() if sp.issparse(rows) else rows).astype(np.float64, copy=False)
+        dense = as_dense(rows).astype(np.float64, copy=False)
         largest = int((labels == classes[-1]).sum())
         share = 1.0 if isinstance(self.sampling_strategy, str) else self.sampling_strategy
         random = check_random_state(self.random_state)

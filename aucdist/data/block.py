@@ -231,8 +231,7 @@ class Columns:
 
     def __getitem__(self, j: int) -> np.ndarray:
         """Return a column, float64 of shape (n_samples,)."""
-        values = self._X[:, [j]]
-        return np.ravel(values.toarray() if sp.issparse(values) else values).astype(np.float64, copy=False)
+        return as_dense(self._X[:, [j]]).ravel().astype(np.float64, copy=False)
 
 
 EachBlock = Callable[[Callable[[Block], Any]], Iterable[Any]]
@@ -260,6 +259,11 @@ def as_rows(X: Any) -> Rows:
             f"X has {dense.ndim} dimensions, but 2 are needed (rows, features): use X.reshape(-1, 1) for one feature"
         )
     return DenseRows(np.ascontiguousarray(dense, dtype=dense.dtype if dense.dtype in FLOATS else np.float64))
+
+
+def as_dense(X: Any) -> np.ndarray:
+    """Return a matrix, sparse or not, as an array."""
+    return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
 def as_csr(rows: CsrRows) -> sp.csr_matrix:

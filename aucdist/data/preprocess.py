@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from pydantic import AfterValidator, Field, PlainSerializer
 
-from aucdist.data.block import Block, EachBlock, n_columns
+from aucdist.data.block import Block, EachBlock, as_dense, n_columns
 from aucdist.data.column_statistics import (
     IMPUTES,
     MEDIAN_ERROR,
@@ -108,7 +107,7 @@ class Preprocessor:
         if not self.log1p and self.scale == "none":
             return block
         if self.shift is not None and isinstance(block.rows, CsrRows):
-            block = block.with_X(sp.csr_matrix(block.X).toarray())
+            block = block.with_X(as_dense(block.X))
         rows = _logged(block, self.log1p, None)
         values = rows.values
         if self.shift is not None:

@@ -7,9 +7,8 @@ import io
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, as_dense
 from aucdist.data.dataset import Schema
 from aucdist.data.own_files import REPAIR
 from aucdist.data.split import scrambled
@@ -25,7 +24,6 @@ from aucdist.drift.columns import (
 )
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.kernels.rows import CsrRows
 from aucdist.selection.groups import digests_of
 
 MOST_ROWS = 20_000
@@ -70,10 +68,8 @@ def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
     """Return the rows of a block whose scrambled ids are small enough."""
     share = np.where(block.y == 1, rates[1], rates[0])
     chosen = np.flatnonzero(scrambled(block.row_id, 0) / 2.0**64 <= share)
-    X = block.X[chosen][:, :n_features]
-    values = sp.csr_matrix(X).toarray() if isinstance(block.rows, CsrRows) else np.asarray(X)
     return {
-        "values": [values.astype(np.float64)],
+        "values": [as_dense(block.X[chosen][:, :n_features]).astype(np.float64)],
         "positive": [block.y[chosen] == 1],
         "row_id": [block.row_id[chosen]],
     }

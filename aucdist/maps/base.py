@@ -6,12 +6,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
 
-from aucdist.data.block import Block, matrix_of
+from aucdist.data.block import Block, as_dense, matrix_of
 from aucdist.data.column_statistics import moments
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
@@ -232,7 +231,7 @@ class Expander(TransformerMixin, BaseEstimator):
         if not isinstance(block.rows, BinRows):
             return block.X
         matrix = matrix_of(block.rows)
-        return matrix if getattr(self, "sparse_output", False) else np.asarray(sp.csr_matrix(matrix).toarray())
+        return matrix if getattr(self, "sparse_output", False) else as_dense(matrix)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return a name for each column of `transform`, ndarray of str."""

@@ -6,9 +6,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
-from aucdist.data.block import Block, Columns
+from aucdist.data.block import Block, Columns, as_dense
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, Edges, edges_of, encode_column
@@ -110,8 +109,7 @@ class BinMap(FittedMap):
         grids = {j: self.grid(j) for j in np.unique(self.pairs)}
         at_once = max(LEAST_AT_ONCE, VALUES_AT_ONCE // max(self.n_features_in, 1))
         for first in range(0, block.n_samples, at_once):
-            rows, codes = X[first : first + at_once], out[first : first + at_once]
-            values = rows.toarray() if sp.issparse(rows) else rows
+            values, codes = as_dense(X[first : first + at_once]), out[first : first + at_once]
             for k, j in enumerate(self.used):
                 if (
                     encode_column(values[:, j], self._edges[k], int(self.missing[j]), codes[:, k])

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, as_dense
 from aucdist.data.dataset import category_features
 from aucdist.errors import InputError
 from aucdist.kernels.codes import expand
@@ -238,8 +237,7 @@ def explanation(
         parts = additive(fitted, w, intercept)
         values, constant = contributions(fitted, parts, block), parts.constant
     else:
-        X = sp.csr_matrix(block.X).toarray() if sp.issparse(block.X) else block.X
-        values = np.asarray(X, dtype=np.float64) * w
+        values = as_dense(block.X).astype(np.float64, copy=False) * w
     whole = np.column_stack((values, np.full(len(values), constant)))
     return pd.DataFrame(whole, columns=[*names, _free_name(CONSTANT, names)])
 

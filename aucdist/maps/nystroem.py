@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from aucdist.data.block import Block, stacked
+from aucdist.data.block import Block, as_dense, stacked
 from aucdist.data.column_statistics import Moments
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
@@ -90,8 +90,7 @@ def dense(block: Block) -> np.ndarray:
 
     Raises InputError if a value is missing.
     """
-    X = block.X
-    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    X = as_dense(block.X).astype(np.float64, copy=False)
     if np.isnan(X).any():
         raise InputError("a kernel cannot compare rows with missing values: fill them in first, or use bins")
     return X
