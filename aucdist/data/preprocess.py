@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, PlainSerializer
 
-from aucdist.data.block import Block, EachBlock, as_dense, n_columns
+from aucdist.data.block import Block, EachBlock, as_dense, n_columns, row_squares
 from aucdist.data.column_statistics import (
     IMPUTES,
     MEDIAN_ERROR,
@@ -113,16 +113,13 @@ class Preprocessor:
         if self.shift is not None:
             values -= self.shift
         if self.scale == "unit-row":  # rows of zeros stay
-            if isinstance(rows, CsrRows):
-                of_row: Any = np.repeat(np.arange(block.n_samples), np.diff(rows.offsets))
-                with np.errstate(over="ignore"):
-                    squares = np.bincount(of_row, values.astype(np.float64) ** 2, minlength=block.n_samples)
-            else:
-                of_row, squares = (slice(None), np.newaxis), np.einsum("ij,ij->i", values, values, dtype=np.float64)
+            with np.errstate(over="ignore"):
+                squares = row_squares(rows)
             if not np.isfinite(squares).all():
                 raise InputError("the length of a row overflows: scale the features first (`scale: maxabs`)")
             length = np.sqrt(np.where(squares > 0, squares, 1.0))
-            np.divide(values, length[of_row], out=values, casting="same_kind")
+            of_values = np.repeat(length, np.diff(rows.offsets)) if isinstance(rows, CsrRows) else length[:, np.newaxis]
+            np.divide(values, of_values, out=values, casting="same_kind")
         elif self.factor is not None:
             values *= self.factor[rows.indices] if isinstance(rows, CsrRows) else self.factor
         return replace(block, rows=rows)
