@@ -47,9 +47,8 @@ class Labels:
         if topics:  # the classes in a list like ``ccat,c15``, in order
             lists = ({class_name(topic) for topic in text.split(",") if topic.strip()} for text in texts)
             spelled = [",".join(sorted(names)) or NO_TOPIC for names in lists]
-        names = sorted(set(spelled))
-        place = {name: i for i, name in enumerate(names)}
-        return cls(np.array([place[name] for name in spelled], dtype=np.intp)[codes], tuple(names), topics)
+        names, places = np.unique(np.array(spelled, dtype=object), return_inverse=True)
+        return cls(places[codes], tuple(names.tolist()), topics)
 
     def counts(self) -> dict[str, int]:
         """Return the number of rows of each class that occurs; with `topics` a row counts for each of its own."""
@@ -138,8 +137,7 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
             f"{where}: one class only ({listed(counts)}); at least two are needed: check `label`, or read rows of both classes"
         )
     if isinstance(positive, str) and positive.strip() == "minority":
-        fewest = min(counts.values())
-        chosen = {max((name for name in counts if counts[name] == fewest), key=class_order)}
+        chosen = {max(counts, key=lambda name: (-counts[name], class_order(name)))}
     else:
         chosen = {class_name(value) for value in (positive if isinstance(positive, list | tuple) else [positive])}
     absent = sorted(chosen - set(counts), key=class_order)

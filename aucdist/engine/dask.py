@@ -230,12 +230,10 @@ def _packed(X: Any, *columns: Any, names: tuple[str, ...]) -> dict[str, Any]:
 
 def _chunks_of_arrays(X: Any, columns: Mapping[str, Any]) -> list[Any]:
     """Return delayed chunks of rows of Arrays, which are chunked again to match where lengths are known."""
-    X = X.to_dask_array() if hasattr(X, "to_dask_array") else X
-    X = X.rechunk({1: -1}) if X.ndim == 2 else X
+    X = _whole_rows(X)
     pieces = {"X": list(X.to_delayed().ravel())}
     for name, column in columns.items():
-        column = column.to_dask_array() if hasattr(column, "to_dask_array") else column
-        column = column.rechunk({1: -1}) if column.ndim == 2 else column
+        column = _whole_rows(column)
         if not np.isnan(np.array(X.chunks[0] + column.chunks[0], dtype=float)).any():
             if X.shape[0] != column.shape[0]:
                 raise InputError(
@@ -252,10 +250,15 @@ def _chunks_of_arrays(X: Any, columns: Mapping[str, Any]) -> list[Any]:
     return [dask.delayed(dict)(**dict(zip(pieces, chunk, strict=True))) for chunk in zip(*pieces.values(), strict=True)]
 
 
+def _whole_rows(collection: Any) -> Any:
+    """Return a collection as an Array whose chunks have all columns."""
+    array = collection.to_dask_array() if hasattr(collection, "to_dask_array") else collection
+    return array.rechunk({1: -1}) if array.ndim == 2 else array
+
+
 def distinct_labels(y: Any) -> list[np.ndarray]:
     """Return the distinct labels of each chunk of a Dask collection, or the distinct rows of an indicator matrix."""
-    if not hasattr(y, "to_dask_array"):
-        y = y.rechunk({1: -1}) if y.ndim == 2 else y
+    y = y if hasattr(y, "to_dask_array") else _whole_rows(y)
     return list(dask.compute(*(dask.delayed(np.unique)(chunk, axis=0) for chunk in np.ravel(y.to_delayed()))))
 
 

@@ -3,6 +3,7 @@
 pyarrow reads the cells; plain Python reads them where pyarrow cannot, and names line and column.
 """
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -108,10 +109,8 @@ class CsvText:
 
     def place(self, row: int, name: str) -> str:
         """Return the file and the line of a cell, as in ``f.csv, line 3``; rows count from 0."""
-        for i, cells in enumerate(self.rows()):
-            if i == row:
-                return f"{self.where}, line {cells[self.names.index(name)][0]}"
-        raise IndexError(row)
+        cells = next(itertools.islice(self.rows(), row, None))
+        return f"{self.where}, line {cells[self.names.index(name)][0]}"
 
     def rows(self) -> Iterator[list[tuple[int, str]]]:
         """Yield the cells of each row, each with its line; a byte that is no UTF-8 becomes a surrogate.
