@@ -300,8 +300,8 @@ def stacked(blocks: Sequence[Block]) -> Block:
         return blocks[0]
     weighted = any(block.weight is not None for block in blocks)
     joined: dict[str, Any] = {}
-    for name in ("group", "grade", "cost", "code"):
-        of_blocks = [getattr(block, name) for block in blocks]
+    for name in ("y", "row_id", *SIDE):
+        of_blocks = [block.weights() if weighted and name == "weight" else getattr(block, name) for block in blocks]
         joined[name] = None if any(values is None for values in of_blocks) else np.concatenate(of_blocks)
     parts = [block.rows for block in blocks]
     rows: Rows
@@ -311,13 +311,7 @@ def stacked(blocks: Sequence[Block]) -> Block:
         rows = as_rows(sp.vstack([as_csr(part) for part in parts], format="csr"))
     else:
         rows = DenseRows(np.concatenate([part.values for part in parts]))
-    return Block(
-        rows,
-        np.concatenate([block.y for block in blocks]),
-        np.concatenate([block.row_id for block in blocks]),
-        np.concatenate([block.weights() for block in blocks]) if weighted else None,
-        **joined,
-    )
+    return Block(rows, **joined)
 
 
 def partition(block: Block, n_blocks: int) -> list[Block]:
