@@ -203,8 +203,7 @@ def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str)
     earlier = read_json(url, ScoringFile) if files.exists(url) else None
     if earlier and earlier.key == key and earlier.reader:
         reader = parse_reader(earlier.reader, files.shown(url))
-        same_parts = {part.url for part in reader.parts} <= set(source.format_of().part_urls(source))
-        if same_parts and reader.manifest == manifest:
+        if reader.is_of(source, manifest):
             return reader
     elif (earlier and earlier.reader) or (not earlier and files.names_in(output)):
         raise InputError(

@@ -95,6 +95,11 @@ class BlockReader:
         """Number of positive rows."""
         return sum(self.positives)
 
+    def is_of(self, source: Source, manifest: str) -> bool:
+        """Tell whether the reader, which was in a file, reads nothing but what a source names, or the URL of its manifest."""
+        urls = {part.url for part in self.parts}
+        return self.manifest == manifest and urls <= set(source.format_of().part_urls(source))
+
     def read(self, item: int | StoredPart) -> Block:
         """Read a block, given its number or its stored part.
 

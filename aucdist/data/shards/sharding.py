@@ -284,9 +284,8 @@ def survey(
     urls = carried(*source.urls(), manifest)
     with suppress(InputError):  # else no earlier run, or its job is damaged
         known = replace(read_job(below(asked.work, JOB)), urls=urls)
-        elsewhere = {part.url for part in known.reader.parts} - set(source.format_of().part_urls(source))
-        same = (known.origin.get("key"), known.seed, known.reader.manifest) == (asked.key, asked.seed, manifest)
-        if same and not elsewhere:
+        same = (known.origin.get("key"), known.seed) == (asked.key, asked.seed)
+        if same and known.reader.is_of(source, manifest):
             return known
     reader, items = open_parts(source, each=each, hold=hold, n_parts=n_parts, name=name)
     rows = reader.n_samples
