@@ -193,14 +193,14 @@ async def watched(transfer: Awaitable[T], progress: Progress) -> T:
 # ---- expansion ------------------------------------------------------------------------------------------------------------
 
 
-def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: int | None = None) -> None:
+def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: int = MOST_GROWTH) -> None:
     """Do nothing if a file may unpack to so many bytes.
 
     `packed`: the bytes of the file.
     `remedy`: what somebody can do who trusts the file.
     Raises InputError if it would grow beyond all measure.
     """
-    limit = max(ALWAYS_ALLOWED, (MOST_GROWTH if growth is None else growth) * packed)
+    limit = max(ALWAYS_ALLOWED, growth * packed)
     if unpacked > limit:
         raise InputError(
             f"{where}: {packed} bytes unpack to {unpacked}, and at most {limit} are read; {TRUSTED}{remedy}"
