@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.data.block import Block, as_dense
+from aucdist.data.block import Block, as_dense, stacked
 from aucdist.data.dataset import Schema
 from aucdist.data.own_files import REPAIR
 from aucdist.data.split import scrambled
@@ -58,21 +58,17 @@ def sample_of(blocks: Blocks) -> Sample:
     """Return at most `MOST_ROWS` rows, chosen by their ids, so that they do not depend on the blocks."""
     wide = blocks.n_features > MOST_FEATURES
     rates = [min(1.0, MOST_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
-    sampled = blocks.sum(_sampled, rates, 0 if wide else blocks.n_features)
-    order = np.argsort(np.concatenate(sampled["row_id"]), kind="stable")
-    values, positive, row_id = (np.concatenate(sampled[key])[order] for key in ("values", "positive", "row_id"))
-    return Sample(values, positive, row_id, rates[1] / rates[0])
+    sampled = stacked(blocks.sum(_sampled, rates, 0 if wide else blocks.n_features)["parts"])
+    rows = sampled.take(np.argsort(sampled.row_id, kind="stable"))
+    values = as_dense(rows.X).astype(np.float64, copy=False)
+    return Sample(values, rows.y == 1, rows.row_id, rates[1] / rates[0])
 
 
 def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
-    """Return the rows of a block whose scrambled ids are small enough."""
+    """Return the rows of a block whose scrambled ids are small enough, with their first features."""
     share = np.where(block.y == 1, rates[1], rates[0])
-    chosen = np.flatnonzero(scrambled(block.row_id, 0) / 2.0**64 <= share)
-    return {
-        "values": [as_dense(block.X[chosen][:, :n_features]).astype(np.float64)],
-        "positive": [block.y[chosen] == 1],
-        "row_id": [block.row_id[chosen]],
-    }
+    rows = block.take(scrambled(block.row_id, 0) / 2.0**64 <= share)
+    return {"parts": [rows.with_X(rows.X[:, :n_features])]}
 
 
 @dataclass(frozen=True)
