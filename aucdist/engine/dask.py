@@ -95,11 +95,9 @@ class DaskBlocks(Blocks):
         blocks : sequence of Future
             Futures of `Block`, each to be had again from its own task graph.
         """
-        with client.as_current():  # which need not be Dask's default client
-            wait(blocks)
-        holders, together = client.who_has(list(blocks)), dict[str, list[int]]()
-        for i, block in enumerate(blocks):
-            together.setdefault(min(holders[block.key], default=""), []).append(i)
+        together: dict[str, list[int]] = {}
+        for i, home in enumerate(_homes(client, blocks)):
+            together.setdefault(home, []).append(i)
         parts = [client.submit(Part, some, [blocks[i] for i in some], pure=False) for some in together.values()]
         return cls(client, parts)
 
@@ -145,14 +143,19 @@ def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
     runs = _neighbours(client, len(items))
     # Dask schedules tasks that depend on fewer than five others as if they depended on none.
     marks = client.map(int, range(max(5, MARKS_PER_WORKER * len(runs))), pure=False)
-    with client.as_current():  # which need not be Dask's default client
-        wait(marks)
-    holders = client.who_has(marks)
-    by_worker = {min(holders[mark.key], default=""): mark for mark in marks}
+    by_worker = dict(zip(_homes(client, marks), marks, strict=True))
     homes = [mark for _, mark in sorted(by_worker.items())]
     return [
         client.submit(_keep, items[i], homes[k % len(homes)], pure=False) for k, run in enumerate(runs) for i in run
     ]
+
+
+def _homes(client: Client, futures: Sequence[Future]) -> list[str]:
+    """Wait for futures, and return the address of the worker that holds each; an empty text if none does any more."""
+    with client.as_current():  # which need not be Dask's default client
+        wait(futures)
+    holders = client.who_has(list(futures))
+    return [min(holders[future.key], default="") for future in futures]
 
 
 def _keep(item: Any, home: int) -> Any:
