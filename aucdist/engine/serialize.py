@@ -78,10 +78,11 @@ def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:
         parts = [_to_json(part, arrays) for part in (value.data, value.indices, value.indptr)]
         return ["csr", CSR.index(type(value)), list(value.shape), *parts]
     kind = type(value)
-    if not kind.__module__.startswith(OURS) or not _is_record(kind):
+    fields = _fields(kind) if kind.__module__.startswith(OURS) else None
+    if fields is None:
         raise TypeError(f"{kind.__module__}.{kind.__qualname__} cannot be serialized")
-    values = [getattr(value, name) for name in _fields(kind)]
-    while values and values[-1] is None and _optional(kind, len(values) - 1):
+    values, optional = [getattr(value, name) for name in fields], list(fields.values())
+    while values and values[-1] is None and optional[len(values) - 1]:
         values.pop()  # so that older versions, which lack the field, can read records that do not use it
     return ["record", kind.__module__, kind.__qualname__, *(_to_json(v, arrays) for v in values)]
 
@@ -114,22 +115,16 @@ def _record(module: str, name: str, fields: list[Any]) -> Any:
         raise ValueError(f"{module} is not of this package")
     module = MOVED.get(module, module)
     kind = getattr(importlib.import_module(module), name)
-    if not isinstance(kind, type) or kind.__module__ != module or not _is_record(kind):
+    known = _fields(kind) if isinstance(kind, type) and kind.__module__ == module else None
+    if known is None:
         raise ValueError(f"{module}.{name} is no record")
-    names = _fields(kind)
-    if len(fields) > len(names) or not all(_optional(kind, place) for place in range(len(fields), len(names))):
-        raise ValueError(f"{module}.{name} has {len(names)} fields, and {len(fields)} are given")
-    return kind(**dict(zip(names, fields, strict=False)))
+    if len(fields) > len(known) or not all(list(known.values())[len(fields) :]):
+        raise ValueError(f"{module}.{name} has {len(known)} fields, and {len(fields)} are given")
+    return kind(**dict(zip(known, fields, strict=False)))
 
 
-def _is_record(kind: type) -> bool:
-    return dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
-
-
-def _optional(kind: Any, place: int) -> bool:
-    """Return whether the default of a field of a dataclass is None."""
-    return dataclasses.is_dataclass(kind) and dataclasses.fields(kind)[place].default is None
-
-
-def _fields(kind: Any) -> list[str]:
-    return [f.name for f in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else list(kind._fields)
+def _fields(kind: Any) -> dict[str, bool] | None:
+    """Return the fields of a record, each with whether it may be left out, being None by default; None of other classes."""
+    if dataclasses.is_dataclass(kind):
+        return {field.name: field.default is None for field in dataclasses.fields(kind)}
+    return dict.fromkeys(kind._fields, False) if issubclass(kind, tuple) and hasattr(kind, "_fields") else None
