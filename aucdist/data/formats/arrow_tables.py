@@ -347,12 +347,13 @@ def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schem
     return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + 1}")
 
 
-def filtered(table: pa.Table, source: SourceFields, where: str) -> pa.Table:
-    """Return the rows of a table for which the conditions of a source hold."""
-    if source.where is None:
+def filtered(table: pa.Table, source: SourceFields, where: str, of_folders: Collection[str] = ()) -> pa.Table:
+    """Return the rows of a table for which the conditions of a source hold, but for those on columns that are folders."""
+    conditions = [condition for condition in source.where or () if condition[0] not in of_folders]
+    if not conditions:
         return table
     with _conditions_explained(where):
-        return table.filter(_condition(source.where, table.column_names, where))
+        return table.filter(_condition(conditions, table.column_names, where))
 
 
 def _form(source: SourceFields, schema: Schema | None, names: Sequence[str], where: str) -> tuple[TableForm, list[str]]:
@@ -484,9 +485,6 @@ def _rows(
         table = table.append_column(name, pa.repeat(scalar, table.num_rows))
     first = sum(file.metadata.row_group(i).num_rows for i in range(part.start)) + 1
     if source.where is not None:
-        with _conditions_explained(where):
-            # the other conditions were checked against the folders
-            rest = [c for c in source.where if c[0] not in added]
-            table, first = table.filter(_condition(rest, columns, where)) if rest else table, 1
-            where = f"{where}, where {source.where}"
+        table, first = filtered(table, source, where, added), 1  # the others were checked against the folders
+        where = f"{where}, where {source.where}"
     return table, first, where
