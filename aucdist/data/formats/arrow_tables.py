@@ -332,8 +332,7 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
         missing, not finite or of an unknown category, naming row (from 1) and column, or a column has another value
         than its folder.
     """
-    with _sound(part.url), opened(part.url) if data is None else pa.BufferReader(data) as file:
-        parquet = pq.ParquetFile(file, pre_buffer=True)
+    with _parquet_file(part.url, data) as (file, parquet):
         form, read = _form(source, schema, _names(parquet, part.url), files.shown(part.url))
         table, first, where = _rows(parquet, file, source, part, read, form.texts)
         return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + first}")
@@ -364,8 +363,7 @@ def _form(source: SourceFields, schema: Schema | None, names: Sequence[str], whe
 
 def read_row_groups(source: SourceFields, part: FilePart) -> pa.Table:
     """Return all columns of the row groups of a part, those of its folders among them; errors as `parse_parquet`."""
-    with _sound(part.url), opened(part.url) as file:
-        parquet = pq.ParquetFile(file, pre_buffer=True)
+    with _parquet_file(part.url) as (file, parquet):
         table = _rows(parquet, file, source, part, _names(parquet, part.url), ())[0]
         table.validate(full=True)  # texts are UTF-8, and indices lie within their dictionaries
         return table
@@ -380,23 +378,27 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
     `part`: the whole file.
     Raises InputError if the file cannot be read or is damaged, or if the conditions do not go with its columns.
     """
-    with _sound(part.url), opened(part.url) as file:
-        parquet = pq.ParquetFile(file)
+    with _parquet_file(part.url) as (file, parquet):
         metadata = parquet.metadata
         needed = _needed_groups(file, source, part, range(metadata.num_row_groups), parquet.schema_arrow)
         return {i: metadata.row_group(i).total_byte_size for i in needed}
 
 
 @contextmanager
-def _sound(url: str) -> Iterator[None]:
+def _parquet_file(url: str, data: bytes | None = None) -> Iterator[tuple[pa.NativeFile, pq.ParquetFile]]:
+    """Open a Parquet file, or what was read of one; what Arrow raises of it becomes an `InputError`."""
+
     def say(e: BaseException) -> str:
         """Return what is wrong with the file, in words."""
         page = not files.is_web(url) and files.read_range(url, 0, min(64, files.stat(url).size)).lstrip()[:1] == b"<"
         return "it holds a page of the web" if page else first_line(e)
 
     kinds = pa.ArrowException, OSError, UnicodeDecodeError
-    with as_input_error(f"{files.shown(url)} is not a sound Parquet file", *kinds, say=say):
-        yield
+    with (
+        as_input_error(f"{files.shown(url)} is not a sound Parquet file", *kinds, say=say),
+        opened(url) if data is None else pa.BufferReader(data) as file,
+    ):
+        yield file, pq.ParquetFile(file, pre_buffer=True)
 
 
 def _condition(conditions: Sequence[Condition], names: Sequence[str], where: str) -> pc.Expression:
