@@ -23,7 +23,7 @@ from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_chec
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.serialize import serialize
-from aucdist.errors import InputError, Json
+from aucdist.errors import InputError, Json, as_input_error
 from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.objectives.probability_maps import ProbabilityMap, SavedMap
 from aucdist.scorecard import Scorecard, parse_card
@@ -415,15 +415,12 @@ class _ListOfFolders(BaseModel):
 def _read_weights(data: bytes, n_features: int) -> np.ndarray:
     """Return the weights in a ``.npy`` file, of shape (n_features,). Its header is checked before any memory is taken."""
     file = io.BytesIO(data)
-    try:
+    # NumPy parses the header as Python: damaged ones raise errors of its tokenizer and compiler as well.
+    with as_input_error(f"{WEIGHTS} has a damaged header", Exception, say=str):
         version = np.lib.format.read_magic(file)
         if version != (1, 0):
             raise ValueError(f"version {version} of the npy format")
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    except (
-        Exception
-    ) as e:  # NumPy parses the header as Python: damaged ones raise errors of its tokenizer and compiler as well
-        raise InputError(f"{WEIGHTS} has a damaged header: {e}") from None
     if shape != (n_features,) or dtype != np.float64 or dtype.hasobject:
         raise InputError(f"{WEIGHTS} has {dtype} of shape {shape}; float64 of shape ({n_features},) is needed")
     if len(data) - file.tell() != 8 * n_features:

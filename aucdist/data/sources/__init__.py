@@ -21,7 +21,7 @@ from aucdist.data.formats.source_fields import ClassName, Dtype, SourceFields
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import read_configuration, unpacked
 from aucdist.data.storage.urls import data_root, is_relative
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, as_input_error, unknown
 
 __all__ = ["UNLABELLED", "ClassName", "Dtype", "Source", "parse_source"]
 
@@ -131,10 +131,8 @@ def catalog(folder: Path | None = None) -> dict[str, Source]:
     folder = catalog_folder() if folder is None else folder
     sources: dict[str, Source] = {}
     for path in sorted(folder.glob("*.yaml")):
-        try:
+        with as_input_error(f"{path} is not valid YAML", yaml.YAMLError, say=str):
             content = yaml.load(read_configuration(path), LOADER)
-        except yaml.YAMLError as e:
-            raise InputError(f"{path} is not valid YAML: {e}") from None
         if not isinstance(content, dict):
             raise InputError(f"{path}: names of data sets with their sources are expected")
         for name, entry in content.items():
