@@ -132,7 +132,7 @@ class _Draft:
     def merge_equal(self, factor: float) -> None:
         """Merge neighbouring lines with equal points."""
         points, _, _ = self.points(factor)
-        self.ends = [end for k, end in enumerate(self.ends) if k == len(self.ends) - 1 or points[k] != points[k + 1]]
+        self.ends = list(itertools.compress(self.ends, np.append(np.diff(points) != 0, True)))
 
     def errors(self, factor: float) -> np.ndarray:
         """Return for each cell of the model the points on the card minus the exact ones, float64."""
