@@ -152,10 +152,8 @@ def commit(
     features = StoredFile.of(data, "features")
     files.write_bytes(below(url, features.file), data)
     n_samples, n_pos = (sum(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
-    manifest = Manifest(
-        FORMAT, form, replace(schema, feature_names=()), n_samples, n_pos, n_samples - n_pos, origin or {}, features,
-        tuple(shards),
-    )  # fmt: skip
+    unnamed, totals = replace(schema, feature_names=()), (n_samples, n_pos, n_samples - n_pos)
+    manifest = Manifest(FORMAT, form, unnamed, *totals, origin or {}, features, tuple(shards))
     content = asdict(manifest)
     del content["url"]
     content |= content.pop("form") | content.pop("schema")

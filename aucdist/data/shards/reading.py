@@ -277,10 +277,9 @@ def open_parts(
                     f"those of the training data are {', '.join(schema.positive)} against {', '.join(schema.negative)}: "
                     "shard both with the same `positive`"
                 )
-        reader = BlockReader(
-            source, stored, manifest.form, tuple(shard.rows for shard in shards), tuple(shard.positives for shard in shards),
-            sum(shard.memory for shard in shards), {}, digest_of(manifest), (), manifest.url,
-        )  # fmt: skip
+        rows, positives = (tuple(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
+        memory, digest = sum(shard.memory for shard in shards), digest_of(manifest)
+        reader = BlockReader(source, stored, manifest.form, rows, positives, memory, {}, digest, (), manifest.url)
         return reader, range(len(shards))
     fingerprint = fingerprint_of(source)
     parts = source.format_of().split(source, n_parts)
@@ -322,21 +321,19 @@ def _surveyed(
         items, surveys = survey(source)
     total = reduce(add, surveys)
     source, schema = decided(source, total, schema, labelled, name or files.shown(str(source.source)))
-    form = Form(
-        source.layout, str(source.dtype), len(schema.feature_names), False, source.groups is not None or source.qid == "use",
-        source.labels == "grades", source.cost_column is not None, bool(schema.classes),
-    )  # fmt: skip
+    grouped = source.groups is not None or source.qid == "use"
+    graded, costed, width = source.labels == "grades", source.cost_column is not None, len(schema.feature_names)
+    form = Form(source.layout, str(source.dtype), width, False, grouped, graded, costed, bool(schema.classes))
     item = np.dtype(form.dtype).itemsize
     if form.layout == "dense":  # the bytes of values, labels and row ids
         memory = total.rows * (form.n_features * item + 9)
     else:
         memory = (total.stored or total.rows * form.n_features) * (item + 4) + total.rows * 17
-    starts = accumulate((part.rows for part in surveys), initial=0)
-    numbered = (replace(part, row=start) for part, start in zip(parts, starts, strict=False))
-    reader = BlockReader(
-        source, schema, form, tuple(part.rows for part in surveys), (), memory, total.classes, "",
-        tuple(numbered), missing=total.missing, unknown=total.unknown,
-    )  # fmt: skip
+    rows = tuple(part.rows for part in surveys)
+    starts = accumulate(rows, initial=0)
+    numbered = tuple(replace(part, row=start) for part, start in zip(parts, starts, strict=False))
+    classes, missing, unknown = total.classes, total.missing, total.unknown
+    reader = BlockReader(source, schema, form, rows, (), memory, classes, "", numbered, "", missing, unknown)
     return reader, items, surveys
 
 
