@@ -227,7 +227,8 @@ class Columns:
     """The columns of a block, by their numbers: ``Columns(block)[j]``; sparse rows are sorted by columns once."""
 
     def __init__(self, block: Block):
-        self._X: Any = block.X.tocsc() if sp.issparse(block.X) else block.X
+        X: Any = block.X
+        self._X = X.tocsc() if sp.issparse(X) else X
 
     def __getitem__(self, j: int) -> np.ndarray:
         """Return a column, float64 of shape (n_samples,)."""
