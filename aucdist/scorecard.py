@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field, PlainSerializer
+from pydantic import Field
 
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import Reading
 from aucdist.data.own_files import CHECKED, REPAIR, parse_checked, to_jsonable
-from aucdist.data.preprocess import Floats, Preprocessor
+from aucdist.data.preprocess import Floats, Preprocessor, array_of
 from aucdist.errors import InputError, Json
 from aucdist.objectives.probability_maps import SavedMap
 
@@ -29,12 +29,7 @@ Points = Annotated[int, Field(ge=-MOST_POINTS, le=MOST_POINTS)]
 if TYPE_CHECKING:
     ArrayOfPoints = np.ndarray
 else:
-    ArrayOfPoints = Annotated[
-        list[Points],
-        AfterValidator(lambda values: np.array(values, dtype=np.int64)),
-        PlainSerializer(lambda array: array.tolist()),
-    ]
-    """An array, which is a list in JSON."""
+    ArrayOfPoints = array_of(Points, np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,20 +25,22 @@ from aucdist.data.own_files import CHECKED, Count, to_jsonable
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 
-if TYPE_CHECKING:
-    Floats = np.ndarray
-else:
-    Floats = Annotated[
-        list[float],
-        AfterValidator(lambda values: np.array(values, dtype=np.float64)),
-        PlainSerializer(lambda array: array.tolist()),
-    ]
-    """An array, which is a list in JSON."""
-
 WITHOUT_FILL = ("refuse", "keep")
 """The values of impute that replace nothing."""
 SCALES = ("none", "standard", "minmax", "maxabs", "unit-row")
 CENTRING = ("standard", "minmax")
+
+
+def array_of(items: Any, dtype: type) -> Any:
+    """Return the type of an array that is a list of such items in JSON."""
+    read = AfterValidator(lambda values: np.array(values, dtype=dtype))
+    return Annotated[list[items], read, PlainSerializer(lambda array: array.tolist())]
+
+
+if TYPE_CHECKING:
+    Floats = np.ndarray
+else:
+    Floats = array_of(float, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
