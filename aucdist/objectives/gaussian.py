@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, as_dense
 from aucdist.errors import InputError
 
 
@@ -24,7 +24,7 @@ def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
     """
     X, Z = (M.astype(np.float64, copy=False) for M in (X, Z))
     products = X @ Z.T
-    exponents = products.toarray() if sp.issparse(products) else products
+    exponents = as_dense(products)
     exponents *= -2.0
     exponents += _squares(X)[:, np.newaxis]
     exponents += _squares(Z)
@@ -41,7 +41,7 @@ def median_distance(X: Any) -> float:
     X = X.astype(np.float64, copy=False)
     products = X @ X.T
     squares = _squares(X)
-    apart = squares[:, np.newaxis] + squares - 2.0 * (products.toarray() if sp.issparse(products) else products)
+    apart = squares[:, np.newaxis] + squares - 2.0 * as_dense(products)
     apart = apart[np.triu_indices(len(squares), 1)]
     apart = apart[apart > 1e-12 * squares.max(initial=0.0)]
     if not len(apart):
