@@ -271,48 +271,40 @@ def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
 
 
 def _drawing_of(name: str, auc: float, sample: Sample, schema: Schema, position: dict[str, int]) -> ColumnDrawing:
+    sides = [~sample.positive, sample.positive]
     if name in schema.categories:
         values = [value for value in schema.categories[name] if f"{name}={value}" in position]
         flags = sample.values[:, [position[f"{name}={value}"] for value in values]] > 0
-        counts = [(flags[sample.positive == side]).sum(axis=0).astype(float) for side in (False, True)]
-        missing = float(flags[:, values.index("(missing)")].mean()) if "(missing)" in values else 0.0
-        order = np.argsort(-(counts[0] + counts[1]), kind="stable")[:MOST_BARS]
+        order = np.argsort(-flags.sum(axis=0), kind="stable")[:MOST_BARS]
+        counts = [flags[side].sum(axis=0)[order] for side in sides]
         labels = [values[i] for i in order]
-        bars = _bars(counts[0][order], counts[1][order], sample.positive, labels)
-        return ColumnDrawing(name, "categories", auc, f"{len(values)}: {', '.join(labels[:3])}", missing, bars)
-    feature, kind = name, "number"
-    if name in schema.dates:
-        feature, kind = date_features(name, schema.dates[name])[-1], "date"
-    column = sample.values[:, position[feature]]
-    present = ~np.isnan(column)
-    if not present.any():
-        return ColumnDrawing(name, kind, auc, "no values", 1.0, [])
-    low, high = (float(v) for v in (column[present].min(), column[present].max()))
-    distinct = np.unique(column[present])
-    if len(distinct) <= MOST_BARS:
-        cells = np.searchsorted(distinct, column[present])
-        labels = [f"{value:.6g}" for value in distinct]
+        kind, shown_range = "categories", f"{len(values)}: {', '.join(labels[:3])}"
+        missing = float(flags[:, values.index("(missing)")].mean()) if "(missing)" in values else 0.0
     else:
-        first, last = (float(v) for v in np.quantile(column[present], [0.01, 0.99]))
-        first, last = (first, last) if first < last else (low, high if high > low else low + 1.0)
-        edges = np.linspace(first, last, BINS + 1)
-        cells = np.clip(np.searchsorted(edges, column[present], "right") - 1, 0, BINS - 1)
-        labels = [f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges)]
-    negative, positive = (
-        np.bincount(cells[sample.positive[present] == side], minlength=len(labels)).astype(float)
-        for side in (False, True)
-    )
-    bars = _bars(negative, positive, sample.positive, labels)
-    return ColumnDrawing(name, kind, auc, f"{low:.4g} to {high:.4g}", 1.0 - float(present.mean()), bars)
-
-
-def _bars(
-    negative: np.ndarray, positive: np.ndarray, sides: np.ndarray, labels: list[str]
-) -> list[tuple[float, float, str]]:
-    """Return bars whose heights are shares of each class, the highest filling the drawing."""
-    negative, positive = negative / max(1, int((~sides).sum())), positive / max(1, int(sides.sum()))
-    top = max(negative.max(initial=0.0), positive.max(initial=0.0)) or 1.0
-    return [
+        feature, kind = name, "number"
+        if name in schema.dates:
+            feature, kind = date_features(name, schema.dates[name])[-1], "date"
+        column = sample.values[:, position[feature]]
+        present = ~np.isnan(column)
+        if not present.any():
+            return ColumnDrawing(name, kind, auc, "no values", 1.0, [])
+        low, high = (float(v) for v in (column[present].min(), column[present].max()))
+        distinct = np.unique(column[present])
+        if len(distinct) <= MOST_BARS:
+            cells = np.searchsorted(distinct, column[present])
+            labels = [f"{value:.6g}" for value in distinct]
+        else:
+            first, last = (float(v) for v in np.quantile(column[present], [0.01, 0.99]))
+            first, last = (first, last) if first < last else (low, high if high > low else low + 1.0)
+            edges = np.linspace(first, last, BINS + 1)
+            cells = np.clip(np.searchsorted(edges, column[present], "right") - 1, 0, BINS - 1)
+            labels = [f"{a:.4g} to {b:.4g}" for a, b in itertools.pairwise(edges)]
+        counts = [np.bincount(cells[side[present]], minlength=len(labels)) for side in sides]
+        shown_range, missing = f"{low:.4g} to {high:.4g}", 1.0 - float(present.mean())
+    negative, positive = (count / max(1, int(side.sum())) for count, side in zip(counts, sides, strict=True))
+    top = max(negative.max(initial=0.0), positive.max(initial=0.0)) or 1.0  # the highest bar fills the drawing
+    bars = [
         (HEIGHT * n / top, HEIGHT * p / top, f"{label}: {n:.1%} of negative, {p:.1%} of positive")
         for n, p, label in zip(negative.tolist(), positive.tolist(), labels, strict=True)
     ]
+    return ColumnDrawing(name, kind, auc, shown_range, missing, bars)

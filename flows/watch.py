@@ -41,6 +41,9 @@ from flows.run_folder.folder import METRICS, model_folder, read_about
 from flows.run_folder.scores import SCORES, counts_of, max_fpr_of, members_of, read_scores
 from flows.watch_state import WatchState, read_labels
 
+_model_at = functools.lru_cache(maxsize=2)(load_with_seen)
+"""A worker loads a model once for all parts of a batch."""
+
 
 class WatchConfig(Strict):
     """A batch of rows to compare with the training rows of a model, or labels of a batch."""
@@ -231,7 +234,7 @@ def count_part(
     saved: SavedReader, folder: str, columns: Sequence[str], scores: str | None, own: str, item: int | StoredPart
 ) -> BatchCounts:
     """Count the rows of one part, on a worker; score them and write the scores unless they are given."""
-    model, profile = _model_at(folder)
+    model, (profile, _) = _model_at(folder)
     index = index_of(item)
     with _unreadable():
         block = saved(item)
@@ -372,12 +375,6 @@ def promise(watched: Watched) -> tuple[float | None, Json | None]:
     if missing := [column for column in watched.columns if column not in table]:
         raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}. {REPAIR}")
     return max_fpr, _performance(watched, table, "label" if model.classes else "y", max_fpr)
-
-
-@functools.lru_cache(maxsize=2)
-def _model_at(folder: str) -> tuple[LinearModel, Profile]:
-    model, (profile, _) = load_with_seen(folder)
-    return model, profile
 
 
 def _part(folder: str, index: int) -> str:

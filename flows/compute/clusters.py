@@ -176,8 +176,18 @@ def _started(config: ClusterConfig | FitClusterConfig, name: str) -> Iterator[Wo
         ):
             yield Workers(client, scratch)
     elif isinstance(config, AddressConfig):
-        with _connected(config) as client, _scratch(config.scratch, name) as scratch:
-            yield Workers(client, scratch)
+        from aucdist.engine.dask import connect
+        from aucdist.engine.workers import check_versions, wait_for_workers
+
+        tls = None if config.tls is None else (config.tls.ca, config.tls.cert, config.tls.key)
+        for file in tls or ():
+            if not Path(file).is_file():
+                raise InputError(f"cluster.tls: there is no file {file}: correct the path")
+        with connect(config.address, config.timeout, tls) as client:
+            wait_for_workers(client, config.workers, config.timeout)
+            check_versions(client)
+            with _scratch(config.scratch, name) as scratch:
+                yield Workers(client, scratch)
     elif isinstance(config, KubernetesConfig):
         from flows.compute.kubernetes.lifecycle import dask_cluster
 
@@ -206,21 +216,6 @@ def fixed_worker_set(config: ClusterConfig | FitClusterConfig, workers: Workers,
     with keep_workers(workers.client, n_workers):
         wait_for_workers(workers.client, n_workers, config.timeout)
         yield
-
-
-@contextmanager
-def _connected(config: AddressConfig) -> Iterator[Any]:
-    from aucdist.engine.dask import connect
-    from aucdist.engine.workers import check_versions, wait_for_workers
-
-    tls = None if config.tls is None else (config.tls.ca, config.tls.cert, config.tls.key)
-    for file in tls or ():
-        if not Path(file).is_file():
-            raise InputError(f"cluster.tls: there is no file {file}: correct the path")
-    with connect(config.address, config.timeout, tls) as client:
-        wait_for_workers(client, config.workers, config.timeout)
-        check_versions(client)
-        yield client
 
 
 @contextmanager
