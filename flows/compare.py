@@ -13,14 +13,7 @@ from pydantic import Field
 
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError, Json
-from aucdist.metrics.compare import (
-    Difference,
-    auc_test,
-    corrected_t_test,
-    holm,
-    partial_auc_test,
-    precision_test,
-)
+from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm, partial_auc_test, precision_test
 from aucdist.metrics.costs import COST_COLUMN, DecisionCosts, costs_of_labels, mean_cost_difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test

@@ -166,11 +166,7 @@ class CvConfig(RunConfig):
         return self
 
     def with_candidates(
-        self,
-        size: Mapping[str, int],
-        note: Callable[[str], None],
-        grouped: bool,
-        lowest_grade: float | None,
+        self, size: Mapping[str, int], note: Callable[[str], None], grouped: bool, lowest_grade: float | None
     ) -> "CvConfig":
         """Return the search with the feature maps to try in its grid, where the model has `features: auto`.
 

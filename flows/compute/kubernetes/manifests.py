@@ -149,10 +149,7 @@ def _environment(config: KubernetesConfig) -> list[Json]:
     }
     if config.tls:
         ca, cert, key = TLS_FILES
-        settings |= {
-            "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True",
-            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": ca,
-        }
+        settings |= {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True", "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": ca}
         for role in ("SCHEDULER", "WORKER", "CLIENT"):
             settings[f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT"] = cert
             settings[f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY"] = key
