@@ -85,7 +85,7 @@ def test_gev_without_shape_is_the_log_log_link():
 @pytest.mark.parametrize("xi", ["map", "bayes"])
 def test_shape_is_found(xi):
     X, y = drawn(n=1500, d=2, bias=0.0)
-    more = {"shape_samples": 800, "random_state": 1} if xi == "bayes" else {}
+    more = {"shape_samples": 400, "random_state": 1} if xi == "bayes" else {}
     model = LinkClassifier(xi=xi, lam=1e-3, fit_intercept=False, **more).fit(X, y)
     assert model.xi_ == pytest.approx(0.2, abs=0.35)
     assert model.xi_ == model.xi_trace_["xi"].iloc[-1]
