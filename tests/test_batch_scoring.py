@@ -212,10 +212,6 @@ def test_features_of_another_kind_are_refused(tmp_path, table):
     said = r"features with names \(a, \.\.\.\), but features of svmlight files have only numbers"
     with pytest.raises(InputError, match=said):
         run(tmp_path, Source(source=str(tmp_path / "rows.svm"), format="svmlight"))
-    with pytest.raises(InputError, match="not those of the training data"):
-        run(tmp_path, Source(source="wine", format="embedded"))
-    with pytest.raises(InputError, match="no model can be read"):
-        begin(str(tmp_path / "none"), table[0], str(tmp_path / "out"))
 
 
 def test_scores_that_were_copied_or_moved_go_on_in_their_new_folder(tmp_path, table):

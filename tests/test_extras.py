@@ -27,17 +27,8 @@ sys.meta_path.insert(0, Missing())
 """
 
 
-def run_without(missing: set[str], code: str) -> subprocess.CompletedProcess[str]:
-    """Run Python in a process that cannot import some packages."""
-    whole = BLOCK.format(missing=missing) + code
-    return subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True)
-
-
-def test_extras_of_the_table_exist() -> None:
+def test_extras_of_the_table_exist_and_the_core_has_none_of_their_packages() -> None:
     assert set(EXTRAS.values()) <= set(PROJECT["optional-dependencies"])
-
-
-def test_core_is_what_a_library_user_needs() -> None:
     core = {re.split(r"[\[<>= ]", line)[0] for line in PROJECT["dependencies"]}
     assert not core & {name.replace("_", "-") for name in EXTRAS}
 
@@ -79,15 +70,12 @@ def test_a_fit_needs_none_of_them() -> None:
     )
 
 
-def test_the_command_says_it_in_one_line() -> None:
-    start = "import sys; sys.argv = ['aucdist', 'data', 'list']; from flows.cli import main; main()"
-    done = run_without({"rich"}, start)
-    assert done.returncode == 1
-    assert done.stderr.strip() == "error: rich is not installed: pip install 'aucdist[cli]'"
-
-
-def test_an_extra_that_a_run_needs_is_named_in_one_line(tmp_path: Path) -> None:
-    start = "import sys; sys.argv = ['aucdist', 'data', 'show', 's3://bucket/x']; from flows.cli import main; main()"
-    done = run_without({"s3fs"}, start)
-    assert done.returncode == 2
-    assert done.stderr.strip() == "error: s3fs is not installed: pip install 'aucdist[s3]'"
+@pytest.mark.parametrize(
+    ("package", "words", "extra", "code"), [("rich", ["list"], "cli", 1), ("s3fs", ["show", "s3://bucket/x"], "s3", 2)]
+)
+def test_the_command_names_the_extra_in_one_line(package: str, words: list[str], extra: str, code: int) -> None:
+    start = f"import sys; sys.argv = {['aucdist', 'data', *words]!r}; from flows.cli import main; main()"
+    command = [sys.executable, "-c", BLOCK.format(missing={package}) + start]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == code
+    assert done.stderr.strip() == f"error: {package} is not installed: pip install 'aucdist[{extra}]'"

@@ -16,12 +16,9 @@ formulae = script("formulae")
         ("w^*", "<msup><mi>w</mi><mo>\N{ASTERISK OPERATOR}</mo></msup>"),
         (r"\sum_{i} a", "<munder><mo>\N{N-ARY SUMMATION}</mo><mrow><mi>i</mi></mrow></munder><mi>a</mi>"),
         (r"\frac{1}{n_+}", "<mfrac><mrow><mn>1</mn></mrow><mrow><msub><mi>n</mi><mo>+</mo></msub></mrow></mfrac>"),
-        (
-            r"a \le \text{at most}",
-            "<mi>a</mi><mo>\N{LESS-THAN OR EQUAL TO}</mo><mtext>at\N{NO-BREAK SPACE}most</mtext>",
-        ),
+        (r"a \le \text{at most}", "<mi>a</mi><mo>\N{LESS-THAN OR EQUAL TO}</mo><mtext>at\N{NO-BREAK SPACE}most</mtext>"),
     ],
-)
+)  # fmt: skip
 def test_a_formula_is_mathml(tex: str, inner: str) -> None:
     assert formulae.mathml(tex) == f"<math><mrow>{inner}</mrow></math>"
 

@@ -143,9 +143,10 @@ CONTENT = {
     "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "probabilities be from 0 to 1"),
     "a rule of reading that is a number": (lambda c: c["reading"].update(missing_values=3), "`reading.missing_values`"),
     "an unknown rule for categories": (lambda c: c["reading"].update(unknown="x"), "`reading.unknown`"),
-    "nan where anything may stand": (
-        lambda c: c["about"].update(n=[1, float("nan")]),
-        "`about.n.1`: nan is not finite",
+    "nan where anything may stand": (lambda c: c["about"].update(n=[1, np.nan]), "`about.n.1`: nan is not finite"),
+    "a link without a domain": (
+        of_class(probability={"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}}),
+        "damaged",
     ),
     "a file elsewhere": (
         lambda c: c["files"].update({"../secret.npy": "0" * 64}),
@@ -164,6 +165,21 @@ def test_content_that_is_wrong_is_refused(folder: Path, name: str) -> None:
         load_model(str(folder))
     assert said in str(caught.value)
     assert str(folder) in str(caught.value)
+
+
+def test_one_altered_byte_is_noticed(folder: Path) -> None:
+    weights = bytearray((folder / "weights.npy").read_bytes())
+    weights[-1] ^= 1
+    (folder / "weights.npy").write_bytes(weights)
+    with pytest.raises(InputError, match="checksum"):
+        load_model(str(folder))
+
+
+@pytest.mark.parametrize("name", ["model.json", "weights.npy"])
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(InputError, match=rf"no model .*{name}"):
+        load_model(str(folder))
 
 
 @pytest.mark.parametrize(

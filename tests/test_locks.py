@@ -1,6 +1,7 @@
-"""The lock files install with the oldest pip that comes with a supported Python, whatever is published after them."""
+"""The lock files install with the oldest pip that comes with a supported Python, and hold what is asked for and tested."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
@@ -10,18 +11,22 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
-LOCKS = ["requirements.lock", "docs/requirements.lock", "infra/docker/requirements.lock", "infra/docker/build.lock"]
+OF_IMAGE = ["infra/docker/requirements.lock", "infra/docker/build.lock"]
 
 
-def locked(file: str) -> dict[str, set[str]]:
-    """Return the extras that a lock asks for, by package."""
-    lines = re.findall(r"^([A-Za-z0-9._-]+)(?:\[([^]]*)\])?==", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE)
-    return {canonicalize_name(name): set(re.findall(r"[\w-]+", extras)) for name, extras in lines}
+def text_of(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
 
 
-def asked(extras: dict[str, set[str]]) -> Iterator[Requirement]:
+def locked(file: str) -> dict[str, tuple[str, set[str]]]:
+    """Return the version of each package of a lock, and the extras that it asks for."""
+    lines = re.findall(r"^([A-Za-z0-9._-]+)(?:\[([^]]*)\])?==([^\s;]+)", text_of(file), re.MULTILINE)
+    return {canonicalize_name(name): (version, set(re.findall(r"[\w-]+", extras))) for name, extras, version in lines}
+
+
+def asked(file: str) -> Iterator[Requirement]:
     """Yield what the locked packages that are installed ask for, here and with these extras of their own."""
-    for name, of_name in extras.items():
+    for name, (_, of_name) in locked(file).items():
         try:
             wanted = [Requirement(line) for line in requires(name) or ()]
         except PackageNotFoundError:  # for another system, or for the documentation alone
@@ -36,13 +41,30 @@ def test_the_image_holds_what_every_feature_map_needs() -> None:
         Requirement(line).name for line in requires("aucdist") or () if 'extra == "trees"' in line.replace("'", '"')
     }
     assert needed == {"lightgbm"}
-    assert needed <= locked("infra/docker/requirements.lock").keys()
+    assert needed <= locked(OF_IMAGE[0]).keys()
 
 
-@pytest.mark.parametrize("file", LOCKS)
+@pytest.mark.parametrize("file", ["requirements.lock", "docs/requirements.lock", *OF_IMAGE])
 def test_extras_are_in_the_lock(file: str) -> None:
     """`name[extra]` is looked up on its own by pip 23, which then takes the newest release and refuses it as not locked."""
-    extras = locked(file)
+    extras = {name: of_name for name, (_, of_name) in locked(file).items()}
     assert extras
-    missing = {str(need) for need in asked(extras) if need.extras - extras.get(canonicalize_name(need.name), set())}
+    missing = {str(need) for need in asked(file) if need.extras - extras.get(canonicalize_name(need.name), set())}
     assert missing == set()
+
+
+@pytest.mark.parametrize("file", OF_IMAGE)
+def test_image_holds_the_versions_that_are_tested(file: str) -> None:
+    tested, held = locked("requirements.lock"), locked(file)
+    assert {name: version for name, (version, _) in held.items() if tested.get(name, (version,))[0] != version} == {}
+    lines = text_of(file).splitlines()
+    pinned = [i for i, line in enumerate(lines) if "==" in line]
+    assert all("--hash=sha256:" in lines[i + 1] for i in pinned)
+
+
+def test_the_lock_of_the_documentation_has_what_its_extra_asks_for() -> None:
+    file = "docs/requirements.lock"
+    extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
+    for wanted in map(Requirement, extras["docs"]):
+        assert locked(file)[wanted.name][0] in wanted.specifier
+    assert not re.search("index|://", text_of(file))

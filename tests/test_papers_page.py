@@ -71,12 +71,9 @@ def test_002_areas_of_tpauc(name: str) -> None:
     [
         ("auc", "| AUC | GEV {gev} (first), probit {probit} | GEV on {best_gev} of 17"),
         ("brier", "| Brier score | probit {probit}, GEV {gev} | probit on {best_probit}, GEV on {best_gev} |"),
-        (
-            "calibration",
-            "| calibration loss | probit {probit}, GEV {gev} | probit on {best_probit}, GEV and cloglog on",
-        ),
+        ("calibration", "| calibration loss | probit {probit}, GEV {gev} | probit on {best_probit}, GEV and cloglog on"),
     ],
-)
+)  # fmt: skip
 def test_003_mean_ranks(measure: str, text: str) -> None:
     ranks, best = defaultdict(list), Counter()
     for row in rows("003", "keel"):

@@ -45,15 +45,11 @@ def test_help_tells_the_same_story() -> None:
 
 SAID = " ".join(README.split())
 KEPT = Path(__file__).parents[1] / "docs" / "benchmarks"
-
-
 TREES = pd.read_csv(KEPT / "trees.csv")
 SHOWN = ("linear", "bins + pairs", "auto", "LightGBM, default", "EBM")
-LARGE = {"a9a": "a9a", "magic04": "magic04"} | {
-    "skin": "skin_nonskin",
-    "covtype": "covtype-ramp-test",
-    "letter": "letter-recognition",
-}
+LARGE = {
+    "a9a": "a9a", "magic04": "magic04", "skin": "skin_nonskin", "covtype": "covtype-ramp-test", "letter": "letter-recognition",
+}  # fmt: skip
 
 
 def test_the_largest_run_is_the_kept_one() -> None:
@@ -147,13 +143,10 @@ POSITIVES = (Path(__file__).parents[1] / "docs" / "pages" / "which-estimator.md"
 @pytest.mark.parametrize(
     ("label", "low", "high"),
     [
-        ("fewer than 13", 0, 12),
-        ("13 to 40", 12, 40),
-        ("41 to 100", 40, 100),
-        ("101 to 500", 100, 500),
+        ("fewer than 13", 0, 12), ("13 to 40", 12, 40), ("41 to 100", 40, 100), ("101 to 500", 100, 500),
         ("more than 500", 500, np.inf),
     ],
-)
+)  # fmt: skip
 def test_the_advice_by_number_of_positives_has_the_kept_figures(label: str, low: float, high: float) -> None:
     sets = TREES[(TREES["split"] == "mean") & (TREES["positives"] > low) & (TREES["positives"] <= high)]
     means = sets.groupby("system")["AUC"].mean()

@@ -4,13 +4,13 @@ import atexit
 import logging
 import os
 import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support import prefect_servers
 from support.canary import KEY, PASSWORD, TOKEN, client_of
 from support.s3_servers import mock_server, new_bucket, new_connections, point_to
 from support.web_server import web_server
@@ -25,7 +25,7 @@ os.environ.pop("PREFECT_API_URL", None)
 
 @pytest.fixture(autouse=True, scope="session")
 def without_baselines() -> Iterator[None]:
-    """Fit nothing besides the model: `tests/flows/train/test_baselines.py` fits what stands beside it."""
+    """Fit nothing besides the model: `tests/flows/train/test_train_run.py` fits what stands beside it once."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("flows.train.run.baselines", lambda rows, observer: [])
         yield
@@ -58,18 +58,8 @@ def web() -> Iterator[str]:
 
 
 @pytest.fixture
-def prefect_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The API of a server as `aucdist up` starts it: that of Prefect's test harness has no scheduler and no automations."""
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
-    from flows.up import _server
-
-    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "home"))
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    url = f"http://127.0.0.1:{port}/api"
-    with _server(port), temporary_settings({PREFECT_API_URL: url}):
+def prefect_server(tmp_path: Path) -> Iterator[str]:
+    with prefect_servers.prefect_server(tmp_path / "home") as url:
         yield url
 
 

@@ -8,22 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.command_line import run as command
+from support.runs import write_config
 
 from aucdist.metrics import operating_point, roc_auc_score
 from aucdist.model import load_model
 from flows.run_folder.scores import read_scores
-
-CONFIG = """
-name: applications
-data:
-  source: {{source: {folder}/rows.csv, format: csv, label: late, positive: "yes", drop: [sex, region], categorical: [job]}}
-  split: {{fraction: 0.3}}
-model: {{lam: 0.001, calibration: logit, monotone: {{debts: increasing}}}}
-operating_point: {{recall: 0.7, confidence: 0.95}}
-audit: {{groups: [sex, region]}}
-baselines: false
-output: {folder}/runs
-"""
 
 
 @pytest.fixture(scope="module")
@@ -34,14 +23,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     region = np.where(random.random(n) < 0.01, "", random.choice(["north", "south"], n))
     columns = {"debts": debts, "years": random.poisson(6, n), "job": job, "sex": random.choice(["f", "m"], n)}
     table = pd.DataFrame(columns).assign(region=region, late=np.where(late, "yes", "no"))
-    table.to_csv(folder / "rows.csv", index=False)
-    (folder / "applications.yaml").write_text(CONFIG.format(folder=folder))
+    source = {"label": "late", "positive": "yes", "drop": ["sex", "region"], "categorical": ["job"]}
+    model = {"lam": 0.001, "calibration": "logit", "monotone": {"debts": "increasing"}}
+    point, groups = {"recall": 0.7, "confidence": 0.95}, {"groups": ["sex", "region"]}
+    more = {"operating_point": point, "audit": groups, "baselines": False, "output": str(folder / "runs")}
+    write_config(folder, table, source, {"split": {"fraction": 0.3}}, model=model, **more)
     return folder
 
 
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Path:
-    return Path(json.loads(command("train", folder / "applications.yaml", "--json")[0])["run"])
+    return Path(json.loads(command("train", folder / "config.yaml", "--json")[0])["run"])
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +124,7 @@ def test_other_data_or_weights_are_found(folder: Path, run: Path, tmp_path: Path
 
 def test_groups_that_are_not_there_end_the_run(folder: Path) -> None:
     for groups, named in (("[town]", "town"), ("[]", "audit.groups")):
-        assert named in command("train", folder / "applications.yaml", "--set", f"audit.groups={groups}", code=2)[1]
+        assert named in command("train", folder / "config.yaml", "--set", f"audit.groups={groups}", code=2)[1]
 
 
 def test_a_run_that_is_damaged_is_named(run: Path, tmp_path: Path) -> None:

@@ -17,26 +17,12 @@ from support.canary import (
     rows_at,
 )
 from support.command_line import sets
+from support.prefect_servers import have_blocks
 
 from flows.cli import app
-from flows.compute import clusters as s3
 
-
-@pytest.fixture
-def a_block(monkeypatch):
-    class Client:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *args):
-            pass
-
-        def read_block_document_by_name(self, name, block_type_slug, include_secrets):
-            value = {"aws_access_key_id": "AKIABLOCK", "aws_secret_access_key": BLOCK}
-            return type("Document", (), {"data": {"value": value if name == "mine" else f"no JSON: {BLOCK}"}})
-
-    monkeypatch.setattr("prefect.client.orchestration.get_client", lambda sync_client: Client())
-    monkeypatch.setattr(s3, "api_configured", lambda: True)
+KEYS = {"aws_access_key_id": "AKIABLOCK", "aws_secret_access_key": BLOCK}
+BLOCKS = {("secret", "mine"): {"value": KEYS}, ("secret", "broken"): {"value": f"no JSON: {BLOCK}"}}
 
 
 def run(*args):
@@ -72,9 +58,9 @@ def test_search_shards_and_scores_that_go_well(place, web, caplog):
     check(written, caplog, place)
 
 
-@pytest.mark.usefixtures("a_block")
 @pytest.mark.parametrize("block", ["secret/mine", "secret/broken"])
-def test_a_block(place, web, caplog, block):
+def test_a_block(place, web, caplog, monkeypatch, block):
+    have_blocks(monkeypatch, BLOCKS)
     settings = sets(*QUICK, f"s3.block={block}")
     code, written = run("train", configuration(web), *settings, "--output", "s3://canary/block", "--debug")
     assert code == (0 if block == "secret/mine" else 2), written

@@ -74,15 +74,10 @@ def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(table["score"], model.decision_function(X))
 
 
-def test_what_cannot_be_explained_is_refused(folder: Path, tmp_path: Path) -> None:
-    for args, said in (
-        ((folder / "nystroem", folder / "rows.csv", *SETTINGS), "mixes all features"),
-        ((folder / "bins", "wine"), "its features are not those of the training data"),
-        ((tmp_path, "wine"), "no model can be read"),
-        ((folder / "bins", folder / "rows.csv", *SETTINGS, "--output", "table.txt"), "Allowed: .csv, .parquet"),
-        ((folder / "bins", folder / "rows.csv", *SETTINGS, "--rows", 0), "rows: Input should be greater"),
-    ):
-        assert said in refused("explain", *args)
+def test_what_mixes_all_features_cannot_be_explained(folder: Path) -> None:
+    args = ("explain", folder / "nystroem", folder / "rows.csv", *SETTINGS)
+    assert "mixes all features" in refused(*args)
+    assert "reasons compare each value" in refused(*args, "--reasons", 2)
 
 
 def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
@@ -112,8 +107,3 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     assert np.abs(average.mean(axis=0)[[0, 1]]).max() < 0.05
     assert "beside the average row: " in run(*args[:3], "--rows", 2, "--reasons", 1)[0]
     assert "give one of them" in run(*args, "--reasons", 1, "--output", tmp_path / "a.csv", code=2)[1]
-
-
-def test_reasons_need_bins(folder: Path) -> None:
-    said = run("explain", folder / "nystroem", folder / "rows.csv", *SETTINGS, "--reasons", 2, code=2)[1]
-    assert "reasons compare each value" in said

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.command_line import refused, result_of, run
+from support.command_line import result_of, run
 from support.export_models import PAGE
 from support.printed import differences, run_page, script
 
@@ -55,24 +55,3 @@ def test_a_file_is_replaced_only_if_asked(made: Path, monkeypatch: pytest.Monkey
     assert output.read_text() == "mine"
     assert run("export", made, "--to", "json", "--force")[0] == f"{output}: 4 columns, {found['bytes']:,} bytes\n"
     assert output.read_text() == to_json(load_model(f"{made}/model"))
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ("{made} --to pmml", "unknown target 'pmml'. Allowed: onnx, sql, json"),
-        ("{made} --to json --table t", "belong to sql"),
-        ("{made} --to onnx --id t", "belong to sql"),
-        ("{made} --to json --rows 5", "belong to a scorecard"),
-        ("{made} --to scorecard --base-points 5", "go with `points_to_double_odds`"),
-        ('{made} --to sql --table a"b', "is not the name of a table"),
-        ("{made} --to sql --id a --id a", "column 'a' is named twice"),
-        ("{made} --to json --output {made}/metrics.json/x", "cannot write"),
-        ("{tmp} --to sql", "no model can be read"),
-        ("{tmp}", "Missing option '--to'"),
-    ],
-)
-def test_wrong_input(made: Path, args: str, message: str, tmp_path: Path) -> None:
-    words = args.format(made=made, tmp=tmp_path).split()
-    assert message in refused("export", *words, *(() if "--output" in words else ("--output", tmp_path / "x")))
-    assert not (tmp_path / "x").exists()

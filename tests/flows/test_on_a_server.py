@@ -3,46 +3,35 @@
 import json
 import logging
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
 from support.canary import QUICK, SECRETS, check, configuration, rows_at
 from support.command_line import contents, sets
+from support.prefect_servers import prefect_server
+from support.runs import QUIET, Following
 
 from aucdist.errors import InputError
 from flows import score as scoring
 from flows import shard as sharding
-from flows.progress.console import LineObserver
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train import run as pipeline
 from flows.train.config import load_train
-from flows.up import _server
 
+pytestmark = pytest.mark.usefixtures("server")
 SETTINGS = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
-QUIET = LineObserver(lambda text: None)
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A server as `aucdist up` starts it, and its folder: a start takes ten seconds of computing, so it is the only one."""
-    from prefect.settings import PREFECT_API_URL, temporary_settings
-
+    """A server and its folder: a start takes ten seconds of computing, so it is the only one."""
     home = tmp_path_factory.mktemp("server")
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
-    with ExitStack() as stack:
-        with mock.patch.dict(os.environ, PREFECT_HOME=str(home)):
-            stack.enter_context(_server(port))
-        stack.enter_context(temporary_settings({PREFECT_API_URL: f"http://127.0.0.1:{port}/api"}))
+    with prefect_server(home):
         yield home
 
 
@@ -50,7 +39,6 @@ def figures(result: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in result.items() if key not in ("run", "seconds")}
 
 
-@pytest.mark.usefixtures("server")
 def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
 
@@ -78,7 +66,6 @@ def test_flow_agrees_with_the_plain_run(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.usefixtures("server")
 def test_flows_of_shards_and_scores_agree_with_the_plain_runs(tmp_path: Path) -> None:
     from prefect.client.orchestration import get_client
 
@@ -122,30 +109,18 @@ def lines_of_log(error: type[Exception], tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("flows.train.run.open_source", fail)
     name = f"fails-by-{error.__name__}"
     records: list[logging.LogRecord] = []
-    for logger in ("prefect.flow_runs", "prefect.task_runs"):
-        monkeypatch.setattr(logging.getLogger(logger), "handle", handling(logging.getLogger(logger), records))
+    for logger in map(logging.getLogger, ("prefect.flow_runs", "prefect.task_runs")):
+        monkeypatch.setattr(logger, "handle", lambda record, own=logger: own.filter(record) and records.append(record))
     with pytest.raises(error, match=r"cannot read none\.csv"):
         train_auc.with_options(flow_run_name=name)(load_train("digits", SETTINGS, str(tmp_path / "runs")))
     with get_client(sync_client=True) as client:
         only = FlowRunFilter(name=FlowRunFilterName(any_=[name]))
         (state,) = [run.state for run in client.read_flow_runs(flow_run_filter=only)]
-    assert state is not None
     assert state.is_failed()
     form = logging.Formatter("%(name)s: %(message)s")
     return [line for record in records for line in form.format(record).splitlines()], str(state.message), len(tried)
 
 
-def handling(logger: logging.Logger, records: list[logging.LogRecord]) -> Any:
-    """Return `Logger.handle` that also keeps the records that pass the logger's filters."""
-
-    def handle(record: logging.LogRecord) -> None:
-        if logger.filter(record):
-            records.append(record)
-
-    return handle
-
-
-@pytest.mark.usefixtures("server")
 def test_wrong_input_is_one_line_of_the_log_and_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +134,6 @@ def test_wrong_input_is_one_line_of_the_log_and_not_tried_again(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.usefixtures("server")
 def test_a_bug_keeps_its_traceback_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines, message, _ = lines_of_log(ZeroDivisionError, tmp_path, monkeypatch)
     assert any(line.startswith("Traceback") for line in lines)
@@ -167,7 +141,6 @@ def test_a_bug_keeps_its_traceback_in_the_log(tmp_path: Path, monkeypatch: pytes
     assert "ZeroDivisionError: cannot read none.csv" in message
 
 
-@pytest.mark.usefixtures("server")
 def test_store_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.orchestration.flows import train_auc
     from flows.rows.source import open_source
@@ -192,21 +165,18 @@ def resumed(lines: list[str]) -> list[str]:
     return [line for line in lines if "resumes from the checkpoint of round" in line]
 
 
-@pytest.mark.usefixtures("server")
 def test_flow_with_retries_resumes_from_its_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from flows.orchestration import flows
 
-    lines: list[str] = []
+    def fail_once(record: Any) -> None:
+        if record["round"] == 5 and not resumed(observer.lines):
+            raise ZeroDivisionError("a bug that passes")
 
-    class FailsOnce(LineObserver):
-        def round(self, record: Any, tol: float) -> None:
-            if record["round"] == 5 and not resumed(lines):
-                raise ZeroDivisionError("a bug that passes")
-
-    monkeypatch.setattr(flows, "log_observer", lambda write: FailsOnce(lines.append))
+    observer = Following(fail_once)
+    monkeypatch.setattr(flows, "log_observer", lambda write: observer)
     settings = [*SETTINGS, *CHECKPOINTS]
     result = flows.train_auc.with_options(retries=1)(load_train("digits", settings, str(tmp_path)))
-    assert resumed(lines) == ["  resumes from the checkpoint of round 4"]
+    assert resumed(observer.lines) == ["  resumes from the checkpoint of round 4"]
     assert [Path(result["run"])] == list(tmp_path.iterdir())
 
 
@@ -248,7 +218,6 @@ def test_commands_run_the_flows_where_an_api_is_configured_and_prefect_keeps_no_
     check(done.stdout + done.stderr, caplog, place)
 
 
-@pytest.mark.usefixtures("server")
 @pytest.mark.slow
 def test_command_shows_no_traceback_of_prefect(tmp_path: Path) -> None:
     code = "from flows.cli import app; app()"

@@ -119,23 +119,6 @@ def test_a_server_that_is_not_there_fails_in_one_line(runs: list[str], monkeypat
         assert "s3cr3t" not in out + told
 
 
-@pytest.mark.parametrize(
-    ("url", "options", "message"),
-    [
-        ("models:/digits", [], "MLFLOW_TRACKING_URI does not say where"),
-        ("models:/digits/3", [], "models:/digits/3 names no registered model of MLflow: give models:/NAME"),
-        ("models:/", [], "names no registered model"),
-        ("models:/digits@", [], "names no registered model"),
-        ("models:/digits", ["--keep", 3], "--keep is for a folder or bucket"),
-    ],
-)
-def test_what_is_refused_before_anything_is_read(
-    url: str, options: list[object], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    assert message in run("promote", tmp_path / "no run", url, *options, code=2)[1]
-
-
 def test_mlflow_that_is_not_installed_is_one_line(runs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
     monkeypatch.setitem(sys.modules, "mlflow", None)

@@ -80,17 +80,3 @@ def test_shards_are_scored_on_workers(tmp_path: Path, model: Path) -> None:
     scores = pd.read_parquet(tmp_path / "scores").sort_values("row_id", ignore_index=True)
     assert len(list((tmp_path / "scores").glob("*.parquet"))) == 4
     pd.testing.assert_frame_equal(scores, pd.read_parquet(tmp_path / "here"))
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("{tmp}/nosuch", "digits", "{tmp}/out"), "no model can be read"),
-        (("{model}", "wine", "{tmp}/out"), "its features are not those of the training data"),
-        (("{model}", "nosuch", "{tmp}/out"), "unknown data set 'nosuch'"),
-        (("{model}", "digits", "{model}"), "is not empty"),
-        (("{model}", "digits", "{model}/model.json/out"), "cannot write"),
-    ],
-)
-def test_wrong_input(args: tuple[str, ...], message: str, tmp_path: Path, model: Path) -> None:
-    assert message in refused("score", *(arg.format(tmp=tmp_path, model=model) for arg in args))

@@ -11,24 +11,15 @@ from support.printed import run_page
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "shapes.md"
 
 
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> tuple[Path, list[tuple[str, str]]]:
-    """The folder in which the commands of the page have run, and what each printed."""
-    file = data_dir / "tables" / "german.csv"
-    if not file.exists():
-        pytest.skip("the German credit data are not there")
-    folder = tmp_path_factory.mktemp("shapes")
-    shutil.copy(file, folder / "german.csv")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        return folder, run_page(PAGE)
-
-
 @pytest.mark.filterwarnings("ignore:the interval of the AUC")
-def test_the_card_is_the_one_printed(printed: tuple[Path, list[tuple[str, str]]]) -> None:
-    folder, outputs = printed
+def test_the_card_is_the_one_printed(tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (file := data_dir / "tables" / "german.csv").exists():
+        pytest.skip("the German credit data are not there")
+    shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    outputs = run_page(PAGE)
     assert len(outputs) == 5
-    card = (folder / "card.md").read_text(encoding="utf-8")
+    card = Path("card.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```text\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert [block in card for block in shown].count(True) == 1
     assert card.count("\n| ") == 31
@@ -36,6 +27,6 @@ def test_the_card_is_the_one_printed(printed: tuple[Path, list[tuple[str, str]]]
     assert [float(area) for area in found[1]] == pytest.approx([0.8004, 0.8047], abs=2e-4)
     points = re.findall(r"^\| x2 \| .*? \| (-?\d+) \|", card, re.MULTILINE)
     assert [int(p) for p in points] == sorted(int(p) for p in points)
-    scores = pd.read_parquet(folder / "scores")
+    scores = pd.read_parquet("scores")
     assert (scores["points"] - scores["score"] == 600).all()
     assert "beside the best cell: x1 +30" in outputs[-1][1]

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from support.command_line import contents, refused, result_of, run
+from support.command_line import contents, result_of, run
 from support.forked_workers import start_program
 
 from aucdist.data.shards.manifest import read_shard
@@ -62,32 +62,6 @@ def test_what_is_sharded_can_be_named_in_many_ways(tmp_path: Path, monkeypatch: 
     assert read_shard("one", 0).row_id.tolist() != read_shard("two", 0).row_id.tolist()
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (("nosuch", "set"), "unknown data set 'nosuch'"),
-        (("no/such.csv", "set"), "cannot read no/such.csv: no such file or folder"),
-        (("rows", "set"), "format 'csv' needs `label`"),
-        (("rows.csv", "set"), "needs `label`"),
-        (("rows.csv", "set", "--set", "labell=1"), "unknown key 'labell'. Did you mean 'label'?"),
-        (
-            ("wine", "set", "--rows-per-shard", "0"),
-            "rows_per_shard: Input should be greater than or equal to 1 (given: 0)",
-        ),
-        (("wine", "set", "--dtype", "half"), "dtype: Input should be 'float32' or 'float64' (given: 'half')"),
-        (("wine", "set", "--seed", "-1"), "seed: Input should be greater"),
-        (("wine", "set", "--cluster", "nosuch"), "unknown configuration 'nosuch'"),
-        (("wine", "rows.csv/set"), "cannot write"),
-    ],
-)
-def test_wrong_input(args: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_rows(tmp_path / "rows.csv", 20)
-    (tmp_path / "rows").write_bytes(bytes(range(1, 32)))
-    monkeypatch.chdir(tmp_path)
-    assert message in refused("shard", *args)
-    assert not (tmp_path / "set").exists()
-
-
 def test_a_run_that_is_killed_twice_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows(tmp_path / "rows.csv", 4000)
     args = ("shard", "rows.csv", "set", "--set", "label=clicked", "--rows-per-shard", "20")
@@ -117,5 +91,3 @@ def test_simulated_rows_are_written_and_sound(tmp_path: Path) -> None:
     stdout, _ = run("simulate", tmp_path / "again", *args)
     assert stdout.startswith(f"{tmp_path / 'again'}: 100 rows")
     assert contents(tmp_path / "set") == contents(tmp_path / "again")
-    said = refused("simulate", tmp_path / "no", "--positive-share", 2)
-    assert "positive_share: Input should be less than 1 (given: 2.0)" in said

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.runs import QUIET, page_of, trained
+from support.runs import QUIET, page_of, trained, write_config
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
@@ -21,17 +21,6 @@ from flows.run_folder.scores import read_scores
 from flows.threshold import ThresholdConfig, change_threshold, threshold_lines
 from flows.train.config import load_train
 
-CONFIG = """
-name: visits
-data:
-  source: {{source: {file}, format: csv, label: ill, positive: "1", dates: {{day: [days]}}}}
-  split: {{time: day, last: 0.25}}
-  scale: standard
-model: {{lam: 0.001}}
-baselines: false
-output: {output}
-"""
-
 
 @pytest.fixture(scope="module")
 def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -41,9 +30,10 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = pd.DataFrame(random.normal(size=(4000, 3)) + 1.5 * ill[:, np.newaxis], columns=["a", "b", "c"])
     day = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(4000) // 40, unit="D")
     table = table.assign(day=day.strftime("%Y-%m-%d"), ill=ill.astype(int))
-    table.to_csv(folder / "visits.csv", index=False)
-    (folder / "visits.yaml").write_text(CONFIG.format(file=folder / "visits.csv", output=folder / "runs"))
-    return folder / "visits.yaml"
+    source = {"label": "ill", "positive": "1", "dates": {"day": ["days"]}}
+    data = {"split": {"time": "day", "last": 0.25}, "scale": "standard"}
+    more = {"model": {"lam": 0.001}, "baselines": False, "output": str(folder / "runs")}
+    return write_config(folder, table, source, data, **more)
 
 
 def change(run: str, **options: Any) -> dict[str, Any]:
@@ -162,22 +152,9 @@ def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
     drawn = trained(visits, "data.calibration=0.2", "operating_point.recall=0.9", "data.split={fraction: 0.25}")
     assert drawn["n_pos"] == pytest.approx(0.6 * 390, abs=30)
     assert drawn["n_samples"] == pytest.approx(2400, abs=2)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (["operating_point={alerts: 5}"], "name its unit by `per`"),
-        (["operating_point={fpr: 0.1, per: day}"], "`per` is the unit"),
-        (["operating_point={alerts: 5, per: week}"], "per"),
-        (["operating_point={cost: {false_alarm: 1, miss: 2}, confidence: 0.9}"], "not for cost"),
-        (["operating_point={recall: 0.9, out_of_fold: true}", "data.calibration=0.2"], "either `data.calibration` or"),
-        (["operating_point={alerts: 5, per: day}", "data.test=null"], "column of dates"),
-    ],
-)  # fmt: skip
-def test_refused(visits: Path, settings: list[str], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        load_train(str(visits), settings, None)
+    both = "operating_point={recall: 0.9, out_of_fold: true}", "data.calibration=0.2"
+    with pytest.raises(InputError, match="calibration` or `out_of_fold`"):
+        load_train(str(visits), both)
 
 
 def test_a_promise_needs_rows_that_the_fit_has_not_seen(run: str) -> None:

@@ -16,11 +16,8 @@ from aucdist.metrics.ranking import auc
 from aucdist.model import load_model
 from aucdist.store import lease
 
-SETTINGS = (
-    "cluster=none",
-    "model={calibration: logit, lam: 0.01, tol: 0.05, max_fpr: 0.2}",
-    "operating_point={fpr: 0.1}",
-)
+MODEL = "model={calibration: logit, lam: 0.01, tol: 0.05, max_fpr: 0.2}"
+SETTINGS = ("cluster=none", MODEL, "operating_point={fpr: 0.1}")
 
 
 def week(seed: int, n: int = 1500, shift: float = 0.0, new_town: float = 0.0, missing: float = 0.02) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 import importlib.metadata
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -10,6 +9,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from support.processes import free_port
 
 SECONDS = 120
 
@@ -26,9 +27,7 @@ def server_installed() -> bool:
 @contextmanager
 def mlflow_server(folder: Path) -> Iterator[str]:
     """Start a server whose files are in a folder, and yield its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     store = f"sqlite:///{folder / 'mlflow.db'}"
     command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1"]

@@ -1,10 +1,14 @@
-"""What a process of its own loads: it runs several pieces of code in turn, since each process takes seconds to start."""
+"""Free ports, waiting, and what a process of its own loads: it runs several pieces of code in turn, as a start takes seconds."""
 
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
 IN_TURN = """
@@ -13,6 +17,22 @@ for code, absent in json.loads(sys.argv[1]):
     exec(code)
     print(code, [m for m in absent if m in sys.modules])
 """
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+def until(holds: Callable[[], Any], log: Path | None = None) -> Any:
+    """Wait until something holds, and return it; the log of another process explains why it never does."""
+    end = time.monotonic() + 240
+    while not (found := holds()):
+        assert time.monotonic() < end, log and log.read_text(encoding="utf-8")
+        time.sleep(0.1)
+    return found
 
 
 def absent_in_turn(*steps: tuple[str, list[str]], before: str = "", cwd: Path | None = None) -> None:

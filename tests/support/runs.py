@@ -1,16 +1,34 @@
 """Runs of training and searches inside the test process, which print nothing."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from support.searches import load_cv
+import pandas as pd
+import yaml
 
+from flows.config.loading import load_config
+from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
-from flows.progress.console import LineObserver
+from flows.progress.console import LineObserver, Record
 from flows.train.config import load_train
 from flows.train.run import train
 
 QUIET = LineObserver(lambda text: None)
+
+
+class Following(LineObserver):
+    """Keeps the lines of a run, and calls a function with the record of each round."""
+
+    def __init__(self, action: Callable[[Record], Any] = lambda record: None) -> None:
+        self.lines: list[str] = []
+        super().__init__(self.lines.append)
+        self._action = action
+
+    def round(self, record: Record, tol: float) -> None:
+        """Write the round, and call the function."""
+        super().round(record, tol)
+        self._action(record)
 
 
 def trained(config: object, *settings: str, output: object = None, observer: LineObserver = QUIET) -> dict[str, Any]:
@@ -18,9 +36,26 @@ def trained(config: object, *settings: str, output: object = None, observer: Lin
     return train(load_train(str(config), settings, None if output is None else str(output)), observer)
 
 
+def load_cv(config: str, settings: Sequence[str] = (), output: str | None = None) -> CvConfig:
+    """Read the configuration of a search, a path or a name in ``configs/cv``."""
+    return load_config(CvConfig, "cv", config, settings, output)
+
+
 def searched(config: object, *settings: str, output: object = None, observer: LineObserver = QUIET) -> dict[str, Any]:
     """Return the result of a search of a configuration, a path or a name in ``configs/cv``."""
     return cross_validate(load_cv(str(config), settings, None if output is None else str(output)), observer)
+
+
+def write_config(folder: Path, table: pd.DataFrame, source: dict[str, Any], data: Any = None, **content: Any) -> Path:
+    """Write a table as CSV and the configuration of a run on it in one process, and return the configuration.
+
+    `source`, `data` and `content` are keys of the source, of `data`, and of the configuration.
+    """
+    table.to_csv(folder / "rows.csv", index=False)
+    source = {"source": str(folder / "rows.csv"), "format": "csv"} | source
+    content = {"name": "rows", "data": {"source": source} | (data or {}), "cluster": "none"} | content
+    (folder / "config.yaml").write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return folder / "config.yaml"
 
 
 def page_of(result: dict[str, Any]) -> str:

@@ -11,13 +11,14 @@ from distributed import Client, LocalCluster, Security
 from numba.core.event import end_event, start_event
 from pydantic import TypeAdapter, ValidationError
 from support.certificates import Authority
+from support.runs import QUIET
 
 from aucdist.engine import workers
+from aucdist.engine.dask import local_client
 from aucdist.errors import InputError, RunError
 from flows.compute.clusters import choose_cache, fixed_worker_set, open_cluster, worker_memory
 from flows.compute.stages import COMPILING, Stages
 from flows.config.cluster import ClusterConfig
-from flows.progress.console import LineObserver
 
 CONFIG: TypeAdapter[Any] = TypeAdapter(ClusterConfig)
 KUBERNETES = {"kind": "kubernetes", "image": "aucdist", "scratch": "s3://bucket/scratch"}
@@ -46,11 +47,6 @@ ADDRESS = {"kind": "address", "address": "tcp://host:1", "scratch": "/tmp"}
 def test_wrong_configuration_is_refused(config: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         CONFIG.validate_python(config)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
 
 
 def local_cluster(**options: Any) -> LocalCluster:
@@ -105,8 +101,8 @@ def connect(running: LocalCluster, files: tuple[str, str, str], folder: Path) ->
         return str(run.client.scheduler.address)
 
 
-def test_encrypted_scheduler_lets_in_whom_it_trusts_and_says_why_not(authority: Authority, tmp_path: Path) -> None:
-    stranger = Authority(tmp_path, "stranger")
+def test_encrypted_scheduler_lets_in_whom_it_trusts_and_says_why_not(tmp_path: Path) -> None:
+    authority, stranger = Authority(tmp_path), Authority(tmp_path, "stranger")
     with local_cluster(security=security(authority.files("dask")), protocol="tls://", host="127.0.0.1") as running:
         assert connect(running, authority.files("client"), tmp_path).startswith("tls://")
         with pytest.raises(InputError, match=r"no encrypted connection: .*(certificate expired|EOF occurred)"):
@@ -196,7 +192,7 @@ def test_compiling_stands_apart() -> None:
         end_event("numba:compile")
         return "done"
 
-    stages = Stages(LineObserver(lambda text: None))
+    stages = Stages(QUIET)
     assert stages("fit", work) == "done"
     assert stages.seconds["fit"] < 0.1
     assert stages.seconds[COMPILING] == pytest.approx(0.2, abs=0.1)
@@ -244,16 +240,12 @@ def test_blocks_that_are_too_large_to_stream_are_refused():
 
 
 def test_the_room_of_workers_and_of_this_process():
-    from aucdist.engine.dask import local_client
-
     assert worker_memory(None)[0][0] > 2**28
     with local_client(2, threads=2, memory_limit="700MiB") as client:
         assert worker_memory(client) == [(700 * 2**20, 2)] * 2
 
 
 def test_the_room_of_workers_is_that_of_the_next_where_all_are_lost():
-    from distributed import LocalCluster
-
     options = {"dashboard_address": None, "threads_per_worker": 2, "memory_limit": "700MiB", "processes": False}
     with LocalCluster(n_workers=0, **options) as cluster, cluster.get_client() as client:
         coming = threading.Timer(0.5, cluster.scale, (1,))

@@ -23,6 +23,11 @@ from flows.config.cluster import KubernetesConfig
 DNS_LABEL = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "EVERY", 0.01)
+
+
 def config(**more: Any) -> KubernetesConfig:
     return KubernetesConfig.model_validate(
         {"kind": "kubernetes", "image": "aucdist:1", "scratch": "s3://b/s", "timeout": 0.05} | more
@@ -71,9 +76,7 @@ def test_cluster_is_as_configured() -> None:
 def test_cluster_that_scales_starts_with_the_least_and_has_an_autoscaler() -> None:
     settings = config(workers={"minimum": 1, "maximum": 5})
     assert dask_cluster_of(settings, "c", {}, None)["spec"]["worker"]["replicas"] == 1
-    scaler = autoscaler_of(settings, "c")
-    assert scaler is not None
-    assert scaler["spec"] == {"cluster": "c", "minimum": 1, "maximum": 5}
+    assert autoscaler_of(settings, "c")["spec"] == {"cluster": "c", "minimum": 1, "maximum": 5}
 
 
 def test_encrypted_cluster_speaks_nothing_else() -> None:
@@ -136,6 +139,10 @@ class MakeBelieve:
         return self._deployments
 
 
+def waits(reason: str, message: str) -> list[Any]:
+    return [pod("scheduler", waiting=thing(reason=reason, message=message))]
+
+
 def failure(message: str) -> Any:
     return thing(metadata=thing(name="d"), status=thing(conditions=[thing(type="ReplicaFailure", message=message)]))
 
@@ -146,14 +153,8 @@ def failure(message: str) -> Any:
         ([], [], RunError, "no scheduler after 0.05 s: the Dask operator has created nothing: is it running"),
         ([], [failure("exceeded quota: aucdist")], RunError, "d: exceeded quota: aucdist"),
         ([pod("scheduler")], None, RunError, "its pods are starting"),
-        (
-            [pod("scheduler", waiting=thing(reason="ImagePullBackOff", message="no such image"))], None,
-            InputError, "cannot start: scheduler-pod: ImagePullBackOff: no such image",
-        ),
-        (
-            [pod("scheduler", waiting=thing(reason="ErrImagePull", message="later"))], None,
-            RunError, "no scheduler after 0.05 s: scheduler-pod: ErrImagePull: later",
-        ),
+        (waits("ImagePullBackOff", "no image"), None, InputError, "cannot start: scheduler-pod: ImagePullBackOff: no image"),
+        (waits("ErrImagePull", "later"), None, RunError, "no scheduler after 0.05 s: scheduler-pod: ErrImagePull: later"),
         (
             [pod("scheduler", condition=thing(type="PodScheduled", status="False", message="0/3 nodes"))], None,
             RunError, "scheduler-pod: 0/3 nodes",
@@ -167,16 +168,13 @@ def test_cluster_that_does_not_start_says_why_and_is_removed(
 ) -> None:
     api = MakeBelieve(pods, deployments)
     monkeypatch.setattr(running, "Api", lambda namespace: api)
-    monkeypatch.setattr(running, "EVERY", 0.01)
     with pytest.raises(kind, match=message), running.dask_cluster(config(), "run"):
         pass
     assert api.there == {}
 
 
 def test_a_secret_that_a_node_does_not_know_yet_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "EVERY", 0.01)
-    waiting = thing(reason="CreateContainerConfigError", message="no relationship found between node and this object")
-    api: Any = MakeBelieve([pod("scheduler", waiting=waiting)])
+    api: Any = MakeBelieve(waits("CreateContainerConfigError", "no relationship found between node and this object"))
     looks = iter([False, False, True])
     running._wait(api, "c", "scheduler", lambda: next(looks), timeout=60)
     monkeypatch.setitem(running.HOPELESS, "CreateContainerConfigError", 0.05)
@@ -190,13 +188,14 @@ def test_what_others_must_mend_is_not_waited_for_as_long_as_a_start(
 ) -> None:
     monkeypatch.setattr(running, "Api", lambda namespace: MakeBelieve([], deployments))
     monkeypatch.setattr(running, "PATIENCE", 0.02)
-    monkeypatch.setattr(running, "EVERY", 0.01)
     with pytest.raises(RunError, match=r"no scheduler after 0.02 s"), running.dask_cluster(config(timeout=300), "run"):
         pass
 
 
 @contextmanager
-def connected(api: MakeBelieve, monkeypatch: pytest.MonkeyPatch, **more: Any) -> Iterator[Any]:
+def connected(
+    api: MakeBelieve, monkeypatch: pytest.MonkeyPatch, resolve: Any = lambda host, port: [], **more: Any
+) -> Iterator[Any]:
     client = thing(nthreads=lambda: {"tcp://a:1": 1, "tcp://b:2": 1})
 
     @contextmanager
@@ -206,8 +205,7 @@ def connected(api: MakeBelieve, monkeypatch: pytest.MonkeyPatch, **more: Any) ->
     monkeypatch.setattr(running, "Api", lambda namespace: api)
     monkeypatch.setattr(running, "connect", connect)
     monkeypatch.setattr(running, "check_versions", lambda client: None)
-    monkeypatch.setattr(running.socket, "getaddrinfo", lambda host, port: [])
-    monkeypatch.setattr(running, "EVERY", 0.01)
+    monkeypatch.setattr(running, "socket", thing(getaddrinfo=resolve))  # not that of other threads
     with running.dask_cluster(config(**more), "run") as given:
         yield given
 
@@ -218,12 +216,9 @@ def test_run_outside_the_cluster_is_told_so(monkeypatch: pytest.MonkeyPatch) -> 
     def unknown(host: str, port: None) -> None:
         raise OSError(f"no {host}")
 
-    monkeypatch.setattr(running, "Api", lambda namespace: api)
-    monkeypatch.setattr(running.socket, "getaddrinfo", unknown)
     monkeypatch.setattr(running, "PATIENCE", 0.01)
-    monkeypatch.setattr(running, "EVERY", 0.01)
     message = r"the name here-scheduler.aucdist does not resolve here: .*must itself be in"
-    with pytest.raises(InputError, match=message), running.dask_cluster(config(name="here"), "run"):
+    with pytest.raises(InputError, match=message), connected(api, monkeypatch, unknown, name="here"):
         pass
     assert api.there == {}
 

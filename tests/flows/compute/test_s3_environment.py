@@ -7,10 +7,10 @@ import uuid
 from types import SimpleNamespace
 
 import pytest
+from support.prefect_servers import have_blocks
 from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, point_to
 
 from aucdist.errors import InputError
-from flows.compute import clusters as s3
 from flows.compute.clusters import environment_of, s3_as_configured
 from flows.config.cluster import AddressConfig, NoCluster, S3Config
 from flows.progress.console import LineObserver
@@ -30,28 +30,9 @@ DOCUMENTS = {
 }  # fmt: skip
 
 
-class Client:
-    """Stands in for Prefect's; the real one is used below."""
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *args):
-        pass
-
-    def read_block_document_by_name(self, name, block_type_slug, include_secrets):
-        from prefect.exceptions import ObjectNotFound
-
-        assert include_secrets
-        if (block_type_slug, name) not in DOCUMENTS:
-            raise ObjectNotFound(RuntimeError("404"))
-        return type("Document", (), {"data": DOCUMENTS[block_type_slug, name]})
-
-
 @pytest.fixture
 def blocks(monkeypatch):
-    monkeypatch.setattr("prefect.client.orchestration.get_client", lambda sync_client: Client())
-    monkeypatch.setattr(s3, "api_configured", lambda: True)
+    have_blocks(monkeypatch, DOCUMENTS)
 
 
 def configured(cluster=None, lines=None, **settings):
@@ -122,20 +103,6 @@ def test_a_block_that_does_not_do_is_explained(name, message):
 def test_a_block_needs_a_server():
     with pytest.raises(InputError, match="no Prefect server is configured"):
         environment_of(S3Config(block="secret/mine"))
-
-
-@pytest.mark.parametrize(
-    ("keys", "message"),
-    [
-        ({"profile": "a", "block": "secret/b"}, "either `profile` or `block`"),
-        ({"block": "mine"}, "pattern"),
-        ({"secret": "x"}, "Extra inputs"),
-        ({"aws_secret_access_key": "x"}, "Extra inputs"),
-    ],
-)
-def test_what_is_not_accepted(keys, message):
-    with pytest.raises(ValueError, match=message):
-        S3Config(**keys)
 
 
 def test_a_run_on_s3_leaves_no_secret_in_folder_log_or_lines(monkeypatch, caplog, tmp_path):

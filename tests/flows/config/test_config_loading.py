@@ -120,12 +120,9 @@ def test_paths_are_looked_up_beside_the_yaml_then_here_then_below_the_data_root(
     monkeypatch.chdir(folders[1])
     monkeypatch.setenv("AUCDIST_DATA", str(folders[2]))
     for folder in folders:
-        config = load_train(str(path))
-        assert config.data.source is not None
-        assert config.data.source.source == [str(folder / "c.csv")]
-        assert config.data.test is not None
-        assert config.data.test.source is not None
-        assert config.data.test.source.source == str(folder / "*.csv")
+        data = load_train(str(path)).data
+        assert data.source.source == [str(folder / "c.csv")]
+        assert data.test.source.source == str(folder / "*.csv")
         (folder / "c.csv").unlink()
     with pytest.raises(InputError, match=r"cannot read c\.csv: no such file") as caught:
         load_train(str(path))

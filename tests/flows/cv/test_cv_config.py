@@ -9,10 +9,7 @@ from uuid import uuid4
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
-from support.command_line import refused, sets
-from support.runs import QUIET, searched
-from support.searches import load_cv
+from support.runs import QUIET, load_cv, searched, write_config
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
@@ -73,31 +70,6 @@ def test_what_is_refused(setting: str, message: str) -> None:
         load_cv("digits", [setting])
     assert message in str(caught.value)
     assert "digits.yaml" in str(caught.value)
-
-
-def test_masks_are_for_solvers_that_read_in_place() -> None:
-    settings = ["placement=masks", "model={solver: sdcd}", "rule=best"]
-    with pytest.raises(InputError, match=r"placement `masks` needs a solver .*PairwiseHingeClassifier: all-pairs\)"):
-        load_cv("digits", settings)
-    with pytest.raises(InputError, match="placement `masks`"):
-        load_cv("digits", ["placement=masks", "grid.calibration=[null, logit]"])
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (["folds.number=200"], "139 positive rows cannot be divided into 200 folds"),
-        (["nested=130"], "111 positive rows cannot be divided into 130 folds"),
-        (["folds.groups=pixel_0_9"], "unknown column 'pixel_0_9'"),
-        (["folds.groups=pixel_0_1"], "groups straddle training and test rows"),
-        (["data.scale=none", "data.log1p=[nothing]"], "unknown feature in log1p 'nothing'"),
-    ],
-)
-def test_folds_that_cannot_be_made_end_with_2_and_leave_nothing(
-    settings: list[str], message: str, tmp_path: Path
-) -> None:
-    assert message in refused("cv", "digits", "--output", tmp_path / "runs", *sets("cluster=none", *settings))
-    assert list(tmp_path.iterdir()) == []
 
 
 # ---- the Prefect flow round a search; that a server runs flows at all is shown with the flow of training
@@ -164,12 +136,9 @@ def opened(folder, *settings):
     user = r.integers(0, 40, 600)
     columns = {"a": r.normal(size=600), "user": [f"u{u}" for u in user], "y": r.integers(0, 2, 600), "b": user % 7}
     frame = pd.DataFrame(columns)
-    frame.to_csv(folder / "rows.csv", index=False)
-    source = {"source": str(folder / "rows.csv"), "format": "csv", "label": "y", "positive": 1, "groups": "user"}
-    content = {"name": "users", "data": {"source": source}, "cluster": "none", "folds": {"number": 3, "repeats": 1}}
-    content |= {"grid": {"lam": [0.1, 1.0]}}
-    (folder / "users.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-    config = load_cv(str(folder / "users.yaml"), list(settings), str(folder / "runs"))
+    source = {"label": "y", "positive": 1, "groups": "user"}
+    search = {"folds": {"number": 3, "repeats": 1}, "grid": {"lam": [0.1, 1.0]}}
+    config = load_cv(str(write_config(folder, frame, source, **search)), list(settings), str(folder / "runs"))
     return frame, open_search(config, QUIET)[1]
 
 

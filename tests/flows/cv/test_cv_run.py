@@ -15,13 +15,13 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from support.command_line import sets
 from support.forked_workers import start_program
-from support.runs import searched
+from support.runs import Following, searched
 
 from aucdist.engine.dask import local_client
 from aucdist.errors import RunError
 from aucdist.model import load_model
 from flows.cv import jobs, run
-from flows.progress.console import LineObserver, Tasks
+from flows.progress.console import Tasks
 
 QUICK = [
     "cluster=none", "folds.repeats=1", "folds.number=3", "nested=null", "rule=best", "model.tol=0.05",
@@ -29,13 +29,12 @@ QUICK = [
 ]  # fmt: skip
 
 
-class RecordingObserver(LineObserver):
+class RecordingObserver(Following):
     """Records lines and progress."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
+        super().__init__()
         self.states: list[Tasks] = []
-        super().__init__(self.lines.append)
 
     def tasks(self, tasks: Tasks) -> None:
         self.states.append(tasks)

@@ -3,9 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
-from support.runs import QUIET
-from support.searches import load_cv
+from support.runs import QUIET, load_cv, write_config
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
@@ -41,17 +39,14 @@ def write(folder, kind="cv", *, graded=False, grouped=True, size=None, **more):
     X, relevance, user = rows(**(size or {}))
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame["y"] = np.digitize(relevance, [-1, 1]) if graded else (relevance > 0).astype(int)
+    source = {"label": "y"} | ({"labels": "grades"} if graded else {"positive": 1})
     if grouped:
-        frame["user"] = user
-    frame.to_csv(folder / "rows.csv", index=False)
-    source = {"source": str(folder / "rows.csv"), "format": "csv", "label": "y"}
-    source |= ({"labels": "grades"} if graded else {"positive": 1}) | ({"groups": "user"} if grouped else {})
-    content = {"name": "users", "data": {"source": source}, "cluster": "none", "blocks": 2, **more}
+        frame["user"], source["groups"] = user, "user"
+    content = {"blocks": 2, **more}
     if kind == "cv":
         content = {"folds": {"number": 3}, "grid": {"lam": [0.1, 0.001]}, **content}
-    (folder / "users.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     load = load_cv if kind == "cv" else load_train
-    return load(str(folder / "users.yaml"), [], str(folder / "runs"))
+    return load(str(write_config(folder, frame, source, **content)), [], str(folder / "runs"))
 
 
 def lower_grades(folder):
@@ -177,23 +172,6 @@ def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
     config = write(tmp_path, "train", graded=True, size=FEW, model={"features": "auto", "lam": 0.01, "tol": 0.05})
     lower_grades(tmp_path)
     assert read_about(train(config, QUIET)["run"])["search"]["metric"] == "group_auc"
-
-
-@pytest.mark.parametrize(
-    ("features", "message"),
-    [
-        ({"map": "auto", "metric": "nonsense"}, "unknown metric of features: auto 'nonsense'.*group_auc.*ndcg"),
-        ({"map": "auto", "metric": "g_mean"}, "unknown metric of features: auto 'g_mean'"),
-        ({"map": "auto", "k": 5}, "unknown metric of features: auto None"),
-        ({"map": "auto", "metric": "ndcg"}, "metric 'ndcg' needs k"),
-        ({"map": "auto", "metric": "ndcg", "bins": 5}, "unknown parameter of metric 'ndcg' of features: auto 'bins'"),
-        ({"map": "auto", "metric": "ndcg", "k": "ten"}, "k is 'ten', but a number is needed"),
-        ({"map": "auto", "metric": "ndcg", "k": -1}, "k is -1"),
-    ],
-)
-def test_metrics_that_features_are_not_chosen_by(tmp_path, features, message):
-    with pytest.raises(InputError, match=message):
-        write(tmp_path, "train", model={"features": features})
 
 
 def test_a_search_has_one_metric(tmp_path):

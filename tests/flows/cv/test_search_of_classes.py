@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import dump_svmlight_file, load_digits
+from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
 from support.command_line import run as aucdist
 from support.command_line import sets
+from support.digits import write_digits
 from support.runs import page_of
 
 from aucdist import PairwiseHingeClassifier
@@ -30,16 +31,10 @@ LAMS = [1.0, 0.01]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Digits below 4, of the four fewer the larger they are; two rows of a fifth class; the same rows with topics."""
-    made = tmp_path_factory.mktemp("search")
-    X, y = load_digits(return_X_y=True)
+    made, y = tmp_path_factory.mktemp("search"), load_digits(return_X_y=True)[1]
     n = {0: 60, 1: 50, 2: 40, 3: 30, 9: 2}
     rows = np.concatenate([np.flatnonzero(y == k)[:size] for k, size in n.items()])
-    X, y = X[rows] / 16.0, y[rows]
-    pd.DataFrame(X, columns=[f"p{j}" for j in range(64)]).assign(digit=y).to_csv(made / "digits.csv", index=False)
-    dump_svmlight_file(X, y, str(made / "digits.svm"), zero_based=False)
-    topics = {"0": "even,zero", "1": "odd", "2": "even", "3": "odd,three", "9": "rare"}
-    lines = [line.split(" ", 1) for line in (made / "digits.svm").read_text().splitlines()]
-    (made / "topics.svm").write_text("\n".join(f"{topics[label]} {rest}" for label, rest in lines) + "\n")
+    write_digits(made, rows, {"0": "even,zero", "1": "odd", "2": "even", "3": "odd,three", "9": "rare"})
     return made
 
 

@@ -86,12 +86,9 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_same_weights_however_a_table_was_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, weights: np.ndarray
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    export(staff(), tmp_path / "staff.csv", **WAYS[way])
-    said, model, scored = trained(tmp_path / "staff.csv", "-1" if way == "no header" else "left")
+def test_the_same_weights_however_a_table_was_written(way: str, weights: np.ndarray) -> None:
+    export(staff(), Path("staff.csv"), **WAYS[way])
+    said, model, scored = trained(Path("staff.csv"), "-1" if way == "no header" else "left")
     assert scored["rows"] == N
     assert set(model.reading) >= {"encoding", "decimal", "quote"} & set(said)
     assert model.coef.shape == (6,)
@@ -101,26 +98,22 @@ def test_the_same_weights_however_a_table_was_written(
 @pytest.mark.parametrize(
     ("token", "column"), [*zip(["NA", "N/A", "None", "-", "?", "n.a."], ["zufrieden", "projects"] * 3, strict=True)]
 )
-def test_what_stands_for_a_missing_value(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str, column: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_stands_for_a_missing_value(token: str, column: str) -> None:
     table = staff()
     table[column] = table[column].astype(object)
     table.loc[::7, column] = token
-    export(table, tmp_path / "staff.csv")
+    export(table, Path("staff.csv"))
     found = result_of("init", "staff.csv", "--label", "left", "--output", "c.yaml")
     assert found["columns"][column] == "number"
     (of,) = [c for c in result_of("data", "preview", "c.yaml")["columns"] if c["column"] == column]
     assert of["features"][0].endswith("20 missing)")
 
 
-def test_dates_of_a_spreadsheet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_dates_of_a_spreadsheet() -> None:
     days = [dt.date(2020, 1, 1) + dt.timedelta(days=6 * i) for i in range(N)]
     table = staff().assign(since=[day.strftime("%d.%m.%Y") for day in days])
-    export(table, tmp_path / "staff.csv", sep=";", decimal=",")
-    said, model, _ = trained(tmp_path / "staff.csv", "left")
+    export(table, Path("staff.csv"), sep=";", decimal=",")
+    said, model, _ = trained(Path("staff.csv"), "left")
     assert (said["date_format"], said["decimal"]) == ("%d.%m.%Y", ",")
     assert len(model.coef) == 6 + 4
 

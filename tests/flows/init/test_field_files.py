@@ -16,7 +16,6 @@ from aucdist.data.sources import Source
 from aucdist.data.split import find_time_split
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from flows.config.data import DataConfig
 from flows.init.text import flow
 
 N = 600
@@ -34,16 +33,13 @@ def visits() -> pd.DataFrame:
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def rows_of_visits(in_its_own_folder: None) -> None:
     visits().to_csv("visits.csv", index=False)
-    return tmp_path
 
 
 def described(*args: str) -> dict[str, Any]:
     run("init", "visits.csv", "--label", "y", "--output", "c.yaml", "--force", *args)
-    content: dict[str, Any] = yaml.safe_load(Path("c.yaml").read_text())["data"]
-    return content
+    return dict(yaml.safe_load(Path("c.yaml").read_text())["data"])
 
 
 GIVEN: dict[str, Any] = {
@@ -164,23 +160,6 @@ def test_options_of_a_file_of_data_and_a_configuration_exclude_each_other() -> N
     described()
     assert "--label is for a file of data" in run("train", "c.yaml", "--label", "y", code=2)[1]
     assert "unknown column in `--time` 'when'" in run("init", "visits.csv", "--label", "y", "--time", "when", code=2)[1]
-
-
-@pytest.mark.parametrize(
-    ("split", "said"),
-    [
-        ({"time": "seen", "fraction": 0.2}, "exactly one of"),
-        ({"fraction": 0.2, "gap": 3}, "`gap` belongs to `time`"),
-        ({"time": "seen", "seed": 1}, "`seed` belongs to `fraction`"),
-        ({"last": 0.2}, "exactly one of"),
-    ],
-)
-def test_splits_that_contradict_themselves(split: dict[str, Any], said: str) -> None:
-    source = {"source": "visits.csv", "format": "csv", "label": "y"}
-    with pytest.raises(ValueError, match=said):
-        DataConfig.model_validate({"source": source, "split": split})
-    with pytest.raises(ValueError, match="`split` and `test` are both given"):
-        DataConfig.model_validate({"source": source, "split": {"fraction": 0.2}, "test": {"fraction": 0.2}})
 
 
 @pytest.mark.parametrize("n_blocks", [1, 7])

@@ -3,8 +3,7 @@
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from support.processes import until
 
 from flows.train.config import load_train
 
@@ -47,15 +47,6 @@ def serving(parameters: str, folder: Path, api: str) -> Iterator[psutil.Process]
         process.wait(60)
 
 
-def until(holds: Callable[[], Any], folder: Path) -> Any:
-    """Wait until something holds, and return it; the log of the serving process explains why it never does."""
-    end = time.monotonic() + 240
-    while not (found := holds()):
-        assert time.monotonic() < end, (folder / "serve.log").read_text(encoding="utf-8")
-        time.sleep(0.1)
-    return found
-
-
 @pytest.mark.slow
 def test_scheduled_run_is_cancelled_and_retried(tmp_path: Path, prefect_server: str) -> None:
     """By the requests of `prefect deployment schedule create`, `prefect flow-run cancel` and `prefect flow-run retry`."""
@@ -65,7 +56,7 @@ def test_scheduled_run_is_cancelled_and_retried(tmp_path: Path, prefect_server: 
     from prefect.exceptions import ObjectNotFound
     from prefect.states import Scheduled
 
-    here = tmp_path / "here"
+    here, log = tmp_path / "here", tmp_path / "here" / "serve.log"
     here.mkdir()
     (here / "slow").touch()
     parameters = load_train("digits", SETTINGS, "runs").model_dump_json(exclude_unset=True)
@@ -80,25 +71,24 @@ def test_scheduled_run_is_cancelled_and_retried(tmp_path: Path, prefect_server: 
         def run_in(*states: StateType) -> Any:
             return next((r for r in client.read_flow_runs() if r.auto_scheduled and r.state_type in states), None)
 
-        served = until(deployment, here).id
-        soon = datetime.now(UTC) + timedelta(
-            seconds=8
-        )  # if the server is too busy to see it by then, 100 seconds later
+        served = until(deployment, log).id
+        # If the server is too busy to see it by then, the run starts 100 seconds later.
+        soon = datetime.now(UTC) + timedelta(seconds=8)
         client.create_deployment_schedules(served, [(construct_schedule(interval=100, anchor_date=soon), True)])
-        run = until(lambda: run_in(StateType.RUNNING), here)
+        run = until(lambda: run_in(StateType.RUNNING), log)
         for schedule in client.read_deployment_schedules(served):
             client.delete_deployment_schedule(served, schedule.id)
-        until(lambda: list(here.glob("runs/.checkpoints/*/checkpoint-*")), here)
+        until(lambda: list(here.glob("runs/.checkpoints/*/checkpoint-*")), log)
 
         client.set_flow_run_state(run.id, State(type=StateType.CANCELLING))
-        until(lambda: client.read_flow_run(run.id).state.name in ("Cancelled", "Completed"), here)
+        until(lambda: client.read_flow_run(run.id).state.name in ("Cancelled", "Completed"), log)
         assert client.read_flow_run(run.id).state.name == "Cancelled"
-        until(lambda: not server.children(recursive=True), here)
+        until(lambda: not server.children(recursive=True), log)
         assert [path.name for path in (here / "runs").iterdir()] == [".checkpoints"]
 
         (here / "slow").unlink()
         client.set_flow_run_state(run.id, Scheduled(message="as by the command"), force=True)
-        until(lambda: client.read_flow_run(run.id).state.name == "Completed", here)
-    assert "resumes from the checkpoint of round" in (here / "serve.log").read_text(encoding="utf-8")
+        until(lambda: client.read_flow_run(run.id).state.name == "Completed", log)
+    assert "resumes from the checkpoint of round" in log.read_text(encoding="utf-8")
     (folder,) = (here / "runs").iterdir()
     assert (folder / "report.html").is_file()

@@ -43,18 +43,12 @@ def test_every_event_is_an_object_that_names_run_and_stage():
     assert at.utcoffset() == timedelta(0)
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numbers_of_numpy_are_numbers_and_the_run_of_a_deployment_is_named(monkeypatch):
+    monkeypatch.setenv(FLOW_RUN, "0123")
     lines = []
     JsonLineObserver(lines.append).about({"rows": np.int64(3), "gap": np.float32(0.5), "none": np.float64("inf")})
     found = json.loads(lines[0])
-    assert (found["rows"], found["gap"], found["none"]) == (3, 0.5, None)
-
-
-def test_the_run_of_a_deployment_is_named(monkeypatch):
-    monkeypatch.setenv(FLOW_RUN, "0123")
-    lines = []
-    JsonLineObserver(lines.append).note("x")
-    assert json.loads(lines[0])["flow_run"] == "0123"
+    assert (found["rows"], found["gap"], found["none"], found["flow_run"]) == (3, 0.5, None, "0123")
 
 
 def test_the_environment_decides(monkeypatch):

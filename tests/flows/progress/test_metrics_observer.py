@@ -1,8 +1,7 @@
 """A run on a cluster sends its progress to the scheduler, and an error of that does not end it."""
 
 import pytest
-from support.runs import trained
-from support.searches import load_cv
+from support.runs import load_cv, trained
 
 from aucdist.errors import InputError
 from flows.progress import metrics

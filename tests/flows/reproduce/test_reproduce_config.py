@@ -1,12 +1,13 @@
 """The configurations of reproductions: invalid ones, `quick`, and the shipped ones."""
 
 import json
-from collections.abc import Callable
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pytest
-from support.command_line import run
 from support.small_paper import load_paper, only, paper, write
 
 from aucdist.errors import InputError
@@ -17,36 +18,31 @@ from flows.reproduce.table import Table
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("key", "value", "message"),
     [
-        (lambda c: c.update(papers=1), "unknown key 'papers'. Did you mean 'paper'"),
-        (lambda c: c["experiments"]["nine"].update(kind="tabel"), "kind"),
-        (lambda c: c["experiments"]["nine"]["datasets"]["eight"].update(name="digit"), "Did you mean 'digits'"),
-        (
-            lambda c: c["experiments"]["nine"]["systems"]["all-pairs"]["model"].update(solver="all"),
-            "unknown solver 'all'",
-        ),
-        (lambda c: c["experiments"]["nine"].update(grid={"lam": [-1]}), "lam is -1"),
-        (
-            lambda c: c["experiments"]["nine"].update(grid={"lambda": [1]}),
-            "unknown parameter of PairwiseHingeClassifier",
-        ),
-        (lambda c: c["experiments"]["nine"].update(grid={"lam": [1], "tol": [1]}), "against one parameter"),
-        (lambda c: c["experiments"]["nine"]["protocol"].update(folds=1), "folds"),
-        (lambda c: c["experiments"]["nine"].update(targets="tables.csv"), "cannot read"),
-        (lambda c: c["experiments"]["ten"]["datasets"]["eight"].pop("lam"), "datasets.eight.lam: Field required"),
-        (lambda c: c["experiments"]["ten"]["systems"]["steps"].update(steps="step"), "unknown parameter"),
-        (lambda c: c["experiments"]["nine"]["datasets"]["eight"].update(lam=1), "unknown key 'lam'"),
-        (lambda c: c.update(cluster="lokal"), "Did you mean 'local'"),
-        (lambda c: c.update(quick={"none": {}}), "unknown experiment in `quick` 'none'. Did you mean 'nine'"),
-        (lambda c: c.update(quick={"ten": {"datasets": ["ate"]}}), "unknown data set in quick.ten 'ate'"),
-        (lambda c: c.update(quick={"ten": {"untill": 50}}), "quick.ten: unknown key 'untill'. Did you mean 'until'"),
-        (lambda c: c.update(quick={"nine": {"protocol": {"folds": 1}}}), "quick.nine: protocol.folds: "),
+        ("papers", 1, "unknown key 'papers'. Did you mean 'paper'"),
+        ("experiments.nine.kind", "tabel", "kind"),
+        ("experiments.nine.datasets.eight.name", "digit", "Did you mean 'digits'"),
+        ("experiments.nine.systems.all-pairs.model.solver", "all", "unknown solver 'all'"),
+        ("experiments.nine.grid", {"lam": [-1]}, "lam is -1"),
+        ("experiments.nine.grid", {"lambda": [1]}, "unknown parameter of PairwiseHingeClassifier"),
+        ("experiments.nine.grid", {"lam": [1], "tol": [1]}, "against one parameter"),
+        ("experiments.nine.protocol.folds", 1, "folds"),
+        ("experiments.nine.targets", "tables.csv", "cannot read"),
+        ("experiments.ten.datasets.eight", {"name": "digits"}, "datasets.eight.lam: Field required"),
+        ("experiments.ten.systems.steps.steps", "step", "unknown parameter"),
+        ("experiments.nine.datasets.eight.lam", 1, "unknown key 'lam'"),
+        ("cluster", "lokal", "Did you mean 'local'"),
+        ("quick", {"none": {}}, "unknown experiment in `quick` 'none'. Did you mean 'nine'"),
+        ("quick", {"ten": {"datasets": ["ate"]}}, "unknown data set in quick.ten 'ate'"),
+        ("quick", {"ten": {"untill": 50}}, "quick.ten: unknown key 'untill'. Did you mean 'until'"),
+        ("quick", {"nine": {"protocol": {"folds": 1}}}, "quick.nine: protocol.folds: "),
     ],
 )
-def test_wrong_configurations(change: Callable[[Any], Any], message: str, tmp_path: Path) -> None:
+def test_wrong_configurations(key: str, value: Any, message: str, tmp_path: Path) -> None:
     config = paper()
-    change(config)
+    *above, last = key.split(".")
+    reduce(getitem, above, config)[last] = value
     with pytest.raises(InputError, match=message):
         load_paper(str(write(tmp_path, config)))
 
@@ -63,10 +59,6 @@ def test_wrong_configurations(change: Callable[[Any], Any], message: str, tmp_pa
 def test_wrong_targets(targets: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         load_paper(str(write(tmp_path, only("nine"), targets)))
-
-
-def test_unknown_paper_ends_with_2() -> None:
-    assert "unknown paper '0000'. Did you mean '000'" in run("reproduce", "0000", code=2)[1]
 
 
 @pytest.mark.parametrize("folder", sorted(configs_folder("reproduce").iterdir()), ids=lambda p: p.name)
@@ -119,3 +111,48 @@ def test_numbers_share_a_line_and_strings_have_their_own():
         ("table2 claims It is faster", "Here: supported."),
     ]
     assert list(summary_entries({})) == []
+
+
+# ---- paper 002: drawn groups, the grid, and a cell for each printed figure
+
+
+@pytest.fixture(scope="module")
+def tpauc():
+    return load_paper("002")
+
+
+@pytest.mark.parametrize(("table", "names"), [("table1", {"usps", "letter"}), ("table2", {"news20"})])
+def test_groups_of_classes_are_drawn_from_their_seeds(tpauc, table, names):
+    drawn = set()
+    for name, data in tpauc.experiments[table].datasets.items():
+        base, _, seed = name.rpartition("-")
+        if base not in names:
+            assert (data.positive, data.group) == (None, None)
+            continue
+        assert data.group == base
+        classes = sorted(int(c) for c in data.source.classes)
+        half = np.random.default_rng(int(seed)).permutation(classes)[: len(classes) // 2]
+        assert sorted(data.positive) == sorted(half.tolist())
+        drawn.add((base, seed))
+    assert drawn == {(base, str(seed)) for base in names for seed in range(5)}
+
+
+def test_grid_is_the_papers(tpauc):
+    for table in tpauc.experiments.values():
+        assert table.grid == {name: [2.0**k for k in range(-10, 3)] for name in ("solver__eta", "lam")}
+        assert (table.protocol.folds, table.protocol.repeats) == (5, 5)
+
+
+def test_every_cell_is_held_to_the_print_minus_one_hundredth(tpauc):
+    assert {table.tolerance for table in tpauc.experiments.values()} == {0.01}
+    assert {table.protocol.choose for table in tpauc.experiments.values()} == {"once"}
+    assert any("its rows are test rows of other folds" in departure for departure in tpauc.departures)
+
+
+def test_each_printed_figure_has_its_cell(tpauc):
+    printed = {"tpauc", "opauc", "oam-seq", "oam-gra", "uni-exp", "uni-squ"}
+    for table, count in (("table1", 6 * 16), ("table2", 6 * 10)):
+        targets = tpauc.experiments[table].targets
+        assert len(targets) == count
+        assert {t.system for t in targets} == printed
+        assert {t.dataset for t in targets} == set(tpauc.experiments[table].datasets)

@@ -20,15 +20,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 
 def model(solver: str, **parameters: Any) -> dict[str, Any]:
-    return {
-        "model": {
-            "estimator": "HingeClassifier",
-            "penalty": "l1",
-            "solver": solver,
-            "fit_intercept": False,
-            **parameters,
-        }
-    }
+    fixed = {"estimator": "HingeClassifier", "penalty": "l1", "fit_intercept": False}
+    return {"model": fixed | {"solver": solver} | parameters}
 
 
 def descent(**changes: Any) -> dict[str, Any]:
@@ -179,13 +172,10 @@ def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:
     ("changes", "words"),
     [
         ({"claims": [{"text": "x", "system": "sdca", "than": ["psa"]}]}, "unknown system of a claim 'sdca'"),
-        (
-            {"systems": {"scd": model("scd") | {"grid": {"solver__radius": [1.0]}}}, "claims": []},
-            "HingeClassifier 'solver__rad",
-        ),
+        ({"systems": {"scd": model("scd") | {"grid": {"solver__radius": [1]}}}, "claims": []}, "HingeClassifier 'solver__rad"),
         ({"lam": "1/m"}, "lam"),
     ],
-)
+)  # fmt: skip
 def test_wrong_configurations_are_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         load_paper(str(write(tmp_path, descent(**changes))))

@@ -72,21 +72,24 @@ def test_cv_chooses_without_the_test_rows(tmp_path: Path) -> None:
     assert float(cell["auc"]) == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_draws_of_a_data_set_have_a_row_of_their_mean() -> None:
-    draw = {"name": "digits", "group": "digit"}
-    table = Table.model_validate(
-        only("nine")["experiments"]["nine"]
-        | {"datasets": {"one": draw, "other": {"name": "digits"}, "two": draw, "three": draw}, "targets": []}
-        | {"grid": {"lam": [1]}, "protocol": {"folds": 2, "repeats": 1}, "figure": None}
-    )
-    table.targets.append(Target(dataset="one", system="all-pairs", value=0.8125))
-    areas = {"one": (0.5, 0.7), "other": (0.1, 0.1), "two": (0.8, 1.0)}
-    results = {
+def small(**changes: Any) -> Table:
+    smaller = {"grid": {"lam": [1]}, "protocol": {"folds": 2, "repeats": 1}, "figure": None}
+    return Table.model_validate(only("nine")["experiments"]["nine"] | smaller | changes)
+
+
+def of_folds(areas: dict[str, tuple[float, float]]) -> dict[TaskKey, Any]:
+    return {
         TaskKey(dataset, "all-pairs", 0, fold): {"auc": [value]}
         for dataset, values in areas.items()
         for fold, value in enumerate(values)
     }
-    report = table.report(results)
+
+
+def test_the_draws_of_a_data_set_have_a_row_of_their_mean() -> None:
+    draw = {"name": "digits", "group": "digit"}
+    table = small(datasets={"one": draw, "other": {"name": "digits"}, "two": draw, "three": draw}, targets=[])
+    table.targets.append(Target(dataset="one", system="all-pairs", value=0.8125))
+    report = table.report(of_folds({"one": (0.5, 0.7), "other": (0.1, 0.1), "two": (0.8, 1.0)}))
     rows = {row: texts for row, ((texts, _),) in report.tables[0].body()}
     assert list(rows) == ["one", "other", "two", "three", "digit, all draws"]
     assert rows["digit, all draws"] == ["0.7500", "0.6000 to 0.9000", "paper 0.8125"]
@@ -102,22 +105,13 @@ def test_at_least_the_print_minus_the_tolerance(difference: float, reached: bool
 
 
 def test_the_tolerance_is_evaluated_for_each_cell() -> None:
-    table = Table.model_validate(
-        only("nine")["experiments"]["nine"]
-        | {
-            "datasets": {name: {"name": "digits"} for name in ("low", "near", "absent")},
-            "figure": None,
-            "tolerance": 0.01,
-        }
-        | {"targets": [{"dataset": name, "system": "all-pairs", "value": 0.8} for name in ("low", "near", "absent")]}
-        | {"grid": {"lam": [1]}, "protocol": {"folds": 2, "repeats": 1, "choose": "once"}}
-    )
-    results = {
-        TaskKey(dataset, "all-pairs", 0, fold): {"auc": [value]}
-        for dataset, value in (("low", 0.78), ("near", 0.795))
-        for fold in range(2)
-    }
-    report = table.report(results)
+    names = ("low", "near", "absent")
+    table = small(
+        datasets={name: {"name": "digits"} for name in names}, tolerance=0.01,
+        targets=[{"dataset": name, "system": "all-pairs", "value": 0.8} for name in names],
+        protocol={"folds": 2, "repeats": 1, "choose": "once"},
+    )  # fmt: skip
+    report = table.report(of_folds({"low": (0.78, 0.78), "near": (0.795, 0.795)}))
     assert report.counts["at_least_print_minus_tolerance"] == {"tolerance": 0.01, "all-pairs": "1 of 2"}
     assert report.lines["at_least_print_minus_tolerance"].tolist() == ["no", "yes", ""]
     last = [texts[-2] for _, ((texts, _),) in report.tables[0].body()]

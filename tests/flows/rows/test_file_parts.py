@@ -5,12 +5,14 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.runs import QUIET
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import MEDIAN_ERROR
@@ -23,7 +25,6 @@ from aucdist.model import load_model
 from flows.compute.clusters import Workers
 from flows.compute.stages import Stages
 from flows.config.data import DataConfig
-from flows.progress.console import LineObserver
 from flows.rows.source import open_source, read_rows
 from flows.run_folder.scores import read_scores
 from flows.train.config import TrainConfig
@@ -56,7 +57,7 @@ def run(source: dict[str, Any], tmp_path: Path, *, data: dict[str, Any], **more:
         "name": "t", "data": {"source": source, "positive": "yes", **data}, "model": {"lam": 0.01, "tol": 1e-4},
         "output": str(tmp_path / "runs"), **more,
     }  # fmt: skip
-    return train(TrainConfig(**settings), LineObserver(lambda text: None))
+    return train(TrainConfig(**settings), QUIET)
 
 
 def check_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -118,10 +119,6 @@ def parsed_here() -> list[str]:
     return PARSED
 
 
-def bytes_of(block: Block, memory: None) -> tuple[None, Any]:
-    return None, {"rows": [(block.row_id.tolist(), block.y.tolist(), block.X.tobytes())]}
-
-
 @pytest.mark.parametrize(
     ("more", "limit"),
     [
@@ -144,16 +141,30 @@ def test_each_part_is_parsed_once(
     assert len(PARSED) == len(set(PARSED)) if limit is None else len(PARSED) >= 6 * len(set(PARSED))
 
 
+def prepared(source: dict[str, Any], n_blocks: int, workers: Workers) -> Any:
+    config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
+    return open_source(config, n_blocks).prepare(workers, QUIET, Stages(QUIET))
+
+
+def bytes_of(block: Block, memory: None) -> tuple[None, Any]:
+    return None, {"rows": [(block.row_id.tolist(), block.y.tolist(), block.X.tobytes())]}
+
+
+def partitioned(rows: Any, cache: str, workers: Workers) -> list[Any]:
+    """Return the bytes of the training and of the test rows."""
+    blocks = rows.partition(cache, workers, QUIET)
+    return [some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)]
+
+
 @pytest.mark.parametrize("source", ["csv"], indirect=True)
 def test_copies_of_what_was_parsed_go_once_there_are_blocks(
     source: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
-    config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
-    rows = open_source(config, 5).prepare(Workers(), observer := LineObserver(lambda text: None), Stages(observer))
+    rows = prepared(source, 5, Workers())
     parsed = scratch.scratch().used
-    blocks = rows.partition("stream", Workers(), observer)
+    blocks = rows.partition("stream", Workers(), QUIET)
     assert scratch.scratch().used > parsed > 0
     rows = rows.without_copies()
     del blocks
@@ -172,53 +183,30 @@ def own_client() -> Iterator[Any]:
 @pytest.mark.parametrize("source", ["csv"], indirect=True)
 def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path: Path, own_client: Any) -> None:
     """And what becomes of them has the same bits on workers and here, kept or streamed."""
-    config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
-    observer, found = LineObserver(lambda text: None), []
     workers = Workers(own_client, str(tmp_path))
     own_client.run(note_parsed)
-    rows = open_source(config, 6).prepare(workers, observer, Stages(observer))
-    for cache in ("memory", "stream"):
-        blocks = rows.partition(cache, workers, observer)
-        found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
+    rows = prepared(source, 6, workers)
+    found = [partitioned(rows, cache, workers) for cache in ("memory", "stream")]
     rows.train.row_ids_and_labels(workers.parallel_map())
     parsed = own_client.run(parsed_here)
     assert sorted(len(some) for some in parsed.values()) == [3, 3]
     assert len({part for some in parsed.values() for part in some}) == 6
-    here = open_source(config, 6).prepare(Workers(), observer, Stages(observer))
-    for cache in ("memory", "stream"):
-        blocks = here.without_copies().partition(cache, Workers(), observer)
-        found.append([some.reduce(bytes_of)["rows"] for some in (blocks.train, blocks.test)])
+    here = prepared(source, 6, Workers())
+    found += [partitioned(here.without_copies(), cache, Workers()) for cache in ("memory", "stream")]
     assert all(one == found[0] for one in found)
 
 
 @pytest.mark.parametrize("source", ["csv"], indirect=True)
 def test_parts_of_lost_workers_are_parsed_again(source: dict[str, Any], tmp_path: Path, own_client: Any) -> None:
-    config = DataConfig(source=source | {"missing": "keep"}, positive="yes", **SCALED)
-    observer, found = LineObserver(lambda text: None), []
     workers = Workers(own_client, str(tmp_path))
-    rows = open_source(config, 6).prepare(workers, observer, Stages(observer))
+    rows = prepared(source, 6, workers)
     own_client.run(die_soon)  # all of them: nothing waits for their addresses
-    found.append(rows.partition("stream", workers, observer).train.reduce(bytes_of)["rows"])
-    here = open_source(config, 6).prepare(Workers(), observer, Stages(observer))
-    found.append(here.partition("stream", Workers(), observer).train.reduce(bytes_of)["rows"])
-    assert found[0] == found[1]
+    found = partitioned(rows, "stream", workers)
+    assert found == partitioned(prepared(source, 6, Workers()), "stream", Workers())
 
 
 def die_soon() -> None:
     threading.Timer(0.1, os._exit, (1,)).start()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"format": "shards"}, "shards are always read directly: leave `direct` out"),
-        ({"source": "nosuch.csv", "format": "csv", "label": "y"}, "no such file"),
-        ({"format": "embedded", "source": "irs"}, "irs"),
-    ],
-)
-def test_what_cannot_be_read_directly_is_refused(change: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=message):
-        run({"source": str(tmp_path)} | change, tmp_path, data={"direct": True, "positive": None})
 
 
 # ---- missing values from the file to the model and the scores: what stands in is learnt from the training rows alone
@@ -246,7 +234,8 @@ def test_it_is_learnt_from_the_training_rows(config, impute, twin, off, monkeypa
     opened = read_rows(config(impute=impute))
     assert np.isfinite(opened.train.block.X).all()
     assert np.isfinite(opened.test.block.X).all()
-    monkeypatch.setattr("flows.rows.rows.fit_preprocessor", lambda blocks, *_, **__: _kept(blocks))
+    as_it_is = SimpleNamespace(transform=lambda block: block)
+    monkeypatch.setattr("flows.rows.rows.fit_preprocessor", lambda *_, **__: as_it_is)
     raw = read_rows(config(impute=impute))
     expected = twin(raw.train.block.X, axis=0)
     np.testing.assert_allclose(opened.preprocessor.fill, expected, rtol=off)
@@ -256,24 +245,6 @@ def test_it_is_learnt_from_the_training_rows(config, impute, twin, off, monkeypa
         assert np.array_equal(getattr(opened, side).block.X, filled)
 
 
-class _kept:
-    """A preprocessor that leaves everything as it is."""
-
-    def __init__(self, blocks):
-        self.blocks = blocks
-
-    def transform(self, block):
-        return block
-
-
-def test_without_it_missing_values_are_refused_one_way_or_the_other(config):
+def test_without_it_missing_values_are_refused(config):
     with pytest.raises(InputError, match=r"line \d+, column '.': the value is missing \('\?'\).*`missing: keep`"):
         read_rows(config(missing="refuse"))
-    with pytest.raises(InputError, match=r"feature . of row \d+ \(from 0\) is missing; give `impute: mean`"):
-        read_rows(config())
-
-
-def test_it_goes_with_scaling(config):
-    train = read_rows(config(impute="mean", log1p="numeric", scale="standard")).train.block
-    np.testing.assert_allclose(train.X.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(train.X.std(axis=0), 1, rtol=1e-12)

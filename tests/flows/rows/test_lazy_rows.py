@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.command_line import run
+from support.runs import QUIET, Following
 from support.scratch_room import start_anew
 
 from aucdist.data.block import Block, each_of, partition
@@ -22,7 +23,6 @@ from aucdist.estimators import ESTIMATORS
 from flows.compute.clusters import Workers
 from flows.compute.stages import Stages
 from flows.config.data import DataConfig, TestConfig
-from flows.progress.console import LineObserver
 from flows.rows.rows import Rows
 from flows.rows.source import open_source
 from flows.run_folder.scores import read_scores
@@ -49,16 +49,15 @@ def config(url, tmp_path, **more):
 
 
 def trained(config):
-    lines = []
-    return train(config, LineObserver(lines.append)), lines
+    observer = Following()
+    return train(config, observer), observer.lines
 
 
 def ids(rows):
     return np.sort(np.concatenate([block.row_id for block in rows.blocks()]))
 
 
-@pytest.mark.parametrize("seed", [0, 1, 7])
-@pytest.mark.parametrize("share", [0.001, 0.2, 0.5, 0.999])
+@pytest.mark.parametrize(("share", "seed"), [(0.001, 0), (0.2, 1), (0.5, 7), (0.999, 0)])
 def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     block = rows()
     expected = split(block, share, seed)
@@ -104,7 +103,7 @@ def test_features_are_scaled_as_those_of_rows_in_memory(tmp_path, scale, log1p):
     block = block.with_X(np.exp(block.X))
     url = sharded(block, tmp_path / "rows")
     settings = DataConfig(source={"source": url, "format": "shards"}, scale=scale, log1p=log1p, test={"fraction": 0.3})
-    prepared = open_source(settings).prepare(Workers(), observer := LineObserver(lambda text: None), Stages(observer))
+    prepared = open_source(settings).prepare(Workers(), QUIET, Stages(QUIET))
     train_at, test_at = split(block, 0.3, 0)
     train = block.take(train_at)
     expected = fit_preprocessor(each_of([train]), NAMES, log1p=log1p, scale=scale, categories={})
@@ -127,11 +126,6 @@ def test_rows_of_this_process_can_be_streamed_by_workers_only(tmp_path):
     assert "  the training rows are streamed" in "\n".join(lines)
 
 
-def one_class(tmp_path):
-    block = rows(n=20)
-    return sharded(Block(block.rows, -np.ones_like(block.y), block.row_id), tmp_path / "one", 2)
-
-
 @pytest.mark.parametrize(
     ("data", "more", "message"),
     [
@@ -146,8 +140,10 @@ def test_what_shards_do_not_take(tmp_path, data, more, message):
 
 
 def test_one_class_and_other_features_are_refused(tmp_path):
+    block = rows(n=20)
+    one_class = Block(block.rows, -np.ones_like(block.y), block.row_id)
     with pytest.raises(InputError, match="all of one class"):
-        trained(config(one_class(tmp_path), tmp_path))
+        trained(config(sharded(one_class, tmp_path / "one", 2), tmp_path))
     write_shards(partition(rows(), 2), Schema(tuple("abcdx"), "y", ("1",), ("-1",), {}), str(tmp_path / "other"))
     other = {"test": {"source": {"source": str(tmp_path / "other"), "format": "shards"}}}
     with pytest.raises(InputError, match="its features are not those of the training data"):
@@ -202,7 +198,7 @@ def test_a_run_says_that_it_compiles_kernels(tmp_path: Path, monkeypatch: pytest
     if compiled:
         (tmp_path / "kernels_1").mkdir()
         (tmp_path / "kernels_1" / "rows.nbi").write_bytes(b"")
-    lines: list[str] = []
-    Stages(LineObserver(lines.append))
-    assert any("compiling kernels, once per machine" in line for line in lines) == (not compiled)
+    observer = Following()
+    Stages(observer)
+    assert any("compiling kernels, once per machine" in line for line in observer.lines) == (not compiled)
     shutil.rmtree(tmp_path)

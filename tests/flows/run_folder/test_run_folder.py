@@ -1,15 +1,22 @@
-"""The run folder appears whole or not at all."""
+"""The run folder appears whole or not at all, and what a killed command left is named by the next, in one line."""
 
 import errno
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import fsspec
+import numpy as np
+import pandas as pd
 import pytest
+from support.command_line import run
 
 from aucdist.data.storage import faults
 from aucdist.errors import InputError, RunError
 from flows.config.model import ModelConfig
-from flows.run_folder.folder import configuration_of, data_of, fit_name, run_folder
+from flows.run_folder.folder import configuration_of, data_of, fit_name, leftover_line, run_folder, unfinished_runs
 
 
 def test_published_by_name(tmp_path: Path) -> None:
@@ -22,24 +29,14 @@ def test_published_by_name(tmp_path: Path) -> None:
     assert [p.relative_to(output).as_posix() for p in output.rglob("*")] == ["one", "one/metrics.json"]
 
 
-def test_nothing_is_left_unless_published(tmp_path: Path) -> None:
+def test_nothing_is_left_unless_published_but_folders_that_were_there(tmp_path: Path) -> None:
     with run_folder(str(tmp_path / "a" / "runs"), "one") as folder:
         (folder.draft / "half.json").write_text("{")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_folders_that_were_there_stay(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     with run_folder(str(tmp_path / "runs"), "one"):
         pass
     assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
-
-
-def test_unwritable_path(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    blocked = str(tmp_path / "file" / "x")
-    with pytest.raises(InputError, match=r"cannot write to .*--output"), run_folder(blocked, "one"):
-        pass
 
 
 def test_a_run_whose_name_is_taken_leaves_the_work_of_the_other(tmp_path: Path) -> None:
@@ -123,9 +120,12 @@ def test_remote_store_that_is_out_for_a_moment(monkeypatch: pytest.MonkeyPatch) 
     fs.rm("/moment", recursive=True)
 
 
-def test_unknown_store() -> None:
-    with pytest.raises(InputError, match="nosuch:// cannot be opened"), run_folder("nosuch://x", "one"):
-        pass
+def test_an_output_that_cannot_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    blocked = str(tmp_path / "file" / "x")
+    for output, said in ((blocked, r"cannot write to .*--output"), ("nosuch://x", "nosuch:// cannot be opened")):
+        with pytest.raises(InputError, match=said), run_folder(output, "one"):
+            pass
 
 
 @pytest.mark.parametrize(
@@ -162,3 +162,112 @@ def test_a_damaged_one_is_named(content: bytes, message: str, tmp_path: Path) ->
     (tmp_path / "config.yaml").write_bytes(content)
     with pytest.raises(InputError, match=message):
         data_of(str(tmp_path))
+
+
+# ---- SIGKILL in mid-work leaves something: the next command to the same output names it, and removes nothing else
+
+
+# Each command stops where it has just written something, as if it took long, and says so. A child of one process that has
+# imported everything runs each of them: the imports take longest.
+PAUSED = """
+import json, os, signal, sys, time
+import aucdist.batch_scoring, aucdist.data.shards.sharding, flows.score, flows.shard, flows.train.run
+from flows.cli import app
+
+def pause(*args, **more):
+    os.write(writing, b"paused")
+    time.sleep(600)
+
+flows.train.run.fit = aucdist.data.shards.sharding.gather = pause
+of_part = aucdist.batch_scoring.score_part
+aucdist.batch_scoring.score_part = lambda *args, **more: (of_part(*args, **more), pause())
+for args in json.loads(sys.argv[1]):
+    reading, writing = os.pipe()
+    if (child := os.fork()) == 0:
+        app(args)
+    os.close(writing)
+    assert os.read(reading, 6) == b"paused", args  # nothing, if the child ended
+    os.kill(child, signal.SIGKILL)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+"""
+
+TRAIN = ["train", "rows.yaml", "--set", "cluster=none", "--output", "out"]
+COMMANDS = {
+    "train": (TRAIN, ".*.partial", "the same `aucdist train` begins another folder"),
+    "shard": (["shard", "rows.csv", "out", "--set", "label=clicked"], "_sharding-*", "this run resumes it"),
+    "score": (["score", "model/*/model", "rows.csv", "out"], "_scoring.json", "the command that began it resumes it"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with rows and a model."""
+    folder, random = tmp_path_factory.mktemp("killed"), np.random.default_rng(0)
+    rows = pd.DataFrame(random.normal(size=(60, 2)), columns=["a", "b"]).assign(clicked=np.arange(60) % 4 == 0)
+    rows.replace({True: "yes", False: "no"}).to_csv(folder / "rows.csv", index=False)
+    source = "{source: rows.csv, format: csv, label: clicked, positive: 'yes'}"
+    (folder / "rows.yaml").write_text(f"name: rows\ndata: {{source: {source}}}\nmodel: {{lam: 0.1, tol: 0.1}}\n")
+    run("train", str(folder / "rows.yaml"), *TRAIN[2:-1], str(folder / "model"))
+    return folder
+
+
+def expanded(folder: Path, args: list[str]) -> list[str]:
+    return [str(next(folder.glob(arg))) if "*" in arg else arg for arg in args]
+
+
+@pytest.fixture(scope="module")
+def killed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """The commands, all of them killed in mid-work, with the folders that they wrote to."""
+    lines = {
+        command: [str(tmp_path_factory.mktemp(command) / "out") if arg == "out" else arg for arg in args]
+        for command, (args, _, _) in COMMANDS.items()
+    }
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PREFECT_API_URL": ""}
+    started = json.dumps([expanded(folder, args) for args in lines.values()])
+    command = [sys.executable, "-c", PAUSED, started]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return lines
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_a_killed_run_left_is_named_by_the_next(
+    command: str, folder: Path, killed: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    _, left, resumes = COMMANDS[command]
+    args = killed[command]
+    (out,) = (Path(arg) for arg in args if arg.endswith("/out"))
+    (found,) = out.glob(left)
+    foreign = out / ".notes.partial"
+    if command == "train":  # the others refuse folders with files of somebody else
+        foreign.write_text("mine")
+    lines = [line for line in run(*expanded(folder, args))[1].splitlines() if "unfinished" in line]
+    assert len(lines) == 1
+    assert str(found if command != "score" else out) in lines[0]
+    assert resumes in lines[0]
+    assert "`rm -r " in lines[0]
+    if command == "train":
+        assert found.is_dir()
+        assert foreign.read_text() == "mine"
+        assert str(foreign) not in lines[0]
+    else:  # it was resumed, and is done
+        assert "unfinished" not in run(*expanded(folder, args))[1]
+
+
+def test_a_folder_in_which_a_run_writes_is_not_unfinished(tmp_path: Path) -> None:
+    with run_folder(str(tmp_path), "first") as first:
+        assert unfinished_runs(str(tmp_path), "aucdist train") is None
+        first.publish()
+    assert unfinished_runs(str(tmp_path), "aucdist train") is None
+    assert unfinished_runs("s3://bucket/runs", "aucdist train") is None
+    assert unfinished_runs(str(tmp_path / "absent"), "aucdist train") is None
+
+
+def test_many_leftovers_are_one_line_with_a_command_that_can_be_copied() -> None:
+    line = leftover_line([f"a b/{i}" for i in range(5)], "nobody resumes them")
+    assert line == (
+        "unfinished: a b/0, a b/1, a b/2 and 2 more; nobody resumes them; once no run writes there, "
+        "`rm -r 'a b/0' 'a b/1' 'a b/2'` removes them"
+    )
+    assert "rm -r" not in leftover_line(["s3://bucket/set/_sharding-0"], "this run resumes it")

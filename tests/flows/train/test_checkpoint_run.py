@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from distributed import get_client
 from support.forked_workers import start_program
+from support.runs import QUIET, Following
 from support.supervised import supervised
 
 from aucdist.errors import ClusterLost, InputError
-from flows.progress.console import LineObserver
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig
 
@@ -33,21 +33,8 @@ def undisturbed(tmp_path_factory):
     return weights(train(config(tmp_path_factory.mktemp("undisturbed")))["run"])
 
 
-class Doing(LineObserver):
-    """Calls a function after each round, and records all lines."""
-
-    def __init__(self, action=lambda number: None):
-        self.lines = []
-        super().__init__(self.lines.append)
-        self._action = action
-
-    def round(self, record, tol):
-        super().round(record, tol)
-        self._action(record["round"])
-
-
-def train(config, observer=None):
-    return pipeline.train(TrainConfig.model_validate(config), observer or Doing())
+def train(config, observer=QUIET):
+    return pipeline.train(TrainConfig.model_validate(config), observer)
 
 
 # A run of its own, slow enough to be met in the middle.
@@ -82,7 +69,7 @@ def test_a_run_that_was_ended_resumes(by, ends_with, tmp_path, undisturbed):
     process.join(30)
     assert process.exitcode == ends_with
     assert newest(output) > 3 if by == signal.SIGTERM else newest(output) == 3
-    observer = Doing()
+    observer = Following()
     result = train(asked, observer)
     assert any("resumes from the checkpoint of round" in line for line in observer.lines)
     assert np.array_equal(weights(result["run"]), undisturbed)
@@ -98,14 +85,14 @@ def newest(folder):
 def test_a_run_whose_scheduler_is_lost_starts_again_and_resumes(checkpoint, tmp_path, undisturbed):
     killed = []
 
-    def kill(round_):
-        if round_ == 12 and not killed:
+    def kill(record):
+        if record["round"] == 12 and not killed:
             killed.append(pid_of_scheduler())
             os.kill(killed[0], signal.SIGKILL)
 
     with supervised(tmp_path) as (there, pid_of_scheduler):
         asked = config(tmp_path / "runs", cluster=there, checkpoint=checkpoint)
-        observer = Doing(kill)
+        observer = Following(kill)
         if checkpoint is None:
             with pytest.raises(ClusterLost, match="the scheduler was lost"):
                 train(asked, observer)
@@ -120,13 +107,13 @@ def test_a_run_whose_scheduler_is_lost_starts_again_and_resumes(checkpoint, tmp_
 def test_a_worker_that_is_killed_leaves_a_line(tmp_path, undisturbed):
     killed = []
 
-    def kill(round_):
-        if round_ == 2:
+    def kill(record):
+        if record["round"] == 2:
             pids = get_client().run(os.getpid)
             killed.append(min(pids))
             os.kill(pids[killed[0]], signal.SIGKILL)
 
-    observer = Doing(kill)
+    observer = Following(kill)
     result = train(config(tmp_path, cluster={"kind": "local", "workers": 2}), observer)
     assert [line.strip() for line in observer.lines if "was lost" in line] == [
         f"worker {killed[0]} was lost; what it held is made again"
@@ -135,13 +122,13 @@ def test_a_worker_that_is_killed_leaves_a_line(tmp_path, undisturbed):
 
 
 def test_another_run_of_the_same_id_is_refused(tmp_path):
-    def leave(number):
-        if number == 4:
+    def leave(record):
+        if record["round"] == 4:
             raise ClusterLost("gone")
 
     asked = config(tmp_path, checkpoint={"rounds": 2, "id": "mine", "attempts": 1})
     with pytest.raises(ClusterLost, match="gone"):
-        train(asked, Doing(leave))
+        train(asked, Following(leave))
     other = asked | {"model": MODEL | {"lam": 1e-3}}
     with pytest.raises(InputError, match=r"of another fit.*There: .*1e-05.*Here: .*0\.001"):
         train(other)

@@ -2,23 +2,22 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.datasets import dump_svmlight_file, load_digits
+from sklearn.datasets import load_digits
 from support.command_line import run as aucdist
 from support.command_line import sets
-from support.runs import page_of
+from support.digits import write_digits
+from support.runs import Following, page_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export import to_json
 from aucdist.model import load_model, load_two_classes
-from flows.progress.console import LineObserver
 from flows.train.config import load_train
 from flows.train.run import train as run_training
 
@@ -26,16 +25,9 @@ from flows.train.run import train as run_training
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Digits below 4, one row of a fifth class, and the same rows with topics."""
-    made = tmp_path_factory.mktemp("classes")
-    X, y = load_digits(return_X_y=True)
+    made, y = tmp_path_factory.mktemp("classes"), load_digits(return_X_y=True)[1]
     rows = np.append(np.flatnonzero(y < 4)[:240], np.flatnonzero(y == 9)[:1])
-    X, y = X[rows] / 16.0, y[rows]
-    pd.DataFrame(X, columns=[f"p{j}" for j in range(64)]).assign(digit=y).to_csv(made / "digits.csv", index=False)
-    dump_svmlight_file(X, y, str(made / "digits.svm"), zero_based=False)
-    lines = (made / "digits.svm").read_text().splitlines()
-    topics = ["even,zero", "odd", "even", "odd,three"]
-    texts = [f"{topics[int(line[0])] if line[0] < '4' else ''} {line.split(' ', 1)[1]}" for line in lines]
-    (made / "topics.svm").write_text("\n".join(texts) + "\n")
+    write_digits(made, rows, {"0": "even,zero", "1": "odd", "2": "even", "3": "odd,three"})
     return made
 
 
@@ -299,7 +291,7 @@ def test_labels_that_are_no_classes(tmp_path: Path) -> None:
 
 def test_each_class_starts_from_its_weights(folder: Path, whole: tuple[dict, str]) -> None:
     settings = ("model={tol: 1.0e-2, lam: 1.0e-2}", f"data.source.source={folder}/digits.csv")
-    path, observer = config(folder, CSV.format(folder)), Interrupting()
+    path, observer = config(folder, CSV.format(folder)), Following()
     again = run_training(load_train(str(path), settings), observer, start=f"{whole[0]['run']}/model")
     assert any("4 of 4 classes start from the weights in use" in line for line in observer.lines)
     assert again["passes"] < whole[0]["passes"]
@@ -308,56 +300,34 @@ def test_each_class_starts_from_its_weights(folder: Path, whole: tuple[dict, str
     assert "the fits start from zero: its features are others" in "".join(observer.lines)
 
 
-def test_a_damaged_list_of_classes_is_refused(folder: Path, tmp_path: Path, whole: tuple[dict, str]) -> None:
-    model = tmp_path / "model"
-    shutil.copytree(Path(whole[0]["run"]) / "model", model)
-    assert load_model(str(model)).classes
-    listed = json.loads((model / "model.json").read_text())
-    assert [entry["name"] for entry in listed["classes"]] == ["0", "1", "2", "3"]
-    listed["classes"][0]["features"] = "../elsewhere"
-    (model / "model.json").write_text(json.dumps(listed))
-    with pytest.raises(InputError, match="is not the name of a file in its folder"):
-        load_model(str(model))
-
-
-class Interrupting(LineObserver):
-    """Collects lines, and raises in a round of a class."""
-
-    def __init__(self, name: str = "", number: int = 0):
-        self.lines: list[str] = []
-        super().__init__(self.lines.append)
-        self.when = (name, number)
-        self.rounds: dict[str, int] = {}
-
-    def round(self, record: dict, tol: float) -> None:
-        self.rounds[record["class"]] = record["round"]
-        if (record["class"], record["round"]) == self.when:
-            raise RuntimeError("stop here")
-
-
 def test_a_run_that_was_ended_fits_no_class_again_that_was_done(folder: Path, tmp_path: Path, monkeypatch) -> None:
     more = {"features": "bins", "monotone": {"p20": "increasing"}}
     path = config(
         folder, CSV.format(folder), "checkpoint: {rounds: 1, seconds: 1000}\ncluster: {kind: none, n_jobs: 1}\n"
     )
-    steps, reduce = [], LocalBlocks.reduce
+    steps, reduce, rounds = [], LocalBlocks.reduce, {}
 
     def counted(self: LocalBlocks, step, *args):
         steps.append(step)
         return reduce(self, step, *args)
 
-    def run(observer: LineObserver, *settings: str) -> tuple[dict, int]:
+    def run(observer: Following, *settings: str) -> tuple[dict, int]:
         steps.clear()
         settings += (f"output={tmp_path}/runs", f"model={{tol: 1.0e-2, lam: 1.0e-2, {json.dumps(more)[1:-1]}}}")
         return run_training(load_train(str(path), settings), observer), len(steps)
 
     monkeypatch.setattr(LocalBlocks, "reduce", counted)
-    whole = Interrupting()
-    expected, n_steps = run(whole, "checkpoint=null")
-    last = whole.rounds["3"] - 2
+    following = Following(lambda record: rounds.update({record["class"]: record["round"]}))
+    expected, n_steps = run(following, "checkpoint=null")
+    last = rounds["3"] - 2
+
+    def stop(record):
+        if (record["class"], record["round"]) == ("3", last):
+            raise RuntimeError("stop here")
+
     with pytest.raises(RuntimeError, match="stop here"):
-        run(Interrupting("3", last))
-    observer = Interrupting()
+        run(Following(stop))
+    observer = Following()
     found, n_left = run(observer)
     resumed = [line.strip() for line in observer.lines if "resumes" in line]
     assert [line.partition(":")[0] for line in resumed] == ["class '0'", "class '1'", "class '2'", "class '3'"]

@@ -1,5 +1,6 @@
 """Runs with a feature map: the same bits wherever the rows are, saved and scored models, and the choice of a map by folds."""
 
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -10,8 +11,7 @@ import pandas as pd
 import pytest
 from support.command_line import run as aucdist
 from support.command_line import sets
-from support.runs import page_of, searched, trained
-from support.searches import load_cv
+from support.runs import Following, load_cv, page_of, searched, trained, write_config
 
 from aucdist.errors import InputError
 from aucdist.maps import NystroemMap
@@ -19,12 +19,12 @@ from aucdist.metrics import roc_auc_score as auc_of
 from aucdist.model import load_model
 from aucdist.search.candidates import FORESTS, LARGE_LEAVES, LEAVES, candidates, complexity, left_out
 from flows.config.model import ModelConfig
-from flows.progress.console import LineObserver
 from flows.run_folder.folder import read_about
 from flows.train.config import load_train
 
 BINS = {"map": "bins", "bins": 8, "pairs": 1}
 READING = sets("label=clicked", 'positive="yes"', "missing=keep")
+GRID = ("grid={lam: [1e-2]}", "folds={number: 2}")
 
 
 @pytest.fixture(scope="module")
@@ -35,38 +35,25 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     y = np.where(np.abs(X[:, 0]) + 0.2 * X[:, 1] + 0.3 * r.normal(size=120) > 1.2, "yes", "no")
     frame = pd.DataFrame(X.round(3), columns=["age", "income", "height"]).assign(clicked=y)
     frame.loc[::7, "income"] = np.nan
-    made = tmp_path_factory.mktemp("features")
-    frame.to_csv(made / "rows.csv", index=False)
-    (made / "train.yaml").write_text(
-        f"""
-name: clicks
-data:
-  source: {{source: '{made}/rows.csv', format: csv, label: clicked, positive: 'yes', missing: keep}}
-  impute: keep
-model: {{tol: 1e-2, lam: 1e-2, features: {json.dumps(BINS)}}}
-cluster: none
-blocks: 3
-"""
-    )
+    made, source = tmp_path_factory.mktemp("features"), {"label": "clicked", "positive": "yes", "missing": "keep"}
+    model = {"tol": 1e-2, "lam": 1e-2, "features": BINS}
+    write_config(made, frame, source, {"impute": "keep"}, model=model, blocks=3)
     aucdist("shard", made / "rows.csv", made / "shards", *READING, "--rows-per-shard", 40)
     return made
 
 
 def train(folder: Path, output: Path, *settings: str) -> dict[str, Any]:
-    return trained(folder / "train.yaml", *settings, output=output)
+    return trained(folder / "config.yaml", *settings, output=output)
 
 
 def bits(result: dict[str, Any]) -> list[bytes]:
     return [(Path(result["run"]) / "model" / name).read_bytes() for name in ("weights.npy", "features.npz")]
 
 
-def on_shards(folder: Path) -> tuple[str, str]:
-    return f"data.source={{source: '{folder}/shards', format: shards}}", "blocks=null"
-
-
 @pytest.mark.filterwarnings("ignore:pairs=")
 def test_the_same_bits_streamed_and_the_saved_model_scores(folder: Path, tmp_path: Path) -> None:
-    kept, streamed = (train(folder, tmp_path, *on_shards(folder), where) for where in ("cache=memory", "cache=stream"))
+    shards = f"data.source={{source: '{folder}/shards', format: shards}}", "blocks=null"
+    kept, streamed = (train(folder, tmp_path, *shards, where) for where in ("cache=memory", "cache=stream"))
     assert bits(kept) == bits(streamed)
     assert kept["metrics"] == streamed["metrics"]
     assert kept["metrics"]["train_auc"] > 0.9
@@ -137,43 +124,27 @@ def test_without_lightgbm_no_leaves_are_tried_and_a_sentence_says_so(monkeypatch
     assert left_out(ModelConfig(solver="sdcd").built, **size) is None
 
 
-@pytest.fixture(scope="module")
-def blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of 900 rows whose classes are the fields of a board: bins of one feature or of two do not part them."""
-    r = np.random.default_rng(0)
-    X = r.uniform(0, 3, size=(900, 3))
-    made = tmp_path_factory.mktemp("blobs")
-    frame = pd.DataFrame(X.round(3), columns=["a", "b", "c"])
-    frame.assign(y=np.floor(X).sum(axis=1).astype(int) % 2).to_csv(made / "rows.csv", index=False)
-    (made / "train.yaml").write_text(
-        f"name: board\ndata:\n  source: {{source: '{made}/rows.csv', format: csv, label: y, positive: 1}}\n"
-        "model: {tol: 1e-2, lam: 1e-3, features: auto}\ncluster: none\nblocks: 2\n"
-    )
-    return made
-
-
-def test_auto_takes_leaves_where_three_features_interact(
-    blobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lines: list[str] = []
-
-    def run(*settings: str) -> dict[str, Any]:
-        return trained(blobs / "train.yaml", *settings, output=tmp_path, observer=LineObserver(lines.append))
-
-    result = run()
+def test_auto_takes_leaves_where_three_features_interact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The classes of 900 rows are the fields of a board: bins of one feature or of two do not part them."""
+    X = np.random.default_rng(0).uniform(0, 3, size=(900, 3))
+    rows = pd.DataFrame(X.round(3), columns=["a", "b", "c"]).assign(y=np.floor(X).sum(axis=1).astype(int) % 2)
+    rows[:240].to_csv(tmp_path / "few.csv", index=False)  # half of them positive
+    model = {"tol": 1e-2, "lam": 1e-3, "features": "auto"}
+    config = write_config(tmp_path, rows, {"label": "y", "positive": 1}, model=model, blocks=2)
+    observer = Following()
+    result = trained(config, output=tmp_path, observer=observer)
     search = read_about(result["run"])["search"]
     table = {json.dumps(row["parameters"]["features"]): row["mean"] or 0.0 for row in search["table"]}
     assert search["best"]["features"]["map"] == "leaves"
     assert table[json.dumps(FORESTS[1])] > max(value for map_, value in table.items() if "leaves" not in map_) + 0.01
-    assert not any("does not try" in line for line in lines)
+    assert not any("does not try" in line for line in observer.lines)
     # Where LightGBM is missing the model of leaves still scores rows.
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    rows = pd.read_csv(blobs / "rows.csv")
     scores = load_model(f"{result['run']}/model").decision_function(rows[["a", "b", "c"]].to_numpy())
     assert auc_of(rows["y"].to_numpy(), scores) > 0.95
-    rows[:240].to_csv(tmp_path / "few.csv", index=False)  # half of them positive
-    other = run("model.lam=1e-1", f"data.source.source={tmp_path}/few.csv")
-    assert any("does not try leaves" in line for line in lines)
+    few = ("model.lam=1e-1", f"data.source.source={tmp_path}/few.csv")
+    other = trained(config, *few, output=tmp_path, observer=observer)
+    assert any("does not try leaves" in line for line in observer.lines)
     assert FORESTS[0] not in [row["parameters"]["features"] for row in read_about(other["run"])["search"]["table"]]
 
 
@@ -227,21 +198,18 @@ def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(fol
     assert {row["parameters"]["max_fpr"] for row in search["table"]} == {0.2, None}
     assert search["score"] == max(row["mean"] for row in search["table"])
     assert search["interval"][0] <= search["score"] <= search["interval"][1]
-    text = (folder / "train.yaml").read_text()
-    (tmp_path / "cv.yaml").write_text(text + "grid: {lam: [1e-2]}\nfolds: {number: 2}\n")
     for model, share in (("max_fpr: 0.2", 0.2), ("max_false_positives: 9", 9 / result["n_neg"])):
-        settings = (f"model={{tol: 1e-2, features: auto, {model}}}", "data.impute=median")
-        found = searched(tmp_path / "cv.yaml", *settings, output=tmp_path / "best")
+        settings = (*GRID, f"model={{tol: 1e-2, features: auto, {model}}}", "data.impute=median")
+        found = searched(folder / "config.yaml", *settings, output=tmp_path / "best")
         assert (found["metric"], found["rule"]) == (f"shrunk_partial_auc@{share}", "best")
-    told = load_cv(str(tmp_path / "cv.yaml"), ("model={features: auto, max_fpr: 0.2}", "metric=auc"), str(tmp_path))
+    settings = (*GRID, "model={features: auto, max_fpr: 0.2}", "metric=auc")
+    told = load_cv(str(folder / "config.yaml"), settings, str(tmp_path))
     assert told.measure == "auc"
 
 
 def test_cv_tries_the_same_maps_in_its_grid(folder: Path, tmp_path: Path) -> None:
-    text = (folder / "train.yaml").read_text()
-    (tmp_path / "cv.yaml").write_text(text + "grid: {lam: [1e-2]}\nfolds: {number: 2}\n")
-    settings = ("model={tol: 1e-2, features: auto}", "data.impute=median")
-    found = searched(tmp_path / "cv.yaml", *settings, output=tmp_path)
+    settings = (*GRID, "model={tol: 1e-2, features: auto}", "data.impute=median")
+    found = searched(folder / "config.yaml", *settings, output=tmp_path)
     assert found["rule"] == "simplest"
     maps = [row["parameters"]["features"] for row in found["table"]]
     assert maps == [None, {"map": "bins"}, {"map": "bins"}, *LANDMARKS]
@@ -249,39 +217,27 @@ def test_cv_tries_the_same_maps_in_its_grid(folder: Path, tmp_path: Path) -> Non
     assert found["best"]["features"] is not None
     assert load_model(f"{found['run']}/model").about["parameters"]["features"] == found["best"]["features"]
     with pytest.raises(InputError, match="either `features: auto` or values of `features`"):
-        load_cv(str(tmp_path / "cv.yaml"), [*settings, "grid.features=[bins]"])
+        load_cv(str(folder / "config.yaml"), [*settings, "grid.features=[bins]"])
 
 
 # ---- resumed, direct, folds ---------------------------------------------------------------------------------------------
-
-
-class Lost(Exception):
-    pass
-
-
-class LosesTheRun(LineObserver):
-    """Ends a run after some rounds of its fit."""
-
-    def __init__(self, after: int):
-        super().__init__(lambda text: None)
-        self._left = after
-
-    def round(self, record: Any, tol: float) -> None:
-        self._left -= 1
-        if self._left == 0:
-            raise Lost
 
 
 def test_a_run_that_was_lost_resumes_with_the_same_bits(folder: Path, tmp_path: Path) -> None:
     settings = ("model.features=auto", "model.tol=1e-4")
     whole = train(folder, tmp_path / "whole", *settings)
     assert whole["passes"] > 7
-    lines: list[str] = []
-    lost = (folder / "train.yaml", *settings, "checkpoint.rounds=2")
-    with pytest.raises(Lost):
-        trained(*lost, output=tmp_path / "lost", observer=LosesTheRun(7))
-    resumed = trained(*lost, output=tmp_path / "lost", observer=LineObserver(lines.append))
-    assert any("resume" in line for line in lines), lines
+    rounds = itertools.count(1)
+
+    def lose(record: Any) -> None:
+        if next(rounds) == 7:
+            raise ConnectionError
+
+    lost = (folder / "config.yaml", *settings, "checkpoint.rounds=2")
+    with pytest.raises(ConnectionError):
+        trained(*lost, output=tmp_path / "lost", observer=Following(lose))
+    resumed = trained(*lost, output=tmp_path / "lost", observer=(observer := Following()))
+    assert any("resume" in line for line in observer.lines), observer.lines
     assert bits(resumed) == bits(whole)
     assert resumed["certificate"] == whole["certificate"]
 
@@ -292,13 +248,12 @@ def test_the_workers_may_read_the_files_themselves(folder: Path, tmp_path: Path)
 
 
 def test_folds_keep_missing_values_and_masks_give_the_same_table(folder: Path, tmp_path: Path) -> None:
-    text = (folder / "train.yaml").read_text()
-    (tmp_path / "cv.yaml").write_text(text + "grid: {features: [{map: bins, bins: 4}, bins]}\nfolds: {number: 2}\n")
+    grid = ("grid={features: [{map: bins, bins: 4}, bins]}", "folds={number: 2}")
     tables = []
     for place in ("tasks", "masks"):
-        found = searched(tmp_path / "cv.yaml", f"placement={place}", "rule=simplest", output=tmp_path / place)
+        found = searched(folder / "config.yaml", *grid, f"placement={place}", "rule=simplest", output=tmp_path / place)
         tables.append([row["folds"] for row in found["table"]])
     assert tables[0] == tables[1]
     assert tables[0][0] != tables[0][1]
     with pytest.raises(InputError, match="not None"):
-        load_cv(str(tmp_path / "cv.yaml"), ["grid.features=[bins, null]"], None)
+        load_cv(str(folder / "config.yaml"), [*grid, "grid.features=[bins, null]"], None)

@@ -1,24 +1,30 @@
-"""A whole run: what is in its folder, and that where it runs does not change what it finds."""
+"""A whole run: what is in its folder and stands beside its model, and that where it runs does not change what it finds."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from sklearn.datasets import load_digits
-from sklearn.metrics import roc_auc_score
-from support.runs import page_of, trained
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from support.runs import QUIET, Following, load_cv, page_of, searched, trained, write_config
 
 from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.model import load_model
 from aucdist.report.text import group_rows
-from flows.progress.console import LineObserver
+from flows.json_values import jsonable
+from flows.rows.source import read_rows
 from flows.run_folder.folder import read_about
 from flows.run_folder.scores import read_scores
+from flows.train.config import load_train
+from flows.train.more_fits import baselines
 
 QUICK = ["cluster=none", "blocks=4", "model.tol=0.05", "model.lam=0.01"]
 
@@ -46,11 +52,8 @@ def test_files_of_the_run(whole: dict[str, Any]) -> None:
 def test_metrics_hold_the_result_and_more(whole: dict[str, Any]) -> None:
     metrics = read_about(whole["run"])
     assert {key: metrics[key] for key in whole} == whole
-    assert (whole["n_samples"], whole["metrics"]["test_auc"], whole["metrics"]["test_auc_interval"]) == (
-        1797,
-        None,
-        None,
-    )
+    assert whole["n_samples"] == 1797
+    assert whole["metrics"]["test_auc"] is whole["metrics"]["test_auc_interval"] is None
     assert sum(metrics["details"]["train"]["confusion"].values()) == whole["n_samples"]
     assert metrics["data"]["name"] == "digits"
 
@@ -86,11 +89,11 @@ def test_same_bits_from_worker_processes(tmp_path: Path) -> None:
 
 
 def test_passes_that_do_not_suffice_are_said(tmp_path: Path) -> None:
-    lines: list[str] = []
+    observer = Following()
     settings = (*QUICK, "model.tol=1e-9", "model.max_passes=3")
-    result = trained("digits", *settings, output=tmp_path, observer=LineObserver(lines.append))
+    result = trained("digits", *settings, output=tmp_path, observer=observer)
     assert result["certificate"]["status"] == "max-passes"
-    assert any("ConvergenceWarning" in text for text in lines)
+    assert any("ConvergenceWarning" in line for line in observer.lines)
 
 
 def test_on_a_scheduler_that_is_running_already(tmp_path: Path) -> None:
@@ -113,11 +116,6 @@ def test_scores_in_cells_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert abs(result["metrics"]["test_auc"] - exact["metrics"]["test_auc"]) <= details["test"]["auc_error"]
     assert "cells, which changes it by at most" in page_of(result)
     assert read_about(exact["run"])["details"]["test"]["auc_error"] == 0.0
-
-
-def test_a_number_of_threads_that_means_nothing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="n_jobs is 0"):
-        run(tmp_path, "cluster={kind: none, n_jobs: 0}")
 
 
 # ---- the figures that the README's configurations promise, on the real data sets --------------
@@ -153,21 +151,15 @@ def written(folder, *, graded):
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(user=[f"u{u}" for u in user])
     frame["label"] = np.digitize(relevance, [-1, 0, 1]) if graded else (relevance > 0).astype(int)
     frame.loc[frame["user"] == "u7", "label"] = 0
-    frame.to_csv(folder / "rows.csv", index=False)
-    source = {"source": str(folder / "rows.csv"), "format": "csv", "label": "label", "groups": "user"}
-    source |= {"labels": "grades"} if graded else {"positive": 1}
-    content = {
-        "name": "users", "data": {"source": source, "test": {"fraction": 0.3}}, "model": {"lam": 0.01},
-        "cluster": "none", "blocks": 3,
-    }  # fmt: skip
-    (folder / "users.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
+    source = {"label": "label", "groups": "user"} | ({"labels": "grades"} if graded else {"positive": 1})
+    write_config(folder, frame, source, {"test": {"fraction": 0.3}}, model={"lam": 0.01}, blocks=3)
     return frame
 
 
 @pytest.mark.parametrize(("graded", "direct"), [(False, "true"), (True, "false")])
 def test_run(tmp_path, graded, direct):
     frame = written(tmp_path, graded=graded)
-    result = trained(tmp_path / "users.yaml", f"data.direct={direct}", output=tmp_path / "runs")
+    result = trained(tmp_path / "config.yaml", f"data.direct={direct}", output=tmp_path / "runs")
     scores = read_scores(result["run"])
     test_users = set(frame["user"][scores["row_id"]])
     train = frame.drop(index=scores["row_id"])
@@ -192,3 +184,94 @@ def test_run(tmp_path, graded, direct):
 
 def test_rows_without_groups_say_nothing_of_them(whole):
     assert "groups" not in whole
+
+
+# ---- baselines are fitted to the training rows of the run, measured on its test rows, and stand in its report
+
+
+UNSCALED = ["cluster=none", "model.tol=0.1", "data.scale=none"]
+
+
+def test_baselines_stand_beside_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("flows.train.run.baselines", baselines)
+    result = trained("digits", *UNSCALED, output=tmp_path)
+    rows = read_rows(load_train("digits", UNSCALED).data)
+    train, test = rows.train.block, rows.test.block
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(train.X, train.y)
+    first = result["baselines"][0]
+    scores = model.predict_proba(test.X)[:, 1]
+    assert first["name"] == "Logistic regression"
+    assert first["test_auc"] == pytest.approx(roc_auc_score(test.y, scores))
+    assert first["average_precision"] == pytest.approx(average_precision_score(test.y, scores))
+    assert read_about(result["run"])["baselines"] == result["baselines"]
+    assert "Test AUC on the same split, with the defaults of the libraries: Logistic" in page_of(result)
+
+
+def test_no_baselines_where_they_say_nothing() -> None:
+    rows = read_rows(load_train("digits", UNSCALED).data)
+    few = rows.train.of_block(rows.train.block.take(np.arange(99)))
+    assert baselines(replace(rows, train=few), QUIET) == baselines(replace(rows, test=None), QUIET) == []
+
+
+def test_a_lightgbm_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(module: str) -> None:
+        raise InputError(f"{module} is installed, but cannot be loaded: libgomp.so.1")
+
+    monkeypatch.setattr("flows.train.more_fits.load_optional", refuse)
+    observer = Following()
+    made = baselines(read_rows(load_train("digits", UNSCALED).data), observer)
+    assert [model["name"] for model in made] == ["Logistic regression"]
+    assert observer.lines == ["  no baseline by LightGBM: lightgbm is installed, but cannot be loaded: libgomp.so.1"]
+
+
+# ---- an estimator that scales and samples for itself, has two lams, and may have a kernel
+
+
+MARGIN_MEAN = "model={estimator: MarginMeanClassifier, solver: {name: svrg, n_outer: 20}, random_state: 0, tol: 0.05}"
+OF_MARGINS = ["cluster=none", "blocks=4", "data.scale=none", MARGIN_MEAN]
+SEARCH = ["metric=g_mean", "rule=best", "nested=null"]
+
+
+def run_margins(output: Path, *settings: str) -> dict[str, Any]:
+    return trained("digits", *OF_MARGINS, *settings, output=output)
+
+
+@pytest.fixture(scope="module")
+def of_margins(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return run_margins(tmp_path_factory.mktemp("runs"), "data.test=null")
+
+
+def test_the_saved_model_calls_rows_as_the_metrics_say(of_margins: dict[str, Any]) -> None:
+    folder = Path(of_margins["run"])
+    assert folder.name.endswith("-digits-svrg")
+    called = load_model(str(folder / "model")).predict(load_digits(return_X_y=True)[0])
+    details = read_about(of_margins["run"])["details"]["train"]
+    assert (called == 1).sum() == details["confusion"]["tp"] + details["confusion"]["fp"]
+    assert details["g_mean"] > 0.9
+
+
+def test_null_is_a_choice_and_stays_one(of_margins: dict[str, Any], tmp_path: Path) -> None:
+    """All rows and no scaling; a configuration that is read again says the same."""
+    found = run_margins(tmp_path, "data.test=null", "model.sampler=null", "model.scale=null")
+    parameters = load_model(f"{found['run']}/model").about["parameters"]
+    assert (parameters["sampler"], parameters["scale"]) == (None, None)
+    assert found["certificate"] != of_margins["certificate"]
+    again = trained(f"{found['run']}/config.yaml", output=tmp_path)
+    weights = [Path(result["run"], "model/weights.npy").read_bytes() for result in (found, again)]
+    assert weights[0] == weights[1]
+
+
+def test_a_search_keeps_null(tmp_path: Path) -> None:
+    settings = ["model.sampler=null", "grid={lam1: [0.0, 1.0]}", "folds={number: 2}", *SEARCH]
+    found = searched("digits", *OF_MARGINS, *settings, output=tmp_path)
+    assert found["best"]["lam1"] in (0.0, 1.0)
+    parameters = load_model(f"{found['run']}/model").about["parameters"]
+    assert parameters["sampler"] is None
+    assert parameters["lam1"] == jsonable(found["best"]["lam1"])
+
+
+def test_kernels_are_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"kernel is 'rbf'.*fit it in Python: MarginMeanClassifier\(kernel='rbf'\)"):
+        load_train("digits", [*OF_MARGINS, "model.kernel=rbf"])
+    with pytest.raises(InputError, match="kernel is 'rbf'"):
+        load_cv("digits", [*OF_MARGINS, *SEARCH, "grid={kernel: [linear, rbf]}"])
