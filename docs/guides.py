@@ -19,19 +19,14 @@ import sys
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from textwrap import fill
 from typing import Any
 
-from stories import run_shell
+from stories import printed_by_commands
 
 PAGES = Path(__file__).resolve().parent / "pages"
 NOTEBOOK = PAGES / "first-model.ipynb"
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
 COMMANDS = re.compile(r"^```sh\n(.*?)^```\n(\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
-CHANGING = re.compile(r"^(?:. (?:Run|Time) +.|report: |written: |drawn in |\d{4}-\d\d-\d\dT).*\n", re.MULTILINE)
-"""Lines with times and with the names of runs, which are not shown."""
-WIDTH = 110
-"""Longer lines of what commands print are wrapped."""
 ELSEWHERE = ("how-to/dask-cluster", "how-to/take-elsewhere")
 """These need a cluster, or the files that the commands of the page write."""
 
@@ -65,8 +60,7 @@ def with_outputs_of_commands(page: str) -> str:
     """Run the commands of a page in the current folder, and return the page with what they print, if it shows that."""
 
     def renew(fences: re.Match[str]) -> str:
-        lines = CHANGING.sub("", run_shell(fences[1])).replace(f"{Path.cwd()}/", "").splitlines()
-        printed = "\n".join(line if len(line) <= WIDTH else fill(line, WIDTH, subsequent_indent="  ") for line in lines)
+        printed = printed_by_commands(fences[1])
         return f"```sh\n{fences[1]}```\n\n```text\n{printed.rstrip()}\n```\n" if fences[2] else fences[0]
 
     return COMMANDS.sub(renew, (PAGES / f"{page}.md").read_text(encoding="utf-8"))

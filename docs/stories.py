@@ -32,6 +32,10 @@ KEPT = PAGES.parents[1] / "benchmarks" / "stories.csv"
 """What explainable boosting machines print: by story, with the versions and the seconds of the run."""
 FENCE = re.compile(r"^```(python|sh|text)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 PRINTED_BY = re.compile(r"^Printed by.*\n\Z", re.MULTILINE)
+CHANGING = re.compile(r"^(?:. (?:Run|Time) +.|report: |written: |drawn in |\d{4}-\d\d-\d\dT).*\n", re.MULTILINE)
+"""Lines with times and with the names of runs, which are not shown."""
+WIDTH = 110
+"""Longer lines of what commands print are wrapped."""
 
 
 def names() -> list[str]:
@@ -57,7 +61,7 @@ def run(name: str) -> tuple[str, dict[str, Any]]:
             printed = kept()[name]["printed"]
             return fence[0]
         began = time.process_time()
-        printed = _python(body, namespace) if language == "python" else run_shell(body)
+        printed = _python(body, namespace) if language == "python" else printed_by_commands(body)
         if "from interpret" in body:
             row.update(
                 story=name,
@@ -83,6 +87,12 @@ def _python(code: str, namespace: dict[str, Any]) -> str:
         warnings.showwarning = lambda message, category, *_: print(fill(f"{category.__name__}: {message}", 110))
         exec(compile(code, "story", "exec"), namespace)
     return out.getvalue()
+
+
+def printed_by_commands(code: str) -> str:
+    """Return what commands print, as the pages show it: without lines that change, and wrapped."""
+    lines = CHANGING.sub("", run_shell(code)).replace(f"{Path.cwd()}/", "").splitlines()
+    return "\n".join(line if len(line) <= WIDTH else fill(line, WIDTH, subsequent_indent="  ") for line in lines)
 
 
 def run_shell(code: str) -> str:
