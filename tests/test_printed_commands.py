@@ -70,12 +70,11 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[s3fs.S3FileSystem]:
         yield fs
 
 
-def test_indented_commands(folder, bucket, data_dir, monkeypatch):
+def test_listed_commands(folder, bucket, data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
     prepare(folder, bucket)
-    commands = [
-        line for line in re.findall(r"^    (aucdist [^#\n]*)", COMMANDS, re.MULTILINE) if line.strip() not in LONG
-    ]
+    listed = re.findall(r"```text\n(.*?)```", COMMANDS, re.DOTALL)[0]
+    commands = [line for line in re.findall(r"^[^#\n]+", listed, re.MULTILINE) if line.strip() not in LONG]
     assert len(commands) > 5
     for command in commands:
         run(command)
