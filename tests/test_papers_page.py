@@ -101,10 +101,11 @@ def test_004_g_means() -> None:
         return [printed, *above]
 
     linear, gaussian = counts("linear"), counts("rbf")
-    assert f"the G-mean reaches the print on {linear[0]} of 16 sets (linear) and {gaussian[0]} of 16 (Gaussian)" in PAGE
-    assert f"| the printed figure (at least) | {linear[0]} | {gaussian[0]} |" in PAGE
+    said = f"the G-mean is at least the published value on {linear[0]} of 16 sets (linear) and {gaussian[0]} of 16 (Gaussian)"
+    assert said in PAGE
+    assert f"| the published value (at least) | {linear[0]} | {gaussian[0]} |" in PAGE
     assert f"| the plain SVM of the same run | {linear[1]} | {gaussian[1]} |" in PAGE
-    assert f"| MWMOTE of the same run | {linear[2]} (12 in print) | {gaussian[2]} (16 in print) |" in PAGE
+    assert f"| MWMOTE of the same run | {linear[2]} (published: 12) | {gaussian[2]} (published: 16) |" in PAGE
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
