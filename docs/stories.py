@@ -32,7 +32,9 @@ KEPT = PAGES.parents[1] / "benchmarks" / "stories.csv"
 """What explainable boosting machines print: by story, with the versions and the seconds of the run."""
 FENCE = re.compile(r"^```(python|sh|text)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 PRINTED_BY = re.compile(r"^Printed by.*\n\Z", re.MULTILINE)
-CHANGING = re.compile(r"^(?:. (?:Run|Time) +.|# Scorecard of |report: |written: |drawn in |\d{4}-\d\d-\d\dT).*\n", re.MULTILINE)
+CHANGING = re.compile(
+    r"^(?:. (?:Run|Time) +.|# Scorecard of |report: |written: |drawn in |\d{4}-\d\d-\d\dT).*\n", re.MULTILINE
+)
 """Lines with times and with the names of runs, which are not shown."""
 WIDTH = 110
 """Longer lines of what commands print are wrapped."""
