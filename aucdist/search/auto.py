@@ -46,9 +46,10 @@ LAMS = (1.0, 1e-1, 1e-2, 1e-3, 1e-4)
 """The values of lam that are tried if none is given."""
 LAMS_OF_TOP = LAMS[1:-1]
 """The values of lam for the top of the list, where each value takes several times the passes of the one before."""
-LAMS_OF_PROBABILITIES = (1e-3, 1e-4, 1e-5)
+LAMS_OF_PROBABILITIES = (1e-2, 1e-3, 1e-4, 1e-5)
 """The values of lam for probability models, in units of 4 p (1 - p), like their default. Folds choose by the order of
-rows, which a large lam hardly changes although it flattens the probabilities."""
+rows, which an even larger lam hardly changes although it flattens the probabilities. On held-out training rows of seven
+small tables, the log loss with 0.01 was lower by up to 0.08 (german) or the same, and on loan higher by 0.003."""
 FIRST_ROWS = 10
 """The number of first rows of each group with grades that the NDCG counts."""
 LAMS_OF_FORESTS = (1.0, 1e-1)

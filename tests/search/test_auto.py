@@ -82,9 +82,9 @@ def test_sizes_and_given_values_are_kept():
 
 def test_probability_models_try_smaller_lam_where_positives_are_rare():
     rare = auto_search(LinkClassifier(), n_pos=84, n_neg=99_916, n_features=6)
-    assert sorted({point["lam"] for point in rare.points}) == [3.4e-8, 3.4e-7, 3.4e-6]
+    assert sorted({point["lam"] for point in rare.points}) == [3.4e-8, 3.4e-7, 3.4e-6, 3.4e-5]
     balanced = auto_search(LinkClassifier(), n_pos=500, n_neg=500, n_features=6)
-    assert sorted({point["lam"] for point in balanced.points}) == [1e-5, 1e-4, 1e-3]
+    assert sorted({point["lam"] for point in balanced.points}) == [1e-5, 1e-4, 1e-3, 1e-2]
     assert {point["lam"] for point in auto_search(LinkClassifier(lam=0.3), lam=0.3, **SIZE).points} == {0.3}
 
 
