@@ -53,12 +53,12 @@ def _place(score, low, scale, last):
 
 
 @kernel
-def find_cells(scores, shift, search, cells):
-    """Write the cell of each score plus `shift` into `cells`, int32 of shape (n_rows,); see `index_edges`."""
+def find_cells(scores, search, cells):
+    """Write the cell of each score into `cells`, int32 of shape (n_rows,); see `index_edges`."""
     edges, table, low, scale = search
     last, crowded = table.shape[0] - 1.0, 0
     for k in range(scores.shape[0]):
-        c = table[_place(scores[k] + shift, low, scale, last)]
+        c = table[_place(scores[k], low, scale, last)]
         cells[k] = c
         crowded = min(crowded, c)
     if crowded < 0:
@@ -67,7 +67,7 @@ def find_cells(scores, shift, search, cells):
                 left, right = -1 - cells[k], edges.shape[0]
                 while left < right:
                     middle = (left + right) >> 1
-                    if edges[middle] <= scores[k] + shift:
+                    if edges[middle] <= scores[k]:
                         left = middle + 1
                     else:
                         right = middle
@@ -85,7 +85,7 @@ def fill_cells(scores, weights, search, cells, sums, ends):
     `ends`, two of shape (n_cells,), float64: lowered and raised to the least and greatest score in each cell of anchors that
         weigh something.
     """
-    find_cells(scores, 0.0, search, cells)
+    find_cells(scores, search, cells)
     lowest, highest = ends
     for k in range(scores.shape[0]):
         if weights[k] > 0.0:
