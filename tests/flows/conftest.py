@@ -71,9 +71,7 @@ def endpoint() -> Iterator[str]:
 
 
 @pytest.fixture
-def place(
-    endpoint: str, web: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> Iterator[Path]:
+def place(endpoint, web, tmp_path, monkeypatch, caplog):
     """A folder to work in, with everything secret that a run can be given, and a log of all that is written."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AUCDIST_CACHE", str(tmp_path / "cache"))

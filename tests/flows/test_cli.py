@@ -58,9 +58,7 @@ def test_summary_ends_with_the_report(tmp_path: Path, quick: list[str]) -> None:
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
-def test_failures(
-    error: BaseException, code: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failures(error, code, message, tmp_path, monkeypatch):
     def fail(*args: Any) -> None:
         raise error
 

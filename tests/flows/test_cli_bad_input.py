@@ -197,9 +197,7 @@ def test_unwritable_output_is_found_before_the_data_is_read(tmp_path: Path) -> N
     assert "none.svm" not in message
 
 
-def test_an_s3_server_that_is_not_there_is_named_for_data_and_output(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_s3_server_that_is_not_there_is_named_for_data_and_output(tmp_path, monkeypatch):
     point_to(monkeypatch, "http://127.0.0.1:9", *MOCK)
     monkeypatch.setattr(faults, "OPENING", 0.0)
     config = write_config(tmp_path, {"source": "s3://bucket/data.svm", "format": "svmlight"})

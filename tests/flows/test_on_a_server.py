@@ -121,9 +121,7 @@ def lines_of_log(error: type[Exception], tmp_path: Path, monkeypatch: pytest.Mon
     return [line for record in records for line in form.format(record).splitlines()], str(state.message), len(tried)
 
 
-def test_wrong_input_is_one_line_of_the_log_and_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_input_is_one_line_of_the_log_and_not_tried_again(tmp_path, monkeypatch):
     lines, message, tries = lines_of_log(InputError, tmp_path, monkeypatch)
     found = [line for line in lines if "none.csv" in line]
     assert [line.partition(":")[0] for line in found] == ["prefect.task_runs", "prefect.flow_runs"]
@@ -197,9 +195,7 @@ for args in json.loads(sys.argv[1]):
 """
 
 
-def test_commands_run_the_flows_where_an_api_is_configured_and_prefect_keeps_no_secret(
-    place: Path, web: str, caplog: pytest.LogCaptureFixture, server: Path
-) -> None:
+def test_commands_run_the_flows_where_an_api_is_configured_and_prefect_keeps_no_secret(place, web, caplog, server):
     output = ["--output", "s3://canary/prefect"]
     commands = {
         "train-auc": ["train", configuration(web), *sets(*QUICK), *output, "--json"],

@@ -44,9 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 
 @with_server
 @pytest.mark.filterwarnings("ignore")  # MLflow's own
-def test_from_a_run_to_scores_by_mlflow(
-    runs: list[str], server: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_from_a_run_to_scores_by_mlflow(runs, server, tmp_path, monkeypatch):
     import mlflow
 
     url, folder = server
@@ -88,9 +86,7 @@ def test_from_a_run_to_scores_by_mlflow(
 
 @with_server
 @pytest.mark.filterwarnings("ignore")
-def test_an_alias_of_its_own_and_a_version_that_is_not_ours(
-    runs: list[str], server: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_alias_of_its_own_and_a_version_that_is_not_ours(runs, server, tmp_path, monkeypatch):
     import mlflow
 
     monkeypatch.setenv("MLFLOW_TRACKING_URI", server[0])

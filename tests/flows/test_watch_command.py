@@ -149,9 +149,7 @@ def test_labels_that_do_worse_than_promised_raise_alarms(store: str, tmp_path: P
         (pd.DataFrame({"row_id": [1], "a": ["yes"], "b": ["no"]}), "which of 'a', 'b' is the label"),
     ],
 )  # fmt: skip
-def test_wrong_labels_are_refused_and_change_nothing(
-    store: str, tmp_path: Path, labels: pd.DataFrame, message: str
-) -> None:
+def test_wrong_labels_are_refused_and_change_nothing(store, tmp_path, labels, message):
     week(30).to_parquet(tmp_path / "rows.parquet")
     watched(store, tmp_path / "rows.parquet", "--state", tmp_path / "state")
     before = sorted((tmp_path / "state").rglob("*"))
@@ -221,9 +219,7 @@ def test_a_new_category_and_rows_that_cannot_be_read_are_alarms(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("value", "said"), [(np.nan, "nan is not finite"), (None, "the value is missing")])
-def test_scores_that_are_no_numbers_are_refused_by_their_row(
-    store: str, tmp_path: Path, value: float | None, said: str
-) -> None:
+def test_scores_that_are_no_numbers_are_refused_by_their_row(store, tmp_path, value, said):
     week(1).to_parquet(tmp_path / "batch.parquet")
     run("score", store, tmp_path / "batch.parquet", tmp_path / "scores")
     part = tmp_path / "scores" / "part-00000.parquet"

@@ -57,9 +57,7 @@ def test_credentials_that_are_wrong_are_named(tmp_path: Path, monkeypatch: pytes
         started(tmp_path)
 
 
-def test_account_without_rights_is_told_what_it_lacks(
-    namespace: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_account_without_rights_is_told_what_it_lacks(namespace, tmp_path, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", f"{os.environ['KUBECONFIG']}-unprivileged")
     with pytest.raises(InputError, match=r"forbids this request.*cannot create resource \"daskclusters\""):
         started(tmp_path)
@@ -97,9 +95,7 @@ def test_name_that_is_taken_is_refused(namespace: None, tmp_path: Path) -> None:
     assert lab.no_clusters()
 
 
-def test_operator_that_is_not_installed_is_named(
-    namespace: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_operator_that_is_not_installed_is_named(namespace, tmp_path, monkeypatch):
     monkeypatch.setattr(api, "GROUP", "not-installed.dask.org")  # the server does not know this kind either
     with pytest.raises(InputError, match=r"no Dask operator \(no kind DaskCluster\)"):
         started(tmp_path)

@@ -136,9 +136,7 @@ def test_worker_pod_that_is_deleted_in_mid_fit_costs_no_bit(a9a: dict[str, Any],
     assert lab.no_clusters()
 
 
-def test_autoscaler_acts_between_fits_and_a_fit_keeps_its_workers(
-    a9a: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_autoscaler_acts_between_fits_and_a_fit_keeps_its_workers(a9a, tmp_path, monkeypatch):
     seen: dict[int, set[int]] = {1: set(), 3: set()}
     one = lab.config(a9a, tmp_path, blocks=1, workers={"minimum": 1, "maximum": 3}, name="scaled")
     with open_cluster(TrainConfig.model_validate(one).cluster, "two-fits") as workers:

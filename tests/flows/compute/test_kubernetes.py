@@ -163,9 +163,7 @@ def failure(message: str) -> Any:
         ([pod("worker", ready=True)], None, RunError, "no scheduler"),
     ],
 )  # fmt: skip
-def test_cluster_that_does_not_start_says_why_and_is_removed(
-    pods: list[Any], deployments: list[Any] | None, kind: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cluster_that_does_not_start_says_why_and_is_removed(pods, deployments, kind, message, monkeypatch):
     api = MakeBelieve(pods, deployments)
     monkeypatch.setattr(running, "Api", lambda namespace: api)
     with pytest.raises(kind, match=message), running.dask_cluster(config(), "run"):
@@ -183,9 +181,7 @@ def test_a_secret_that_a_node_does_not_know_yet_is_waited_for(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("deployments", [[], [failure("exceeded quota: aucdist")]])
-def test_what_others_must_mend_is_not_waited_for_as_long_as_a_start(
-    deployments: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_others_must_mend_is_not_waited_for_as_long_as_a_start(deployments, monkeypatch):
     monkeypatch.setattr(running, "Api", lambda namespace: MakeBelieve([], deployments))
     monkeypatch.setattr(running, "PATIENCE", 0.02)
     with pytest.raises(RunError, match=r"no scheduler after 0.02 s"), running.dask_cluster(config(timeout=300), "run"):
@@ -193,9 +189,7 @@ def test_what_others_must_mend_is_not_waited_for_as_long_as_a_start(
 
 
 @contextmanager
-def connected(
-    api: MakeBelieve, monkeypatch: pytest.MonkeyPatch, resolve: Any = lambda host, port: [], **more: Any
-) -> Iterator[Any]:
+def connected(api, monkeypatch, resolve=lambda host, port: [], **more):
     client = thing(nthreads=lambda: {"tcp://a:1": 1, "tcp://b:2": 1})
 
     @contextmanager
@@ -242,9 +236,7 @@ def test_workers_that_do_not_come_are_asked_after(monkeypatch: pytest.MonkeyPatc
     assert api.there == {}
 
 
-def test_removal_that_fails_does_not_hide_how_the_run_ended(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_removal_that_fails_does_not_hide_how_the_run_ended(monkeypatch, caplog):
     api = MakeBelieve([pod("scheduler", ready=True)])
 
     def fail(name: str) -> None:
@@ -278,9 +270,7 @@ def test_answers_of_the_api_in_our_words(status: int, body: str, kind: type[Exce
 
 
 @pytest.mark.parametrize(("patience", "calls"), [(60.0, 3), (0.0, 1)])
-def test_a_quota_that_is_not_counted_yet_is_waited_for(
-    patience: float, calls: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_quota_that_is_not_counted_yet_is_waited_for(patience, calls, monkeypatch, caplog):
     class Refused(Exception):
         body = '{"message": "forbidden: status unknown for quota: aucdist"}'
 

@@ -105,9 +105,7 @@ def test_yaml_is_data_and_never_code(evil: str, by: str, tmp_path: Path) -> None
     assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.yaml"]
 
 
-def test_paths_are_looked_up_beside_the_yaml_then_here_then_below_the_data_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_looked_up_beside_the_yaml_then_here_then_below_the_data_root(tmp_path, monkeypatch):
     folders = [tmp_path / name for name in ("yaml", "here", "data")]
     for folder in folders:
         folder.mkdir()

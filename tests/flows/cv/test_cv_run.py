@@ -77,9 +77,7 @@ def test_progress_is_reported(whole: tuple[dict[str, Any], RecordingObserver]) -
     assert any("placement: tasks, a task needs about" in line for line in observer.lines)
 
 
-def test_the_model_is_of_all_training_rows_with_the_best_parameters(
-    whole: tuple[dict[str, Any], RecordingObserver],
-) -> None:
+def test_the_model_is_of_all_training_rows_with_the_best_parameters(whole):
     result, _ = whole
     folder = Path(result["run"])
     model = load_model(str(folder / "model"))
@@ -178,9 +176,7 @@ def same_on(tmp_path: Path, client: Any, name: str, *settings: str) -> dict[str,
 
 
 @pytest.mark.slow
-def test_the_same_table_with_more_workers_and_after_one_is_killed(
-    whole: tuple[dict[str, Any], RecordingObserver], tmp_path: Path
-) -> None:
+def test_the_same_table_with_more_workers_and_after_one_is_killed(whole, tmp_path):
     settings = ("folds.number=4", "model.tol=0.02")
     with local_client(workers=2, memory_limit="1GiB") as client:
         assert figures(same_on(tmp_path, client, "two")) == figures(whole[0])

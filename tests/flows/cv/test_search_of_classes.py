@@ -187,9 +187,7 @@ def test_a_fold_that_failed_leaves_no_means() -> None:
     assert found["rows"][0]["alone"] == {"parameters": {"lam": 0.1}, "mean": pytest.approx(0.9)}
 
 
-def test_masks_give_the_same_numbers_of_files_read_in_parts(
-    folder: Path, tmp_path: Path, whole: tuple[dict[str, Any], str]
-) -> None:
+def test_masks_give_the_same_numbers_of_files_read_in_parts(folder, tmp_path, whole):
     masks, err = search(folder, CSV, tmp_path, *sets("placement=masks", "data.direct=true"))
     assert "placement: masks, as configured" in err
     for key in ("best", "score", "interval", "of_classes"):

@@ -59,9 +59,7 @@ WAYS: dict[str, dict[str, Any]] = {
 }
 
 
-def export(
-    table: pd.DataFrame, path: Path, encoding: str = "utf-8", head: str = "", change: Any = None, **how: Any
-) -> None:
+def export(table, path, encoding="utf-8", head="", change=None, **how):
     with path.open("w", encoding=encoding, newline="") as file:
         file.write(head)
         (table if change is None else change(table)).to_csv(file, **{"index": False} | how)
@@ -135,9 +133,7 @@ def test_dates_of_a_spreadsheet() -> None:
         (["1,2,3", "2,3"], ".", None, ()),
     ],
 )
-def test_how_numbers_are_written(
-    values: list[str], decimal: str, thousands: str | None, symbols: tuple[str, ...]
-) -> None:
+def test_how_numbers_are_written(values, decimal, thousands, symbols):
     found = Table.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)).spelling
     assert (found.decimal, found.thousands, found.symbols) == (decimal, thousands, symbols)
 

@@ -172,9 +172,7 @@ OF_Y = ("--label", "y")
         ("f.svm", "1 1:1\n1 1:2\n", (), "one class only"),
     ],
 )  # fmt: skip
-def test_files_that_cannot_be_described(
-    tmp_path: Path, name: str, text: str, args: tuple[str, ...], message: str
-) -> None:
+def test_files_that_cannot_be_described(tmp_path, name, text, args, message):
     (tmp_path / name).write_text(text)
     (tmp_path / "there.yaml").write_text("mine")
     stderr = run("init", name, *args, code=2)[1]
@@ -218,9 +216,7 @@ FIRST_LINES = [
 
 
 @pytest.mark.parametrize(("first", "rest", "has_names"), FIRST_LINES)
-def test_a_first_line_of_values_is_told_from_one_of_names(
-    tmp_path: Path, first: str, rest: str, has_names: bool
-) -> None:
+def test_a_first_line_of_values_is_told_from_one_of_names(tmp_path, first, rest, has_names):
     file = tmp_path / "rows.csv"
     file.write_text("\n".join([first, *([rest] * 9)]) + "\n")
     found = result_of("init", file, "--label=-1", "--output", tmp_path / "rows.yaml")

@@ -114,9 +114,7 @@ WITH_EMPTY = (
         ("a.dat", WITH_EMPTY, "keel", "bad", "standard", "      - blank  # no values"),
     ],
 )  # fmt: skip
-def test_yaml_is_taken_by_preview_and_train(
-    name: str, data: bytes, form: str, positive: str, scale: str, said: str
-) -> None:
+def test_yaml_is_taken_by_preview_and_train(name, data, form, positive, scale, said):
     Path(name).write_bytes(data)
     stdout, _ = run("init", name)
     assert stdout.startswith("a.yaml: 60 rows\nnext: aucdist data preview a.yaml --html a.html\n")

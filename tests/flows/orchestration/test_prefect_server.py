@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,9 +57,7 @@ def server(version: str, status: int = 200) -> Iterator[str]:
         ("3.8.8", 401, r"Prefect's server does not accept PREFECT_API_AUTH_STRING \(user:"),
     ],
 )
-def test_server_that_does_not_fit_is_named(
-    version: str, status: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_server_that_does_not_fit_is_named(version, status, message, tmp_path, monkeypatch):
     from prefect.settings import PREFECT_API_URL, temporary_settings
 
     monkeypatch.setattr("flows.command.quiet_prefect_log", lambda debug: None)  # it changes the log for good
@@ -88,9 +85,7 @@ def named(monkeypatch: pytest.MonkeyPatch, name: Any, flow: str, config: Any) ->
         ({"estimator": "PairwiseSquareClassifier", "solver": "exact", "lam": 10}, "a9a-exact-lam1e+1"),
     ],
 )
-def test_run_is_named_after_data_solver_and_lam(
-    model: dict[str, Any], name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_is_named_after_data_solver_and_lam(model, name, monkeypatch):
     config = TrainConfig.model_validate({"name": "a9a", "data": {"name": "digits"}, "model": model})
     assert named(monkeypatch, hooks.training_run_name, "train-auc", config) == name
 

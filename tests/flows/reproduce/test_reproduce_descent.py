@@ -110,9 +110,7 @@ def made_up(objective: list[float], pace: float = 1.0, zeros: float = 0.9) -> di
     return {"objective": objective, "seconds": [pace * k for k in range(1, n + 1)], "zeros": [zeros] * n, "chosen": 0}
 
 
-def results_with(
-    kind: Descent, *runs: tuple[str, dict[str, Any]], shape: tuple[int, int] = (100, 5)
-) -> dict[TaskKey, Any]:
+def results_with(kind, *runs, shape=(100, 5)):
     reference = {"primal": 1.0, "dual": 0.9, "lam": 0.01, "length": 1.0, "shape": list(shape)}
     found = {TaskKey("eight", REFERENCE): reference}
     for name, result in runs:
@@ -142,9 +140,7 @@ SLOW, FAST, NEVER = [3.0, 2.0, 1.5, 1.005], [2.0, 1.005, 1.001, 1.0], [3.0, 2.5,
         (made_up(FAST, zeros=0.3), made_up(SLOW), (1, 1, 0)),
     ],
 )
-def test_where_a_claim_holds(
-    kind: Descent, scd: dict[str, Any], psa: dict[str, Any], counts: tuple[int, int, int]
-) -> None:
+def test_where_a_claim_holds(kind, scd, psa, counts):
     (found,) = kind.report(results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).counts.values()
     assert found == dict(zip(("data_sets", "sweeps", "seconds", "as_sparse"), (1, *counts), strict=True))
 

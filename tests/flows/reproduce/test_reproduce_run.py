@@ -63,9 +63,7 @@ def test_a_change_runs_only_the_affected_tasks_again(tmp_path: Path, monkeypatch
     assert [(task["repeat"], task["fold"]) for task in done] == [(2, 0), (2, 1), (2, 2)]
 
 
-def test_a_failed_task_is_named_and_the_other_results_are_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_task_is_named_and_the_other_results_are_stored(tmp_path, monkeypatch):
     def fail(task: Any) -> Any:
         if task["fold"] == 2:
             raise ZeroDivisionError("oops")

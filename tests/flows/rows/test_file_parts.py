@@ -128,9 +128,7 @@ def parsed_here() -> list[str]:
         ({}, 0),
     ],
 )
-def test_each_part_is_parsed_once(
-    source: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any], limit: int | None
-) -> None:
+def test_each_part_is_parsed_once(source, tmp_path, monkeypatch, more, limit):
     """It was up to seven times; without room for copies it still is."""
     monkeypatch.setattr(parts, "parse_part", parts.parse_part)  # to be put back
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
@@ -157,9 +155,7 @@ def partitioned(rows: Any, cache: str, workers: Workers) -> list[Any]:
 
 
 @pytest.mark.parametrize("source", ["csv"], indirect=True)
-def test_copies_of_what_was_parsed_go_once_there_are_blocks(
-    source: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_copies_of_what_was_parsed_go_once_there_are_blocks(source, tmp_path, monkeypatch):
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
     rows = prepared(source, 5, Workers())

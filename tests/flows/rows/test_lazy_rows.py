@@ -181,9 +181,7 @@ def test_scores_come_from_where_the_rows_lie(tmp_path, monkeypatch):
         (("reproduce", "000"), "sonar-raw"),
     ],
 )
-def test_commands_without_their_data(
-    command: tuple[str, ...], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_without_their_data(command, name, tmp_path, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     stderr = run(*command, code=2)[1]

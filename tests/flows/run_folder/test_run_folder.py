@@ -231,9 +231,7 @@ def killed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_a_killed_run_left_is_named_by_the_next(
-    command: str, folder: Path, killed: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_run_left_is_named_by_the_next(command, folder, killed, monkeypatch):
     monkeypatch.chdir(folder)
     _, left, resumes = COMMANDS[command]
     args = killed[command]

@@ -143,9 +143,7 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
         load_two_classes(str(run / "model"), "a scorecard")
 
 
-def test_files_that_are_read_in_parts_and_shards_have_the_same_classes(
-    folder: Path, tmp_path: Path, whole: tuple[dict, str]
-) -> None:
+def test_files_that_are_read_in_parts_and_shards_have_the_same_classes(folder, tmp_path, whole):
     result, _ = whole
     direct, err = train(folder, CSV.format(folder), "--set", "data.direct=true")
     assert "class '9' has 1 of 181 training rows, and is left out" in err

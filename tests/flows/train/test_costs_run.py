@@ -243,9 +243,7 @@ def test_runs_are_compared_by_what_each_class_costs(folder: Path, whole: dict) -
     assert "have different costs of the same test rows" in err
 
 
-def scored_by_class(
-    folder: Path, whole: dict, name: str, *keys: str, rows: str = "rows.csv"
-) -> tuple[dict, pd.DataFrame]:
+def scored_by_class(folder, whole, name, *keys, rows="rows.csv"):
     command = ("score", whole["run"] + "/model", folder / rows, folder / name, *sets(*keys))
     found = result_of(*command)
     assert result_of(*command)["cost"] == found["cost"]  # parts that are there say the same

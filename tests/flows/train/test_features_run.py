@@ -149,9 +149,7 @@ def test_auto_takes_leaves_where_three_features_interact(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("settings", [(), ("model.estimator=LinkClassifier", "model.link=logit")])
-def test_auto_takes_bins_where_no_line_parts_the_classes(
-    folder: Path, tmp_path: Path, settings: tuple[str, ...]
-) -> None:
+def test_auto_takes_bins_where_no_line_parts_the_classes(folder, tmp_path, settings):
     result = train(folder, tmp_path, "model.features=auto", "model.lam=null", "data.impute=median", *settings)
     search = read_about(result["run"])["search"]
     table, best = search["table"], search["best"]

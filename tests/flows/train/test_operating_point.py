@@ -67,9 +67,7 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
         ({"map": "bins", "pairs": 3}, None, True), ("leaves", False, False), ("bins", True, True),
     ],
 )  # fmt: skip
-def test_maps_that_are_fitted_to_labels_have_thresholds_by_unseen_rows(
-    features: Any, given: bool | None, unseen: bool
-) -> None:
+def test_maps_that_are_fitted_to_labels_have_thresholds_by_unseen_rows(features, given, unseen):
     point = OperatingPointConfig(fpr=0.01, out_of_fold=given)
     assert point.options == {"fpr": 0.01}
     assert point.scores_unseen(PairwiseHingeClassifier(features=features)) == unseen

@@ -142,9 +142,7 @@ def clerks(tmp_path: Path) -> Path:
         ("{9: increasing}", "positions are from 0 to 4"),
     ],
 )  # fmt: skip
-def test_directions_are_held_against_the_columns_before_a_fit(
-    clerks: Path, tmp_path: Path, monotone: str, said: str
-) -> None:
+def test_directions_are_held_against_the_columns_before_a_fit(clerks, tmp_path, monotone, said):
     observer = Following()
     run = {"output": tmp_path / "runs", "observer": observer}
     with pytest.raises(InputError, match=said):
