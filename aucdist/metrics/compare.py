@@ -14,6 +14,18 @@ from aucdist.metrics.partial import SHARE, placements_up_to
 from aucdist.metrics.ranking import area_interval, average_precision, precision_jackknife
 from aucdist.parameters import NOT_NEGATIVE
 
+LEAST = 2
+"""A class is left out if it, or the rest, has fewer rows than this."""
+
+FLIPPED = 100
+"""The signs of this many rows are flipped, those with the largest differences. The sum over all other rows is treated
+as normal."""
+
+FEW = 13
+"""Up to this number of rows all flips are counted. With more rows, `DRAWS` of them are drawn."""
+
+DRAWS = 2**FEW
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -73,10 +85,6 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
     below = np.searchsorted(down, pos, "left") + np.searchsorted(down, pos, "right")
     above = 2 * len(pos) - np.searchsorted(up, neg, "left") - np.searchsorted(up, neg, "right")
     return below / (2 * len(neg)), above / (2 * len(pos))
-
-
-LEAST = 2
-"""A class is left out if it, or the rest, has fewer rows than this."""
 
 
 def measured_classes(members: np.ndarray) -> np.ndarray:
@@ -250,16 +258,6 @@ def _flip_influences(
         parts += sign * np.where(positive, pos[at], neg[at])
     carried = positive / positive.sum()
     return sign_flip_test(value * carried + parts, carried, level, **limits)
-
-
-FLIPPED = 100
-"""The signs of this many rows are flipped, those with the largest differences. The sum over all other rows is treated
-as normal."""
-
-FEW = 13
-"""Up to this number of rows all flips are counted. With more rows, `DRAWS` of them are drawn."""
-
-DRAWS = 2**FEW
 
 
 @lru_cache(maxsize=4)

@@ -23,6 +23,9 @@ from aucdist.parameters import Number, above_0
 
 COSTS = ("false_alarm", "miss")
 
+RATE = Number("at least 0 and at most 1", lambda rate: 0 <= rate <= 1)
+REQUIREMENTS = {"fpr": RATE, "alerts": RATE, "precision": SHARE, "recall": SHARE}
+
 
 @dataclass(frozen=True)
 class OperatingPoint:
@@ -101,10 +104,6 @@ def g_mean(table: dict[str, float]) -> float:
 def balanced_accuracy(table: dict[str, float]) -> float:
     """Return the mean of recall and specificity, from a table of `confusion`."""
     return (recall(table) + specificity(table)) / 2
-
-
-RATE = Number("at least 0 and at most 1", lambda rate: 0 <= rate <= 1)
-REQUIREMENTS = {"fpr": RATE, "alerts": RATE, "precision": SHARE, "recall": SHARE}
 
 
 def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:

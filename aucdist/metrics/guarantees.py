@@ -38,6 +38,14 @@ LOOKS = 52
 ALARM = 20.0
 """A promise that is kept reaches such an e-value with a probability of at most 1 in 20, however often it is looked at."""
 
+BAD: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {
+    "precision": lambda table: (table["fp"], table["tp"] + table["fp"]),
+    "recall": lambda table: (table["fn"], table["tp"] + table["fn"]),
+    "fpr": lambda table: (table["fp"], table["fp"] + table["tn"]),
+    "alerts": lambda table: (table["tp"] + table["fp"], sum(table.values())),
+}
+"""The rows that count against a promise, and those that it is about, from a table of `aucdist.metrics.decisions.confusion`."""
+
 
 @dataclass(frozen=True)
 class Guarantee:
@@ -161,15 +169,6 @@ def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) ->
     number = np.arange(1, len(ratios) + 1)
     weight = np.where(number <= LOOKS, 0.5 / LOOKS, 0.5 * LOOKS / (np.maximum(number - 1, 1) * number))
     return float(weight @ ratios + 1.0 - weight.sum())
-
-
-BAD: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {
-    "precision": lambda table: (table["fp"], table["tp"] + table["fp"]),
-    "recall": lambda table: (table["fn"], table["tp"] + table["fn"]),
-    "fpr": lambda table: (table["fp"], table["fp"] + table["tn"]),
-    "alerts": lambda table: (table["tp"] + table["fp"], sum(table.values())),
-}
-"""The rows that count against a promise, and those that it is about, from a table of `aucdist.metrics.decisions.confusion`."""
 
 
 def allowed_share(measure: str, promised: float) -> float:

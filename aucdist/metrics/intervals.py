@@ -11,6 +11,12 @@ from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.parameters import Number
 
+PRIOR_ROWS = 5
+"""In `share_interval`, the variance of a share counts as much as that of this many rows."""
+
+LEVEL = Number("at least 0.5 and below 1", lambda level: 0.5 <= level < 1)
+"""A confidence level."""
+
 
 class IntervalWarning(UserWarning):
     """There are too few rows, or too few misranked rows, for the interval to hold its level."""
@@ -85,10 +91,6 @@ def score_interval(
         near = (middle - value) ** 2 <= factor * spread(middle)
         inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
     return float(outside[0]), float(outside[1])
-
-
-PRIOR_ROWS = 5
-"""In `share_interval`, the variance of a share counts as much as that of this many rows."""
 
 
 def share_interval(value: float, variance: float, n: float, level: float) -> tuple[float, float]:
@@ -184,10 +186,6 @@ def bootstrap_interval(
     if low == high:
         low, high = unseen_bound(value, fewest, level)
     return Estimate(value, low, high, level, "bootstrap")
-
-
-LEVEL = Number("at least 0.5 and below 1", lambda level: 0.5 <= level < 1)
-"""A confidence level."""
 
 
 def check_level(level: float) -> None:

@@ -33,6 +33,25 @@ from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.parameters import above_0
 
+WITHIN_GROUPS = ("group_auc", "ndcg")
+"""Measures of the rows of each group; the others are of all rows together."""
+
+EXPECTED_COST = "expected_cost"
+
+MEANING = {
+    "max_fpr": "the largest false positive rate",
+    "min_tpr": "the least true positive rate",
+    "min_precision": "the least precision",
+    "min_recall": "the least recall",
+    "k": "a number of rows",
+    "false_alarm": "what a false alarm costs",
+    "miss": "what a miss costs",
+}
+"""What the parameters of measures are."""
+
+LIMITS = {"min_tpr": MIN_TPR, "k": above_0()}
+"""What values of a parameter are allowed. Parameters that are not named here are shares."""
+
 
 @dataclass(frozen=True, eq=False)
 class ScoredGroups:
@@ -94,10 +113,6 @@ def ndcg(rows: ScoredGroups, k: float) -> OfGroups:
     return ndcg_of_groups(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, k=int(k))
 
 
-WITHIN_GROUPS = ("group_auc", "ndcg")
-"""Measures of the rows of each group; the others are of all rows together."""
-
-
 def _without_threshold(function: Callable[..., Any], **parameters: float) -> Callable[[Any, float], Any]:
     """Return a function of counts as one of counts and a threshold."""
     return lambda counts, threshold: function(counts, **parameters)
@@ -119,7 +134,6 @@ MEASURES = {
     )
 }
 
-EXPECTED_COST = "expected_cost"
 
 WITH_PARAMETERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "partial_auc": (partial_auc, ("max_fpr",)),
@@ -135,20 +149,6 @@ WITH_PARAMETERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 }
 """Measures of the top of a ranking, of each group or of costs, and what they need. Their full names end with it:
 partial_auc@0.01."""
-
-MEANING = {
-    "max_fpr": "the largest false positive rate",
-    "min_tpr": "the least true positive rate",
-    "min_precision": "the least precision",
-    "min_recall": "the least recall",
-    "k": "a number of rows",
-    "false_alarm": "what a false alarm costs",
-    "miss": "what a miss costs",
-}
-"""What the parameters of measures are."""
-
-LIMITS = {"min_tpr": MIN_TPR, "k": above_0()}
-"""What values of a parameter are allowed. Parameters that are not named here are shares."""
 
 
 def find_measure(name: str) -> Measure:

@@ -17,6 +17,12 @@ from aucdist.parameters import Number, OneOf, count
 
 SMALLEST = 1e-15
 """Probabilities are clipped to [SMALLEST, 1 - SMALLEST] for the log loss, so that it is always finite."""
+FRACTION = Number("above 0 and below 1", lambda v: 0 < v < 1)
+BINNINGS = OneOf(("quantile", "uniform"))
+
+MOST_CELLS = 2048
+"""If there are more distinct scores than this, `venn_abers` treats neighbouring scores as equal, with about equally
+many rows in each cell."""
 
 
 def brier(counts: ScoreCounts) -> float:
@@ -79,10 +85,6 @@ class Reliability:
     level: float
 
 
-FRACTION = Number("above 0 and below 1", lambda v: 0 < v < 1)
-BINNINGS = OneOf(("quantile", "uniform"))
-
-
 def reliability(
     counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile", level: float = 0.95
 ) -> Reliability:
@@ -110,11 +112,6 @@ def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning
     """Return the mean absolute difference of predicted and observed; see `aucdist.metrics.expected_calibration_error`."""
     bins = reliability(counts, n_bins, binning=binning)
     return float(bins.weight @ np.abs(bins.predicted - bins.observed)) / float(bins.weight.sum())
-
-
-MOST_CELLS = 2048
-"""If there are more distinct scores than this, `venn_abers` treats neighbouring scores as equal, with about equally
-many rows in each cell."""
 
 
 def venn_abers(counts: ScoreCounts, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

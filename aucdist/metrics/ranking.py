@@ -37,6 +37,9 @@ ENOUGH_MISRANKED = 5
 PRIOR_ROWS = 20
 """The variance of the AUC of two normal distributions counts as much as that of this many rows of the smaller class."""
 
+BAND = two_sided_z(math.sqrt(0.95))
+"""The normal quantile by which two intervals hold together at 95 %."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -229,10 +232,6 @@ def exact_columns(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
 
 
 # ---- the ROC curve and the precision-recall curve, with their bands ------------------------------------------------------------
-
-
-BAND = two_sided_z(math.sqrt(0.95))
-"""The normal quantile by which two intervals hold together at 95 %."""
 
 
 def flagged_at(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:

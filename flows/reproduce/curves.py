@@ -49,6 +49,15 @@ from flows.reproduce.page import Curve, Figure, Report
 OPTIMUM_GAP = 1e-4
 """The relative gap to which the minimum of the objective is computed."""
 
+REFERENCE = "reference"
+LEAST_SHOWN = 1e-7
+"""Smaller excesses of the objective are drawn at this value, because the axis is logarithmic."""
+FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
+COLUMNS = ("dataset", "system", *FIGURES)
+"""The columns of the cells, which are the lines of the CSV: when the goal was reached, if it was, and the final state."""
+LATE = 1e6
+"""Beyond every number of sweeps and seconds: systems that do not reach the goal are compared by the final excess."""
+
 
 class LearningCurveDataSet(DataSet):
     """A data set with its lam."""
@@ -134,15 +143,6 @@ def _first_rows(train: Block, n_pairs: int) -> Block:
 
 
 # ---- descent ---------------------------------------------------------------------------------------------------------
-
-REFERENCE = "reference"
-LEAST_SHOWN = 1e-7
-"""Smaller excesses of the objective are drawn at this value, because the axis is logarithmic."""
-FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
-COLUMNS = ("dataset", "system", *FIGURES)
-"""The columns of the cells, which are the lines of the CSV: when the goal was reached, if it was, and the final state."""
-LATE = 1e6
-"""Beyond every number of sweeps and seconds: systems that do not reach the goal are compared by the final excess."""
 
 
 class DescentDataSet(DataSet):

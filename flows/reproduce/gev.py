@@ -45,6 +45,25 @@ from flows.reproduce.kind import (
 )
 from flows.reproduce.page import Curve, Figure, PageTable, Report
 
+TOLERANCE = 0.1
+"""A mean estimate this near the true shape counts as correct."""
+SHAPE_COLUMNS = ("system", "n", "xi", "mean", "deviation", "first", "sets", "rounds", "acceptance", "effective_samples")
+
+SOLVERS: dict[str, LinkSolver] = {"lipschitz": Lipschitz(momentum=False), "gradient": Gradient(), "newton": Newton()}
+MOST_XI = 0.99
+OPTIMISER_COLUMNS = ["dataset", "system", "seconds", "rounds", "xi"]
+
+Measure = Literal["auc", "brier", "calibration"]
+MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
+HIGHER_IS_BETTER = {"auc"}
+COLUMNS = ("measure", "dataset", "system", "mean", "deviation", "rank", "p_value")
+"""The columns of the cells, which are the lines of the CSV.
+
+`mean`, `deviation`: over the splits.
+`rank`: among the systems on this data set; equal means share their rank.
+`p_value`: of the two-sided Wilcoxon test against a best system.
+"""
+
 # ---- links ------------------------------------------------------------------------------------------------------------
 
 
@@ -77,10 +96,6 @@ def gev_density(xi: float, scores: np.ndarray) -> np.ndarray:
 
 
 # ---- shapes -----------------------------------------------------------------------------------------------------------
-
-TOLERANCE = 0.1
-"""A mean estimate this near the true shape counts as correct."""
-SHAPE_COLUMNS = ("system", "n", "xi", "mean", "deviation", "first", "sets", "rounds", "acceptance", "effective_samples")
 
 
 class ShapeSystem(System):
@@ -203,10 +218,6 @@ def _trace_curve(label: str, values: Any) -> Curve:
 
 # ---- optimisers -------------------------------------------------------------------------------------------------------
 
-SOLVERS: dict[str, LinkSolver] = {"lipschitz": Lipschitz(momentum=False), "gradient": Gradient(), "newton": Newton()}
-MOST_XI = 0.99
-OPTIMISER_COLUMNS = ["dataset", "system", "seconds", "rounds", "xi"]
-
 
 class Optimisers(ProtocolKind):
     """Log loss against iterations from weights of 0, and the seconds of a number of iterations.
@@ -284,18 +295,6 @@ class Optimisers(ProtocolKind):
 def _log_loss(train: Block, state: Any, link: Link) -> float:
     scores = np.asarray(train.X @ state.w).ravel() + state.intercept
     return log_loss(ScoreCounts.from_scores(train.y, link.probabilities(scores)[0]))
-
-
-Measure = Literal["auc", "brier", "calibration"]
-MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
-HIGHER_IS_BETTER = {"auc"}
-COLUMNS = ("measure", "dataset", "system", "mean", "deviation", "rank", "p_value")
-"""The columns of the cells, which are the lines of the CSV.
-
-`mean`, `deviation`: over the splits.
-`rank`: among the systems on this data set; equal means share their rank.
-`p_value`: of the two-sided Wilcoxon test against a best system.
-"""
 
 
 class ProbabilitySystem(System):

@@ -53,6 +53,10 @@ if TYPE_CHECKING:
 else:
     Experiment = Annotated[Union[tuple(KINDS.values())], Field(discriminator="kind")]  # noqa: UP007
 
+SECONDS_BETWEEN_NOTES = 5.0
+TaskId = tuple[str, TaskKey]
+"""The experiment of a task, and its key within the experiment."""
+
 
 class Paper(Strict):
     """The experiments of a paper."""
@@ -140,11 +144,6 @@ class ReproduceOptions(Strict):
         settings = [] if self.cluster is None else [f"cluster={self.cluster}"]
         config = config_of(Paper, raw, str(path), path.parent, settings, self.output)
         return config.quick_version() if self.quick else config
-
-
-SECONDS_BETWEEN_NOTES = 5.0
-TaskId = tuple[str, TaskKey]
-"""The experiment of a task, and its key within the experiment."""
 
 
 def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:

@@ -41,6 +41,15 @@ FIRST_XI = 0.1
 SETTLED = 1e-3
 MOST_SHAPE_HALVINGS = 6
 
+N_CHAINS = 4
+N_ROUNDS = 10
+N_SAMPLES = 10_000
+SKIPPED = 0.1
+"""The burn-in: additional samples at the start of each round that are discarded, as a share of the samples of a
+chain."""
+MOST_FEATURES = 100
+MOST_VALUES = 5_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class ShapeEstimate:
@@ -145,16 +154,6 @@ def shape_derivatives(block: Block, theta: np.ndarray, xi: float) -> Summary:
     shape_slopes(block.y, block.weights(), xi, scores, totals)
     slope, information, mixed = totals.tolist()
     return {"slope": slope, "information": information, "mixed": np.append(block.sums(scores), mixed)}
-
-
-N_CHAINS = 4
-N_ROUNDS = 10
-N_SAMPLES = 10_000
-SKIPPED = 0.1
-"""The burn-in: additional samples at the start of each round that are discarded, as a share of the samples of a
-chain."""
-MOST_FEATURES = 100
-MOST_VALUES = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,9 @@ MOST_PRODUCTS = 100
 LEAST_CURVATURE = 1e-12
 """The curvature that is added for an intercept without a penalty, in case no row has any curvature left."""
 
+N_BISECTIONS = 3
+"""The number of reductions of the bisection. Each evaluates seven steps at once, which replaces three halvings."""
+
 Points = Iterator[tuple[LinkPoint, LinkPoint, int]]
 """The best point so far, the newest one, and the passes so far."""
 
@@ -315,10 +318,6 @@ class Gradient(LinkSolver):
                 return
             point, n_tries = lower
             passes += 1 + n_tries
-
-
-N_BISECTIONS = 3
-"""The number of reductions of the bisection. Each evaluates seven steps at once, which replaces three halvings."""
 
 
 def bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, length: float) -> float:

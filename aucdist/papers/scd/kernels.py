@@ -18,6 +18,9 @@ N_COLUMNS = 4
 AHEAD = 4
 """How many steps ahead a row is prefetched from memory."""
 
+SMALLEST_SCALE = 1e-100
+"""A smaller scale is multiplied into the weights, long before it would underflow."""
+
 
 class DualSweeps(NamedTuple):
     """The settings of `dual_sweeps`.
@@ -116,10 +119,6 @@ def dual_sweeps(rows, table, order, active, sweeps, w):
             high = largest if largest > 0.0 else np.inf
             low = smallest if smallest < 0.0 else -np.inf
     return (n_active, high, low), taken
-
-
-SMALLEST_SCALE = 1e-100
-"""A smaller scale is multiplied into the weights, long before it would underflow."""
 
 
 # ---- along columns ----------------------------------------------------------------------------------------------------

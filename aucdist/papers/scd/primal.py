@@ -36,6 +36,8 @@ from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
 PENALTIES = ("l1", "l2")
 
+ONE_OVER_LAM = "1/lam"
+
 ClassWeight = tuple[float, float]
 """The factors of the sample weights of the negative and of the positive rows."""
 
@@ -80,8 +82,6 @@ def lower_bound(point: np.ndarray, penalty: str, lam: float, *, intercept: bool)
     length = min(1.0, 2.0 * lam * total / square) if square > 0.0 else 1.0
     return length * total - length**2 * square / (4.0 * lam)
 
-
-ONE_OVER_LAM = "1/lam"
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 

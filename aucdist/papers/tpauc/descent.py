@@ -52,6 +52,10 @@ Direction = Callable[[np.ndarray], np.ndarray]
 MOST_ERROR = 1e-11
 """A share of the objective. If rounding may have changed the scores by more, they are computed again."""
 
+N_MOVES = 10
+"""The number of moves that are remembered. They correct the result of an epoch, which is random and slightly biased
+with many blocks."""
+
 
 @dataclass(frozen=True, eq=False)
 class SquareDescentMemory:
@@ -274,11 +278,6 @@ class SubspaceDescent:
         """Set the objective and the gradient, given the variance of the scores within the classes."""
         self.primal = value(self.w, self.moments.difference, summary["variance"], self.lam)
         self.gradient = gradient(self.w, self.moments.difference, summary["covariance_w"], self.lam)
-
-
-N_MOVES = 10
-"""The number of moves that are remembered. They correct the result of an epoch, which is random and slightly biased
-with many blocks."""
 
 
 @dataclass(frozen=True, eq=False)

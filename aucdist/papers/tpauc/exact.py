@@ -33,6 +33,10 @@ MOST_FEATURES = 1000
 """The closed form is used up to this many features. Each class then has a scatter matrix of 8 MB, and a row costs n_features^2
 operations."""
 
+MOST_SUMS = 2**26
+"""The largest product of the number of groups and the number of features. The sums of both classes then take a
+gigabyte."""
+
 
 def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups | None) -> Round:
     """Return the minimum over a cone. No weights in it, v, take the objective below ``P + g.(v - w) + lam/2 |v - w|^2``."""
@@ -134,11 +138,6 @@ class Exact(Solver):
             diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
             w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
             yield from SubspaceDescent(blocks, moments, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)
-
-
-MOST_SUMS = 2**26
-"""The largest product of the number of groups and the number of features. The sums of both classes then take a
-gigabyte."""
 
 
 def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, PairMoments, Rounding]:

@@ -36,6 +36,8 @@ FEWEST_ROWS = 1024
 """The smallest number of rows that are centred at a time. With fewer, adding up the products takes longer than
 computing them."""
 
+FACTORS = ("corrected", "print")
+
 
 @dataclass(frozen=True, eq=False)
 class ClassMoments:
@@ -208,9 +210,6 @@ def gradient(w: np.ndarray, difference: np.ndarray, covariance_w: np.ndarray, la
 def lower_bound(primal: float, gradient: np.ndarray, lam: float) -> float:
     """Return a lower bound on the minimum of P, from the value and the gradient at any one point."""
     return max(0.0, float(primal - gradient @ gradient / (2.0 * lam)))
-
-
-FACTORS = ("corrected", "print")
 
 
 def row_factors(block: Block, weights: PerClass, n_samples: int, factor: str = "corrected") -> np.ndarray:

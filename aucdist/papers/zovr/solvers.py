@@ -70,6 +70,12 @@ from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 NOTHING = np.empty((0, 0))
 """Stands for products and slopes before a round's directions are drawn."""
 
+MU = 0.1
+"""The default mu, as in the paper."""
+
+N_DIRECTIONS = 30
+"""The default number of directions. There are never more directions than weights, which they span already."""
+
 
 @dataclass(frozen=True, eq=False)
 class MarginMemory:
@@ -315,13 +321,6 @@ class MarginSolver(Solver):
         for number in range(1, self.n_outer + 1):
             summary, passes = self.move(problem, (seed, number))
             yield problem.round(summary, 1.0 + number * passes)
-
-
-MU = 0.1
-"""The default mu, as in the paper."""
-
-N_DIRECTIONS = 30
-"""The default number of directions. There are never more directions than weights, which they span already."""
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
