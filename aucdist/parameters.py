@@ -2,8 +2,8 @@
 
 import numbers
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from aucdist.errors import InputError, unknown
 
 LARGEST_INTEGER = 2**63
 """Compiled kernels and NumPy take integers below this one."""
+
+T = TypeVar("T")
 
 
 class Constraint(Protocol):
@@ -128,3 +130,12 @@ def check_constraints(estimator: Any, constraints: Constraints) -> None:
     """
     for name, constraint in constraints.items():
         constraint.check(name, getattr(estimator, name))
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def keyword_parameters(cls: type[T]) -> type[T]:
+    """Make the annotated attributes of a class, its parameters with their defaults, the keywords of its ``__init__``.
+
+    It is a dataclass that is equal to itself alone, as estimators of scikit-learn are, and that scikit-learn prints.
+    """
+    return dataclass(kw_only=True, eq=False, repr=False)(cls)

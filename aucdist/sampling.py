@@ -40,7 +40,7 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.papers.scd.dual import SDCD
-from aucdist.parameters import SEED, Condition, Constraints, Number, OneOf, above_0, check_constraints, count
+from aucdist.parameters import SEED, Condition, Constraints, Number, OneOf, above_0, check_constraints, count, keyword_parameters
 from aucdist.solvers.base import solve
 from aucdist.solvers.sample import uniforms
 
@@ -255,7 +255,7 @@ class Rule:
         return block.take(self.stays(block), index=block.index)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class DistanceUnderSampler(Sampler):
     """Undersample the majority class by the distance to a hyperplane; rows near the hyperplane are more likely to be kept.
 
@@ -414,7 +414,7 @@ def rows_of(block: Block) -> Summary:
     return {"X": [block.X], "y": [block.y]}
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class MWMOTE(Sampler):
     """Oversample the minority class with synthetic rows, each between two rows of the same minority cluster.
 

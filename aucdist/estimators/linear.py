@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -26,14 +26,14 @@ from aucdist.maps.explain import Additive, additive, explanation
 from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.papers.scd.primal import EQUAL, PENALTIES
-from aucdist.parameters import SWITCH, Constraints, OneOf, above_0
+from aucdist.parameters import SWITCH, Constraints, OneOf, above_0, keyword_parameters
 from aucdist.solvers.base import Callback, Round, Solution, solve, solver_table
 
 ONE_OVER_N = "1/n"
 BALANCED = "balanced"
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class LinearClassifier(BlockClassifier):
     """A linear classifier fitted by a solver for one regularisation strength `lam`.
 
@@ -270,7 +270,7 @@ def lam_path(
     return [model for model in models if hasattr(model, "coef_")]
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class HingeClassifier(LinearClassifier):
     """A linear support vector machine: the mean hinge of the rows, with an L1 or an L2 penalty.
 

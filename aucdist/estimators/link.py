@@ -4,7 +4,7 @@ import itertools
 import numbers
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,7 @@ from aucdist.objectives.probability_maps import LinkMap
 from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import ShapeEstimate, bayes_shape, map_shape
-from aucdist.parameters import PRIOR, SWITCH, Constraints, Number, OneOf, above_0, count
+from aucdist.parameters import PRIOR, SWITCH, Constraints, Number, OneOf, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solution, solver_table
 
 SHAPES = ("map", "bayes")
@@ -43,7 +43,7 @@ class SeparationWarning(UserWarning):
     """Warns that the training rows are separable, so that `lam` alone decides how close probabilities are to 0 and 1."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class LinkClassifier(LinearClassifier):
     """A generalized linear model for class probabilities: P(y = 1 | x) = g(w.x + b).
 

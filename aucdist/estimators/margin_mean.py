@@ -24,7 +24,7 @@ from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
 from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel, median_distance
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
-from aucdist.parameters import NOT_NEGATIVE, Condition, Constraints, OneOf, above_0, count
+from aucdist.parameters import NOT_NEGATIVE, Condition, Constraints, OneOf, above_0, count, keyword_parameters
 from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, rows_of
 from aucdist.solvers.base import Callback, Solution, solve, solver_table
 
@@ -123,7 +123,7 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
     return Preprocessor((), "standard", None if any(summary["sparse"]) else total.mean, factor)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class MarginMeanClassifier(BlockClassifier):
     r"""A support vector machine that also widens the mean margin, trained on a sample of the larger class.
 

@@ -4,7 +4,6 @@ Pairs may be within groups, or of rows with grades, and may be those of the high
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,7 +23,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
 from aucdist.papers.tpauc.exact import exact_path
-from aucdist.parameters import PRIOR, Constraints, OneOf, at_most_1, count
+from aucdist.parameters import PRIOR, Constraints, OneOf, at_most_1, count, keyword_parameters
 from aucdist.solvers.base import Solution, solver_table
 from aucdist.solvers.pairs import AllPairs, RampLBFGS
 from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS, pair_groups
@@ -48,7 +47,7 @@ class CollapseWarning(UserWarning):
     """Warns that a fit for the top of the list has its minimum near w = 0, so its ranking may be no better than chance."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class RankingClassifier(LinearClassifier):
     """A linear classifier whose objective orders rows, and leaves threshold and probabilities open.
 
@@ -91,7 +90,7 @@ class RankingClassifier(LinearClassifier):
         return counts
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class PairRankingClassifier(RankingClassifier):
     """A linear classifier whose objective is a mean over pairs, which may be within groups or of rows with grades."""
 
@@ -107,7 +106,7 @@ class PairRankingClassifier(RankingClassifier):
     monotone: Any = None
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class PairwiseHingeClassifier(PairRankingClassifier):
     """Linear ranking by the mean hinge over all pairs of a positive and a negative row.
 
@@ -278,7 +277,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         return options
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class PairwiseRampClassifier(PairRankingClassifier):
     """Linear ranking by a smoothed AUC over all pairs of a positive and a negative row.
 
@@ -413,7 +412,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
         return super()._set_fitted(solution, blocks)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class PairwiseSquareClassifier(PairRankingClassifier):
     """Linear ranking by the mean square over all pairs of a positive and a negative row.
 
@@ -564,7 +563,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         )
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class UnivariateRankingClassifier(RankingClassifier):
     """Linear ranking by a loss of single rows, weighted by class.
 

@@ -2,7 +2,6 @@
 
 from abc import ABC
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -13,14 +12,14 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.monotone import AUTO
 from aucdist.maps import expander_of
 from aucdist.maps.base import Expander
-from aucdist.parameters import NOT_NEGATIVE, SEED, VERBOSITY, Constraints, check_constraints, count
+from aucdist.parameters import NOT_NEGATIVE, SEED, VERBOSITY, Constraints, check_constraints, count, keyword_parameters
 from aucdist.solvers.base import Solver
 
 PREFIX = "solver__"
 """The prefix of the solver's own parameters among those of the estimator, as scikit-learn writes them."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class WithSolver(BaseEstimator, ABC):
     """The parameters of an estimator whose objective one of several solvers minimises.
 

@@ -25,7 +25,7 @@ from aucdist.maps.binning import (
     pair_part,
 )
 from aucdist.maps.pairs import GRID, choose_pairs, coarse
-from aucdist.parameters import Constraints, OneOf, above_0, between
+from aucdist.parameters import Constraints, OneOf, above_0, between, keyword_parameters
 from aucdist.solvers.signs import FREE, ZERO
 
 MOST_BINS = 255
@@ -209,7 +209,7 @@ def standardised(bins: Bins) -> np.ndarray:
     return np.asarray(centred / spread)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class BinExpander(Expander):
     """Expand each feature into basis functions of its bins, so that a linear model of them is an additive model.
 

@@ -18,7 +18,7 @@ from aucdist.kernels.codes import BinRows, CodeBasis
 from aucdist.maps.base import Expander, FittedMap
 from aucdist.maps.binning import CodeFunctions, draw_rows, joined, with_column
 from aucdist.maps.forest import NAN_IS_MISSING, ZEROS_ARE_MISSING, Forest, leaf_counts, leaf_values, read_forest
-from aucdist.parameters import NOT_NEGATIVE, SWITCH, Constraints, at_most_1, between
+from aucdist.parameters import NOT_NEGATIVE, SWITCH, Constraints, at_most_1, between, keyword_parameters
 from aucdist.solvers.signs import FREE, ZERO
 
 MOST_ROWS = 2**18
@@ -142,7 +142,7 @@ class LeafMap(FittedMap):
         return [*names, "score of the trees"] if self.score_scale else names
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class LeafExpander(Expander):
     """Expand rows into the leaves of trees that LightGBM grows, one indicator for each.
 

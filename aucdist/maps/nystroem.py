@@ -13,7 +13,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.maps.base import LINEAR, Expander, FittedMap, moments_of
 from aucdist.objectives.gaussian import gaussian_kernel, median_distance
-from aucdist.parameters import Constraints, OneOf, above_0, between
+from aucdist.parameters import Constraints, OneOf, above_0, between, keyword_parameters
 
 SEED = 2
 """The seed of the landmarks, which keeps them from being the rows of the sample that a fit begins at."""
@@ -96,7 +96,7 @@ def dense(block: Block) -> np.ndarray:
     return X
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class NystroemMap(Expander):
     """Map rows to features whose inner products are those of a Gaussian kernel, approximated by landmarks.
 

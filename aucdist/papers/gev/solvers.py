@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +20,7 @@ from aucdist.papers.gev.problem import (
     LinkRound,
     curvature_of,
 )
-from aucdist.parameters import SWITCH, Constraints
+from aucdist.parameters import SWITCH, Constraints, keyword_parameters
 from aucdist.solvers import sample
 from aucdist.solvers.base import Solver
 from aucdist.solvers.rounding import higher
@@ -241,7 +241,7 @@ class Newton(LinkSolver):
             passes += 1 + solve_passes + n_tries
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class Lipschitz(LinkSolver):
     """Steps by the inverse of one fixed upper bound on all Hessians: algorithm 1 of Fu & Liu (2018).
 

@@ -21,7 +21,6 @@ vector with the intercept last; it stays 0 if there is no intercept.
 """
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -30,7 +29,7 @@ from aucdist.data.block import Block, column_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import accumulate
-from aucdist.parameters import SWITCH, Constraints, OneOf, above_0
+from aucdist.parameters import SWITCH, Constraints, OneOf, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
@@ -254,7 +253,7 @@ class PrimalState:
         return self.end_round(loss, point)
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class PrimalSolver(Solver):
     """A solver that changes the weights directly, by steps of decreasing length.
 

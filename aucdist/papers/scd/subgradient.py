@@ -27,7 +27,6 @@ sqrt(t)); in RDA, against the sum of its subgradients times 2 / sqrt(t).
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -39,7 +38,7 @@ from aucdist.errors import InputError
 from aucdist.papers.epochs import epochs
 from aucdist.papers.scd.kernels import PegasosSteps, pegasos_steps
 from aucdist.papers.scd.primal import ClassWeight, PrimalSolver, PrimalState, row_shares
-from aucdist.parameters import SWITCH, Constraints, above_0
+from aucdist.parameters import SWITCH, Constraints, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 
 FACTOR = 1.0
@@ -136,7 +135,7 @@ class RDA(SubgradientSolver):
         return -np.append(features, free_step(t) * total[-1])
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class PSA(SubgradientSolver):
     """Steps along the subgradient of all rows, projected onto an L1 ball.
 
@@ -201,7 +200,7 @@ def count_rows(block: Block) -> Summary:
     return {"rows": block.n_samples}
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class Pegasos(Solver):
     """Steps along single rows.
 

@@ -50,7 +50,7 @@ from aucdist.papers.sdcd.pairing import (
     SamplingMemory,
     Turn,
 )
-from aucdist.parameters import SWITCH, Constraints, OneOf
+from aucdist.parameters import SWITCH, Constraints, OneOf, keyword_parameters
 from aucdist.solvers.base import Round
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
@@ -234,7 +234,7 @@ class DualStart:
     steps: int = 0
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class SDCD(PairSolver):
     """Dual coordinate descent on single pairs that are drawn at random: AUC-SDCD, algorithm 1.
 

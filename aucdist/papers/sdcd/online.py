@@ -47,7 +47,7 @@ from aucdist.errors import InputError
 from aucdist.papers.epochs import LabelledRows, ResumableRound, epochs
 from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
 from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn
-from aucdist.parameters import Constraints, above_0, count
+from aucdist.parameters import Constraints, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 
@@ -158,7 +158,7 @@ def arrival_epoch(
     return None, w, {"read": read, "steps": steps}
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class OAMInf(Solver):
     """Pairs each row with every earlier row of the other class, one step after the other, in the order of the rows.
 
@@ -207,7 +207,7 @@ class OAMInf(Solver):
             )  # fmt: skip
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class OAMSeq(OAMInf):
     """Pairs each row with the buffered rows of the other class, one step after the other. There is no dual: the bound is 0.
 

@@ -21,7 +21,7 @@ from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, Rows
 from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
-from aucdist.parameters import LARGEST_INTEGER, Constraints, count
+from aucdist.parameters import LARGEST_INTEGER, Constraints, count, keyword_parameters
 from aucdist.solvers.base import Solver
 from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.loss import runs_of
@@ -282,7 +282,7 @@ class Turn:
     passes: int
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class PairSolver(Solver):
     """A solver that draws pairs, as many as `steps` or `epochs` say.
 

@@ -27,7 +27,7 @@ The order of the rows is drawn anew for each epoch. Several blocks are averaged 
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
@@ -60,7 +60,7 @@ from aucdist.papers.tpauc.moments import (
     row_factors,
     squared_distances,
 )
-from aucdist.parameters import Constraints, OneOf, above_0, count
+from aucdist.parameters import Constraints, OneOf, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.lbfgs import Point, descend
 from aucdist.solvers.rounding import Rounding, higher
@@ -72,7 +72,7 @@ Evaluate = Callable[[np.ndarray, int], Round]
 """``evaluate(w, passes)`` returns the round of the weights w, by one pass that does not count."""
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class EpochSolver(Solver):
     """An algorithm that takes one step for each row and epoch. It ends after its epochs, usually above `tol`.
 
@@ -145,7 +145,7 @@ def two_pass_epoch(
     return memory, reached, {}
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class TPAUC(EpochSolver):
     """Two passes: one for the class means, then one gradient step per row and epoch. See `aucdist.papers.tpauc.online`.
 
@@ -215,7 +215,7 @@ def longest_row(block: Block) -> Summary:
     return {"largest": [float((block.weights() * row_squares(block.rows)).max(initial=0.0))]}
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class OPAUC(EpochSolver):
     """One pass: one gradient step per row and epoch, from the means and covariances so far. See `aucdist.papers.tpauc.online`.
 

@@ -62,7 +62,7 @@ from aucdist.papers.zovr.kernels import (
     svrg_steps,
     unit_vectors,
 )
-from aucdist.parameters import Constraints, above_0, count
+from aucdist.parameters import Constraints, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
@@ -281,7 +281,7 @@ class MarginMeanProblem:
         return np.concatenate(parts) if self.gram else parts
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class MarginSolver(Solver):
     """A solver of the margin mean, which takes a fixed number of rounds.
 
@@ -381,7 +381,7 @@ def random_directions(shape: tuple[int, int], seed: int) -> np.ndarray:
     return directions
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
+@keyword_parameters
 class ZOVR(MarginSolver):
     """The paper's variance-reduced steps by values of the loss.
 
