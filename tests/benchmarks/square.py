@@ -13,7 +13,6 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.papers.tpauc.descent import SVRG, moments_of, within_class_covariance
 from aucdist.papers.tpauc.exact import Exact, exact_path
-from aucdist.papers.tpauc.moments import gradient, value
 from aucdist.papers.tpauc.online import prepare_steps, two_pass_epoch
 from aucdist.solvers.base import solve
 from benchmarks.common import Row, fastest, read_train_and_test
@@ -75,7 +74,7 @@ def _compare_passes(block: Block, lam: float) -> Row:
 
     def evaluate(w: np.ndarray) -> tuple[float, np.ndarray]:
         variance, covariance_w = within_class_covariance(blocks, known, w)
-        primal, slope = value(w, known.difference, variance, lam), gradient(w, known.difference, covariance_w, lam)
+        primal, slope = known.value_and_gradient(w, variance, covariance_w, lam)
         certified.append(slope @ slope / (2.0 * lam) <= GOAL * primal)
         return primal, slope
 

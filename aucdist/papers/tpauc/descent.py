@@ -37,12 +37,10 @@ from aucdist.papers.tpauc.moments import (
     PairMoments,
     PerClass,
     class_moments,
-    gradient,
     lower_bound,
     products_with,
     row_factors,
     squared_distances,
-    value,
 )
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding, higher
@@ -189,8 +187,7 @@ def certified_round(blocks: Blocks, moments: PairMoments, w: np.ndarray, lam: fl
     """
     with np.errstate(over="ignore", invalid="ignore"):
         variance, covariance_w = within_class_covariance(blocks, moments, w)
-        primal = value(w, moments.difference, variance, lam)
-        slope = gradient(w, moments.difference, covariance_w, lam)
+        primal, slope = moments.value_and_gradient(w, variance, covariance_w, lam)
         primal_error, dual_error = errors_of_square(Rounding.of(blocks), w, lam, primal, slope, moments)
         bound = lower_bound(primal, slope, lam)
         return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
@@ -236,7 +233,7 @@ class SubspaceDescent:
             dual = higher(dual, (lower_bound(self.primal, self.gradient, self.lam), error))
             yield Round(
                 self.w.copy(), self.primal, dual[0], math.ceil(passes), primal_error=primal_error, dual_error=dual[1]
-            )  # fmt: skip
+            )
             before = self.w
             self._move(direction(self.gradient))
             passes += per_round
@@ -276,8 +273,8 @@ class SubspaceDescent:
 
     def _take(self, summary: Summary) -> None:
         """Set the objective and the gradient, given the variance of the scores within the classes."""
-        self.primal = value(self.w, self.moments.difference, summary["variance"], self.lam)
-        self.gradient = gradient(self.w, self.moments.difference, summary["covariance_w"], self.lam)
+        variance, covariance_w = summary["variance"], summary["covariance_w"]
+        self.primal, self.gradient = self.moments.value_and_gradient(self.w, variance, covariance_w, self.lam)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of
-from aucdist.papers.tpauc.moments import PairMoments, gradient, lower_bound, slices_of_rows, value
+from aucdist.papers.tpauc.moments import PairMoments, lower_bound, slices_of_rows
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.objective import rounding_of_pairs
@@ -36,21 +36,6 @@ operations."""
 MOST_SUMS = 2**26
 """The largest product of the number of groups and the number of features. The sums of both classes then take a
 gigabyte."""
-
-
-def _in_cone(blocks: Blocks, lam: float, signs: np.ndarray, groups: PairGroups | None) -> Round:
-    """Return the minimum over a cone. No weights in it, v, take the objective below ``P + g.(v - w) + lam/2 |v - w|^2``."""
-    moments, sizes, rounding, passes = _moments(blocks, groups)
-    difference = moments.difference
-    H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
-    w = minimise_quadratic(H, 2.0 * difference, signs)
-    variance = moments.covariance @ w
-    primal, slope = value(w, difference, float(w @ variance), lam), gradient(w, difference, variance, lam)
-    away = project_onto_cone(w - slope / lam, signs) - w
-    bound = max(0.0, primal + float(slope @ away) + 0.5 * lam * float(away @ away))
-    primal_error, dual_error = errors_of_square(rounding, w, lam, primal, lam * away, sizes)
-    dual_error += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
-    return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
 
 
 def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairMoments, PairMoments, Rounding, int]:
@@ -130,7 +115,18 @@ class Exact(Solver):
                 f"{MOST_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
             )
         if signs is not None:
-            yield _in_cone(blocks, lam, signs, groups)
+            # No weights in the cone, v, take the objective below ``P + g.(v - w) + lam/2 |v - w|^2``.
+            moments, sizes, rounding, passes = _moments(blocks, groups)
+            difference = moments.difference
+            H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
+            w = minimise_quadratic(H, 2.0 * difference, signs)
+            covariance_w = moments.covariance @ w
+            primal, slope = moments.value_and_gradient(w, float(w @ covariance_w), covariance_w, lam)
+            away = project_onto_cone(w - slope / lam, signs) - w
+            bound = max(0.0, primal + float(slope @ away) + 0.5 * lam * float(away @ away))
+            primal_error, dual_error = errors_of_square(rounding, w, lam, primal, lam * away, sizes)
+            dual_error += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
+            yield Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
         elif blocks.n_features <= MOST_FEATURES:
             yield from exact_path(blocks, [lam], groups)
         else:

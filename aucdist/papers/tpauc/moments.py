@@ -177,7 +177,7 @@ class PairMoments:
         eigenvalues, coefs = np.maximum(eigenvalues, 0.0), eigenvectors.T @ c
         for lam in lams:
             u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
-            outcome = self._at(u / (1.0 + c @ u), covariance, lam)
+            outcome = self._at(u / (1.0 + c @ u), lam)
             if lower_bound(outcome[1], outcome[2], lam) < (1.0 - ENOUGH) * outcome[1]:
                 # Columns of very different scales: every eigenvector is as inexact as the one of the largest eigenvalue.
                 # So the unknowns are brought to one scale, and the solution is refined twice.
@@ -189,22 +189,24 @@ class PairMoments:
                 u = np.zeros(len(c))
                 for _ in range(3):
                     u = u + scale * (inverse @ (scale * (c - matrix @ u)))
-                outcome = min(outcome, self._at(u / (1.0 + c @ u), covariance, lam), key=lambda outcome: outcome[1])
+                outcome = min(outcome, self._at(u / (1.0 + c @ u), lam), key=lambda outcome: outcome[1])
             yield outcome
 
-    def _at(self, w: np.ndarray, covariance: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
-        c, covariance_w = self.difference, covariance @ w
-        return w, value(w, c, float(w @ covariance_w), lam), gradient(w, c, covariance_w, lam)
+    def _at(self, w: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
+        covariance_w = self.covariance @ w
+        return w, *self.value_and_gradient(w, float(w @ covariance_w), covariance_w, lam)
 
+    def value_and_gradient(
+        self, w: np.ndarray, variance: float, covariance_w: np.ndarray, lam: float
+    ) -> tuple[float, np.ndarray]:
+        """Return P(w) and its gradient.
 
-def value(w: np.ndarray, difference: np.ndarray, variance: float, lam: float) -> float:
-    """Return P(w), given `variance` = w'S w, the variance of the scores within the positives plus that within the negatives."""
-    return float((1.0 - w @ difference) ** 2 + variance + 0.5 * lam * (w @ w))
-
-
-def gradient(w: np.ndarray, difference: np.ndarray, covariance_w: np.ndarray, lam: float) -> np.ndarray:
-    """Return the gradient of P at w, given `covariance_w` = S w."""
-    return lam * w + 2.0 * (covariance_w - (1.0 - w @ difference) * difference)
+        `variance`: w'S w, the variance of the scores within the positives plus that within the negatives.
+        `covariance_w`: S w.
+        """
+        miss = 1.0 - w @ self.difference
+        value = float(miss**2 + variance + 0.5 * lam * (w @ w))
+        return value, lam * w + 2.0 * (covariance_w - miss * self.difference)
 
 
 def lower_bound(primal: float, gradient: np.ndarray, lam: float) -> float:
