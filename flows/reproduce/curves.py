@@ -187,15 +187,9 @@ class Descent(Kind):
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield the reference and every seed of every system on the data sets that are present."""
-        for name, version in versions.items():
-            if not version.present:
-                continue
-            common = {
-                "source": self.datasets[name].source.model_dump(mode="json"),
-                "fingerprint": version.fingerprint,
-                "scale": self.datasets[name].scale,
-                "lam": 1.0 / version.n_samples if self.lam == "1/n" else self.lam,
-            }
+        for name, version, data in self.present(versions):
+            lam = 1.0 / version.n_samples if self.lam == "1/n" else self.lam
+            common = data | {"scale": self.datasets[name].scale, "lam": lam}
             reference: Task = common | {"programme": True}
             if isinstance(self.reference, System):
                 model = self.reference.model

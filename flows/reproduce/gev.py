@@ -17,7 +17,6 @@ from scipy.stats import wilcoxon
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
-from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc
@@ -26,6 +25,7 @@ from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev.shape import map_shape
 from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from aucdist.solvers.base import Round
+from flows.config.model import ModelConfig
 from flows.reproduce.kind import (
     DataSet,
     Kind,
@@ -139,9 +139,7 @@ class Shapes(Kind):
     @staticmethod
     def run_task(task: Task) -> Result:
         """Return the estimate on each set, and the trace of the first one."""
-        parameters = dict(task["model"])
-        estimator = ESTIMATORS[parameters.pop("estimator")]().set_params(**parameters)
-        estimates, traces = [], []
+        estimator, estimates, traces = ModelConfig(**task["model"]).built, [], []
         for seed in task["seeds"]:
             estimator.set_params(random_state=seed).fit(LocalBlocks([simulate_rows(task, seed)]))
             estimates.append(estimator.xi_)
@@ -335,7 +333,7 @@ class Probabilities(ProtocolKind):
         if task["smote"]:
             train = oversample(train, block_seed(task["protocol"]["seed"], task["repeat"], 1) % 2**31)
         parameters = task["model"] | {"lam": task["protocol"]["penalty"] / train.n_samples}
-        model = ESTIMATORS[parameters.pop("estimator")]().set_params(**parameters).fit(LocalBlocks([train]))
+        model = ModelConfig(**parameters).built.fit(LocalBlocks([train]))
         scores = ScoreCounts.from_scores(test.y, model.decision_function(test.X))
         probabilities = ScoreCounts.from_scores(test.y, model.predict_proba(test.X)[:, 1])
         return {"auc": auc(scores), "brier": brier(probabilities), "calibration": calibration_loss(probabilities)}

@@ -145,6 +145,13 @@ class Kind(Strict):
                 system.points()
         return self
 
+    def present(self, versions: Mapping[str, Version]) -> Iterator[tuple[str, Version, Task]]:
+        """Yield each data set that is present, with its version and what a task needs to read it."""
+        for name, version in versions.items():
+            if version.present:
+                source = self.datasets[name].source.model_dump(mode="json")
+                yield name, version, {"source": source, "fingerprint": version.fingerprint}
+
     def packages(self) -> set[str]:
         """Return the modules of optional packages that the tasks import; a run checks them before its first task."""
         return set()
@@ -261,15 +268,11 @@ class ProtocolKind(Kind):
         """Yield every fold or split of every system on the data sets that are present."""
         shared = self.protocol.model_dump(exclude={"repeats"})  # results stay valid when repeats are added
         n_folds = self.protocol.folds if isinstance(self.protocol, Folds) else 1
-        for dataset, version in versions.items():
-            if not version.present:
-                continue
-            source = self.datasets[dataset].source.model_dump(mode="json")
-            common = {"source": source, "fingerprint": version.fingerprint, "protocol": shared}
+        for dataset, _, data in self.present(versions):
             for name, system in getattr(self, "systems", {"all": None}).items():
-                own = self.task_of(dataset, system)
+                own = data | {"protocol": shared} | self.task_of(dataset, system)
                 for repeat, fold in itertools.product(range(self.protocol.repeats), range(n_folds)):
-                    yield TaskKey(dataset, name, repeat, fold), common | own | {"repeat": repeat, "fold": fold}
+                    yield TaskKey(dataset, name, repeat, fold), own | {"repeat": repeat, "fold": fold}
 
 
 def train_and_test(task: Task) -> tuple[Block, Block]:

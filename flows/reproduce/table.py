@@ -148,7 +148,11 @@ class Table(ProtocolKind):
             texts = {system: f"{n} of {size}" for system, n, size in tallies.itertuples()}
             counts[key] = {"tolerance": self.tolerance, **texts}
             lines = lines.assign(**{key: np.select([reached, compared], ["yes", "no"], "")})
-        shown = pd.concat([lines, self._means_of_draws(lines)])
+        # The mean of the draws of each data set, and their range, beside the one printed figure.
+        groups = lines["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
+        draws = lines.assign(dataset=groups + ", all draws").groupby(["dataset", "system"], sort=False)
+        means = draws.agg(auc=("auc", "mean"), least=("auc", "min"), most=("auc", "max"), paper=("paper", "first"))
+        shown = pd.concat([lines, means.reset_index()])
         shown["highlight"] = [HIGHLIGHTS.get(verdict, "") for verdict in shown["verdict"]]
         table = self.page_table(
             "", shown, "{auc:.4f}", "± {deviation:.4f}", "{least:.4f} to {most:.4f}", "paper {paper:.4f}",
@@ -178,14 +182,6 @@ class Table(ProtocolKind):
                 cell |= {"auc": values.mean(), "deviation": values.std(ddof=1), "n_folds": len(values), "chosen": text}
             cells.append(cell)
         return compare(pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float)))
-
-    def _means_of_draws(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """Return the mean of the draws of each data set, and their range, beside the one printed figure."""
-        groups = lines["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
-        drawn = lines.assign(dataset=groups + ", all draws").groupby(["dataset", "system"], sort=False)
-        return drawn.agg(
-            auc=("auc", "mean"), least=("auc", "min"), most=("auc", "max"), paper=("paper", "first")
-        ).reset_index()
 
     def _grid_figures(self, results: Results) -> Iterator[Figure]:
         ((parameter, values),) = self.grid.items()
