@@ -388,4 +388,4 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = np.argsort(p, kind="stable")
     corrected = np.empty(len(p))
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    return [float(value) for value in corrected]
+    return corrected.tolist()

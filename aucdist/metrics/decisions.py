@@ -18,7 +18,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
 from aucdist.metrics.partial import SHARE
-from aucdist.metrics.ranking import exact_columns, flagged_at
+from aucdist.metrics.ranking import exact_columns, flagged_at, pr_curve
 from aucdist.parameters import Number, above_0
 
 COSTS = ("false_alarm", "miss")
@@ -222,17 +222,16 @@ def fpr_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 def recall_at_precision(counts: ScoreCounts, min_precision: float) -> float:
     """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none."""
     SHARE.check("min_precision", min_precision)
-    true, false = flagged_at(counts)
-    good = true[1:][true[1:] / (true[1:] + false[1:]) >= min_precision]
-    return float(good[-1] / true[-1]) if len(good) else 0.0
+    recalls, precisions = pr_curve(counts)
+    good = recalls[precisions >= min_precision]
+    return float(good[-1]) if len(good) else 0.0
 
 
 def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
     """Return the largest precision of any threshold whose recall is at least `min_recall`."""
     SHARE.check("min_recall", min_recall)
-    true, false = (column[1:] for column in flagged_at(counts))
-    enough = true / true[-1] >= min_recall
-    return float((true[enough] / (true[enough] + false[enough])).max())
+    recalls, precisions = pr_curve(counts)
+    return float(precisions[recalls >= min_recall].max())
 
 
 def recall_at_k(counts: ScoreCounts, k: float) -> float:
