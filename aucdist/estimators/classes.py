@@ -10,7 +10,6 @@ run side by side as the blocks have threads.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,14 +25,13 @@ from aucdist.estimators.validation import without_equal_weights
 from aucdist.maps.base import encoded
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.objectives.probability_maps import probabilities_of_classes
-from aucdist.solvers.base import Callback, Record
 
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
 NAMED = 3
 """The largest number of classes that a warning names."""
 
 
-def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | None) -> list[ScoreCounts | None]:
+def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callable[[Any], None] | None) -> list[ScoreCounts | None]:
     """Fit a model for each class against the rest, and set the fitted attributes.
 
     `model`: its parameters are checked, and its `classes_` set.
@@ -59,9 +57,8 @@ def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callback | No
 
     def fit_class(k: int) -> tuple[ScoreCounts | None, list[Warning], float]:
         """Fit the model of a class; return what its fit returns, and the standard deviation of its scores."""
-        of_class, with_class, spread = models[k], None, 1.0
-        if callback is not None:
-            with_class = partial(_call_with_class, callback, names[k])
+        of_class, spread = models[k], 1.0
+        with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
         with naming_class(model, k):
             blocks = of_class._ready(rows.of_class(k))
             counts, warned = of_class._fit(blocks, with_class, f"{type(model).__name__} {names[k]}")
@@ -98,11 +95,6 @@ def _warn(names: Sequence[str], warned: Sequence[Sequence[Warning]]) -> None:
         more = [repr(name) for name, _ in cases[NAMED:]]
         text += f"; and {len(more)} classes more: {', '.join(more)}" if more else ""
         warnings.warn(kind(text), stacklevel=4)  # the caller of `fit`
-
-
-def _call_with_class(callback: Callable[[Any], None], name: str, record: Record) -> None:
-    """Give the record of a round to a callback, with the name of the class."""
-    callback({**record, "class": name})
 
 
 def attributes_of_data(model: Any) -> dict[str, Any]:

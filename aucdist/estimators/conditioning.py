@@ -73,9 +73,7 @@ def with_rounded_intercept(solution: Solution, shift: Shift, tol: float) -> Solu
     error = 4.0 * EPS * float(np.abs(solution.w[shift.columns]) @ np.abs(shift.values))
     gap = min(1.0, c.relative_gap + error / c.primal) if c.primal > 0.0 else 1.0
     status = Status.ROUNDING if c.status == Status.CONVERGED and gap > tol else c.status
-    return replace(
-        solution, certificate=replace(c, rounding=c.rounding + error, relative_gap=gap, status=status)
-    )  # fmt: skip
+    return replace(solution, certificate=replace(c, rounding=c.rounding + error, relative_gap=gap, status=status))
 
 
 def shift_of(ranges: ColumnRanges) -> Shift | None:

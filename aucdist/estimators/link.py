@@ -25,7 +25,6 @@ from aucdist.papers.gev.shape import ShapeEstimate, bayes_shape, map_shape
 from aucdist.parameters import PRIOR, SWITCH, Constraints, Number, OneOf, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solution, solver_table
 
-SHAPES = ("map", "bayes")
 MOST_XI = 0.99
 """The largest shape that is tried with the calibrated loss, which needs a shape below 1."""
 MOST_SHAPE_ROUNDS = 200
@@ -176,7 +175,7 @@ class LinkClassifier(LinearClassifier):
         "prior": PRIOR,
         "link": OneOf(LINKS),
         "loss": OneOf(LOSSES),
-        "xi": Number("from -1", lambda v: not np.isnan(v), words=SHAPES, optional=True),
+        "xi": Number("from -1", lambda v: not np.isnan(v), words=("map", "bayes"), optional=True),
         "shape_rounds": count(optional=True),
         "shape_samples": count(40, optional=True),
         "fit_intercept": SWITCH,

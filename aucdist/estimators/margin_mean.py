@@ -31,7 +31,6 @@ from aucdist.solvers.base import Callback, Solution, solve, solver_table
 CHUNK_BYTES = 2**24
 """Bytes of kernel values at a time, if they are not kept: about what a core's caches hold."""
 
-KERNELS = ("linear", "rbf")
 GRAM_BYTES = 2**30
 LOSS = 0.02
 """The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
@@ -232,7 +231,7 @@ class MarginMeanClassifier(BlockClassifier):
 
     solvers = solver_table(SVRG, ZOVR, ZOSGD)
     _parameter_constraints: ClassVar[Constraints] = {
-        "kernel": OneOf(KERNELS),
+        "kernel": OneOf(("linear", "rbf")),
         "scale": OneOf(("standard",), optional=True),
         "lam1": NOT_NEGATIVE,
         "lam2": above_0(),

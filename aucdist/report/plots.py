@@ -73,7 +73,14 @@ def roc(
     """
     smallest = _set_roc_axes(axes, test or train, log_x)
     if test is not None and not test.weighted:
-        axes.fill(*roc_outline(test, smallest), color=POS, alpha=0.18, label="95 % band, test")
+        # The outline goes along the upper edge of the band and back along the lower one, through the corners in which every curve
+        # starts and ends. Where all positives are found, the lower edge rises in a straight line to (1, 1).
+        fpr_low, fpr_high, tpr_low, tpr_high = roc_band(test)
+        last = int(np.searchsorted(roc_curve(test)[1], 1.0)) + 1
+        above, below = _spread(fpr_low, tpr_high, smallest), _spread(fpr_high[:last], tpr_low[:last], smallest)
+        x = np.concatenate(([0], fpr_low[above], [1], fpr_high[below][::-1]))
+        y = np.concatenate(([0], tpr_high[above], [1], tpr_low[below][::-1]))
+        axes.fill(np.maximum(x, smallest or 0.0), y, color=POS, alpha=0.18, label="95 % band, test")
     _plot_train_and_test(axes, train, test, lambda counts: _roc_points(counts, smallest))
     chance = np.array([0.0, 1.0]) if smallest is None else np.geomspace(smallest, 1, 100)
     axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
@@ -121,40 +128,20 @@ def _spread(x: np.ndarray, y: np.ndarray, smallest: float | None) -> np.ndarray:
     return thin(x if smallest is None else np.log10(np.maximum(x, smallest)), y)
 
 
-def roc_outline(counts: ScoreCounts, smallest: float | None) -> Points:
-    """Return the outline of the band around a ROC curve: along its upper edge, and back along the lower one.
-
-    It passes through the corners in which every ROC curve starts and ends. Where all positives of these rows are found, the lower
-    edge rises in a straight line to (1, 1).
-
-    `smallest`: the left end of a log axis.
-    """
-    fpr_low, fpr_high, tpr_low, tpr_high = roc_band(counts)
-    above = _spread(fpr_low, tpr_high, smallest)
-    last = int(np.searchsorted(roc_curve(counts)[1], 1.0)) + 1
-    below = _spread(fpr_high[:last], tpr_low[:last], smallest)
-    x = np.concatenate(([0], fpr_low[above], [1], fpr_high[below][::-1]))
-    y = np.concatenate(([0], tpr_high[above], [1], tpr_low[below][::-1]))
-    return np.maximum(x, smallest or 0.0), y
-
-
-def pr_edges(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return recall, and the lowest and the highest precision of the points whose rectangles of confidence have this recall."""
-    recall, precision = pr_curve(counts)
-    points = thin(recall, precision)
-    low, high, precision_low, precision_high = (side[points, np.newaxis] for side in pr_band(counts))
-    x = np.linspace(float(low.min()), float(high.max()), 300)
-    # At least the point whose own recall is nearest, where few positives leave gaps between the rectangles.
-    there = (low <= x) & (x <= high)
-    there[np.abs(recall[points, np.newaxis] - x).argmin(axis=0), np.arange(len(x))] = True
-    lowest = np.where(there, precision_low, np.inf).min(axis=0)
-    return x, lowest, np.where(there, precision_high, -np.inf).max(axis=0)
-
-
 def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) -> None:
     """Plot precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
     if test is not None and not test.weighted:
-        axes.fill_between(*pr_edges(test), color=POS, alpha=0.18, label="95 % band, test")
+        # At each recall, the lowest and the highest precision of the points whose rectangles of confidence have it.
+        recall, precision = pr_curve(test)
+        points = thin(recall, precision)
+        low, high, precision_low, precision_high = (side[points, np.newaxis] for side in pr_band(test))
+        x = np.linspace(float(low.min()), float(high.max()), 300)
+        there = (low <= x) & (x <= high)
+        # At least the point whose own recall is nearest, where few positives leave gaps between the rectangles.
+        there[np.abs(recall[points, np.newaxis] - x).argmin(axis=0), np.arange(len(x))] = True
+        lowest = np.where(there, precision_low, np.inf).min(axis=0)
+        highest = np.where(there, precision_high, -np.inf).max(axis=0)
+        axes.fill_between(x, lowest, highest, color=POS, alpha=0.18, label="95 % band, test")
     _plot_train_and_test(axes, train, test, lambda counts: thinned(*pr_curve(counts)))
     shown = train if test is None else test
     share = shown.n_pos / (shown.n_pos + shown.n_neg)

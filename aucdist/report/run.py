@@ -322,9 +322,7 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, str]:
         figures["objective"] = (
             "Objective and dual bound against passes", certificate, lambda axes: plots.objective(axes, history),
         )  # fmt: skip
-        figures["gap"] = (
-            "Relative gap against passes", certificate, lambda axes: plots.relative_gap(axes, history),
-        )  # fmt: skip
+        figures["gap"] = ("Relative gap against passes", certificate, lambda axes: plots.relative_gap(axes, history))
     return {name: plots.inline_svg(name, *parts) for name, parts in figures.items()}
 
 

@@ -107,8 +107,14 @@ def partition(
     if time is not None:
         part = time_parts(time, n_folds)
         folds = Partition(part, n_folds, True, _gaps(time, part, n_folds, gap_rows, gap_time))
-        if groups is not None:
-            _refuse_groups_over_time(groups, folds, group_names)
+        if groups is not None and folds.in_gap is None:
+            refuse_straddling(groups, part, "the parts of time", group_names)
+        elif groups is not None:
+            for fold in range(n_folds):
+                held_out = folds.held_out(fold)
+                either = folds.train(fold) | held_out
+                of_gap = f"the gap of fold {fold + 1} of {n_folds}"
+                refuse_straddling(groups[either], held_out[either], of_gap, group_names)
     elif groups is not None:
         folds = Partition(group_numbers(row_id, y, groups, n_folds, seed), n_folds)
     elif strata is None:
@@ -288,17 +294,6 @@ def _gaps(time: np.ndarray, part: np.ndarray, n_folds: int, gap_rows: int, gap_t
         in_gap[fold] = ~held_out & (later - np.count_nonzero(held_out) < gap_rows)
         in_gap[fold] |= ~held_out & (time + gap_time > time[held_out].min())
     return in_gap
-
-
-def _refuse_groups_over_time(groups: np.ndarray, folds: Partition, names: Sequence[str] | None) -> None:
-    """Raise an InputError if a group has training rows and held-out rows of the same fold."""
-    if folds.in_gap is None:
-        refuse_straddling(groups, folds.part, "the parts of time", names)
-        return
-    for fold in range(folds.n_folds):
-        train, held_out = folds.train(fold), folds.held_out(fold)
-        either = train | held_out
-        refuse_straddling(groups[either], held_out[either], f"the gap of fold {fold + 1} of {folds.n_folds}", names)
 
 
 def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str, names: Sequence[str] | None = None) -> None:

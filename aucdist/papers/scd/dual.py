@@ -42,7 +42,7 @@ from aucdist.papers.scd.kernels import (
     dual_sweeps,
     find_slopes,
 )
-from aucdist.papers.scd.primal import EQUAL, ClassWeight, shares_of
+from aucdist.papers.scd.primal import EQUAL, ClassWeight, row_shares, shares_of
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding, higher
 
@@ -84,7 +84,7 @@ def set_up_duals(
         )
     table = np.empty((n, N_COLUMNS))
     table[:, SQUARE] = row_squares(block.rows) + constant * constant
-    table[:, UPPER] = block.weights() * np.where(block.y > 0, shares[1], shares[0]) / (2.0 * lam)
+    table[:, UPPER] = row_shares(block, shares) / (2.0 * lam)
     table[:, LABEL] = block.y
     table[:, DUAL] = np.minimum(before, table[:, UPPER])
     # A row of zeros has loss 1 for every w. Its variable is at the upper end, so that no step divides by its length.
@@ -138,25 +138,6 @@ class HingeStart:
     duals: tuple[np.ndarray, ...]
 
 
-def _checked(start: HingeStart | None, blocks: Blocks) -> HingeStart | None:
-    """Return the start, after checking that it fits the blocks."""
-    if start is None:
-        return None
-    if not isinstance(start, HingeStart):
-        raise InputError(
-            "dual coordinate descent starts from dual variables, and weights have none: give a HingeStart, or set "
-            "warm_start=False"
-        )
-    if len(start.duals) != blocks.n_blocks:
-        raise InputError(
-            f"there are dual variables of {len(start.duals)} blocks to start from, but the data have "
-            f"{blocks.n_blocks} blocks: start from a fit to the same rows"
-        )
-    if not all((np.isfinite(duals) & (duals >= 0.0)).all() for duals in start.duals):
-        raise InputError("the dual variables to start from are not all finite and at least 0")
-    return start
-
-
 class SDCD(Solver):
     """Dual coordinate descent in random order with shrinking, algorithm 3: the default, because it closes the gap."""
 
@@ -189,7 +170,19 @@ class SDCD(Solver):
         InputError
             If the start does not fit the blocks.
         """
-        start = _checked(start, blocks)
+        if start is not None:
+            if not isinstance(start, HingeStart):
+                raise InputError(
+                    "dual coordinate descent starts from dual variables, and weights have none: give a HingeStart, or set "
+                    "warm_start=False"
+                )
+            if len(start.duals) != blocks.n_blocks:
+                raise InputError(
+                    f"there are dual variables of {len(start.duals)} blocks to start from, but the data have "
+                    f"{blocks.n_blocks} blocks: start from a fit to the same rows"
+                )
+            if not all((np.isfinite(duals) & (duals >= 0.0)).all() for duals in start.duals):
+                raise InputError("the dual variables to start from are not all finite and at least 0")
         rounding, blocks, constant = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
         sweeps = DualSweeps(seed, 0, not self.random, constant, float(blocks.n_blocks))
         shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)

@@ -35,8 +35,6 @@ from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
 PENALTIES = ("l1", "l2")
 
-ONE_OVER_LAM = "1/lam"
-
 ClassWeight = tuple[float, float]
 """The factors of the sample weights of the negative and of the positive rows."""
 
@@ -267,7 +265,7 @@ class PrimalSolver(Solver):
     objective = "hinge"
     penalties: ClassVar[tuple[str, ...]] = ("l1", "l2")
     _parameter_constraints: ClassVar[Constraints] = {
-        "eta": above_0((ONE_OVER_LAM,), optional=True),
+        "eta": above_0(("1/lam",), optional=True),
         "average": SWITCH,
     }
 

@@ -103,9 +103,7 @@ class Mean:
     def plus(self, n_steps: int, w: np.ndarray, dual: float) -> "Mean":
         """Return the average over these and further steps, given the average of the further ones."""
         share = n_steps / (self.n_steps + n_steps)
-        return Mean(
-            self.n_steps + n_steps, self.w + share * (w - self.w), self.dual + share * (dual - self.dual)
-        )  # fmt: skip
+        return Mean(self.n_steps + n_steps, self.w + share * (w - self.w), self.dual + share * (dual - self.dual))
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,6 @@ from aucdist.parameters import Constraints, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 
-BUFFER_SIZE = 100
-
 # ---- AUC-MSGD ---------------------------------------------------------------------------------------------------------
 
 
@@ -223,7 +221,7 @@ class OAMSeq(OAMInf):
     random = True
     _parameter_constraints: ClassVar[Constraints] = {**OAMInf._parameter_constraints, "buffer_size": count()}
 
-    buffer_size: int = BUFFER_SIZE  # type: ignore[misc]
+    buffer_size: int = 100  # type: ignore[misc]
 
 
 class OAMGra(OAMSeq):

@@ -70,9 +70,6 @@ from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 NOTHING = np.empty((0, 0))
 """Stands for products and slopes before a round's directions are drawn."""
 
-MU = 0.1
-"""The default mu, as in the paper."""
-
 N_DIRECTIONS = 30
 """The default number of directions. There are never more directions than weights, which they span already."""
 
@@ -405,7 +402,7 @@ class ZOVR(MarginSolver):
         "n_directions": count(optional=True),
     }
 
-    mu: float = MU
+    mu: float = 0.1  # as in the paper
     n_directions: int | None = None
 
     def move(self, problem: MarginMeanProblem, seeds: tuple[int, int]) -> tuple[Summary, float]:
