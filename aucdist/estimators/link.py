@@ -3,7 +3,7 @@
 import itertools
 import numbers
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -268,7 +268,7 @@ class LinkClassifier(LinearClassifier):
         most_xi = MOST_XI if self.loss == "calibrated" else np.inf
         options: dict[str, Any] = self._intercept_options() | {"most_xi": most_xi}
         most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MOST_SHAPE_ROUNDS
-        estimates: Sequence[ShapeEstimate] = list(itertools.islice(map_shape(blocks, **options), most_rounds))
+        estimates = list(itertools.islice(map_shape(blocks, **options), most_rounds))
         if method == "bayes":
             limits = {"n_rounds": self.shape_rounds, "n_samples": self.shape_samples}
             options |= {name: value for name, value in limits.items() if value is not None}
@@ -283,7 +283,7 @@ class LinkClassifier(LinearClassifier):
                 stacklevel=5,  # the caller of `fit`
             )
         self.xi_trace_ = pd.DataFrame(
-            {"round": number, **shape.row()} for number, shape in enumerate(estimates, start=1)
+            {"round": number, "xi": shape.xi, **shape.measures} for number, shape in enumerate(estimates, start=1)
         )
         return estimates[-1]
 

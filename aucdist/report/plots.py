@@ -149,20 +149,6 @@ def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) ->
     axes.set(xlabel="Recall", ylabel="Precision", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
 
 
-def metric_path(
-    axes: Any, x: np.ndarray, means: np.ndarray, errors: np.ndarray, chosen: int, name: str, metric: str
-) -> None:
-    """Plot a measure against one parameter, with bars of one standard error.
-
-    `x`, `means` and `errors`, of shape (n_settings,): ascending in x; nan where a setting failed.
-    """
-    _plot_intervals(axes, x, means - errors, means + errors, "± 1 standard error")
-    axes.plot(x, means, "o-", color=POS, label="mean")
-    axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", markersize=8, hollow=True)
-    log_x = bool((x > 0).all() and x.max() > 20 * x.min())
-    axes.set(xlabel=name + ", log scale" * log_x, ylabel=metric, xscale="log" if log_x else "linear")
-
-
 def score_distributions(axes: Any, counts: ScoreCounts, threshold: float) -> None:
     """Plot the histograms of ``score - threshold`` by class, with a log scale if one class is ten times the other."""
     low, high = (end - threshold for end in central_range(counts))
@@ -199,14 +185,15 @@ def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
     line = np.array([max(least, 0.0), 1.0])
     axes.plot(line, line, "--", color=MUTED, linewidth=1, label="as predicted")
     if not np.isnan(low).any():
-        _plot_intervals(axes, x, low, high, f"{100 * bins.level:g} % interval")
+        intervals(axes, x, low, high, f"{100 * bins.level:g} % interval")
     axes.plot(x, y, "o-", color=POS, label="observed")
     axes.set(xlabel="Predicted probability" + ", log scale" * log, ylabel="Share of positives")
     if log:
         axes.set(xscale="log", yscale="log")
 
 
-def _plot_intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str) -> None:
+def intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label: str) -> None:
+    """Plot a vertical line from the lower to the upper end at each abscissa."""
     ends = np.column_stack([low, high, np.full(len(x), np.nan)])
     axes.plot(np.repeat(x, 3), ends.ravel(), "-", color=POS, linewidth=1, label=label)
 

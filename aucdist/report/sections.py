@@ -86,22 +86,22 @@ def _curve_figure(search: Json, name: str) -> str | None:
         return None
     rows = sorted(search["table"], key=lambda row: row["parameters"][name])
     x = np.array([row["parameters"][name] for row in rows], dtype=float)
-    means = np.array([math.nan if row["mean"] is None else row["mean"] for row in rows])
-    errors = np.array(
-        [
-            math.nan
-            if row["deviation"] is None
-            else row.get("standard_error", row["deviation"] / math.sqrt(len(row["folds"])))
-            for row in rows
-        ]
-    )
+    means = np.array([row["mean"] for row in rows], dtype=float)  # None becomes nan
+    deviations = np.array([row["deviation"] for row in rows], dtype=float)
+    of_folds = deviations / np.sqrt([len(row["folds"]) for row in rows])
+    errors = np.array([row.get("standard_error", error) for row, error in zip(rows, of_folds, strict=True)], dtype=float)
     chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
-    metric = search["metric"]
-    label = f"Mean {metric} over the folds"
-    return plots.inline_svg(
-        "path", f"{metric} against {name}", search_verdict(search),
-        lambda axes: plots.metric_path(axes, x, means, errors, chosen, name, label),
-    )  # fmt: skip
+
+    def draw(axes: Any) -> None:
+        """Draw the means, with bars of one standard error."""
+        plots.intervals(axes, x, means - errors, means + errors, "± 1 standard error")
+        axes.plot(x, means, "o-", color=POS, label="mean")
+        axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", markersize=8, hollow=True)
+        log_x = bool((x > 0).all() and x.max() > 20 * x.min())
+        axes.set(xlabel=name + ", log scale" * log_x, ylabel=f"Mean {search['metric']} over the folds")
+        axes.set(xscale="log" if log_x else "linear")
+
+    return plots.inline_svg("path", f"{search['metric']} against {name}", search_verdict(search), draw)
 
 
 def _heat_map(search: Json, down: str, across: str) -> Json | None:

@@ -59,32 +59,18 @@ class ShapeEstimate:
     ----------
     theta : ndarray of shape (n_features + 1,), float64
         Weights and intercept for this shape, or their means.
+    measures : dict of str to float
+        What else the trace says of the round: see `map_shape` and `bayes_shape`.
     """
 
     xi: float
     theta: np.ndarray
-
-    def row(self) -> dict[str, float]:
-        """Return all attributes except theta as a row of the trace."""
-        return {name: value for name, value in vars(self).items() if name != "theta"}
-
-
-@dataclass(frozen=True, eq=False)
-class GEVShape(ShapeEstimate):
-    """The mode of the posterior.
-
-    Attributes
-    ----------
-    log_posterior : float
-        Logarithm of the posterior, up to a constant.
-    """
-
-    log_posterior: float
+    measures: dict[str, float]
 
 
 def map_shape(
     blocks: Blocks, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, settled: float = SETTLED
-) -> Iterator[GEVShape]:
+) -> Iterator[ShapeEstimate]:
     """Maximise the posterior of weights and shape by alternating steps.
 
     Parameters
@@ -96,9 +82,9 @@ def map_shape(
 
     Yields
     ------
-    GEVShape
-        The estimate after each round. A round takes about six passes: value and gradient, Hessian, step, and the derivatives and
-        the step of the shape.
+    ShapeEstimate
+        The mode of the posterior after each round, with `log_posterior`, its logarithm up to a constant. A round takes about six
+        passes: value and gradient, Hessian, step, and the derivatives and the step of the shape.
     """
     xi = FIRST_XI
     weight = blocks.weight_pos + blocks.weight_neg
@@ -111,7 +97,7 @@ def map_shape(
         lower = backtrack(problem, point, solver(-point.gradient)[0])
         point = point if lower is None else lower[0]
         before, level = level, -weight * point.primal - 0.5 * xi * xi
-        yield GEVShape(xi, point.theta, level)
+        yield ShapeEstimate(xi, point.theta, {"log_posterior": level})
         if level - before <= settled:
             return
 
@@ -156,29 +142,10 @@ def shape_derivatives(block: Block, theta: np.ndarray, xi: float) -> Summary:
     return {"slope": slope, "information": information, "mixed": np.append(block.sums(scores), mixed)}
 
 
-@dataclass(frozen=True, eq=False)
-class BayesShape(ShapeEstimate):
-    """The means after a round of EM.
-
-    Attributes
-    ----------
-    log_likelihood : float
-        Mean log-likelihood of the samples.
-    acceptance : float
-        Share of the proposals that were accepted.
-    effective_samples : float
-        Effective sample size for the mean of xi, as in `effective_size`.
-    """
-
-    log_likelihood: float
-    acceptance: float
-    effective_samples: float
-
-
 def bayes_shape(
     blocks: Blocks, mode: np.ndarray, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, seed: int,
     n_rounds: int = N_ROUNDS, n_samples: int = N_SAMPLES,
-) -> Iterator[BayesShape]:  # fmt: skip
+) -> Iterator[ShapeEstimate]:  # fmt: skip
     """Estimate the means of the priors by maximum marginal likelihood.
 
     Parameters
@@ -194,8 +161,9 @@ def bayes_shape(
 
     Yields
     ------
-    BayesShape
-        The estimate after each round.
+    ShapeEstimate
+        The means after each round of EM, with `log_likelihood`, the mean log-likelihood of the samples, `acceptance`, the share of
+        the proposals that were accepted, and `effective_samples`, the effective sample size for the mean of xi.
 
     Raises
     ------
@@ -234,10 +202,12 @@ def bayes_shape(
         _, positions, samples, accepted = zip(*sorted(chains, key=itemgetter(0)), strict=True)
         taken = N_CHAINS * n_of_chain
         means = np.sum([chain.total for chain in samples], axis=0) / taken
-        yield BayesShape(
-            float(means[-1]), means[:-1], float(np.mean([chain.levels.mean() for chain in samples])),
-            sum(accepted) / (taken + N_CHAINS * _skipped(n_of_chain)), sum(effective_size(chain.shapes) for chain in samples),
-        )  # fmt: skip
+        measures = {
+            "log_likelihood": float(np.mean([chain.levels.mean() for chain in samples])),
+            "acceptance": sum(accepted) / (taken + N_CHAINS * _skipped(n_of_chain)),
+            "effective_samples": sum(effective_size(chain.shapes) for chain in samples),
+        }
+        yield ShapeEstimate(float(means[-1]), means[:-1], measures)
 
 
 def effective_size(samples: np.ndarray) -> float:

@@ -52,7 +52,7 @@ from aucdist.papers.sdcd.pairing import (
 )
 from aucdist.parameters import SWITCH, Constraints, OneOf, keyword_parameters
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.groups import PairGroups, pair_groups
+from aucdist.solvers.pairs.groups import pair_groups
 from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.solvers.rounding import higher
 
@@ -293,12 +293,31 @@ class SDCD(PairSolver):
         """
         self.check_parameters()
         groups = pair_groups(blocks, **grouping, weighted=True)
-        start = _checked_start(start, blocks, lam, groups)
-        before = 0 if start is None else start.steps
+        before = 0
+        duals: sp.coo_array | None = None
+        if start is not None:
+            if not isinstance(start, DualStart):
+                raise InputError(
+                    "dual coordinate descent starts from dual variables, and weights have none: give a DualStart, or set "
+                    "warm_start=False"
+                )
+            before, duals = start.steps, sp.coo_array(start.duals, dtype=np.float64, copy=True)
+            n_pos, n_neg = (blocks.n_pos, blocks.n_neg) if groups is None else (groups.n_pos, groups.n_neg)
+            if duals.shape != (n_pos, n_neg):
+                raise InputError(
+                    f"the dual variables to start from are of {duals.shape[0]} positive and {duals.shape[1]} negative rows, "
+                    f"but there are {n_pos} and {n_neg}: start from a fit to the same rows"
+                )
+            duals.sum_duplicates()
+            most = 1.0 if groups is None else np.inf  # the blocks have the weights of the pairs
+            if not ((duals.data >= 0.0) & (duals.data <= most) & np.isfinite(duals.data)).all():
+                raise InputError(f"the dual variables to start from are not all between 0 and {most:g}")
+            if duals.nnz and lam != start.lam:
+                duals.data *= min(lam / start.lam, most / duals.data.max())
         pairing, turns = self.turns(blocks, before, groups)
         rounding = rounding_of_pairs(blocks, groups)
         steps = pairing.steps(seed, lam * pairing.mass, self.combine, shuffled=self.shuffled, average=self.average)
-        w = np.zeros(blocks.n_features) if start is None else _send_duals(pairing, start.duals, steps)
+        w = np.zeros(blocks.n_features) if duals is None else _send_duals(pairing, duals, steps)
         bound = (0.0, 0.0)
         for turn in turns:
             summary = pairing.blocks.reduce(ascend_dual, w, steps, turn)
@@ -324,31 +343,6 @@ class SDCDPerm(SDCD):
 
     name = "sdcd-perm"
     shuffled = True
-
-
-def _checked_start(start: DualStart | None, blocks: Blocks, lam: float, groups: PairGroups | None) -> DualStart | None:
-    """Return the dual variables to start from, each pair once, multiplied for this lam."""
-    if start is None:
-        return None
-    if not isinstance(start, DualStart):
-        raise InputError(
-            "dual coordinate descent starts from dual variables, and weights have none: give a DualStart, or set "
-            "warm_start=False"
-        )
-    duals = sp.coo_array(start.duals, dtype=np.float64, copy=True)
-    n_pos, n_neg = (blocks.n_pos, blocks.n_neg) if groups is None else (groups.n_pos, groups.n_neg)
-    if duals.shape != (n_pos, n_neg):
-        raise InputError(
-            f"the dual variables to start from are of {duals.shape[0]} positive and {duals.shape[1]} negative rows, "
-            f"but there are {n_pos} and {n_neg}: start from a fit to the same rows"
-        )
-    duals.sum_duplicates()
-    most = 1.0 if groups is None else np.inf  # the blocks have the weights of the pairs
-    if not ((duals.data >= 0.0) & (duals.data <= most) & np.isfinite(duals.data)).all():
-        raise InputError(f"the dual variables to start from are not all between 0 and {most:g}")
-    if duals.nnz and lam != start.lam:
-        duals.data *= min(lam / start.lam, most / duals.data.max())
-    return DualStart(duals, lam, start.steps)
 
 
 def _send_duals(pairing: Pairing, duals: sp.coo_array, steps: PairSteps) -> np.ndarray:

@@ -236,21 +236,21 @@ def test_map_is_the_mode(flat):
     X, y = drawn(60, 0.2, 1)
     found = last(map_shape(blocks_of(X, y, 3), **(FIXED | {"penalise_intercept": not flat}), settled=1e-10))
     at = np.append(found.theta, found.xi)
-    assert found.log_posterior == pytest.approx(log_posterior(at, X, y, flat), rel=1e-10)
+    assert found.measures["log_posterior"] == pytest.approx(log_posterior(at, X, y, flat), rel=1e-10)
     better = minimize(
         lambda t: -log_posterior(t, X, y, flat),
         at,
         method="Nelder-Mead",
         options={"maxiter": 150, "initial_simplex": None},
     )
-    assert -better.fun <= found.log_posterior + 1e-6
+    assert -better.fun <= found.measures["log_posterior"] + 1e-6
     np.testing.assert_allclose(better.x, at, atol=5e-3)
 
 
 def test_map_rises_and_does_not_depend_on_blocks():
     X, y = drawn(300, -0.1, 2)
     one, many = (list(map_shape(blocks_of(X, y, n), **FIXED)) for n in (1, 11))
-    assert (np.diff([s.log_posterior for s in one]) >= 0).all()
+    assert (np.diff([s.measures["log_posterior"] for s in one]) >= 0).all()
     assert len(one) == len(many)
     for a, b in zip(one, many, strict=True):
         assert a.xi == pytest.approx(b.xi, abs=1e-9)
@@ -293,9 +293,9 @@ def test_samples_follow_the_posterior():
     density = np.exp(level - level.max())
     exact = float(density @ [xi for _, xi in grid] / density.sum())
     found = next(bayes_shape(blocks_of(X, y), np.array([0.5, 0.0, 0.1]), seed=1, n_samples=20_000, n_rounds=1, **FREE))
-    assert found.xi == pytest.approx(exact, abs=4 * 0.7 / math.sqrt(found.effective_samples))
-    assert 0.1 < found.acceptance < 0.6
-    assert found.effective_samples > 500
+    assert found.xi == pytest.approx(exact, abs=4 * 0.7 / math.sqrt(found.measures["effective_samples"]))
+    assert 0.1 < found.measures["acceptance"] < 0.6
+    assert found.measures["effective_samples"] > 500
 
 
 def test_bayes_finds_the_shape_and_its_seed_decides():
@@ -309,7 +309,7 @@ def test_bayes_finds_the_shape_and_its_seed_decides():
     assert one[-1].xi != other[-1].xi
     assert one[-1].xi == pytest.approx(mode.xi, abs=0.15)
     np.testing.assert_allclose(one[-1].theta, mode.theta, atol=0.3)
-    assert set(one[-1].row()) == {"xi", "log_likelihood", "acceptance", "effective_samples"}
+    assert set(one[-1].measures) == {"log_likelihood", "acceptance", "effective_samples"}
 
 
 @pytest.mark.nojit
