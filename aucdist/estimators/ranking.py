@@ -18,7 +18,6 @@ from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import count_scores
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import best_threshold
-from aucdist.metrics.groups import GroupWeight
 from aucdist.metrics.ranking import auc
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
@@ -36,11 +35,6 @@ TOP_CONSTRAINTS: Constraints = {
 }
 NEAR_ZERO = 0.01
 """If the objective is surely above 1 minus this, the minimum is as good as w = 0, where the mean hinge is 1."""
-
-
-def group_weight_of(estimator: Any) -> GroupWeight:
-    """Return how groups are weighted in the objective of an estimator: by their pairs, or equally."""
-    return estimator.group_weight or "pairs"
 
 
 class CollapseWarning(UserWarning):

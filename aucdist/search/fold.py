@@ -15,7 +15,6 @@ from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import map_once
 from aucdist.estimators.linear import lam_path
-from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_rows, scores_of
 from aucdist.maps.base import encoded
 from aucdist.metrics.counts import ScoreCounts
@@ -65,7 +64,7 @@ def score_path(
         results = _score_path_of_classes(estimator, points[:n_always], train, held_out, measure)
         return results + [{}] * (len(points) - len(results))
     assert isinstance(held_out, Blocks)
-    group_weight = group_weight_of(estimator)  # of the one that is searched, so that all settings are measured alike
+    group_weight = estimator.group_weight or "pairs"  # of the one that is searched, so that all settings are measured alike
     mapped: list[Blocks] = []
     by_lam: dict[Any, Result] = {}
 

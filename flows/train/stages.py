@@ -20,7 +20,6 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.calibration import keep_counts, kept_counts, training_scores_unseen
-from aucdist.estimators.ranking import group_weight_of
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, naming_class
 from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.metrics.costs import CostCounts
@@ -143,7 +142,7 @@ def evaluate(
                 if test.n_pos > 0 and test.n_neg > 0:
                     classes[k] = replace(classes[k], test=test, interval=auc_interval(test))
     if isinstance(blocks.train, Blocks):
-        groups = group_results(blocks.train, table, scores, group_weight_of(estimator))
+        groups = group_results(blocks.train, table, scores, estimator.group_weight or "pairs")
     return Evaluation(classes, table, scores, groups, set_on)
 
 
