@@ -40,7 +40,17 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.papers.scd.dual import SDCD
-from aucdist.parameters import SEED, Condition, Constraints, Number, OneOf, above_0, check_constraints, count, keyword_parameters
+from aucdist.parameters import (
+    SEED,
+    Condition,
+    Constraints,
+    Number,
+    OneOf,
+    above_0,
+    check_constraints,
+    count,
+    keyword_parameters,
+)
 from aucdist.solvers.base import solve
 from aucdist.solvers.sample import uniforms
 

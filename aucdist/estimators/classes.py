@@ -31,7 +31,9 @@ NAMED = 3
 """The largest number of classes that a warning names."""
 
 
-def fit_classes(model: BaseEstimator, rows: ClassBlocks, callback: Callable[[Any], None] | None) -> list[ScoreCounts | None]:
+def fit_classes(
+    model: BaseEstimator, rows: ClassBlocks, callback: Callable[[Any], None] | None
+) -> list[ScoreCounts | None]:
     """Fit a model for each class against the rest, and set the fitted attributes.
 
     `model`: its parameters are checked, and its `classes_` set.

@@ -89,7 +89,9 @@ def _curve_figure(search: Json, name: str) -> str | None:
     means = np.array([row["mean"] for row in rows], dtype=float)  # None becomes nan
     deviations = np.array([row["deviation"] for row in rows], dtype=float)
     of_folds = deviations / np.sqrt([len(row["folds"]) for row in rows])
-    errors = np.array([row.get("standard_error", error) for row, error in zip(rows, of_folds, strict=True)], dtype=float)
+    errors = np.array(
+        [row.get("standard_error", error) for row, error in zip(rows, of_folds, strict=True)], dtype=float
+    )
     chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
 
     def draw(axes: Any) -> None:

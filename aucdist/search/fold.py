@@ -64,7 +64,8 @@ def score_path(
         results = _score_path_of_classes(estimator, points[:n_always], train, held_out, measure)
         return results + [{}] * (len(points) - len(results))
     assert isinstance(held_out, Blocks)
-    group_weight = estimator.group_weight or "pairs"  # of the one that is searched, so that all settings are measured alike
+    # Of the one that is searched, so that all settings are measured alike.
+    group_weight = estimator.group_weight or "pairs"
     mapped: list[Blocks] = []
     by_lam: dict[Any, Result] = {}
 

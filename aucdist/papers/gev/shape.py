@@ -162,8 +162,8 @@ def bayes_shape(
     Yields
     ------
     ShapeEstimate
-        The means after each round of EM, with `log_likelihood`, the mean log-likelihood of the samples, `acceptance`, the share of
-        the proposals that were accepted, and `effective_samples`, the effective sample size for the mean of xi.
+        The means after each round of EM, with `log_likelihood`, the mean log-likelihood of the samples, `acceptance`, the share
+        of the proposals that were accepted, and `effective_samples`, the effective sample size for the mean of xi.
 
     Raises
     ------
