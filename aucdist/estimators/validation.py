@@ -242,10 +242,11 @@ def on_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dty
     results = [
         da.from_delayed(
             dask.delayed(_on_rows)(function, chunk, names, tail, dtype),
-            (np.nan if lengths is None else lengths[i], *tail), dtype,
+            (np.nan if lengths is None else lengths[i], *tail),
+            dtype,
         )
         for i, chunk in enumerate(chunks)
-    ]  # fmt: skip
+    ]
     return da.concatenate(results) if len(results) > 1 else results[0]
 
 

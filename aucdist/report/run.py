@@ -320,8 +320,10 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, str]:
     if np.isfinite(pd.to_numeric(history["primal"])).any():
         certificate = f"The objective is {certificate_text(report.run['certificate'])}."
         figures["objective"] = (
-            "Objective and dual bound against passes", certificate, lambda axes: plots.objective(axes, history),
-        )  # fmt: skip
+            "Objective and dual bound against passes",
+            certificate,
+            lambda axes: plots.objective(axes, history),
+        )
         figures["gap"] = ("Relative gap against passes", certificate, lambda axes: plots.relative_gap(axes, history))
     return {name: plots.inline_svg(name, *parts) for name, parts in figures.items()}
 

@@ -65,7 +65,7 @@ def score_path(
         return results + [{}] * (len(points) - len(results))
     assert isinstance(held_out, Blocks)
     # Of the one that is searched, so that all settings are measured alike.
-    group_weight = estimator.group_weight or "pairs"
+    group_weight: GroupWeight = estimator.group_weight or "pairs"
     mapped: list[Blocks] = []
     by_lam: dict[Any, Result] = {}
 

@@ -147,9 +147,11 @@ class Shapes(Kind):
         columns = traces[0].drop(columns="round")
         last = {name: float(np.mean([trace[name].iloc[-1] for trace in traces])) for name in columns}
         return {
-            "xi": estimates, "rounds": float(np.mean([len(trace) for trace in traces])), "last": last,
+            "xi": estimates,
+            "rounds": float(np.mean([len(trace) for trace in traces])),
+            "last": last,
             "trace": {name: columns[name].tolist() for name in columns},
-        }  # fmt: skip
+        }
 
     def report(self, results: Results) -> Report:
         """Return a table and figures for each system, and how often its mean estimate is near the true shape."""

@@ -26,7 +26,7 @@ from aucdist.kernels.rows import (
     prefetch_row,
     row_axpy,
     row_dot,
-)  # fmt: skip
+)
 
 ENTRY = np.dtype([("number", np.int64), ("value", np.float64)])
 """The number of a pair and its dual variable; number 0 marks a free slot."""
