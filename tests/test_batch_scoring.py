@@ -207,11 +207,14 @@ def test_a_value_that_no_training_row_lacked_is_named_by_file_row_and_column(tmp
         run(tmp_path, source)
 
 
-def test_features_of_another_kind_are_refused(tmp_path, table):
+def test_features_of_another_kind_are_refused_and_do_not_stand_in_the_way(tmp_path, table):
     (tmp_path / "rows.svm").write_text("1 1:1\n-1 2:1\n")
     said = r"features with names \(a, \.\.\.\), but features of svmlight files have only numbers"
     with pytest.raises(InputError, match=said):
         run(tmp_path, Source(source=str(tmp_path / "rows.svm"), format="svmlight"))
+    with pytest.raises(InputError, match="not those of the training data"):
+        run(tmp_path, Source(source="wine", format="embedded"))
+    check(run(tmp_path, table[0])[1], table[1])
 
 
 def test_scores_that_were_copied_or_moved_go_on_in_their_new_folder(tmp_path, table):

@@ -89,6 +89,8 @@ def decided(
     figures = {"rows": total.rows, "rows of each class": total.classes}
     if total.rows == 0:
         raise InputError(f"{total.where} has no rows: name data with at least one row of each class")
+    if schema is not None and total.columns:
+        features_as(total, schema, total.where)
     if schema is None:
         categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
         refuse_identifiers(source, total.where, categories, total.rows)
@@ -180,9 +182,7 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
         numbers.
     Raises InputError if the features are not those of the schema.
     """
-    categories = {name: schema.categories.get(name, ()) for name in table.survey.categories}
-    names = feature_names(table.survey.columns, categories, table.survey.hashed)
-    check_features(names, schema, where)
+    categories, names = features_as(table.survey, schema, where)
     # Features that belong together, and how many: numbers, or for each row which of 0/1 features is 1 (or `NONE`).
     pieces: list[tuple[np.ndarray, int]] = []
     n_numbers, hashed = 0, table.survey.hashed
@@ -225,6 +225,17 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
             X[rows, start + piece[rows]] = 1
         start += width
     return X
+
+
+def features_as(survey: Survey, schema: Schema, where: str) -> tuple[dict[str, tuple[str, ...]], list[str]]:
+    """Return the categories of a table's columns in the order of a schema, and the names of all features.
+
+    Raises InputError if the features are not those of the schema.
+    """
+    categories = {name: schema.categories.get(name, ()) for name in survey.categories}
+    names = feature_names(survey.columns, categories, survey.hashed)
+    check_features(names, schema, where)
+    return categories, names
 
 
 def check_features(names: Sequence[str], schema: Schema, where: str) -> None:
