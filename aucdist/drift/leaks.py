@@ -28,6 +28,8 @@ from aucdist.selection.groups import digests_of
 
 MOST_ROWS = 20_000
 """The largest number of rows that are examined. If there are more, half are taken from each class."""
+SEED = 2**62 + 1
+"""No seed of a split: training rows are those with the larger of its random numbers, of which a small share would be none."""
 MOST_FEATURES = 2000
 """Features are not examined if there are more than this."""
 LATER = 0.05
@@ -67,7 +69,7 @@ def sample_of(blocks: Blocks) -> Sample:
 def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
     """Return the rows of a block whose scrambled ids are small enough, with their first features."""
     share = np.where(block.y == 1, rates[1], rates[0])
-    rows = block.take(scrambled(block.row_id, 0) / 2.0**64 <= share)
+    rows = block.take(scrambled(block.row_id, SEED) / 2.0**64 <= share)
     return {"parts": [rows.with_X(rows.X[:, :n_features])]}
 
 

@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
+from aucdist.data.split import split
 from aucdist.drift import leaks as module
 from aucdist.drift.columns import alone, auc_and_deviation, gives_away, is_identifier
 from aucdist.drift.leaks import Alone, Sample, columns_alone, known_rows, leaks_of, sample_of, times_of
@@ -180,6 +181,14 @@ def test_a_sample_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch,
     assert (one.values == X[at[one.row_id]]).all()
     monkeypatch.setattr(module, "MOST_FEATURES", 2)
     assert sample_of(LocalBlocks([block])).values.shape[1] == 0
+
+
+def test_rows_are_not_sampled_by_the_numbers_of_a_split(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_ROWS", 400)
+    block = Block.of(np.zeros((8000, 1)), np.where(np.arange(8000) % 4, -1, 1))
+    drawn = sample_of(LocalBlocks([block.take(split(block, 0.3, 0)[0])]))
+    assert 150 < drawn.positive.sum() < 250
+    assert 150 < (~drawn.positive).sum() < 250
 
 
 def test_the_report_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
