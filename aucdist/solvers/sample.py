@@ -10,6 +10,7 @@ small group would have hardly a pair.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,9 @@ LEAST_GROUPS = 60
 MOST_PASSES = 200
 """The largest number of passes over the sample, which need not be solved exactly."""
 
-SEED = 1
+SEEDS = (1, 2**62 + 1)
+"""Of the random numbers of rows. The second counts where the rows were split by the first: training rows have the larger ones,
+and a small share of them would be none."""
 
 CHUNK = 2**14
 """The number of ids that are scrambled at once, so that intermediate arrays stay in the cache."""
@@ -84,11 +87,10 @@ def share_of_groups(blocks: Blocks) -> float:
 def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
     """Return a sample of the rows, or of whole groups of them, in the order of their ids."""
     if whole_groups:
-        parts = blocks.sum(draw_groups, share_of_groups(blocks))["parts"]
+        drawn = drawn_rows(blocks, draw_groups, share_of_groups(blocks))
     else:
         shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
-        parts = blocks.sum(draw_from_block, shares)["parts"]
-    drawn = stacked(parts)
+        drawn = drawn_rows(blocks, draw_from_block, shares)
     in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
     return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
@@ -102,17 +104,26 @@ def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
     return out
 
 
-def draw_from_block(block: Block, shares: tuple[float, float]) -> Summary:
+def drawn_rows(blocks: Blocks, step: Callable[..., Summary], share: Any) -> Block:
+    """Return the rows that a step (`draw_from_block` or `draw_groups`) draws from each block, of each class that there is."""
+    for seed in SEEDS:
+        drawn = stacked(blocks.sum(step, share, seed)["parts"])
+        if (drawn.n_pos or not blocks.n_pos) and (drawn.n_pos < drawn.n_samples or not blocks.n_neg):
+            break
+    return drawn
+
+
+def draw_from_block(block: Block, shares: tuple[float, float], seed: int = SEEDS[0]) -> Summary:
     """Return the block's rows of the sample; `shares` are those of negatives and positives, 1 or more for all."""
     weight, share = block.weights(), np.where(block.y > 0, shares[1], shares[0])
-    which = np.flatnonzero((uniforms(block.row_id, SEED) < share) & (weight > 0))
+    which = np.flatnonzero((uniforms(block.row_id, seed) < share) & (weight > 0))
     return {"parts": [replace(block.take(which), weight=weight[which] / np.minimum(share[which], 1.0))]}
 
 
-def draw_groups(block: Block, share: float) -> Summary:
+def draw_groups(block: Block, share: float, seed: int) -> Summary:
     """Return the block's rows of the groups that are drawn, this share of all."""
     assert block.group is not None
-    uniform = uniforms(block.group, SEED)
+    uniform = uniforms(block.group, seed)
     return {"parts": [block.take(np.flatnonzero((uniform < share) & (block.weights() > 0)))]}
 
 

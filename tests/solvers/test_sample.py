@@ -1,4 +1,5 @@
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,7 +7,9 @@ import scipy.sparse as sp
 from support.rounds import rounds_of
 
 from aucdist.data.block import Block, partition
+from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.maps.binning import draw_rows
 from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev.solvers import Newton
 from aucdist.search.folds import masked_blocks
@@ -70,6 +73,17 @@ def test_a_small_class_is_there_as_a_whole():
     drawn = sample.draw_sample(dealt(few))
     np.testing.assert_array_equal(drawn.row_id[drawn.y > 0], few.row_id[few.y > 0])
     assert np.all(drawn.weight[drawn.y > 0] == 1.0)
+
+
+@pytest.mark.parametrize("groups", [False, True])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rows_that_were_split_by_any_seed_are_drawn(seed, groups):
+    block = rows(40_000)
+    block = replace(block, group=block.row_id // 4) if groups else block
+    dealt_train = dealt(block.take(split(block, 0.3, seed)[0]))
+    drawn = (sample.draw_sample(dealt_train, whole_groups=groups), draw_rows(dealt_train, 300, whole_groups=groups))
+    for some in drawn:
+        assert 30 < some.n_pos < some.n_samples - 30
 
 
 def test_small_data_start_without_a_sample(monkeypatch):
