@@ -39,7 +39,7 @@ def expand(source: str | list[str]) -> list[str]:
     """Return the files that a source means, sorted within each part of it.
 
     A folder or prefix ending in a slash means all files below it, but for those whose name starts with a dot or an
-    underscore (markers of other tools); ``*``, ``?`` and ``[...]`` match names.
+    underscore (markers of other tools); ``*``, ``?`` and ``[...]`` match names, unless a local file is called so.
 
     Raises InputError if nothing matches.
     """
@@ -50,7 +50,8 @@ def expand(source: str | list[str]) -> list[str]:
         return [url]
     with explained(url, "read"):
         fs, path = open_fs(url)
-        if any(c in path for c in "*?["):
+        is_there = "file" in fs.protocol and Path(path).exists()
+        if any(c in path for c in "*?[") and not is_there:
             paths = retried(lambda: [p for p in fs.glob(path) if not fs.isdir(p)])
         elif retried(lambda: url.endswith("/") or fs.isdir(path)):
             paths = retried(lambda: fs.find(path))

@@ -120,6 +120,16 @@ def test_a_folder_or_pattern_without_files_is_refused(tmp_path):
             files.expand(str(tmp_path / where) + ("/" if where.endswith("/") else ""))
 
 
+def test_a_file_whose_name_looks_like_a_pattern_is_itself(tmp_path):
+    folder = tmp_path / "[a] b"
+    folder.mkdir()
+    for name in ("rows[1].csv", "rows1.csv"):
+        (folder / name).write_bytes(b"x")
+    assert files.expand(f"{folder}/rows[1].csv") == [f"{folder}/rows[1].csv"]
+    assert len(files.expand(f"{folder}/")) == len(files.expand(str(folder))) == 2
+    assert files.expand(f"{tmp_path}/*/rows[0-9].csv") == [f"file://{folder}/rows1.csv"]
+
+
 class Clock:
     """Seconds that pass only when a test says so."""
 
