@@ -40,20 +40,22 @@ NOT_OF_LABELS = ("None",)
 SPACES = " \u00a0\u202f\u2009"
 ACCOUNTING = r"^\(\s*([^()-]*\d[^()-]*?)\s*\)$"
 """A negative number as accountants write it: (1,234.50)."""
+DASH = "^[\u2212\u2013](\\d)"
+"""A minus that is no hyphen but the sign of mathematics, or a dash."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
 
 ZERO_DATE = re.compile(r"0000-00-00([T ]|$)|0{8}$")
 """How MySQL, among others, writes a date that is missing."""
-CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 DAYS = (
-    "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y", "%Y.%m.%d",
-    "%d-%b-%Y", "%d %b %Y", "%d-%b-%y",
+    "%d.%m.%Y", "%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y",
+    "%Y.%m.%d", "%d-%b-%Y", "%d %b %Y", "%d-%b-%y",
 )  # fmt: skip
 DATE_FORMATS = tuple(day + clock for day in DAYS for clock in CLOCKS)
-"""Spellings other than those of ISO 8601 that are common; of several that fit, the first."""
+"""Spellings other than those of ISO 8601 that are common, such as 2025-1-5; of several that fit, the first."""
 COMPACT = "%Y%m%d"
-OTHER_FORMATS = (*(COMPACT + clock for clock in CLOCKS), *(f"%Y-%m-%d{clock}" for clock in CLOCKS[3:]))
+COMPACT_FORMATS = tuple(COMPACT + clock for clock in CLOCKS)
 """Spellings that are named besides where a cell is no date: numbers of eight digits may be something else."""
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 """Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
@@ -114,24 +116,30 @@ class Spelling:
 
     @cached_property
     def missing_numbers(self) -> np.ndarray:
-        """The numbers that mark a missing value, such as -999."""
-        return np.array([float(text) for text in self.missing if is_finite_number(text)])
+        """The numbers that mark a missing value, such as -999; they may be written as in the file or as Python writes them."""
+        plain = self.plain_numbers(self.missing).to_pylist() if self.missing else []
+        texts = [text if number is None else number for text, number in zip(self.missing, plain, strict=True)]
+        return np.array([float(text) for text in texts if is_finite_number(text)])
 
     def plain_numbers(self, texts: "Sequence[str] | pa.StringArray") -> "pa.StringArray":
         """Return numbers in the spelling of Python's `float`; null for texts that are not numbers.
 
-        One symbol may stand before the digits and one behind them, and a sign before or behind the first of these.
+        One symbol may stand before the digits and one behind them, and a sign before or behind the first of these. A minus may
+        stand behind a fraction, as in 12.50-, which SAP writes.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        texts = pc.replace_substring_regex(pa.array(texts, pa.string()), ACCOUNTING, r"-\1")
+        texts = pa.array(texts, pa.string())
+        for pattern in (ACCOUNTING, DASH):
+            texts = pc.replace_substring_regex(texts, pattern, r"-\1")
         if self.symbols:
             symbols = "|".join(map(re.escape, sorted(self.symbols, key=len, reverse=True)))
             texts = pc.replace_substring_regex(texts, rf"^([+-]?)(?:{symbols})[{SPACES}]*", r"\1")
             texts = pc.replace_substring_regex(texts, rf"[{SPACES}]*(?:{symbols})$", "")
         groups = SPACES if self.thousands == "space" else self.thousands or ""
         point = re.escape(self.decimal)
+        texts = pc.replace_substring_regex(texts, rf"^(\d.*{point}\d+)-$", r"-\1")
         whole = rf"(?:[1-9]\d{{0,2}}(?:[{re.escape(groups)}]\d{{3}})+|\d+)" if groups else r"\d+"
         number = rf"^[+-]?(?:{whole}(?:{point}\d*)?|{point}\d+)(?:[eE][+-]?\d+)?$"
         are_numbers = pc.match_substring_regex(texts, number)
@@ -215,7 +223,7 @@ def problem_with_date(text: str, form: str | None) -> str | None:
     if parse_date(text, form) is not None:
         return None
     expected = "a date as ISO 8601 writes it, such as 2025-01-31" if form is None else f"a date of the format {form!r}"
-    fitting = next((other for other in (*DATE_FORMATS, *OTHER_FORMATS) if parse_date(text, other) is not None), None)
+    fitting = next((other for other in (*DATE_FORMATS, *COMPACT_FORMATS) if parse_date(text, other) is not None), None)
     hint = (
         f"; give `date_format: '{fitting}'`" if fitting else "; other spellings need `date_format`" if not form else ""
     )
