@@ -347,3 +347,27 @@ def test_tables_keep_missing_values_when_asked(tmp_path, name):
     np.testing.assert_array_equal(data.block.X, expected)
     filled = fit([data.block], names=data.schema.feature_names, categories=data.schema.categories, impute="mean")
     assert filled.transform(data.block).X[:, 0].tolist() == [1, 2, 3, 2, 2]
+
+
+def test_a_column_without_a_single_value_has_missing_values_of_any_type(tmp_path):
+    table = {"x": [1.0, None, 3.0, 4.0], "k": ["a", None, "b", "a"], "d": ["2025-01-01", None] * 2, "y": [0, 1, 0, 1]}
+    pq.write_table(pa.table(table), tmp_path / "f.parquet")
+    keys = {"format": "parquet", "label": "y", "missing": "keep", "categorical": ["k"], "dates": {"d": ["year"]}}
+    schema = read(Source(source=str(tmp_path / "f.parquet"), **keys)).schema
+    pq.write_table(pa.table({**dict.fromkeys("xkd", pa.nulls(2)), "y": [0, 1]}), tmp_path / "g.parquet")
+    source = Source(source=str(tmp_path / "g.parquet"), **keys)
+    np.testing.assert_array_equal(read(source, schema=schema).block.X, [[nan, 1, 0, 0, nan]] * 2)
+    np.testing.assert_array_equal(
+        read(source.model_copy(update={"categorical": "auto"})).block.X, [[nan, nan, nan]] * 2
+    )
+    with pytest.raises(InputError, match=r"row 1, column '[xkd]': the value is missing"):
+        read(source.model_copy(update={"missing": "refuse"}), schema=schema)
+
+
+def test_a_category_that_is_missing_where_none_was_is_said_to_be_missing(tmp_path):
+    (tmp_path / "f.csv").write_text("k,y\na,0\nb,1\n")
+    source = Source(source=str(tmp_path / "f.csv"), format="csv", label="y", missing="keep", categorical=["k"])
+    schema = read(source).schema
+    (tmp_path / "f.csv").write_text("k,y\na,0\nNA,1\n")
+    with pytest.raises(InputError, match="line 3, column 'k': the value is missing, but no training row had"):
+        read(source, schema=schema)

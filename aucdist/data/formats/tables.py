@@ -41,10 +41,15 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
     `are_cells`: whether a number may be there as its text, as in a CSV file.
     Raises InputError if a number is none or is not finite, a value is missing or not allowed, naming the place.
     """
-    if not are_cells:  # the dictionary of a type may hold values that no row has
-        for i, kind in enumerate(columns.schema.types):
-            if pa.types.is_dictionary(kind):
-                columns = columns.set_column(i, columns.column_names[i], columns.column(i).cast(kind.value_type))
+    if not are_cells:
+        for i, (name, kind) in enumerate(zip(columns.column_names, columns.schema.types, strict=True)):
+            if pa.types.is_dictionary(kind):  # which may hold values that no row has
+                kind = kind.value_type
+            elif pa.types.is_null(kind):  # no row has a value, and nothing says of what type one would be
+                kind = pa.string() if name in form.texts else pa.float64()
+            else:
+                continue
+            columns = columns.set_column(i, name, columns.column(i).cast(kind))
     reader = _TableReader(columns, form, where, place, are_cells)
     if not form.guess:
         return reader.table()
@@ -351,6 +356,10 @@ def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     problem = None
     if is_missing:
         problem = f"the value is missing ({value!r}); {REMEDY}"
+    elif known is not None and value == MISSING_CATEGORY and value not in known:
+        problem = (
+            "the value is missing, but no training row had a missing value here; fill it in, or give `unknown: ignore`"
+        )
     elif known is not None and value not in known:
         problem = f"unknown category {value[:80]!r}; known: {listed(form.allowed[name])}"
     if name in form.dates:
