@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
-from aucdist.data.formats.base import FilePart
-from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, csv_head, csv_text, separator_of
+from aucdist.data.formats.base import FIRST, FilePart
+from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, CsvText, csv_head, csv_text, separator_of
 from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat, to_arrow
+from aucdist.data.formats.tables import distinct
 from aucdist.data.formats.text import BLANKS, as_utf8, first_row, found_encoding, looks_like_values, pick
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
@@ -32,6 +34,9 @@ LINES, BYTES = 50, 2**18
 MOST_SKIPPED = 30
 CANDIDATES = (",", ";", "tab", "|", "space")
 COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")
+COMMENTS = (b"#", b"%", b"//", b";;")
+NAMES_SEPARATOR = re.compile(rb"\s*\"?sep=.?\"?\s*", re.IGNORECASE)
+"""The first line of files for Excel, which says what stands between cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +66,7 @@ def first_rows(source: Source) -> FirstRows:
 
 def head_of(url: str) -> tuple[bytes, bool]:
     """Return the first lines of a file, and whether they are all."""
-    if files.is_web(url) or is_packed(url) or files.stat(url).size <= MOST_BYTES:
+    if files.is_web(url) or files.stat(url).size <= MOST_BYTES or is_packed(url, files.read_range(url, 0, FIRST)):
         data = unpacked(files.read_bytes(url), url)
     else:
         data = files.read_range(url, 0, MOST_BYTES + 1)
@@ -104,7 +109,26 @@ def _of_csv(source: Source, urls: list[str]) -> FirstRows:
         source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
     pick(names, source.label, where, "label")  # check this before all cells are read
     text = csv_text(data[start:], where, source, names, line)
-    return FirstRows(source, text.read(names, (), ()), text.place, whole and len(urls) == 1)
+    columns = text.read(names, (), ())
+    if source.header:
+        _refuse_second_header(columns, text)
+    return FirstRows(source, columns, text.place, whole and len(urls) == 1)
+
+
+def _refuse_second_header(columns: pa.Table, text: CsvText) -> None:
+    """Do nothing if no row repeats the names of the columns, as where files were joined: it would be a class of its own.
+
+    Raises InputError if one does.
+    """
+    again = np.ones(columns.num_rows, dtype=bool)
+    for name in columns.column_names:
+        codes, texts = distinct(columns[name])
+        cells = texts.to_pylist()
+        again &= codes == (cells.index(name) if name in cells else -1)
+        if not again.any():
+            return
+    place = text.place(int(np.argmax(again)), columns.column_names[0])
+    raise InputError(f"{place}: the header stands here again, as where files were joined: remove the line")
 
 
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:
@@ -171,6 +195,10 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     if "encoding" not in source.model_fields_set:
         source = _decided(source, "encoding", found_encoding(data))
     data = as_utf8(data, where, source)
+    if b"\n" not in data and b"\r" in data.strip():
+        raise InputError(
+            f"{where}: lines end in CR alone; LF or CR LF are expected: save the file anew, or by `tr '\\r' '\\n'`"
+        )
     head = data[: max(data.find(b"\n"), data.rfind(b"\n", 0, BYTES))] if len(data) > BYTES else data
     lines = head.split(b"\n", LINES + MOST_SKIPPED)[: LINES + MOST_SKIPPED]
     if _has_single_quotes(lines):
@@ -209,7 +237,7 @@ def _has_single_quotes(lines: Sequence[bytes]) -> bool:
 def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -> tuple[float, str, int]:
     """Return how well a separator fits the lines, the separator, and the lines before the first row."""
     skipped = source.skip_lines
-    rows = [_cells(line, separator, source, where) for line in lines[skipped:]]
+    rows = [_cells(line, separator, source, where) for line in _whole_rows(lines[skipped:], source)]
     counts = [len(cells) for cells in rows]
     usual = Counter(count for count in counts if count).most_common(1)
     if not usual or usual[0][0] < 2:
@@ -220,7 +248,7 @@ def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -
     before = [count for count in counts[:first] if count]
     preamble = "skip_lines" not in source.model_fields_set and before and max(before) < width - 1
     above = [line.strip() for line in lines[skipped : skipped + first]]
-    if any(above) and all(not line or line.startswith((b"#", b"%", b"//", b";;")) for line in above):  # comments
+    if any(above) and all(not line or line.startswith(COMMENTS) or NAMES_SEPARATOR.fullmatch(line) for line in above):
         preamble = True
     # A comma that is found in numbers, beside a separator that fits as well, is a decimal one.
     decimal = separator != "," and any(COMMA_IN_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
@@ -229,9 +257,25 @@ def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -
     return (fit * (1.0 + 0.001 * width), separator, first if preamble else 0)
 
 
+def _whole_rows(lines: Sequence[bytes], source: Source) -> list[bytes]:
+    """Return the lines, of which one that ends within a cell in quotes has those behind it up to the end of the row.
+
+    In place of these there are empty ones. Names of columns may have line breaks, as in spreadsheets.
+    """
+    quote = QUOTES[source.quote].encode()
+    is_open = re.compile(rb"(?:^|[,;|\t])[ ]*%s(?:[^%s]|%s)*$" % (quote, quote, 2 * quote))
+    rows = list(lines)
+    for i in range(len(rows)):
+        for j in range(i + 1, len(rows)):
+            if not is_open.search(rows[i]):
+                break
+            rows[i], rows[j] = rows[i] + b"\n" + rows[j], b""
+    return rows
+
+
 def _cells(line: bytes, separator: str, source: Source, where: str) -> list[str]:
-    """Return the cells of a line; none where it is blank or cannot be cut."""
-    if not line.strip():
+    """Return the cells of a line; none where it is blank, names the separator, or cannot be cut."""
+    if not line.strip() or NAMES_SEPARATOR.fullmatch(line):
         return []
     sign = SEPARATORS.get(separator, separator)
     try:

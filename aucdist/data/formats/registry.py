@@ -320,7 +320,7 @@ def formats_with(field: str) -> list[str]:
 
 def keys_by_suffix(name: str) -> dict[str, Any]:
     """Return the keys of a source that the ending of a file's name decides, its format among them; none for another ending."""
-    suffix = PurePosixPath(name).suffix
+    suffix = PurePosixPath(name).suffix.lower()
     for of in FORMATS.values():
         if suffix in of.suffixes:
             return {"format": of.name, **of.suffixes[suffix]}

@@ -87,12 +87,11 @@ def is_text_in(encoding: str, data: bytes) -> bool:
 
 def found_encoding(head: bytes) -> str:
     """Guess the encoding of a file by its first lines, and return its name as a source states it."""
-    if head[:2] in MARKS:
+    pairs = head[: 2**12]
+    if head[:2] in MARKS or max(pairs[0::2].count(0), pairs[1::2].count(0)) > len(pairs) // 4:
         return "utf-16"
     if is_text_in("utf-8", head):
-        pairs = head[: 2**12]
-        zeros = max(pairs[0::2].count(0), pairs[1::2].count(0))
-        return "utf-16" if zeros > len(pairs) // 4 else "utf-8"
+        return "utf-8"
     in_cp1252_only = any(0x80 <= byte <= 0x9F for byte in set(head))  # in latin-1 they are control characters
     return "cp1252" if in_cp1252_only and is_text_in("cp1252", head) else "latin-1"
 
@@ -124,7 +123,11 @@ def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -
 
 
 def hint(names: Sequence[str]) -> str:
-    """Return advice for an error if the first row seems to hold values, or an empty text."""
+    """Return advice for an error if the first row seems to hold values or a title, or an empty text."""
+    if any(name.startswith("Unnamed: ") for name in names):  # as pandas calls columns of a sheet
+        return (
+            ". The first line has cells without a name: if it is a title, skip it by `skip_lines` (--set skip_lines=1)"
+        )
     if not any(_is_number(name) for name in names):
         return ""
     return (

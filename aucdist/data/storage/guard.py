@@ -241,7 +241,7 @@ def is_packed(url: str, head: bytes = b"") -> bool:
 
 def _packing(url: str, head: bytes) -> str:
     """Return the ending of names of files that are compressed as this one; nothing if it is not."""
-    suffix = Path(urlsplit(url).path).suffix
+    suffix = Path(urlsplit(url).path).suffix.lower()
     if suffix in OPENERS:
         return suffix
     kind = next((kind for first, kind in FIRST_BYTES.items() if head.startswith(first)), "")

@@ -18,6 +18,7 @@ from support.parts import all_blocks
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.table_form import category_key
+from aucdist.data.formats.text import found_encoding, pick
 from aucdist.data.labels import LabelWarning
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import parse_source
@@ -139,6 +140,23 @@ def test_packed_files_are_known_by_their_first_bytes(tmp_path, name, pack):
     assert source.format == "csv"
     assert read(source).block.X[:, 0].tolist() == list(range(40))
     assert open_reader(source, n_parts=3).n_samples == 40
+
+
+def test_endings_of_names_may_be_in_capitals(tmp_path):
+    (tmp_path / "ROWS.TSV").write_text(ROWS.replace(",", "\t"))
+    (tmp_path / "ROWS.TSV.GZ").write_bytes(gzip.compress(ROWS.replace(",", "\t").encode()))
+    for name in ("ROWS.TSV", "ROWS.TSV.GZ"):
+        assert read(source_from_name(str(tmp_path / name), label="y")[1]).block.X[:, 0].tolist() == list(range(40))
+
+
+def test_text_in_utf_16_needs_no_mark():
+    for encoding in ("utf-16-le", "utf-16-be"):
+        assert found_encoding("größe,y\n1,0\n".encode(encoding)) == "utf-16"
+
+
+def test_a_sheet_with_a_title_says_what_helps():
+    with pytest.raises(InputError, match=r"if it is a title, skip it by `skip_lines` \(--set skip_lines=1\)"):
+        pick(["Report 2024", "Unnamed: 1"], "y", "a.xlsx", "label")
 
 
 def test_an_archive_of_several_files_is_refused(load):

@@ -52,6 +52,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "pipes": {"sep": "|"},
     "single quotes": {"quotechar": "'", "quoting": 1},
     "comments first": {"head": "# export\n# of 2024, by me\n"},
+    "a separator for Excel": {"head": "sep=;\n", "sep": ";"},
     "a title first": {"head": "Staff report\nmade in 2024\n\n"},
     "no header": {"header": False},
     "dollars": {"change": money},

@@ -1,6 +1,7 @@
 """What `aucdist init` makes of columns and files."""
 
 import datetime as dt
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,8 @@ def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str)
         (["1/31/2024 1:30 PM", "2/1/2025 12:00 AM"], "%m/%d/%Y %I:%M %p", ("year", "month", "weekday", "hour", "days")),
         (["31-Jan-2024", "01-Feb-2024"], "%d-%b-%Y", ("year", "days")),
         (["20240131", "20240201", "20231231"], "%Y%m%d", ("year", "weekday", "days")),
+        (["2025-1-5", "2025-12-30"], "%Y-%m-%d", ("year", "weekday", "days")),
+        (["31.12.2024 08:15:00.123", "01.01.2025 00:00:00.5"], "%d.%m.%Y %H:%M:%S.%f", ("year", "hour", "days")),
     ],
 )
 def test_how_dates_are_written(values: list[str], form: str | None, parts: tuple[str, ...]) -> None:
@@ -162,6 +165,8 @@ OF_Y = ("--label", "y")
         ("f.csv", "a,y\n1,0\n2,\n", OF_Y, "line 3, column 'y': the value is missing"),
         ("f.csv", "a,y\n1,0\n2\n", OF_Y, "line 3: the row has 1 cells, but there are 2 columns"),
         ("f.csv", "", OF_Y, "is empty"),
+        ("f.csv", "a,y\n1,0\n2,1\na,y\n3,0\n", OF_Y, "line 4: the header stands here again"),
+        ("f.csv", "a,y\r1,0\r2,1\r", OF_Y, "lines end in CR alone"),
         ("f.csv", "a,y\n1,0\n2,1\n", (*OF_Y, "--output", "there.yaml"), "there.yaml is there already"),
         ("f.csv", "a,y\n1,0\n2,1\n", (*OF_Y, "--set", "format=shards"), "shards"),
         ("f.csv", "a,b\n1,2\n", (), "needs `label`"),
@@ -173,7 +178,7 @@ OF_Y = ("--label", "y")
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_described(tmp_path, name, text, args, message):
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_bytes(text.encode())
     (tmp_path / "there.yaml").write_text("mine")
     stderr = run("init", name, *args, code=2)[1]
     assert message in stderr
@@ -187,6 +192,33 @@ def test_a_large_file_is_described_by_its_first_rows(tmp_path: Path, monkeypatch
     found = result_of("init", "f.csv", "--label", "y")
     assert (found["rows"], found["all_rows"]) == (249, False)
     assert "the first 249 rows of f.csv" in (tmp_path / "f.yaml").read_text()
+
+
+@pytest.mark.parametrize("columns", ["x;y", "x;k;y", "x;k;z;y"])
+def test_the_line_that_tells_excel_the_separator_is_no_header(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [";".join([str(i % 7)] * columns.count(";") + ["ab"[i % 3 == 0]]) for i in range(60)]
+    (tmp_path / "f.csv").write_text("\n".join(["sep=;", columns, *rows]))
+    assert result_of("init", "f.csv", "--label", "y")["rows"] == 60
+    assert "skip_lines: 1" in (tmp_path / "f.yaml").read_text()
+
+
+def test_names_of_columns_may_have_line_breaks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{i % 7},{i % 5},{i % 4},{'ab'[i % 3 == 0]}" for i in range(60)]
+    (tmp_path / "f.csv").write_text("\n".join(['a,b,"length\nin mm",y', *rows]))
+    found = result_of("init", "f.csv", "--label", "y")
+    assert (list(found["columns"]), found["rows"]) == (["a", "b", "length\nin mm"], 60)
+
+
+def test_a_large_packed_file_is_known_by_its_first_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("flows.init.read.MOST_BYTES", 100)
+    text = "a,y\n" + "".join(f"{i * i % 997},{i % 3}\n" for i in range(1000))
+    (tmp_path / "EXPORT").write_bytes(gzip.compress(text.encode()))
+    assert result_of("init", "EXPORT", "--label", "y")["columns"] == {"a": "number"}
 
 
 @pytest.mark.parametrize("token", ["NULL", "-1.#IND"])
