@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from aucdist.data.block import Block, n_columns, n_rows
+from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.row_statistics import csr_ranges, dense_ranges
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
@@ -264,6 +265,21 @@ def first_missing(rows: Rows) -> tuple[int, int] | None:
     if not has_missing(rows):
         return None
     return entry_at(rows, int(np.argmax(np.isnan(rows.values.reshape(-1)))))
+
+
+def refuse_unsound(rows: Rows, first: int, *, may_miss: bool) -> None:
+    """Do nothing if all values are finite, or missing where they may be; `first`: the number of the first row.
+
+    Raises InputError naming row and column of the first value that is not.
+    """
+    unsound = np.isinf(rows.values) if may_miss else ~np.isfinite(rows.values)
+    if unsound.any():
+        k = int(np.argmax(unsound))
+        (row, column), value = entry_at(rows, k), rows.values.reshape(-1)[k]
+        hint = "; features='bins' has a place for missing values" if np.isnan(value) else ""
+        raise InputError(
+            f"X has {value} in row {first + row}, column {column} (both from 0): fill it in, or leave the row out{hint}"
+        )
 
 
 def entry_at(rows: Rows, k: int) -> tuple[int, int]:

@@ -14,11 +14,13 @@ from typing import Any
 
 import dask
 import numpy as np
+import pandas as pd
 from distributed import Client, Future, KilledWorker, LocalCluster, Security, get_client, get_worker, wait
 from distributed.client import FutureCancelledError
 from distributed.system import MEMORY_LIMIT
 
 from aucdist.data.block import Block
+from aucdist.data.column_statistics import refuse_unsound
 from aucdist.data.labels import group_numbers
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load, load_all
@@ -175,7 +177,13 @@ def _load_part(loader: Loader, numbers: list[int], stream: bool, items: list[Any
 
 
 def blocks_from_collections(
-    X: Any, columns: Mapping[str, Any], encode: Callable[[np.ndarray], np.ndarray], *, several: bool, graded: bool
+    X: Any,
+    columns: Mapping[str, Any],
+    encode: Callable[[np.ndarray], np.ndarray],
+    *,
+    several: bool,
+    graded: bool,
+    may_miss: bool,
 ) -> Blocks:
     """Make blocks of Dask collections, one per chunk of rows; on the current client's workers, or here if there is no client.
 
@@ -188,6 +196,8 @@ def blocks_from_collections(
         Turns a chunk's labels into -1 and +1; with `several` classes, into places in a table of sets of them.
     graded : bool
         Whether labels are grades, which the blocks keep.
+    may_miss : bool
+        Whether values may be missing.
     """
     are_frames = all(hasattr(collection, "to_dask_array") for collection in (X, *columns.values()))
     chunks: Any = (_chunks_of_frames if are_frames else _chunks_of_arrays)(X, columns)
@@ -199,7 +209,7 @@ def blocks_from_collections(
     lengths = dask.compute(*(dask.delayed(len)(chunk["y"]) for chunk in chunks))
     offsets = np.cumsum([0, *lengths]).tolist()
     made = [
-        dask.delayed(_make_block)(chunk, encode, several, graded, index, first)
+        dask.delayed(_make_block)(chunk, encode, several, graded, may_miss, index, first)
         for index, (chunk, first) in enumerate(zip(chunks, offsets, strict=False))
     ]
     return LocalBlocks(dask.compute(*made)) if client is None else DaskBlocks.of_futures(client, client.compute(made))
@@ -228,7 +238,10 @@ def _packed(X: Any, *columns: Any, names: tuple[str, ...]) -> dict[str, Any]:
                 f"a partition of X has {len(X)} rows, but that of {name} has {len(column)}: take both from one "
                 "DataFrame"
             )
-    return {"X": X.to_numpy(), **dict(zip(names, columns, strict=True))}
+    values = X.to_numpy()
+    if values.dtype == object:  # columns of several types, or of types that have a missing value of their own
+        values = X.to_numpy(np.float64, na_value=np.nan)
+    return {"X": values, **dict(zip(names, columns, strict=True))}
 
 
 def _chunks_of_arrays(X: Any, columns: Mapping[str, Any]) -> list[Any]:
@@ -262,7 +275,16 @@ def _whole_rows(collection: Any) -> Any:
 def distinct_labels(y: Any) -> list[np.ndarray]:
     """Return the distinct labels of each chunk of a Dask collection, or the distinct rows of an indicator matrix."""
     y = y if hasattr(y, "to_dask_array") else _whole_rows(y)
-    return list(dask.compute(*(dask.delayed(np.unique)(chunk, axis=0) for chunk in np.ravel(y.to_delayed()))))
+    return list(dask.compute(*(dask.delayed(_distinct)(chunk) for chunk in np.ravel(y.to_delayed()))))
+
+
+def _distinct(chunk: Any) -> np.ndarray:
+    """Return the distinct labels of a chunk, with missing ones, which have no order, at the end; of a matrix distinct rows."""
+    values = np.asarray(chunk)
+    if values.dtype != object or values.ndim > 1:
+        return np.unique(values, axis=0)
+    missing = np.asarray(pd.isna(values))
+    return np.concatenate([np.unique(values[~missing], axis=0), values[missing][:1]])
 
 
 def memory_of_workers(client: Client) -> list[tuple[int, int]]:
@@ -401,16 +423,19 @@ def _make_block(
     encode: Callable[[np.ndarray], np.ndarray],
     several: bool,
     graded: bool,
+    may_miss: bool,
     index: int,
     first: int,
 ) -> Block:
     values = np.asarray(chunk["y"])
     ids, labels = np.arange(first, first + len(values)), encode(values)
-    return Block.of(
+    block = Block.of(
         chunk["X"], np.ones(len(ids), dtype=np.int8) if several else labels, weight=chunk.get("weight"), row_id=ids,
         index=index, group=group_numbers(chunk.get("groups"), first), grade=values.astype(np.float64) if graded else None,
         code=labels if several else None,
     )  # fmt: skip
+    refuse_unsound(block.rows, first, may_miss=may_miss)
+    return block
 
 
 def _cut(cut: Step, part: Part, n_blocks: int) -> list[dict[int, Any]]:

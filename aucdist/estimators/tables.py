@@ -5,6 +5,7 @@ A column of categories or texts becomes a 0/1 feature for each of its values in 
 that they did not have has none of the column's categories.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -99,7 +100,7 @@ def checked_rows(
     """
     refuse_lazy("X", X)
     X = _plain_table(X)
-    holds_texts = is_table(X) and _holds_texts(X)
+    with_texts = is_table(X) and holds_texts(X)
     if reset:
         forget_columns(estimator)
     known: dict[str, tuple[str, ...]] = vars(estimator).get("categories_", {})
@@ -109,7 +110,7 @@ def checked_rows(
     if allows_missing(estimator):
         accepted["ensure_all_finite"] = "allow-nan"
     with _errors_explained(estimator):
-        if not (known or holds_texts):
+        if not (known or with_texts):
             return validate_data(estimator, X, y, reset=reset, **accepted)
         from aucdist.data.formats.parts import encoded_matrix
         from aucdist.data.formats.tables import is_number
@@ -163,7 +164,10 @@ def _plain_table(X: Any) -> Any:
     """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features.
 
     Sparse columns of pandas become dense unless all of them are 0 where nothing is stored, as scikit-learn needs it.
+    What is masked in an array is missing: scikit-learn would take the values below the mask.
     """
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         kinds = dict(enumerate(X.dtypes))
         sparse = {j: kind for j, kind in kinds.items() if isinstance(kind, pd.SparseDtype)}
@@ -178,7 +182,7 @@ def _plain_table(X: Any) -> Any:
     return X.drop_columns([name for name in X.column_names if PANDAS_INDEX.fullmatch(name)])
 
 
-def _holds_texts(X: Any) -> bool:
+def holds_texts(X: Any) -> bool:
     """Tell whether X is a table with a column that holds, by its type, neither numbers nor truth values.
 
     Raises InputError for two columns of one name, or one of periods, intervals or complex numbers.
@@ -310,15 +314,20 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     refuse_lazy("X", X)
     columns = schema.columns()
     names = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
-    if missing := [column for column in columns if column not in names]:
+    times = Counter(names)
+    if missing := [column for column in columns if column not in times]:
         raise InputError(f"X has no column {missing[0]!r}, which the model was trained on: add it")
+    if twice := [column for column in columns if times[column] > 1]:
+        raise InputError(
+            f"two columns of X are called {twice[0]!r}, which the model was trained on: rename one of them"
+        )
     if hasattr(X, "iloc"):
         table = from_pandas(X.iloc[:, [names.index(column) for column in columns]], "X")
     else:
         table = nw.from_native(X, eager_only=True).select(columns).to_arrow()
     rules = {
         key: reading[key]
-        for key in ("missing", "missing_values", "unknown", "decimal", "date_format", "dtype")
+        for key in ("missing", "missing_values", "unknown", "decimal", "thousands", "symbols", "date_format", "dtype")
         if key in reading
     }
     parsed = _parsed(table, schema, {**rules, "keep": columns})

@@ -18,7 +18,14 @@ from aucdist.data.labels import group_numbers
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks, ViewBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.tables import checked_rows, forget_columns, names_of_features, refuse_lazy
+from aucdist.estimators.tables import (
+    allows_missing,
+    checked_rows,
+    forget_columns,
+    holds_texts,
+    names_of_features,
+    refuse_lazy,
+)
 
 LEAST_ROWS, MOST_BLOCKS = 100_000, 32
 """A block of a fit to arrays has at least so many rows; there are at most so many blocks."""
@@ -207,16 +214,20 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
             _places_of_sets, {row.tobytes(): code for row, code in zip(rows, codes.tolist(), strict=True)}
         )
     else:
-        values = _complete(np.concatenate(distinct))
+        values = np.concatenate(distinct)
+        if pd.isna(values).any():
+            raise InputError("Input y contains NaN: a label is missing, and each row needs one: leave such rows out")
         grade = grades_of(estimator, values)
         estimator.classes_, sets, encode = _encoder(values, grade)
     graded = estimator.grade_weight is not None
-    return blocks_from_collections(X, columns, encode, several=sets is not None, graded=graded), sets
+    several, may_miss = sets is not None, allows_missing(estimator)
+    return blocks_from_collections(X, columns, encode, several=several, graded=graded, may_miss=may_miss), sets
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool = False) -> None:
     """Check number and names of the columns of a dask collection as those of an array or a DataFrame in memory."""
     rows = X._meta if hasattr(X, "columns") else np.zeros((1, X.shape[1]))
+    holds_texts(rows)  # raises an error for two columns of one name
     validate_data(estimator, rows, reset=reset, skip_check_array=True)
 
 

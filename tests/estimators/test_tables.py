@@ -1,6 +1,7 @@
 """Tables of pandas, polars and pyarrow, with the types that each has: every estimator gives the same bits."""
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +300,37 @@ def test_what_cannot_be_fitted_ends_in_one_sentence(change: dict[str, Any], said
         PairwiseHingeClassifier().fit(**given)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"a": [1.0] * 5 + [None] + [1.0] * 2},
+            "X has nan in row 5, column 0 .both from 0.: fill it in, or leave the row out; features='bins'",
+        ),
+        ({"a": [1.0] * 7 + [np.inf]}, "X has inf in row 7, column 0"),
+        ({"a": pd.array([1.0] * 7 + [None], "Float64")}, "X has nan in row 7, column 0"),
+        ({"y": ["p", None] * 4}, "Input y contains NaN: a label is missing"),
+        ({"y": pd.array([True, None] * 4, "boolean")}, "Input y contains NaN: a label is missing"),
+        ({}, "two columns are called 'a'"),
+    ],
+)
+def test_what_dask_frames_cannot_hold_is_said(change: dict[str, Any], said: str) -> None:
+    dataframe = pytest.importorskip("dask.dataframe")
+    frame = pd.DataFrame({"a": np.arange(8.0), "b": [True, False] * 4, "y": [0, 1] * 4}).assign(**change)
+    parts = dataframe.from_pandas(frame, npartitions=2)
+    with pytest.raises(InputError, match=said):
+        PairwiseHingeClassifier().fit(parts[["a", "b"] if change else ["a", "a"]], parts["y"])
+    if "Float64" in str(frame["a"].dtype):
+        PairwiseHingeClassifier(features="bins").fit(parts[["a", "b"]], parts["y"])
+
+
+def test_what_is_masked_is_missing() -> None:
+    X = np.ma.masked_greater(np.arange(60.0).reshape(30, 2), 50)
+    with pytest.raises(InputError, match="Input X contains NaN"):
+        PairwiseHingeClassifier().fit(X, np.arange(30) % 2)
+    assert PairwiseHingeClassifier(features="bins").fit(X, np.arange(30) % 2).feature_map_.missing.all()
+
+
 def test_sparse_columns_of_pandas_may_miss_values() -> None:
     values = np.where(np.arange(60) % 3 == 0, np.nan, np.arange(60.0))
     X = pd.DataFrame({"a": pd.arrays.SparseArray(values), "b": pd.arrays.SparseArray(values[::-1])})
@@ -324,3 +356,8 @@ def test_a_saved_model_scores_files_as_the_estimator_does(tmp_path: Path) -> Non
         assert run.decision_function(table).tobytes() == model.decision_function(FRAME).tobytes()
     with pytest.raises(InputError, match="X has no column 'kind', which the model was trained on"):
         run.predict(FRAME.drop(columns="kind"))
+    with pytest.raises(InputError, match="two columns of X are called 'kind'"):
+        run.predict(pd.concat([FRAME, FRAME[["kind"]]], axis=1))
+    written = replace(saved, reading=saved.reading | {"decimal": ",", "thousands": ".", "symbols": ["€"]})
+    texts = FRAME.assign(a=FRAME["a"].map(lambda value: f"{value!r} €".replace(".", ",")))
+    assert written.decision_function(texts).tobytes() == model.decision_function(FRAME).tobytes()
