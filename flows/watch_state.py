@@ -16,6 +16,7 @@ import pyarrow as pa
 from pydantic import with_config
 from typing_extensions import TypedDict
 
+from aucdist.data.formats.table_form import PLAIN
 from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, read_json, read_parquet
@@ -244,7 +245,9 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
         raise InputError(
             f"{where}: row {int(row_id[row_id.duplicated()].iloc[0])} is there twice: give one label for each row"
         )
-    known = (values.notna() & (values.astype(str).str.strip() != "")).to_numpy()
+    classes = {*model.schema.positive, *model.schema.negative}
+    cells = [None if pd.isna(value) else str(value).strip() for value in values]
+    known = np.array([c is not None and (c in classes or not PLAIN.is_missing(c)) for c in cells], dtype=bool)
     codes, texts = pd.factorize(values[known].astype(str))
     found = Labels.of(codes, list(texts), topics=model.topics)
     if not model.classes:
@@ -262,8 +265,10 @@ def _table(url: str) -> pd.DataFrame:
     try:
         if url.endswith(".parquet"):
             return pd.read_parquet(io.BytesIO(data))
-        if url.endswith(".csv"):
-            return pd.read_csv(io.BytesIO(data))
+        if url.lower().endswith(".csv"):
+            separator = max(",;\t", key=data.partition(b"\n")[0].decode(errors="replace").count)
+            # None may be a class
+            return pd.read_csv(io.BytesIO(data), sep=separator, keep_default_na=False, na_values=[""])
     except Exception as e:  # pandas and pyarrow raise many kinds of errors
         raise InputError(f"cannot read {where}: {str(e).splitlines()[0]}") from None
     raise InputError(f"{where}: labels are read from .parquet and .csv files: convert the file")

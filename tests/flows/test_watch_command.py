@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from support.command_line import result_of, run, sets
 
+from aucdist import PairwiseHingeClassifier
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
-from aucdist.model import load_model
+from aucdist.model import as_model, load_model
 from aucdist.store import lease
+from flows.watch_state import read_labels
 
 MODEL = "model={calibration: logit, lam: 0.01, tol: 0.05, max_fpr: 0.2}"
 SETTINGS = ("cluster=none", MODEL, "operating_point={fpr: 0.1}")
@@ -157,6 +159,17 @@ def test_wrong_labels_are_refused_and_change_nothing(store, tmp_path, labels, me
     said = run("watch", store, "--labels", tmp_path / "labels.parquet", "--state", tmp_path / "state", code=2)[1]
     assert re.search(message, said)
     assert sorted((tmp_path / "state").rglob("*")) == before
+
+
+def test_a_class_called_none_is_no_missing_label(tmp_path: Path) -> None:
+    model = as_model(
+        PairwiseHingeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], ["None", "None", "fraud", "fraud"]), "y"
+    )
+    (tmp_path / "labels.csv").write_text("row_id,y\n0,None\n1,fraud\n2,\n3,NA\n")
+    labels, missing = read_labels(str(tmp_path / "labels.csv"), model)
+    assert (labels["y"].tolist(), missing) == ([-1, 1], 2)
+    (tmp_path / "LABELS.CSV").write_text("row_id;y\n0;None\n1;fraud\n")  # of a spreadsheet
+    assert read_labels(str(tmp_path / "LABELS.CSV"), model)[0]["y"].tolist() == [-1, 1]
 
 
 def test_of_two_that_add_labels_at_once_one_is_refused_and_neither_undoes_the_other(store: str, tmp_path: Path) -> None:
