@@ -1,6 +1,7 @@
 """`aucdist threshold`: another threshold for a trained model, without a fit, as a new run folder or a new version of a store."""
 
 import io
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -89,8 +90,8 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
     if exists(f"{run}/{CONFIG}"):
         own = requirement | {"out_of_fold": point["set_on"] == "out_of_fold"}
         others[CONFIG] = yaml_text(configuration_of(run) | {"operating_point": own}).encode()
-    parent = config.output or run.rpartition("/")[0] or "."
-    with run_folder(parent, timestamped(f"{about['name']}-threshold")) as made:
+    beside = run.rpartition("/")[0] if "://" in run else os.path.normpath(f"{run}/..")
+    with run_folder(config.output or beside, timestamped(f"{about['name']}-threshold")) as made:
         changed |= {"run": made.url, "threshold_of": shown(run)}
         page = render_template(
             Path(__file__).with_name("threshold.html"), title=about["name"], sentences=sentences, run=shown(run)

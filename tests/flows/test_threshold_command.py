@@ -83,6 +83,12 @@ def test_a_changed_threshold_is_that_of_a_run_trained_for_it(visits: Path, run: 
     assert threshold_lines(changed)[0].partition(" (95")[0] in page_of(changed)
 
 
+def test_the_new_run_is_beside_the_old_one_however_that_is_named(run: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(run)
+    for name in (".", f"{run}/", f"../{Path(run).name}"):
+        assert Path(change(name, recall=0.5)["run"]).resolve().parent == Path(run).parent
+
+
 def test_what_is_trained_again_has_the_changed_threshold(run: str) -> None:
     changed = change(run, cost="{false_alarm: 1, miss: 5}")
     again = trained(f"{changed['run']}/config.yaml")
