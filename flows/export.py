@@ -11,7 +11,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.reading import open_reader, read
 from aucdist.data.sources import Source
-from aucdist.data.storage.files import exists, shown, write_bytes
+from aucdist.data.storage.files import absolute, exists, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
 from aucdist.export import TARGETS
 from aucdist.export import export as export_model
@@ -136,8 +136,8 @@ def export_lines(result: Json) -> list[str]:
 
 def _name_of(folder: str) -> str:
     """Return the name of the run whose model is in a folder."""
-    parts = folder.split("/")
-    return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] not in ("", ".", "..") else "model"
+    parts = absolute(folder).split("/")  # in a run folder, model.json would be taken for its model
+    return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] else "model"
 
 
 # ---- a scorecard, and what its rounding costs on the rows of the run ----------------------------------------------------------

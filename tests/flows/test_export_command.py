@@ -55,3 +55,7 @@ def test_a_file_is_replaced_only_if_asked(made: Path, monkeypatch: pytest.Monkey
     assert output.read_text() == "mine"
     assert run("export", made, "--to", "json", "--force")[0] == f"{output}: 4 columns, {found['bytes']:,} bytes\n"
     assert output.read_text() == to_json(load_model(f"{made}/model"))
+    for here, model in ((made, "."), (made, "model"), (made / "model", ".")):
+        monkeypatch.chdir(here)  # where `model.json` is the name of a file of the model
+        assert result_of("export", model, "--to", "json")["output"] == f"{made.name}.json"
+        (here / f"{made.name}.json").unlink()
