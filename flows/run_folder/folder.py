@@ -290,13 +290,13 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
     try:
         try:
             draft.mkdir(parents=True)
-        except FileExistsError:
+        except OSError as e:
+            if not draft.exists():
+                raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder by --output") from None
             raise InputError(
                 f"{draft} is there already: another run of this name writes into it, or was killed. Give this run "
                 "another name, or remove the folder if no run uses it"
             ) from None
-        except OSError as e:
-            raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder by --output") from None
         made = True
 
         def publish() -> None:

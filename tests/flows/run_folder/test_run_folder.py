@@ -164,6 +164,15 @@ def test_a_damaged_one_is_named(content: bytes, message: str, tmp_path: Path) ->
         data_of(str(tmp_path))
 
 
+def test_a_link_to_nothing_is_no_folder_of_another_run(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    with (
+        pytest.raises(InputError, match=r"cannot write to .*link: File exists"),
+        run_folder(str(tmp_path / "link"), "a"),
+    ):
+        pass
+
+
 # ---- SIGKILL in mid-work leaves something: the next command to the same output names it, and removes nothing else
 
 
