@@ -1,6 +1,7 @@
 """The command `aucdist`. Its commands are in `commands.toml`: a new one is a model, a function and a table there."""
 
 import gc
+import io
 import logging
 import os
 import signal
@@ -12,7 +13,7 @@ from typing import Any
 
 import click
 
-from flows.command import OK, TERMINATED, Command, report_errors
+from flows.command import OK, TERMINATED, Command, report_errors, report_interrupt
 
 _TABLE = Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
 COMMANDS = tuple(Command(name, **row) for name, row in tomllib.loads(_TABLE).items())
@@ -51,7 +52,10 @@ class Commands(click.Group):
         """Return a command or a group by its name."""
         if not self.above and cmd_name in GROUPS:
             return Commands(f"{cmd_name} ", name=cmd_name, help=GROUPS[cmd_name], no_args_is_help=True)
-        return self.rows[cmd_name].as_click() if cmd_name in self.rows else None
+        if cmd_name not in self.rows:
+            return None
+        with report_interrupt():
+            return self.rows[cmd_name].as_click()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their summaries, without importing their modules."""
@@ -123,6 +127,8 @@ def main() -> None:
     """Run the command."""
     # What is imported stays, and looking through it for garbage would take a tenth of the time of a short command.
     gc.set_threshold(50_000, 10, 10)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the encoding of the terminal does not have ends no run
+        sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGINT, _on_sigint)
     signal.signal(signal.SIGTERM, _on_sigterm)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # otherwise the command was started by nohup

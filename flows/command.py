@@ -235,15 +235,24 @@ def _without_traceback(form: Callable[[logging.LogRecord], str]) -> Callable[[lo
 
 
 @contextmanager
+def report_interrupt() -> Iterator[None]:
+    """Turn Ctrl-C into a message on stderr and its exit code."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        _print_error("interrupted", "", INTERRUPTED)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+@contextmanager
 def report_errors(debug: bool) -> Iterator[None]:
     """Turn an exception into a message on stderr and an exit code; the traceback is shown with ``--debug`` only."""
     try:
-        yield
+        with report_interrupt():
+            yield
         return
     except (click.exceptions.Exit, BrokenPipeError):
         raise  # a closed output, as after `| head`, ends the command silently
-    except KeyboardInterrupt:
-        event, text, code = "interrupted", "", INTERRUPTED
     except Exception as e:
         from aucdist.data.storage.urls import hide
         from aucdist.errors import InputError, RunError

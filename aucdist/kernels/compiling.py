@@ -57,9 +57,8 @@ def cache_folder(file: str) -> Path:
 @cache
 def _own_folder(file: str) -> Path:
     name = f"{numba.__version__}-{hashlib.sha256(_sources(Path(file))).hexdigest()[:16]}"
-    home = os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()
-    folder = Path(home) / "aucdist" / "kernels" / name
-    with suppress(OSError):  # the home folder is read-only, as in a container
+    with suppress(OSError, RuntimeError):  # the home folder is read-only, or there is none, as in a container
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aucdist" / "kernels" / name
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder

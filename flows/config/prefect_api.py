@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -48,8 +49,10 @@ def _active_profile(dotenv: dict[str, str], tables: tuple[Json, ...]) -> Json:
     """Return the settings of the active profile; where there is no file of profiles, of the one that Prefect ships."""
     named = [os.environ.get("PREFECT_PROFILES_PATH"), dotenv.get("PREFECT_PROFILES_PATH")]
     named += [table.get("profiles_path") for table in tables]
-    home = os.environ.get("PREFECT_HOME")
-    path = next((Path(p) for p in named if p), Path(home or Path.home() / ".prefect") / "profiles.toml")
+    home, own = os.environ.get("PREFECT_HOME"), Path()
+    with suppress(RuntimeError):  # the user has no home, as in a container
+        own = Path.home() / ".prefect"
+    path = next((Path(p) for p in named if p), Path(home or own) / "profiles.toml")
     if not path.is_file():
         prefect = find_spec("prefect")
         if home or any(named) or prefect is None or prefect.origin is None:

@@ -2,7 +2,11 @@
 
 import errno
 import json
+import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -11,8 +15,11 @@ import pytest
 from support.command_line import run, sets
 from support.forked_workers import start_program
 
+from aucdist.data.storage import urls
 from aucdist.errors import RunError
+from aucdist.kernels import compiling
 from flows import cli
+from flows.config import prefect_api
 
 CONTRACT = {
     "run": str, "estimator": str, "solver": str, "n_samples": int, "n_features": int, "n_pos": int, "n_neg": int,
@@ -110,3 +117,34 @@ def test_version_and_help() -> None:
     assert run("--version")[0].startswith("aucdist 0.")
     for args in ([], ["train"], ["data"], ["data", "show"]):
         assert "Usage" in run(*args, "--help")[0]
+
+
+def test_ctrl_c_while_a_command_is_loaded_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(command: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flows.command.Command.as_click", interrupted)
+    assert run("train", "digits", code=130) == ("", "interrupted\n")
+
+
+def test_a_name_that_the_terminal_cannot_show_ends_no_command(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("a,y\n" + "".join(f"{i % 7},{'Łódź' if i % 3 else 'b'}\n" for i in range(60)))
+    program = "import sys, flows.cli; sys.argv = ['aucdist', 'init', 'f.csv', '--label', 'y']; flows.cli.main()"
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    made = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, check=True
+    )
+    assert rb"\u0141\xf3d\u017a: 40".decode("unicode_escape").encode("latin-1", "backslashreplace") in made.stdout
+
+
+def test_a_user_without_a_home_has_folders_for_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere() -> None:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "home", nowhere)
+    for name in ("AUCDIST_CACHE", "XDG_CACHE_HOME", "PREFECT_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert urls.cache_folder() == Path(tempfile.gettempdir()) / "aucdist"
+    assert compiling._own_folder.__wrapped__(compiling.__file__).parent.name.startswith("aucdist-kernels-")
+    assert not prefect_api.api_configured()

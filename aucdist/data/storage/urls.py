@@ -8,6 +8,7 @@ opens it, and `hide` removes the secrets from what a client says in an error.
 
 import os
 import re
+import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -182,9 +183,16 @@ def _secrets_of(url: str) -> set[str]:
 
 
 def cache_folder() -> Path:
-    """Return the folder of downloads: AUCDIST_CACHE, or ``aucdist`` in the user's cache folder."""
-    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("AUCDIST_CACHE") or user / "aucdist")
+    """Return the folder of downloads: AUCDIST_CACHE, or ``aucdist`` in the user's cache folder, or in that of temporary files."""
+    if named := os.environ.get("AUCDIST_CACHE"):
+        return Path(named)
+    user = os.environ.get("XDG_CACHE_HOME")
+    if not user:
+        try:
+            user = str(Path.home() / ".cache")
+        except RuntimeError:  # the user has no home, as in a container
+            user = tempfile.gettempdir()
+    return Path(user) / "aucdist"
 
 
 def data_root() -> Path:
