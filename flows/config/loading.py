@@ -17,6 +17,7 @@ from flows.config.base import Cli, Strict
 
 Config = TypeVar("Config", bound=BaseModel)
 MOST_VALUES, MOST_DEEP, MOST_SHOWN = 100_000, 50, 300
+SIGNS = (",", "|", "'")
 
 
 def configs_folder(kind: str) -> Path:
@@ -212,9 +213,10 @@ def apply_setting(raw: Json, setting: str) -> None:
                 f"{where}: {'.'.join(parts[: i + 1])!r} is a value and has no keys below it: correct the key"
             )
         at = below
-    # The name of a class is the text that was typed; YAML would convert `false`, `null`, `12:30` and `2024-01-31`.
+    # The name of a class is the text that was typed; YAML would convert `false`, `null`, `12:30` and `2024-01-31`. So is a sign
+    # alone, as in --set separator=, which means something else in YAML.
     is_class = parts[-1] == "positive" and value.strip() and value.lstrip()[0] not in "[{'\""
-    at[parts[-1]] = value.strip() if is_class else parse_yaml(value, where)
+    at[parts[-1]] = value.strip() if is_class or value.strip() in SIGNS else parse_yaml(value, where)
 
 
 def named_cluster(cluster: Any) -> Any:

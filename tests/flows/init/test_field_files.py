@@ -79,6 +79,10 @@ def test_a_class_is_the_text_that_was_typed(how: tuple[str, str]) -> None:
     assert run("init", "visits.csv", "--label", "y", "--force", *how)[0].endswith("positive class 'no', as given\n")
 
 
+def test_a_sign_alone_is_the_text_that_was_typed() -> None:
+    assert described("--set", "separator=,")["source"]["separator"] == ","
+
+
 def test_many_classes_need_the_positive_one() -> None:
     rows = "".join(f"{i}.5,{'normal' if i < 30 else f'attack{i}'}\n" for i in range(60))
     Path("many.csv").write_text("x,y\n" + rows)
