@@ -230,7 +230,10 @@ def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -
     names = list(columns)
     changes: Json = {"keep": names, "drop": None, "dates": {}, "hashed": {}, "groups": None, "cost_column": None}
     changes |= {"categorical": names, "missing": "keep", "features": None, "unknown": "ignore", "layout": "dense"}
-    table = read(source.model_copy(update=changes))
+    try:
+        table = read(source.model_copy(update=changes))
+    except InputError as e:
+        raise InputError(f"audit.groups: {e}") from None
     features = {name: j for j, name in enumerate(table.schema.feature_names)}
     X, place = np.asarray(table.block.X), np.searchsorted(table.block.row_id, row_id)
     texts_of_columns = {}

@@ -1,7 +1,10 @@
 """A run of training: the pipeline of its stages, which are plain functions here, and tasks in `flows.orchestration.flows`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
+
+import numpy as np
 
 from aucdist.errors import ClusterLost, Json
 from aucdist.model import load_model
@@ -28,6 +31,9 @@ class TrainRun:
     """Runs the configuration again."""
     search: Json | None = None
     """Where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it."""
+    groups: Mapping[str, np.ndarray] = MappingProxyType({})
+    """The values of the columns that an audit reports on, of the test rows with the ids `groups_of`, ascending."""
+    groups_of: np.ndarray
 
     def __init__(self, config: Any, observer: RunObserver, run_stage: StageRunner | None) -> None:
         self.config = config
@@ -55,6 +61,15 @@ class TrainRun:
         check_monotone([getattr(self.config.model.built, "monotone", None)], rows.schema)
         return rows, self.config.model
 
+    def read_groups(self, rows: TrainTestRows, workers: Workers) -> None:
+        """Read the columns that an audit reports on, before the fit, which a wrong name should not cost."""
+        audit = getattr(self.config, "audit", None)
+        if audit is not None and rows.test is not None:
+            self.groups_of = np.sort(rows.test.row_ids_and_labels(workers.parallel_map(self.observer))[0])
+            self.groups = self.stages(
+                "groups", named_groups, self.config.data, audit.groups, self.groups_of, retry=True
+            )
+
     def evaluate(
         self, estimator: Any, counts: Sequence[Any], rows: TrainTestRows, blocks: TrainTestBlocks, model: ModelConfig
     ) -> FittedRun:
@@ -67,10 +82,10 @@ class TrainRun:
         if config.shapes.has_fits:
             free, bands = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
         reached = stages("baselines", baselines, rows, observer) if getattr(config, "baselines", False) else []
-        groups, audit = {}, getattr(config, "audit", None)
-        if audit is not None and evaluation.test_rows is not None:
-            row_id = evaluation.test_rows["row_id"].to_numpy()
-            groups = stages("groups", named_groups, config.data, audit.groups, row_id, retry=True)
+        groups = {}
+        if self.groups and evaluation.test_rows is not None:
+            of_test = np.searchsorted(self.groups_of, evaluation.test_rows["row_id"].to_numpy())
+            groups = {name: values[of_test] for name, values in self.groups.items()}
         return FittedRun(
             config,
             rows,
@@ -130,6 +145,7 @@ def train(
                     run.observer.report_to(workers.client, report),
                 ):
                     rows, model = run.choose(opened, workers)
+                    run.read_groups(rows, workers)
                     blocks = stages("partition", rows.partition, config.cache, workers, observer)
                     observer.about(rows.size())
                     rows, blocks = usable_classes(rows.without_copies(), blocks, observer)

@@ -122,9 +122,11 @@ def test_other_data_or_weights_are_found(folder: Path, run: Path, tmp_path: Path
         (folder / "rows.csv").write_text(rows)
 
 
-def test_groups_that_are_not_there_end_the_run(folder: Path) -> None:
-    for groups, named in (("[town]", "town"), ("[]", "audit.groups")):
-        assert named in command("train", folder / "config.yaml", "--set", f"audit.groups={groups}", code=2)[1]
+def test_groups_that_are_not_there_end_the_run_before_its_fit(folder: Path) -> None:
+    for groups, named in (("[town]", "audit.groups: "), ("[]", "audit.groups")):
+        said = command("train", folder / "config.yaml", "--set", f"audit.groups={groups}", code=2)[1]
+        assert named in said
+        assert "round" not in said
 
 
 def test_a_run_that_is_damaged_is_named(run: Path, tmp_path: Path) -> None:

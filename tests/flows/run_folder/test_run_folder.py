@@ -164,7 +164,7 @@ def test_a_damaged_one_is_named(content: bytes, message: str, tmp_path: Path) ->
         data_of(str(tmp_path))
 
 
-def test_a_link_to_nothing_is_no_folder_of_another_run(tmp_path):
+def test_a_link_to_nothing_is_no_folder_of_another_run(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "nothing")
     with (
         pytest.raises(InputError, match=r"cannot write to .*link: File exists"),
