@@ -41,6 +41,15 @@ def until(holds):
         time.sleep(0.02)
 
 
+@contextlib.contextmanager
+def meanwhile(holds, act):
+    """Act in another thread once something holds."""
+    helper = threading.Thread(target=lambda: until(holds) or act())
+    helper.start()
+    yield
+    helper.join()
+
+
 def process_at(client, address):
     return client.run(os.getpid, workers=[address])[address]
 
@@ -204,16 +213,8 @@ def test_a_hung_worker_that_dask_gives_up_is_left(mortal, tmp_path, monkeypatch)
     flag.touch()
     address = address_of(mortal, blocks, 0)
 
-    def watch():
-        while flag.exists():
-            time.sleep(0.05)
-        mortal.run_on_scheduler(give_up, address=address)
-
-    helper = threading.Thread(target=watch)
-    helper.start()
-    found = [blocks.reduce(stop_myself, value, str(flag)) for value in VALUES]
-    helper.join()
-    assert found == EXPECTED
+    with meanwhile(lambda: not flag.exists(), lambda: mortal.run_on_scheduler(give_up, address=address)):
+        assert [blocks.reduce(stop_myself, value, str(flag)) for value in VALUES] == EXPECTED
 
 
 def test_a_hung_worker_that_comes_back_goes_on(mortal, tmp_path):
@@ -221,17 +222,8 @@ def test_a_hung_worker_that_comes_back_goes_on(mortal, tmp_path):
     flag = tmp_path / "flag"
     flag.touch()
     pid = process_at(mortal, address_of(mortal, blocks, 0))
-
-    def wake():
-        while flag.exists():
-            time.sleep(0.05)
-        time.sleep(0.3)
-        os.kill(pid, signal.SIGCONT)
-
-    helper = threading.Thread(target=wake)
-    helper.start()
-    assert [blocks.reduce(stop_myself, value, str(flag)) for value in VALUES] == EXPECTED
-    helper.join()
+    with meanwhile(lambda: not flag.exists(), lambda: time.sleep(0.3) or os.kill(pid, signal.SIGCONT)):
+        assert [blocks.reduce(stop_myself, value, str(flag)) for value in VALUES] == EXPECTED
 
 
 def test_a_step_that_kills_each_worker_is_an_error_and_no_endless_loop(mortal):
@@ -316,17 +308,9 @@ def test_ctrl_c_ends_at_once_and_workers_start_no_more_blocks(tmp_path):
         blocks = DaskBlocks.load(alone, load, N_BLOCKS)
         before = blocks.reduce(add, 1.0)
         main = threading.main_thread().ident
-
-        def interrupt():
-            while not begun(tmp_path):
-                time.sleep(0.05)
-            signal.pthread_kill(main, signal.SIGINT)
-
-        helper = threading.Thread(target=interrupt)
-        helper.start()
-        with pytest.raises(KeyboardInterrupt):
+        interrupt = meanwhile(lambda: begun(tmp_path), lambda: signal.pthread_kill(main, signal.SIGINT))
+        with interrupt, pytest.raises(KeyboardInterrupt):
             blocks.reduce(wait_for, str(tmp_path), "never")
-        helper.join()
         assert begun(tmp_path) == [0]  # it came back while block 0 still waited
         until(lambda: list(alone.run(stopped).values()) == [[True]])
         (tmp_path / "never").touch()

@@ -22,7 +22,6 @@ from aucdist.papers.sdcd.kernels import (
 pytestmark = pytest.mark.nojit
 
 N_POS, N_NEG, D = 5, 8, 6
-NO_AVERAGE = np.zeros(0)
 
 
 @pytest.fixture(params=FORMS)

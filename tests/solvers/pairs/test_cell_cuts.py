@@ -30,13 +30,17 @@ def small_tables(monkeypatch):
     monkeypatch.setattr(cell_cuts, "PLACES", 256)
 
 
+def planes(blocks, kind=CellCuts, **objective):
+    return CuttingPlanes(blocks, PairObjective(**objective), kind=kind)
+
+
 @pytest.mark.parametrize("n_cells", [4, 64])
 @pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [1e-2, 1.0] * 4, strict=False)])
 def test_every_round_is_certified_by_counting(case, lam, n_cells, monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", n_cells)
     X, y = CASES[case]
     best = optimum(X, y, lam)
-    for state in itertools.islice(CuttingPlanes(blocks_of(X, y), PairObjective(), kind=CellCuts).rounds(lam), 60):
+    for state in itertools.islice(planes(blocks_of(X, y)).rounds(lam), 60):
         true = pairwise_objective(state.w, X, y, lam)
         assert state.dual <= best * (1 + 1e-9) + 1e-12
         assert state.primal >= true * (1 - 1e-10)
@@ -51,9 +55,7 @@ def test_every_round_is_certified_by_counting(case, lam, n_cells, monkeypatch):
 def test_many_blocks_same_optimum(n_blocks):
     X, y = small(n_pos=12, n_neg=50)
     exact = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
-    cells = solve(
-        CuttingPlanes(blocks_of(X, y, n_blocks), PairObjective(), kind=CellCuts).rounds(1e-2), tol=1e-6, max_passes=300
-    )
+    cells = solve(planes(blocks_of(X, y, n_blocks)).rounds(1e-2), tol=1e-6, max_passes=300)
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-6)
 
@@ -63,27 +65,11 @@ def test_weights_and_sparse_rows():
     X[np.abs(X) < 0.5] = 0.0
     weight = np.random.default_rng(2).integers(1, 4, len(y)) * 1.0
     exact = solve(AllPairs().rounds(blocks_of(X, y, weight=weight), 1e-2), tol=1e-7, max_passes=300)
-    cells = CuttingPlanes(blocks_of(sp.csr_array(X), y, 3, weight), PairObjective(), kind=CellCuts)
-    found = solve(cells.rounds(1e-2), tol=1e-6, max_passes=300)
+    found = solve(planes(blocks_of(sp.csr_array(X), y, 3, weight)).rounds(1e-2), tol=1e-6, max_passes=300)
     assert found.certificate.status is Status.CONVERGED
     assert found.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-6)
     assert found.certificate.dual <= exact.certificate.primal * (1 + 1e-9)
     assert found.certificate.primal == pytest.approx(pairwise_objective(found.w, X, y, 1e-2, weight), rel=1e-6)
-
-
-def test_l1():
-    X, y = small(n_pos=12, n_neg=50)
-    exact, cells = (
-        solve(
-            CuttingPlanes(blocks_of(X, y, 2), PairObjective(penalty=L1()), kind=kind).rounds(0.05),
-            tol=1e-5,
-            max_passes=300,
-        )
-        for kind in (PairCuts, CellCuts)
-    )
-    assert cells.certificate.status is Status.CONVERGED
-    assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-5)
-    np.testing.assert_array_equal(cells.w == 0.0, exact.w == 0.0)
 
 
 def test_the_smaller_class_decides(monkeypatch):
@@ -97,10 +83,8 @@ def test_separated_balanced_classes_do_not_stall(monkeypatch):
     # They did where cells without rows in doubt lost their edges: then they were merged, and the rows in doubt again.
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
     blocks = LocalBlocks([simulate(2_000, 5, 0.5, seed=4, shift=5.0)])
-    exact = solve(CuttingPlanes(blocks, PairObjective()).rounds(1e-3), tol=1e-3, max_passes=200)
-    cells = solve(
-        CuttingPlanes(blocks, PairObjective(), kind=CellCuts).rounds(1e-3), tol=1e-3, max_passes=3 * exact.passes
-    )
+    exact = solve(planes(blocks, PairCuts).rounds(1e-3), tol=1e-3, max_passes=200)
+    cells = solve(planes(blocks).rounds(1e-3), tol=1e-3, max_passes=3 * exact.passes)
     assert cells.certificate.status is Status.CONVERGED
     assert 0.0 < cells.certificate.slack < 1e-3 * cells.certificate.primal
 
@@ -121,32 +105,30 @@ def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
     monkeypatch.setattr(LocalBlocks, "reduce", counted)
     for n in (2_000, 32_000):
         blocks = LocalBlocks([simulate(n, 5, 0.5, seed=0)])
-        *_, last = itertools.islice(CuttingPlanes(blocks, PairObjective(), kind=CellCuts).rounds(1e-3), 8)
+        *_, last = itertools.islice(planes(blocks).rounds(1e-3), 8)
         assert last.slack > 0.0
     assert (sent[32_000] < 4 * sent[2_000]).all()  # of sixteen times as many rows; how often rows are drawn differs
 
 
 def test_cuts_that_are_taken_again_read_no_rows(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 8)
-    monkeypatch.setattr(
-        cell_cuts, "SLACK_OF_GAP", 0.0
-    )  # never small enough, but where all scores of a cell are the same
+    # Never small enough, but where all scores of a cell are the same.
+    monkeypatch.setattr(cell_cuts, "SLACK_OF_GAP", 0.0)
     X, y = small(n_pos=30, n_neg=40)
     steps, reduce = [], LocalBlocks.reduce
     monkeypatch.setattr(LocalBlocks, "reduce", lambda *args: steps.append(args[1]) or reduce(*args))
     blocks = blocks_of(X, y)
-    *_, last = itertools.islice(CuttingPlanes(blocks, PairObjective(), kind=CellCuts).rounds(1e-3), 5)
+    *_, last = itertools.islice(planes(blocks).rounds(1e-3), 5)
     assert last.passes == steps.count(cell_cuts.finish_by_cells) == 5
     assert steps.count(cell_cuts.take_cut) > 5
     reading = [step for step in steps if not getattr(step, "without_rows", False)]
-    assert (
-        len(reading) == 2 + 2 * last.passes
-    )  # the columns' ranges, the rows that are drawn, then scores and gradients
+    # The columns' ranges, the rows that are drawn, then scores and gradients.
+    assert len(reading) == 2 + 2 * last.passes
 
 
 def test_a_path_starts_from_what_is_known():
     X, y = small(n_pos=15, n_neg=80, d=6)
-    cells = CuttingPlanes(blocks_of(X, y, 2), PairObjective(), kind=CellCuts)
+    cells = planes(blocks_of(X, y, 2))
     for lam in (1.0, 1e-1, 1e-2):
         found = solve(cells.rounds(lam), tol=1e-5, max_passes=300)
         best = optimum(X, y, lam)
@@ -157,15 +139,14 @@ def test_a_path_starts_from_what_is_known():
 def test_the_memory_of_a_block_can_be_kept_in_a_checkpoint():
     X, y = small(n_pos=12, n_neg=50)
     blocks = blocks_of(X, y, 2)
-    cells = CuttingPlanes(blocks, PairObjective(), kind=CellCuts)
+    cells = planes(blocks)
     for _ in itertools.islice(cells.rounds(1e-2), 3):
         pass
     for memory in cells.cuts.blocks._memory:
         again = deserialize(serialize(memory))
         for name, value in vars(memory).items():
-            for one, other in zip(
-                *((part if name == "runs" else [part]) for part in (getattr(again, name), value)), strict=True
-            ):
+            pairs = zip(getattr(again, name), value, strict=True) if name == "runs" else [(getattr(again, name), value)]
+            for one, other in pairs:
                 np.testing.assert_array_equal(one, other)
 
 
@@ -173,10 +154,6 @@ def test_the_memory_of_a_block_can_be_kept_in_a_checkpoint():
 
 
 OBJECTIVES = {L2: (top_optimum, lambda w: 0.5 * w @ w), L1: (top_optimum_l1, lambda w: np.abs(w).sum())}
-
-
-def in_cells(blocks, subset, penalty=None):
-    return CuttingPlanes(blocks, PairObjective(penalty=penalty or L2(), subset=subset), kind=CellCuts)
 
 
 @pytest.mark.parametrize("n_cells", [4, 64])
@@ -189,7 +166,8 @@ def test_every_round_of_the_highest_negatives_is_certified_by_counting(kind, cla
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
     lam, wanted = 3e-2, 0.4 * weight[y < 0].sum()
     best = optimum(X, y, lam, wanted, weight)
-    for state in itertools.islice(in_cells(blocks_of(X, y, 2, weight), TopNegatives(0.4), kind()).rounds(lam), 60):
+    cells = planes(blocks_of(X, y, 2, weight), subset=TopNegatives(0.4), penalty=kind())
+    for state in itertools.islice(cells.rounds(lam), 60):
         true = lam * penalty(state.w) + top_hinge(X @ state.w, y, wanted, weight)
         assert state.dual <= best * (1 + 1e-7) + 5e-8
         assert state.primal >= true * (1 - 1e-10)
@@ -200,16 +178,24 @@ def test_every_round_of_the_highest_negatives_is_certified_by_counting(kind, cla
     assert n_cells == 4 or state.primal == pytest.approx(best, rel=1e-3)
 
 
-@pytest.mark.parametrize(("n_blocks", "signs"), [(3, None), (1, np.array([1, -1, 0, 2], dtype=np.int8))])
-@pytest.mark.parametrize("classes", [(60, 300), (300, 60)])
-def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, signs):
+TOP, SIGNED = TopNegatives(0.2), L2(signs=np.array([1, -1, 0, 2], dtype=np.int8))
+
+
+@pytest.mark.parametrize(
+    ("classes", "n_blocks", "penalty", "subset", "lam"),
+    [
+        ((12, 50), 2, L1(), None, 0.05),
+        ((60, 300), 3, L2(), TOP, 1e-2),
+        ((300, 60), 3, L2(), TOP, 1e-2),
+        ((60, 300), 1, SIGNED, TOP, 1e-2),
+        ((300, 60), 1, SIGNED, TOP, 1e-2),
+    ],
+)
+def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, penalty, subset, lam):
     X, y = small(*classes)
-    subset, penalty = TopNegatives(0.2), L2(signs=signs)
     exact, cells = (
         solve(
-            CuttingPlanes(blocks_of(X, y, n_blocks), PairObjective(penalty=penalty, subset=subset), kind=kind).rounds(
-                1e-2
-            ),
+            planes(blocks_of(X, y, n_blocks), kind, penalty=penalty, subset=subset).rounds(lam),
             tol=1e-5,
             max_passes=400,
         )
@@ -217,7 +203,10 @@ def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, signs):
     )
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-5)
-    np.testing.assert_array_equal(cells.w, project_onto_cone(cells.w, signs))
+    if penalty is SIGNED:
+        np.testing.assert_array_equal(cells.w, project_onto_cone(cells.w, penalty.signs))
+    if subset is None:
+        np.testing.assert_array_equal(cells.w == 0.0, exact.w == 0.0)
 
 
 @pytest.mark.skipif(
@@ -227,9 +216,8 @@ def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
     for positive in (0.2, 0.8):
         blocks = LocalBlocks([simulate(4_000, 5, positive, seed=0, shift=2.0)])
-        subset = TopNegatives(0.2)
-        exact = solve(CuttingPlanes(blocks, PairObjective(subset=subset)).rounds(1e-2), tol=1e-3, max_passes=200)
-        cells = solve(in_cells(blocks, subset).rounds(1e-2), tol=1e-3, max_passes=3 * exact.passes)
+        exact = solve(planes(blocks, PairCuts, subset=TopNegatives(0.2)).rounds(1e-2), tol=1e-3, max_passes=200)
+        cells = solve(planes(blocks, subset=TopNegatives(0.2)).rounds(1e-2), tol=1e-3, max_passes=3 * exact.passes)
         c = cells.certificate
         assert c.status is Status.CONVERGED
         assert 0.0 < c.slack < 1e-3 * c.primal
@@ -242,7 +230,7 @@ def test_the_threshold_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
     monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
     X, y = small(40, 12)
     weight = np.random.default_rng(1).random(len(y))
-    cuts = in_cells(blocks_of(X, y, 3, weight), TopNegatives(0.5)).cuts
+    cuts = planes(blocks_of(X, y, 3, weight), subset=TopNegatives(0.5)).cuts
     w = np.array([1.0, -0.5, 0.3, 2.0])
     cuts.score(w)
     scores, weights = X[y < 0] @ w, weight[y < 0]
