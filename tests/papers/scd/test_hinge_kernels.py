@@ -4,11 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
-from support.hinge_twins import (
-    exact_problem,
-    l1_minimum,
-    shrinking_sweeps,
-)
+from support.hinge_twins import exact_problem, l1_minimum, shrinking_sweeps
 from support.small_sets import FORMS
 from support.square_twins import problem
 

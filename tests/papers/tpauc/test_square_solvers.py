@@ -19,11 +19,7 @@ from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
 from aucdist.papers.tpauc.exact import Exact
-from aucdist.papers.tpauc.moments import (
-    ClassMoments,
-    PairMoments,
-    class_moments,
-)
+from aucdist.papers.tpauc.moments import ClassMoments, PairMoments, class_moments
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs.groups import pair_groups
 

@@ -5,15 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import rbf_kernel
-from support.margin_twins import (
-    factors,
-    minimum,
-    objective,
-    offset,
-    problem,
-    svrg_twin,
-    zeroth_order_twin,
-)
+from support.margin_twins import factors, minimum, objective, offset, problem, svrg_twin, zeroth_order_twin
 from support.rounds import last, rounds_of
 from support.small_sets import blocks_of
 
