@@ -69,4 +69,4 @@ def explain_missing(error: ModuleNotFoundError) -> str:
     package = (error.name or "").partition(".")[0]
     if package not in EXTRAS:
         return str(error)
-    return f"{package} is not installed: pip install 'aucdist[{EXTRAS[package]}]'"
+    return f"{package} is not installed: in the folder of the source code, run pip install '.[{EXTRAS[package]}]'"

@@ -36,8 +36,8 @@ class KeepCurrentConfig(Strict):
     """The number of newest files that are the test rows and not trained on. It is for a pattern without `test`."""
     condition: Literal["better", "not-worse", "always"] = "not-worse"
     """When the version in use is replaced, like `--if` of `aucdist promote`."""
-    margin: float = Field(default=0.0, ge=0.0, lt=1.0)
-    """The difference that counts, like `--margin` of `aucdist promote`."""
+    margin: float | None = Field(default=None, ge=0.0, lt=1.0)
+    """The smallest difference that counts, like `--margin` of `aucdist promote`. By default `not-worse` uses 0.005."""
     keep: int | None = Field(default=None, ge=1)
     """The number of versions to keep. Older ones are removed."""
     warm_start: bool = True

@@ -33,6 +33,8 @@ from flows.run_folder.scores import SCORES, SETTERS, max_fpr_of, members_of
 
 LEVEL = 0.95
 """The level of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
+NOT_WORSE_BY = 0.005
+"""The margin of `not-worse` where none is named: with a margin of 0 it would be the same as `better`."""
 IN_USE = "the version in use"
 
 
@@ -46,9 +48,9 @@ class PromoteConfig(Strict):
     condition: Annotated[
         Literal["better", "not-worse", "always"], Cli(flag="--if", metavar="better|not-worse|always")
     ] = "always"
-    """When to replace the version in use."""
-    margin: Annotated[float, Cli()] = Field(default=0.0, ge=0.0, lt=1.0)
-    """The difference that counts: the run has to be better by more than this, or may be worse by at most this."""
+    """When to replace it: always, if the new model is significantly better, or if it is not worse by more than --margin."""
+    margin: Annotated[float | None, Cli()] = Field(default=None, ge=0.0, lt=1.0)
+    """The smallest difference that counts. Without it, `better` uses 0 and `not-worse` 0.005."""
     data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
     """Labelled rows for the test, which neither model has seen. By default they are the test rows of the run."""
     keep: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
@@ -116,6 +118,8 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
             about |= {"measure": "partial_auc", "max_fpr": max_fpr}
             test = partial_auc_test(pair.y, pair.new, pair.old, max_fpr, LEVEL)
     condition, margin = config.condition, config.margin
+    if margin is None:
+        margin = NOT_WORSE_BY if condition == "not-worse" else 0.0
     bound = margin if condition == "better" else -margin
     calibration = _calibration(pair, new, old)
     worse = calibration is not None and calibration["high"] < -margin
@@ -190,7 +194,8 @@ def _scored_by(folder: str, what: str, source: Source, data: str, row_ids: np.nd
 def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> Json:
     """Promote the model of a run, if it is as good as asked.
 
-    ``better``: the interval of the difference lies above the margin; ``not-worse``: above minus the margin.
+    ``better``: the interval of the difference lies above the margin; ``not-worse``: above minus the margin. Where the
+    configuration names no margin it is 0 for ``better`` and `NOT_WORSE_BY` for ``not-worse``.
 
     Returns what ``aucdist promote --json`` prints; for a store in MLflow ``mlflow`` has the server, without password, and the ID
         of the run.

@@ -35,7 +35,7 @@ def test_extras_of_the_table_exist_and_the_core_has_none_of_their_packages() -> 
 
 def test_a_missing_module_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)  # import then fails as if it were not installed
-    with pytest.raises(InputError, match=re.escape("pip install 'aucdist[plot]'")):
+    with pytest.raises(InputError, match=re.escape("in the folder of the source code, run pip install '.[plot]'")):
         load_optional("matplotlib")
 
 
@@ -78,4 +78,5 @@ def test_the_command_names_the_extra_in_one_line(package: str, words: list[str],
     command = [sys.executable, "-c", BLOCK.format(missing={package}) + start]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == code
-    assert done.stderr.strip() == f"error: {package} is not installed: pip install 'aucdist[{extra}]'"
+    remedy = f"in the folder of the source code, run pip install '.[{extra}]'"
+    assert done.stderr.strip() == f"error: {package} is not installed: {remedy}"

@@ -208,6 +208,6 @@ def has_bokeh() -> bool:
 def no_bokeh(where: str) -> str:
     """Return the error message for a missing bokeh."""
     return (
-        f"performance_report: Dask draws it with bokeh, which is not installed {where}: install aucdist[dashboard], or leave "
-        "performance_report out"
+        f"performance_report: Dask draws it with bokeh, which is not installed {where}: in the folder of the source code, run "
+        "pip install '.[dashboard]', or leave performance_report out"
     )

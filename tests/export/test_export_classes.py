@@ -69,7 +69,7 @@ def test_all_classes_in_one_query_and_in_one_graph(kind: str, topics: bool) -> N
     if probabilities is not None:
         np.testing.assert_allclose(found.iloc[:39, 6:].to_numpy(dtype=float), probabilities, atol=1e-12)
 
-    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
+    pytest.importorskip("onnx", reason="onnx is not installed: pip install '.[onnx]'")
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
     session = runtime.InferenceSession(to_onnx(model).SerializeToString())
     feed = {"x": frame["x"].to_numpy(), "score c": frame["score c"].to_numpy(), "k": frame["k"].to_numpy(dtype=object)}

@@ -75,7 +75,7 @@ def by_postgresql(model: LinearModel, file: Path) -> pd.DataFrame:
     url = os.environ.get("AUCDIST_POSTGRES")
     if url is None:
         pytest.skip("no PostgreSQL server: AUCDIST_POSTGRES=postgresql+psycopg://user:password@host/database names one")
-    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'aucdist[sql]'")
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install '.[sql]'")
     frame = pd.read_csv(file, dtype={DROP: object, "browser": object}, keep_default_na=False, na_values=[""])
     frame["seen"] = pd.to_datetime(frame["seen"])
     engine = sqlalchemy.create_engine(url)

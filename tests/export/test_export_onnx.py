@@ -17,7 +17,7 @@ from aucdist.export.onnx_model import IR_VERSION, OPSET
 from aucdist.linear_model import LinearModel
 from aucdist.maps import BinExpander
 
-onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install '.[onnx]'")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
 
 

@@ -101,7 +101,7 @@ def by_sql(model: LinearModel, file: Path, **options: Any) -> pd.DataFrame:
 
 def by_onnx(model: LinearModel, file: Path, **options: Any) -> dict[str, np.ndarray]:
     """Return what onnxruntime makes of the graph; with ``contributions`` also their names."""
-    pytest.importorskip("onnx", reason="onnx is not installed: pip install 'aucdist[onnx]'")
+    pytest.importorskip("onnx", reason="onnx is not installed: pip install '.[onnx]'")
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")
     graph = to_onnx(model, **options)
     session = runtime.InferenceSession(graph.SerializeToString())

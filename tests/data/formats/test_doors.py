@@ -55,7 +55,7 @@ def stream(folder: Path) -> dict[str, Any]:
 
 
 def excel(folder: Path) -> dict[str, Any]:
-    pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install 'aucdist[excel]'")
+    pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install '.[excel]'")
     with pd.ExcelWriter(folder / "f.xlsx") as book:
         pd.DataFrame({"other": [1]}).to_excel(book, sheet_name="first", index=False)
         frame().to_excel(book, sheet_name="staff", index=False, startrow=2)
@@ -63,7 +63,7 @@ def excel(folder: Path) -> dict[str, Any]:
 
 
 def sqlite(folder: Path) -> dict[str, Any]:
-    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'aucdist[sql]'")
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install '.[sql]'")
     with sqlite3.connect(folder / "f.db") as database:
         frame().rename_axis("id").to_sql("staff", database)
     database.close()
@@ -82,7 +82,7 @@ def postgres(folder: Path) -> dict[str, Any]:
     url = os.environ.get("AUCDIST_POSTGRES")
     if url is None:
         pytest.skip("no PostgreSQL server: AUCDIST_POSTGRES=postgresql+psycopg://user:password@host/database names one")
-    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'aucdist[sql]'")
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install '.[sql]'")
     engine = sqlalchemy.create_engine(url)
     frame().rename_axis("id").to_sql("staff", engine, if_exists="replace")
     engine.dispose()
@@ -90,13 +90,13 @@ def postgres(folder: Path) -> dict[str, Any]:
 
 
 def delta(folder: Path) -> dict[str, Any]:
-    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed: pip install 'aucdist[lake]'")
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed: pip install '.[lake]'")
     deltalake.write_deltalake(str(folder / "delta"), table())
     return {"source": str(folder / "delta"), "format": "delta"}
 
 
 def iceberg(folder: Path) -> dict[str, Any]:
-    pytest.importorskip("pyiceberg", reason="pyiceberg is not installed: pip install 'aucdist[lake]'")
+    pytest.importorskip("pyiceberg", reason="pyiceberg is not installed: pip install '.[lake]'")
     catalogs = pytest.importorskip("pyiceberg.catalog.sql", reason="SQLAlchemy is not installed")
     catalog = catalogs.SqlCatalog("c", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
     catalog.create_namespace("s")
@@ -171,7 +171,7 @@ def test_what_is_refused(tmp_path: Path, name: str, data: bytes, keys: dict[str,
 
 
 def test_a_workbook_that_would_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install 'aucdist[excel]'")
+    pytest.importorskip("openpyxl", reason="openpyxl is not installed: pip install '.[excel]'")
     from aucdist.data.storage import guard
 
     monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**10)
@@ -191,7 +191,7 @@ def test_a_workbook_that_would_fill_the_memory_is_refused(tmp_path: Path, monkey
     ],
 )
 def test_errors_of_databases_have_no_passwords(url: str, message: str) -> None:
-    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install 'aucdist[sql]'")
+    pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed: pip install '.[sql]'")
     with pytest.raises(InputError, match=message) as caught:
         read(source_of({"source": url, "format": "sql", "query": "SELECT 1"}))
     assert "secret-word" not in str(caught.value)
