@@ -265,7 +265,9 @@ def report_errors(debug: bool) -> Iterator[None]:
         if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
             e = InputError(explain_missing(e))
         if isinstance(e, MemoryError):
-            e = RunError(f"the memory of this machine is not enough{f': {e}' if str(e) else ''}")
+            e = RunError(
+                f"there is not enough memory{f': {e}' if str(e) else ''}. Stream the rows (`cache: stream`), or use float32"
+            )
         if isinstance(e, InputError):
             event, text, code = "error", str(e), WRONG_INPUT
         else:

@@ -142,7 +142,7 @@ def read_run(url: str) -> Run:
     about = read_about(url)
     if not exists(f"{url}/{SCORES}"):
         raise InputError(
-            f"{shown(url)} has no {SCORES}: the run had no test rows, or is older than aucdist compare. "
+            f"{shown(url)} has no {SCORES}: the run had no test rows, or was made by an early version of aucdist. "
             "Train again with `data.test`"
         )
     table = read_scores(url)

@@ -185,4 +185,6 @@ def check_distinct(names: np.ndarray) -> None:
     """Raise an InputError if two classes have one name."""
     distinct, counts = np.unique([str(name) for name in names.tolist()], return_counts=True)
     if (counts > 1).any():
-        raise InputError(f"two classes have the name {str(distinct[counts > 1][0])!r}: give each its own")
+        raise InputError(
+            f"two classes have the name {str(distinct[counts > 1][0])!r}: give each class a different name"
+        )

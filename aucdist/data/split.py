@@ -159,8 +159,8 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
         counts[side] = (int(np.count_nonzero(rows & (y != 1))), int(np.count_nonzero(rows & (y == 1))))
         if not rows.any() or (coded is None and 0 in counts[side]):
             raise InputError(
-                f"split by time, the {side} rows are {'all of one class' if rows.any() else 'none'}: use another share of "
-                "`last` rows" + (", or a shorter `gap`" if gap and side == "training" else "")
+                f"after the split by time, {f'all {side} rows are of one class' if rows.any() else f'there are no {side} rows'}: "
+                "use another share of `last` rows" + (", or a shorter `gap`" if gap and side == "training" else "")
             )
     return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest, per_day)
 

@@ -283,7 +283,9 @@ class Parts:
 
 def died_again(name: str) -> RunError:
     """Return the error for a step in which one worker after the other was lost."""
-    return RunError(f"workers died again and again in step '{name}'; the usual reason is memory: give each worker more")
+    return RunError(
+        f"workers died again and again in step '{name}'; the usual reason is memory: give each worker more memory"
+    )
 
 
 def install(client: Client) -> None:

@@ -76,7 +76,7 @@ def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
         client.wait_for_workers(n_workers, timeout=timeout)
     except TimeoutError:
         raise RunError(
-            f"{len(client.nthreads())} of {n_workers} workers came within {timeout:g} s: start more workers, or ask "
+            f"only {len(client.nthreads())} of {n_workers} workers connected within {timeout:g} s: start more workers, or ask "
             "for fewer"
         ) from None
 

@@ -299,7 +299,9 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         if blocks.has_weights and not solver.sample_weight:
             blocks = without_equal_weights(blocks)
         if blocks.has_weights and not solver.sample_weight:
-            raise InputError(f"solver {solver.name!r} takes no sample weights; {self._solvers_that('sample_weight')}")
+            raise InputError(
+                f"solver {solver.name!r} does not support sample weights; {self._solvers_that('sample_weight')}"
+            )
         expander = self._expander
         self._find_directions(blocks.unmapped)
         if expander is None:

@@ -25,7 +25,7 @@ REASONS = {
     Status.MAX_PASSES: "max_passes was reached",
     Status.FINISHED: "the solver took all its steps",
     Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
-    Status.ROUNDING: "rounding errors are as large as what is left of the gap, or hide where to go on,",
+    Status.ROUNDING: "rounding errors are as large as the remaining gap or the next step,",
 }
 MOST_SHAPES = 6
 MOST_CLASSES = 12
@@ -158,7 +158,7 @@ class WithPlots:
             known = ranges is not None and not hasattr(self, "feature_map_")
             fault = diagnosis(ranges, names_of_features(self)) if known else None
             proved = (
-                f"primal and dual value are sure to {c.rounding:.3g} only"
+                f"primal and dual are accurate only to {c.rounding:.3g}. Raise tol, or scale the features"
                 if c.status == Status.ROUNDING
                 else "the certificate says how far the weights are from the optimum. Raise max_passes, tol or lam"
             )
@@ -169,8 +169,8 @@ class WithPlots:
             )
         if self.monotone is not None and not getattr(self, "coef_", np.ones(1)).any():
             yield UserWarning(
-                "the directions in `monotone` leave no weights but 0: each feature would have to fall where it may only rise, or "
-                "the other way round; all scores are equal"
+                "with the directions in `monotone` all weights are 0 and all scores are equal: the data seem to have the opposite "
+                "directions. Check `monotone`"
             )
         if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
             return

@@ -323,5 +323,6 @@ class LinkClassifier(LinearClassifier):
         if separates(blocks, self.coef_[0]):
             yield SeparationWarning(
                 "the weights separate the classes of the training rows completely: only lam keeps the fit finite, and lam "
-                f"alone decides how near to 0 and 1 the probabilities are (lam={self.lam_:g})"
+                f"alone decides how near to 0 and 1 the probabilities are (lam={self.lam_:g}). Check whether a feature gives the "
+                "label away, and choose lam by cross-validation"
             )

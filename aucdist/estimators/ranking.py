@@ -248,10 +248,10 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         of_top = self.max_fpr is not None or self.max_false_positives is not None
         if of_top and (not self.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO):
             yield CollapseWarning(
-                f"the minimum is near w = 0: no weights bring the objective below {c.dual:.4g}, and w = 0 has 1. The positives "
+                f"the minimum is near w = 0: the objective is 1 there, and no weights have less than {c.dual:.4g}. The positives "
                 "cannot be separated from so few of the highest-scoring negatives by a convex loss, and the ranking may be no "
                 "better than chance. Use PairwiseRampClassifier with the same share, a larger share, or features that separate "
-                "more, such as features='bins'; if lam is large, a smaller one"
+                "more, such as features='bins'. If lam is large, try a smaller one"
             )
         yield from super()._warnings_of_fit(blocks)
 
@@ -260,8 +260,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         expander = self._expander
         if self.penalty == GroupL1.name and expander is not None and not expander.has_groups:
             raise InputError(
-                f"{type(expander).__name__} mixes all features: penalty='group-l1', a group of weights for each feature, goes "
-                "with no map, or with features='bins'"
+                f"penalty='group-l1' needs a group of weights for each feature, but {type(expander).__name__} mixes all features: "
+                "leave out the feature map, or use features='bins'"
             )
 
     def _solver_options(self, seed: int | None = None) -> dict[str, Any]:
@@ -546,7 +546,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
             raise InputError("path returns weights alone, without their feature map: transform X by the map first")
         if self.monotone is not None:
             raise InputError(
-                "path has the closed form, which has no directions of features (monotone): fit one lam at a time"
+                "path uses the closed form, which does not support directions of features (monotone): fit one lam at a time"
             )
         for lam in lams:
             clone(self).set_params(lam=lam).check_parameters()

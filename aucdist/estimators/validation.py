@@ -331,10 +331,10 @@ def check_groups(estimator: Any, blocks: Blocks) -> None:
     called = "groups" if blocks.has_groups else "grades"
     if (blocks.has_groups or blocks.has_grades) and not solver.groups:
         if any(other.groups for other in estimator.solvers.values()):
-            raise InputError(f"solver {solver.name!r} takes no {called}; {estimator._solvers_that('groups')}")
+            raise InputError(f"solver {solver.name!r} does not support {called}; {estimator._solvers_that('groups')}")
         raise InputError(
-            f"{type(estimator).__name__} takes no {called}. Pairs within groups are what PairwiseHingeClassifier (solver "
-            "all-pairs), PairwiseRampClassifier and PairwiseSquareClassifier (solver exact) are fitted to"
+            f"{type(estimator).__name__} does not support {called}. Use PairwiseHingeClassifier (solver all-pairs), "
+            "PairwiseRampClassifier or PairwiseSquareClassifier (solver exact)"
         )
     if estimator.group_weight is not None and not blocks.has_groups:
         raise InputError("group_weight says what a group counts, but rows have no groups: fit(X, y, groups=...)")

@@ -55,11 +55,13 @@ def map_from_bytes(data: bytes) -> FittedMap:
     """
     fitted = deserialize(data)
     if not isinstance(fitted, FittedMap):
-        raise InputError(f"these bytes are no feature map, but {type(fitted).__name__}")
+        raise InputError(
+            f"the file contains no feature map, but {type(fitted).__name__}: copy or train the model again"
+        )
     try:
         fitted.check()
     except (TypeError, AttributeError, IndexError, ValueError) as error:
-        raise InputError(f"the feature map is damaged: {error}") from None
+        raise InputError(f"the feature map is damaged: {error}. Copy the model again, or train it again") from None
     return fitted
 
 

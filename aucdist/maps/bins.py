@@ -165,21 +165,21 @@ class BinMap(FittedMap):
         """Raise an InputError if the parts do not fit together; the kernels do not look at what codes say."""
         d, basis_known = self.n_features_in, self.basis in BASES and self.linear in LINEAR
         if not basis_known or len(self.bins) != d or self.missing.shape != (d,) or self.missing.dtype != bool:
-            raise InputError("the bins are not those of all features")
+            raise InputError(f"it has bins for {len(self.bins)} features and {d} features, or an unknown basis")
         for bins in self.bins:
             edges, means, shares = bins.edges, bins.means, bins.shares
             if not len(edges) + 1 == len(means) == len(shares) <= MOST_BINS or not (np.diff(edges) > 0).all():
-                raise InputError("the edges of a feature do not ascend, or are not those of its bins")
+                raise InputError("the bin edges of a feature are not ascending, or their number does not fit the bins")
             if any(a.dtype != np.float64 or a.ndim != 1 or not np.isfinite(a).all() for a in (edges, means, shares)):
-                raise InputError("an edge, a mean or a share of a feature's bins is not a finite float64")
+                raise InputError("a bin edge, mean or share is not a finite float64")
         above_0().check("strength", self.strength)
         above_0().check("pair_strength", self.pair_strength)
         if self.pairs.dtype != np.int64 or self.pairs.ndim != 2 or self.pairs.shape[1] != 2:
-            raise InputError("the pairs are not pairs of features")
+            raise InputError("the pairs are not an array of two features each")
         if not np.isin(self.pairs, self.used).all():
-            raise InputError("a pair has a feature that is not there, or has one value")
+            raise InputError("a pair names a feature that does not exist, or that has only one value")
         if self.ramps is not None and (self.ramps.dtype != bool or self.ramps.shape != (d,) or self.basis != "hat"):
-            raise InputError("the ramps are not those of all features, or the basis has no hats")
+            raise InputError("there is not one ramp for each feature, or the basis is not `hat`")
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function."""

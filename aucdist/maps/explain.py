@@ -119,7 +119,7 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
         If its features are not binned.
     """
     if not isinstance(fitted, BinMap):
-        raise InputError("a model has shapes if its features are binned: fit it with features='bins'")
+        raise InputError("this model has no shapes: fit it with features='bins'")
     n = len(fitted.used)
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
     tables = np.split(table, fitted.code_basis.starts[1:-1])

@@ -81,7 +81,7 @@ def leaf_values(text: str, used: Sequence[int]) -> tuple[np.ndarray, ...]:
     trees = _trees(text)
     tree_values = tuple(_numbers(trees[k], "leaf_value", _integer(trees[k], "num_leaves"), np.float64) for k in used)
     if not all(np.isfinite(values).all() for values in tree_values):
-        raise InputError("a leaf of a tree has a value that is not finite")
+        raise InputError("the value of a leaf is not finite")
     return tree_values
 
 
@@ -97,7 +97,7 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
     parts: list[tuple[np.ndarray, ...]] = []
     for number in used:
         if not 0 <= number < len(all_trees):
-            raise InputError(f"the model has {len(all_trees)} trees, and none with the number {number}")
+            raise InputError(f"it uses tree {number}, but the model has only {len(all_trees)} trees")
         tree = all_trees[number]
         n = _integer(tree, "num_leaves") - 1
         features, decisions, left, right = (
@@ -105,7 +105,7 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
         )
         thresholds = _numbers(tree, "threshold", n, np.float64)
         if (decisions & CATEGORIES).any() or _integer(tree, "num_cat") or tree.get("is_linear", "0") != "0":
-            raise InputError("the trees have splits by categories or linear leaves; those of numbers alone are read")
+            raise InputError("trees with categorical splits or linear leaves are not supported")
         # Children come after their parents, so a walk ends; each split and each leaf has one parent.
         children, later = np.concatenate((left, right)), np.tile(np.arange(n), 2)
         if (
@@ -134,7 +134,7 @@ def _trees(text: str) -> list[dict[str, str]]:
     head, *pieces = re.split(r"^Tree=(\d+)\n", text.partition("\nend of trees")[0], flags=re.MULTILINE)
     numbers = [int(number) for number in pieces[::2]]
     if not head.startswith("tree\n") or numbers != list(range(len(numbers))):
-        raise InputError("the trees are not in LightGBM's form of a model")
+        raise InputError("the trees are not in the text format of LightGBM")
     return [dict(line.split("=", 1) for line in body.splitlines() if "=" in line) for body in pieces[1::2]]
 
 

@@ -118,9 +118,9 @@ class LeafMap(FittedMap):
         """Raise an InputError if the parts do not fit together."""
         sizes = leaf_counts(self.model)
         if tuple(self.n_leaves) != sizes or not all(1 <= n <= MOST_LEAVES for n in sizes):
-            raise InputError("the leaves are not those of the trees")
+            raise InputError("the numbers of leaves do not match the trees")
         if not all(0 <= k < len(sizes) for k in self.used):
-            raise InputError("the trees in use are not those of the model")
+            raise InputError("it uses a tree that the model does not have")
         read_forest(self.model, self.used, self.n_features_in)
         if self.score_scale != 0.0:
             leaf_values(self.model, self.used)
@@ -133,7 +133,7 @@ class LeafMap(FittedMap):
             or directions.shape != (self.n_features_in,)
             or not np.isin(directions, (-1, 0, 1)).all()
         ):
-            raise InputError("the directions are not those of all features")
+            raise InputError("there is not one direction for each feature")
         leaf_values(self.model, self.used)
 
     def names(self, features: Sequence[str]) -> list[str]:
@@ -299,7 +299,8 @@ def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndar
         if kind == ZEROS_ARE_MISSING:  # zeros may be on either side
             if directions[feature]:
                 raise InputError(
-                    f"a split in feature {feature} (from 0) takes zeros for missing values: it has no direction"
+                    f"a split in feature {feature} (counted from 0) treats zeros as missing, so `monotone` cannot hold for it: "
+                    "leave the feature out of `monotone`"
                 )
             low[[*left, *right], k], high[[*left, *right], k], nan[[*left, *right], k] = -np.inf, np.inf, True
         if directions[feature]:

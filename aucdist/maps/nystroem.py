@@ -73,11 +73,11 @@ class NystroemFeatures(FittedMap):
         m, d = self.landmarks.shape
         shapes = (self.shift.shape, self.factor.shape, self.directions.shape[:1])
         if d != self.n_features_in or shapes != ((d,), (d,), (m,)) or self.linear not in LINEAR:
-            raise InputError("landmarks, scaling and directions are not of one size")
+            raise InputError("landmarks, scaling and directions have different sizes")
         above_0().check("sigma", self.sigma)
         for array in (self.shift, self.factor, self.landmarks, self.directions):
             if array.dtype != np.float64 or not np.isfinite(array).all():
-                raise InputError("a number is not a finite float64")
+                raise InputError("a landmark, scale or direction is not a finite float64")
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each column."""

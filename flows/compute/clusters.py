@@ -236,7 +236,7 @@ def s3_as_configured(config: Any, observer: RunObserver) -> Iterator[None]:
     """
     changes, cluster = environment_of(config.s3), getattr(config, "cluster", None)
     if changes and not isinstance(cluster, NoCluster | LocalClusterConfig | None):
-        observer.note("`s3` configures this process: the workers reach S3 as their own environment says")
+        observer.note("`s3` configures this process: the workers use their own environment for S3")
     before = {name: os.environ.get(name) for name in changes}
     _set_environment(changes)
     try:

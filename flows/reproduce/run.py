@@ -164,7 +164,7 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
     if absent := [version.name for version in datasets.values() if not version.present]:
         if len(absent) == len(datasets):
             refuse_absent(absent)
-        observer.note(f"not here, and left out: {', '.join(dict.fromkeys(absent))}")
+        observer.note(f"left out, because the data are not on this machine: {', '.join(dict.fromkeys(absent))}")
     results_of_tasks = _results(config, versions, folder, observer)
     observer.stage("publish")
     reports: dict[str, Report] = {}

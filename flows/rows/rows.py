@@ -263,7 +263,7 @@ def _time_feature(time: str, schema: Schema) -> int:
         if name in schema.feature_names:
             return schema.feature_names.index(name)
     if time in schema.dates:
-        raise InputError(f"the rows are split by the time {time!r}: put `days` among its parts under `dates`")
+        raise InputError(f"to split by the dates of {time!r}, list `days` among its parts under `dates`")
     parts = {feature for name, of in schema.dates.items() for feature in date_features(name, of)}
     columns = [name for name in schema.columns() if name not in {*schema.categories, *schema.hashed, *parts}]
     if time in schema.columns():

@@ -47,7 +47,7 @@ def choose_features(
         model.built, rows, missing=missing, lam=model.lam, metric=model.features_metric, whole=whole, note=observer.note,
         done=done,
     )  # fmt: skip
-    observer.note(f"{search['folds']['fitted']} folds chose {parameters_text(search['best'])}")
+    observer.note(f"cross-validation with {search['folds']['fitted']} folds chose {parameters_text(search['best'])}")
     return model.with_parameters(search["best"]), jsonable(search)
 
 

@@ -97,7 +97,7 @@ def test_maps_weights_and_penalties_compose():
 @pytest.mark.parametrize(
     ("model", "labels", "options", "message"),
     [
-        (HingeClassifier(), "y", {"groups": 1}, "HingeClassifier takes no groups. Pairs within groups are what"),
+        (HingeClassifier(), "y", {"groups": 1}, "HingeClassifier does not support groups. Use PairwiseHingeClassifier"),
         (PairwiseHingeClassifier(solver="msgd"), "y", {"groups": 1}, "solvers that do: all-pairs, sdcd, sdcd-perm$"),
         (PairwiseHingeClassifier(solver="msgd", grade_weight="one"), "y", {}, "grade_weight applies to solver all-pairs, sdcd"),
         (PairwiseHingeClassifier(group_weight="groups"), "y", {}, "rows have no groups"),

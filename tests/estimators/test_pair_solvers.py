@@ -24,7 +24,7 @@ def test_equal_weights_are_none(data):
         for weight in (None, np.full(len(y), 3.0))
     )
     assert plain.coef_.tobytes() == weighted.coef_.tobytes()
-    with pytest.raises(InputError, match="solver 'msgd' takes no sample weights"):
+    with pytest.raises(InputError, match="solver 'msgd' does not support sample weights"):
         PairwiseHingeClassifier(solver="msgd").fit(X, y, sample_weight=np.where(y > 0, 3.0, 1.0))
 
 

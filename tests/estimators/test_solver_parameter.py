@@ -180,7 +180,7 @@ def test_sample_weights_count_or_are_refused(name, solver):
         assert not np.allclose(plain, weighted)
     else:
         with pytest.raises(
-            InputError, match=f"solver '{solver}' takes no sample weights; solvers that do: .*all-pairs"
+            InputError, match=f"solver '{solver}' does not support sample weights; solvers that do: .*all-pairs"
         ):
             model(name, solver).fit(X, Y, weight)
 

@@ -178,7 +178,7 @@ def test_a_step_that_breaks_a_direction_is_0():
     )  # leaves 1 and 2 are apart in x1, so that no row passes from one to the other
     assert step_signs(forest, 0, ranks, UP).tolist() == [1, 1, 1]
     assert step_signs(forest, 0, chain([3.0, 2.0, 1.0, 0.0])[1], UP).tolist() == [ZERO, ZERO, ZERO]
-    with pytest.raises(InputError, match="takes zeros for missing values"):
+    with pytest.raises(InputError, match="treats zeros as missing"):
         step_signs(chain([0.0, 1.0, 2.0, 3.0], missing=1)[0], 0, ranks, UP)
 
 

@@ -391,7 +391,7 @@ def _parquet_file(url: str, data: bytes | None = None) -> Iterator[tuple[pa.Nati
     def say(e: BaseException) -> str:
         """Return what is wrong with the file, in words."""
         page = not files.is_web(url) and files.read_range(url, 0, min(64, files.stat(url).size)).lstrip()[:1] == b"<"
-        return "it holds a page of the web" if page else first_line(e)
+        return "it is a web page" if page else first_line(e)
 
     kinds = pa.ArrowException, OSError, UnicodeDecodeError
     with (

@@ -331,12 +331,12 @@ def keys_by_content(head: bytes, where: str) -> dict[str, Any]:
     """Return the keys of a source that the first bytes of a file decide, its format among them.
 
     `head`: unpacked.
-    Raises InputError if they are those of a page of the web, or of no format that is known.
+    Raises InputError if they are those of a web page, or of no format that is known.
     """
     first = head.lstrip()
     if first[:1] == b"<":
         raise InputError(
-            f"{where} is a page of the web ({first[:40].decode(errors='replace')!r}), and not a table: check the "
+            f"{where} is a web page ({first[:40].decode(errors='replace')!r}), and not a table: check the "
             "address, and whether it needs a login"
         )
     for begin, name in FIRST_BYTES.items():

@@ -134,7 +134,7 @@ def _reason(e: Exception, remote: bool) -> str | None:
     if isinstance(e, loaded(AIOHTTP, "ClientResponseError")):
         return f"the server answered {getattr(e, 'status', '?')}"
     if isinstance(e, loaded(BOTO, "FlexibleChecksumError")):
-        return "what arrives has not the checksum that it was stored with"
+        return "the data received do not match the stored checksum"
     if isinstance(e, TooSlow):
         return f"the server sends less than {SLOWEST} bytes a second"
     if isinstance(e, BadAnswer):

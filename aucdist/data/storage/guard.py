@@ -214,7 +214,9 @@ def _zip(raw: io.BytesIO) -> Any:
     members = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
     if len(members) != 1:
         shown_members = ", ".join(members[:5])
-        raise InputError(f"an archive of {len(members)} files ({shown_members}); unpack it, and name the folder")
+        raise InputError(
+            f"the archive has {len(members)} files ({shown_members}), but one is expected: unpack it, and name the folder"
+        )
     if archive.getinfo(members[0]).flag_bits & 1:
         raise InputError("the archive has a password: unpack it by hand")
     return archive.open(members[0])
@@ -362,7 +364,7 @@ def check_sheet(file: Any, where: str) -> None:
             rows, columns, farthest = max(rows, row), max(columns, column), place or f"row {row}"
         if rows > MOST_SHEET_ROWS:
             raise InputError(
-                f"{where}: it has a row {rows}, and a sheet has at most {MOST_SHEET_ROWS} rows: save the table as CSV"
+                f"{where}: row {rows} is beyond the limit of {MOST_SHEET_ROWS} rows of a sheet: save the table as CSV"
             )
 
     parser = expat.ParserCreate()

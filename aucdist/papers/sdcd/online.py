@@ -117,7 +117,7 @@ class MSGD(PairSolver):
                 "start from a fit with the same features"
             )
         if blocks.has_weights:
-            raise InputError("solver msgd takes no sample weights: use solver 'all-pairs' or 'sdcd'")
+            raise InputError("solver msgd does not support sample weights: use solver 'all-pairs' or 'sdcd'")
         before, total = (
             (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
         )

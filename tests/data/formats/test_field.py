@@ -160,7 +160,7 @@ def test_a_sheet_with_a_title_says_what_helps():
 
 
 def test_an_archive_of_several_files_is_refused(load):
-    with pytest.raises(InputError, match=r"an archive of 2 files \(a, b\); unpack it"):
+    with pytest.raises(InputError, match=r"the archive has 2 files \(a, b\), but one is expected"):
         load(archive(a=ROWS, b=ROWS), "f.zip")
 
 
@@ -185,11 +185,11 @@ def test_a_page_of_the_web_is_named(tmp_path):
     page = "<!DOCTYPE html><html><body>not found</body></html>\n" * 9
     for name in ("page.parquet", "page"):
         (tmp_path / name).write_text(page)
-    with pytest.raises(InputError, match=r"page is a page of the web \('<!DOCTYPE html>"):
+    with pytest.raises(InputError, match=r"page is a web page \('<!DOCTYPE html>"):
         source_from_name(str(tmp_path / "page"), label="y")
     source = source_from_name(str(tmp_path / "page.parquet"), label="y")[1]
     for reading in (read, open_reader):
-        with pytest.raises(InputError, match=r"page.parquet is not a sound Parquet file: it holds a page of the web"):
+        with pytest.raises(InputError, match=r"page.parquet is not a sound Parquet file: it is a web page"):
             reading(source)
 
 

@@ -66,7 +66,7 @@ def test_a_write_is_tried_again(faults, fault):
         ("slow-down", "cannot read s3://faults/object: the server answered SlowDown"),
         ("reset", "cannot be reached (ClientPayloadError); check the address and the network"),
         ("truncated", "cannot be reached (ClientPayloadError); check the address and the network"),
-        ("flipped", "cannot read s3://faults/object: what arrives has not the checksum that it was stored with"),
+        ("flipped", "cannot read s3://faults/object: the data received do not match the stored checksum"),
     ],
 )
 def test_patience_ends_with_a_clear_error(faults, monkeypatch, fault, said):

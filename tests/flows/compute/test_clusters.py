@@ -77,7 +77,7 @@ def test_address_gives_a_client_and_a_place_that_is_gone_afterwards(tcp: LocalCl
 
 def test_workers_that_do_not_come_are_counted(tcp: LocalCluster, tmp_path: Path) -> None:
     config = address(tcp, tmp_path, workers=2, timeout=0.2)
-    with pytest.raises(RunError, match=r"1 of 2 workers came within 0.2 s"), open_cluster(config, "run"):
+    with pytest.raises(RunError, match=r"only 1 of 2 workers connected within 0.2 s"), open_cluster(config, "run"):
         pass
 
 

@@ -44,7 +44,7 @@ def test_workers_that_run_already_have_their_own_environment():
     lines, running = [], AddressConfig(kind="address", address="tcp://scheduler:8786", scratch="s3://bucket/scratch")
     with configured(running, lines, region="eu-west-1"), configured(running, lines):
         assert len(lines) == 1
-    assert "as their own environment says" in lines[0]
+    assert "the workers use their own environment" in lines[0]
 
 
 def test_what_is_given_is_set_and_what_is_not_stays():
