@@ -190,7 +190,7 @@ def test_names_of_columns_also_with_calibration():
 
 def test_a_constraint_that_leaves_nothing_ends_at_0():
     X, y = rows()
-    with pytest.warns(UserWarning, match="leave no weights"):
+    with pytest.warns(UserWarning, match="all weights are 0"):
         model = PairwiseHingeClassifier(monotone={0: "decreasing"}).fit(X[:, :1], y)
     assert not model.coef_.any()
     assert model.certificate_.relative_gap <= 1e-3

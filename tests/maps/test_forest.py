@@ -113,16 +113,16 @@ def test_a_saved_map_scores_without_lightgbm(monkeypatch):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("tree\n", "wood\n", "not in LightGBM's form"),
-        ("Tree=2", "Tree=3", "not in LightGBM's form"),
+        ("tree\n", "wood\n", "not in the text format of LightGBM"),
+        ("Tree=2", "Tree=3", "not in the text format of LightGBM"),
         ("split_feature=0 1 0", "split_feature=0 2 0", "do not fit together"),
         ("split_feature=0 1 0", "split_feature=0 -1 0", "do not fit together"),
         ("split_feature=0 1 0", "split_feature=0 1", "a tree has 2 numbers for split_feature"),
         ("split_feature=0 1 0", "split_feature=0 x 0", "no numbers for split_feature"),
         ("threshold=0.5", "threshold=nan", "do not fit together"),
-        ("decision_type=2 10 8", "decision_type=3 10 8", "by categories"),
+        ("decision_type=2 10 8", "decision_type=3 10 8", "categorical splits"),
         ("decision_type=2 10 8", "decision_type=2 14 8", "do not fit together"),
-        ("num_cat=0\nsplit_feature=0", "num_cat=1\nsplit_feature=0", "by categories"),
+        ("num_cat=0\nsplit_feature=0", "num_cat=1\nsplit_feature=0", "categorical splits"),
         ("is_linear=0", "is_linear=1", "linear leaves"),
         ("left_child=1 -1 -2", "left_child=0 -1 -2", "do not fit together"),  # a circle
         ("left_child=1 -1 -2", "left_child=1 -1 -1", "do not fit together"),
@@ -141,7 +141,7 @@ def test_what_does_not_fit_together_is_refused(before, after, message):
 def test_trees_that_have_no_split_or_are_not_there_cannot_be_used():
     with pytest.raises(InputError, match="a tree has no numbers for split_feature"):
         read_forest(TEXT, [1], 2)
-    with pytest.raises(InputError, match="has 3 trees, and none with the number 3"):
+    with pytest.raises(InputError, match="it uses tree 3, but the model has only 3 trees"):
         read_forest(TEXT, [3], 2)
 
 
