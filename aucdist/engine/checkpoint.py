@@ -321,8 +321,8 @@ class JournalledBlocks(Blocks):
             if key != entry[:3]:
                 raise RunError(
                     f"this fit does not repeat the one of the checkpoint at {journal.folder.url} (step {entry.step!r}): other "
-                    "packages, another processor, or another number of BLAS threads. Resume on the machine where the fit began, or "
-                    "remove the folder"
+                    "packages, another processor, or another number of BLAS threads. Resume on the machine where the fit began, "
+                    "or remove the folder"
                 )
             return entry.summary
         self.with_memory()

@@ -169,8 +169,8 @@ class WithPlots:
             )
         if self.monotone is not None and not getattr(self, "coef_", np.ones(1)).any():
             yield UserWarning(
-                "with the directions in `monotone` all weights are 0 and all scores are equal: the data seem to have the opposite "
-                "directions. Check `monotone`"
+                "with the directions in `monotone` all weights are 0 and all scores are equal: the data seem to have the "
+                "opposite directions. Check `monotone`"
             )
         if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
             return

@@ -260,8 +260,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         expander = self._expander
         if self.penalty == GroupL1.name and expander is not None and not expander.has_groups:
             raise InputError(
-                f"penalty='group-l1' needs a group of weights for each feature, but {type(expander).__name__} mixes all features: "
-                "leave out the feature map, or use features='bins'"
+                f"penalty='group-l1' needs a group of weights for each feature, but {type(expander).__name__} mixes all "
+                "features: leave out the feature map, or use features='bins'"
             )
 
     def _solver_options(self, seed: int | None = None) -> dict[str, Any]:

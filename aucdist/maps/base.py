@@ -28,8 +28,8 @@ ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32
 def mixes_features(name: str) -> str:
     """Format the error for a map that has no signs of weights for directions of features."""
     return (
-        f"{name} mixes all features, so no signs of weights can make the score rise in one of them: to use monotone, leave out the "
-        "feature map, or use features='bins' or 'leaves'"
+        f"{name} mixes all features, so no signs of weights can make the score rise in one of them: to use monotone, leave out "
+        "the feature map, or use features='bins' or 'leaves'"
     )
 
 

@@ -56,7 +56,7 @@ def test_a_paper_without_smote_does_not_need_it(without, tmp_path: Path) -> None
 
 def test_the_observer_is_not_needed_before_the_packages_are_checked(without) -> None:
     without("jinja2")
-    with pytest.raises(InputError, match="run pip install .\\.\\[cli\\]"):
+    with pytest.raises(InputError, match=r"run pip install '\.\[cli\]'"):
         reproduce(load_paper("000", quick=True), None)  # type: ignore[arg-type]
 
 
