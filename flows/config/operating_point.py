@@ -48,8 +48,9 @@ class OperatingPointConfig(Strict):
     ] = None
     """The total cost of wrong decisions is smallest, as with `{false_alarm: 1, miss: 40}`."""
     confidence: Annotated[float | None, Cli()] = Field(default=None, ge=0.5, lt=1)
-    """The probability with which the requirement holds for new rows. The threshold then keeps a distance, by exact
-    bounds on rows that the fit has not seen. These are `data.calibration`, by default a fifth of the training rows."""
+    """The probability with which the requirement holds for new rows. The threshold then has a safety margin,
+    computed from exact bounds on rows that the fit has not seen. These are `data.calibration`, by default a fifth of the
+    training rows."""
     out_of_fold: bool | None = None
     """Whether the threshold is set by scores of models that have not seen the row. This takes five more fits, each to
     four fifths of the training rows. Without it, a model that overfits its training rows, as leaves do, flags more rows

@@ -47,8 +47,8 @@ class FoldsConfig(Strict):
     """With `time`: the number of rows before the held-out rows of a fold that are left out of training. Rows of the
     same time are left out together."""
     gap_time: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """With `time`, in the unit of its column: how long before the first held-out row of the fold the training rows end,
-    for example the number of days after which a label is known."""
+    """With `time`, in the unit of its column: the smallest time between the last training row and the first held-out
+    row, for example the number of days after which a label is known."""
     duplicates: Literal["apart", "together"] = "apart"
     """Whether rows with equal features are in the same fold (`together`)."""
 
@@ -71,7 +71,7 @@ class HalvingConfig(Strict):
     first_passes: int = Field(default=10, ge=1)
     """The number of passes that every setting gets."""
     factor: int = Field(default=3, ge=2)
-    """From one rung to the next, the number of passes is multiplied by this and the number of settings is divided by
+    """From one stage to the next, the number of passes is multiplied by this and the number of settings is divided by
     it."""
 
 

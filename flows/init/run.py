@@ -38,7 +38,7 @@ class InitConfig(DataFileOptions):
     """A data file, and how to describe it in a configuration."""
 
     data: Annotated[str, Cli(place=1)]
-    """A CSV, Parquet, svmlight or KEEL file: a path or a URL."""
+    """A file, folder or URL of a table, in any format that aucdist reads."""
     output: Annotated[Path | None, Cli(metavar="FILE")] = None
     """The YAML file to write. By default it has the name of the data and is written to the current folder."""
     settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
