@@ -37,7 +37,7 @@ class ExplainConfig(UnlabelledRef):
     rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
     """The number of rows to explain, from the first row on. The default is 10, or all rows with `output`."""
     top: Annotated[int, Cli(metavar="N")] = Field(default=5, ge=1)
-    """The number of contributions to show for each row, the largest ones."""
+    """How many contributions to show for each row. The largest ones are shown."""
     reasons: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
     """Instead of contributions, show this many columns that raise the score of each row most."""
     classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default_factory=list)
@@ -193,9 +193,9 @@ def explanation_lines(result: Json) -> list[str]:
 def _row_lines(row: Json) -> Iterator[str]:
     """Yield the lines that are printed below the score of a row: its reasons, or its contributions."""
     if "contributions" not in row:
-        for beside, what in (("beside_best", "best cell"), ("beside_average", "average row")):
+        for beside, what in (("beside_best", "most favourable values"), ("beside_average", "average row")):
             reasons = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in row[beside])
-            yield f"  beside the {what}: {reasons or 'nothing'}"
+            yield f"  compared with the {what}: {reasons or 'nothing'}"
         return
     for part in row["contributions"]:
         yield f"  {part['adds']:+12.5g}  {part['feature']} = {_value_text(part['value'])}"

@@ -368,7 +368,7 @@ def verdict(card: Scorecard) -> str:
     """Return how points become a decision, as a sentence."""
     positive = ", ".join(card.schema.positive) or "positive"
     start = "" if card.base == 0 else f"Begin with {card.base} points. "
-    return f"{start}Add the points of each line that applies. More than {card.cutoff} points: {positive}."
+    return f"{start}Add the points of each line that applies. Predict {positive} if the points are more than {card.cutoff}."
 
 
 def sentences(card: Scorecard) -> list[str]:
@@ -377,13 +377,13 @@ def sentences(card: Scorecard) -> list[str]:
     odds = scaling.get("points_to_double_odds")
     if odds is not None:
         texts.append(
-            f"{number_text(odds)} points more double the odds; {number_text(scaling['base_points'])} points stand for odds of "
+            f"Every {number_text(odds)} points double the odds; {number_text(scaling['base_points'])} points stand for odds of "
             f"{number_text(scaling['base_odds'])} to 1."
         )
     texts.append(f"Rows have from {card.least} to {card.most} points.")
     texts.append(
-        f"The points of any row, be it among these or not, are at most {number_text(rounding['most'])} from those of the model, "
-        f"and the difference of any two rows at most {number_text(rounding['most_pair'])}."
+        f"For any row, the card differs from the model by at most {number_text(rounding['most'])} points. For the difference "
+        f"between two rows, the error is at most {number_text(rounding['most_pair'])} points."
     )
     for part, name in (("train", "training"), ("test", "test")):
         if (values := rounding.get(part)) is not None:

@@ -10,12 +10,12 @@ from aucdist.report.html import render_template
 from aucdist.report.text import Json, count_text, number_text
 
 HEADINGS = {
-    "auc": ("Test AUC", "paired test by flipped signs"),
-    "partial_auc": ("Partial AUC", "paired test by flipped signs"),
-    "expected_cost": ("Expected cost of a test row", "paired test by flipped signs"),
-    "average_precision": ("Average precision", "paired test by flipped signs"),
-    "group_auc": ("AUC within groups", "flipped signs of groups"),
-    "ndcg@10": ("NDCG of the first 10 of each group", "flipped signs of groups"),
+    "auc": ("Test AUC", "paired sign-flip test"),
+    "partial_auc": ("Partial AUC", "paired sign-flip test"),
+    "expected_cost": ("Expected cost of a test row", "paired sign-flip test"),
+    "average_precision": ("Average precision", "paired sign-flip test"),
+    "group_auc": ("AUC within groups", "sign-flip test of groups"),
+    "ndcg@10": ("NDCG of the first 10 of each group", "sign-flip test of groups"),
     "folds": ("Value over the folds of the search", "corrected resampled t-test"),
 }
 COLUMNS = {
@@ -24,7 +24,7 @@ COLUMNS = {
 }  # fmt: skip
 """Measures of a run of two classes, in the order of the table."""
 OF_CLASSES = {"test_auc": "Mean test AUC", "test_auc_weighted": "Weighted", "test_accuracy": "Accuracy"}
-BY_CLASS = "paired test by flipped signs of each class"
+BY_CLASS = "paired sign-flip test of each class"
 LEVEL = 0.05
 
 

@@ -43,7 +43,8 @@ NAME = 24
 """Characters of a name in a picture."""
 CURVE_POINTS = 80
 NO_TEST_ROWS = (
-    "There are no test rows: all measures are of training rows, so they are too good. Keep rows back by `data.test`."
+    "There are no test rows: all measures are of training rows, so they look better than they would on new rows. Keep rows back "
+    "by `data.test`."
 )
 CLEARLY = 0.01
 """A baseline whose AUC is so much larger is a reason to look for another model."""
@@ -238,7 +239,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
     measured = auc_with_interval(area, ends, ", 95 % interval {} to {}")
     if (error := ranking.auc_error(shown)) > 0:
         measured += (
-            f", from scores in {len(shown.values):,} cells, which changes it by at most {rounded_up_text(error)}"
+            f" (computed from scores in {len(shown.values):,} cells, with an error of at most {rounded_up_text(error)})"
         )
     groups = run.get("groups", {})
     whichever = " of any group" if groups.get("grouped") else ""
@@ -261,7 +262,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
         best = max(baselines, key=lambda other: float(other["test_auc"]))
         hint = ""
         if best["test_auc"] > area + CLEARLY:
-            hint = f" {best['name']} ranks clearly better."
+            hint = f" {best['name']} has an AUC that is higher by {number_text(best['test_auc'] - area, 2)}."
             if report.map_name is None:
                 hint += " `--set model.features=auto` searches for a better model by cross-validation."
         sentences.append(f"Test AUC on the same split, with the defaults of the libraries: {reached}.{hint}")
@@ -273,7 +274,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
         alerts = table["tp"] + table["fp"]
         right = f"; {percent_text(table['tp'] / alerts)} of these alerts are right" if alerts else ""
         threshold = (
-            f"Its threshold flags {percent_text(alerts / sum(table.values()))} of the {which} rows and finds "
+            f"The threshold flags {percent_text(alerts / sum(table.values()))} of the {which} rows and finds "
             f"{percent_text(decisions.recall(table))} of the positives{right}."
         )
         return [sentences[0], threshold, *sentences[1:]]
@@ -413,15 +414,15 @@ def _verdict(run: Json) -> list[str]:
     proved = [excess for excess in excesses if excess is not None]
     sentences = [first]
     if metrics.get("test_accuracy") is not None:
-        sentences.append(
-            f"{percent_text(metrics['test_accuracy'])} of the test rows are predicted to be of their class."
-        )
+        sentences.append(f"The predicted class is right for {percent_text(metrics['test_accuracy'])} of the test rows.")
     if "operating_point" in run["classes"][0]:
         sentences.append(operating_points_text(run["classes"]))
     if proved:
-        text = f"The objective of {'each' if len(proved) == n else f'{len(proved)} of them'} is above its minimum by at most"
+        which = f"each of the {n} {plural}" if len(proved) == n else f"{len(proved)} of the {n} {plural}"
         most = max(proved)
-        sentences.append(f"{text} {'0' if most == 0 else rounded_up_text(100 * most)} %.")
+        sentences.append(
+            f"For {which}, the objective is at most {'0' if most == 0 else rounded_up_text(100 * most)} % above its minimum."
+        )
     return sentences
 
 

@@ -10,7 +10,7 @@ SETTERS = {
     "training": "the training rows",
     "out_of_fold": "training rows, each scored by a model that had not seen it",
     "calibration": "calibration rows, which the fit has not seen",
-    "test": "these test rows, which makes their figures look better than those of new rows",
+    "test": "the test rows themselves, so these figures look better than those of new rows",
 }
 """The rows that set a threshold."""
 PROMISES = {
@@ -54,7 +54,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
             ("Topics" if run["topics"] else "Classes", f"{len(classes):,}"),
             ("Mean train AUC", auc_text(metrics["train_auc"])),
             ("Mean test AUC", auc_text(metrics["test_auc"])),
-            *([] if weighted is None else [("Weighted by rows", auc_text(weighted))]),
+            *([] if weighted is None else [("Mean test AUC, weighted by rows", auc_text(weighted))]),
             *([] if accuracy is None else [("Test accuracy", percent_text(accuracy))]),
             *([("Operating points", operating_points_text(classes))] if "operating_point" in classes[0] else []),
             ("Certificates", f"largest relative gap {gap}; {converged} of {len(classes)} converged after {passes}"),
@@ -228,8 +228,8 @@ def search_verdict(search: Json) -> str:
         measured = f"{search['metric']} of {n} {'topics' if topics else 'classes'}"
     else:
         measured = search["metric"]
-    folds = "of choosing by inner folds" if search["nested"] else f"over {len(search['table'][0]['folds'])} folds"
-    return f"Chosen: {best}; mean {measured} {folds} {auc_with_interval(score, spread)}."
+    folds = "by nested cross-validation" if search["nested"] else f"over {len(search['table'][0]['folds'])} folds"
+    return f"Chosen: {best}. The mean {measured} {folds} is {auc_with_interval(score, spread)}."
 
 
 def parameters_text(parameters: Mapping[str, Any]) -> str:
@@ -256,9 +256,9 @@ def certificate_text(certificate: Json, over: str = "") -> str:
     over = over and f", {over}"
     excess = proved_excess(certificate)
     if excess is None:
-        return "not bounded: no positive lower bound is known"
+        return "without a certificate: no positive lower bound is known"
     if excess == 0:
-        return f"the minimum, to the last digit{over}"
+        return f"the minimum, up to rounding errors{over}"
     return f"at most {rounded_up_text(100 * excess)} % above the minimum{over}"
 
 
@@ -270,13 +270,13 @@ def directions_text(free: Json) -> str:
     """
     own = free["monotone"]
     less = 100.0 * (1.0 - free["objective"] / own["objective"]) if own["objective"] > 0.0 else 0.0
-    by = f", {number_text(less, 2)} % less" if less > 0.0 else ""
+    by = f" ({number_text(less, 2)} % less)" if less > 0.0 else ""
     objectives = [number_text(value, 5) for value in (own["objective"], free["objective"])]
     which, rows = ("train_auc", "training") if free["test_auc"] is None else ("test_auc", "test")
     areas = [auc_text(area, other) for area, other in ((own[which], free[which]), (free[which], own[which]))]
     return (
-        f"With the directions of features the objective is {objectives[0]} and the {rows} AUC {areas[0]}; without them "
-        f"{objectives[1]}{by}, and {areas[1]}."
+        f"With the directions of features the objective is {objectives[0]} and the {rows} AUC is {areas[0]}. Without them "
+        f"the objective is {objectives[1]}{by} and the AUC is {areas[1]}."
     )
 
 

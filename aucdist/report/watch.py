@@ -18,12 +18,12 @@ NAMES = {
 }  # fmt: skip
 MOVED = {
     "moved": "{column} has moved: PSI {value:.2f}",
-    "missing": "{column}: the share of missing values has risen by {share}",
-    "unknown": "{column}: the share of rows with none of the known categories has risen by {share}",
+    "missing": "{column}: the share of missing values has risen by {points}",
+    "unknown": "{column}: the share of rows with none of the known categories has risen by {points}",
     "outside": "{column}: {share} of the rows are outside the range of the training rows",
     "score": "the score has moved: PSI {value:.2f}",
     "class score": "the score of class {column} has moved: PSI {value:.2f}",
-    "rare": "the share of rows with values that were rare or absent in training has risen by {share}",
+    "rare": "the share of rows with values that were rare or absent in training has risen by {points}",
     "macro_auc": "the mean AUC of the classes is {value:.3f} lower than on the test rows",
     "class auc": "the AUC of class {column} is {value:.3f} lower than on the test rows",
     "auc": "the AUC is {value:.3f} lower than on the test rows",
@@ -32,7 +32,7 @@ MOVED = {
     "recall": "the recall at the operating point is {value:.3f} lower than on the test rows",
     "new": "{column}: {share} of the rows have a category that training did not have",
     "unreadable": "the rows cannot be read like the training rows: {text}",
-    "calibration": "the ratio of positives to those that the probabilities expect is off by {value:.2f}",
+    "calibration": "the ratio of the positives to the number that the probabilities predict differs from 1 by {value:.2f}",
 }
 OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
 """The alarm of a single class that belongs to the figure of all."""
@@ -44,14 +44,16 @@ def alarm_text(alarm: Json) -> str:
         return MOVED[alarm["what"]].format(**{"text": "", **alarm}, share=percent_text(alarm["value"]))
     p = "p < 1e-12" if alarm["p"] < 1e-12 else f"p = {alarm['p']:.1g}"
     measure = NAMES.get(alarm["column"], alarm["column"] or "").lower()
-    return f"{MOVED[alarm['what']].format(**alarm, share=percent_text(alarm['value']), measure=measure)} ({p})"
+    share = percent_text(alarm["value"])
+    points = share.replace("%", "percentage points")
+    return f"{MOVED[alarm['what']].format(**alarm, share=share, points=points, measure=measure)} ({p})"
 
 
 def kept_text(kept: Json) -> str:
     """Return what is known of a promise, as a line of text."""
     least = "at least" if kept["measure"] in ("precision", "recall") else "at most"
     what = f"{NAMES[kept['measure']].lower()} {least} {kept['promised']:.4g}"
-    return f"Promised: {what}; the evidence against it is {kept['evidence']:.3g} (alarm at {ALARM:g})"
+    return f"Promised: {what}; the e-value against it is {kept['evidence']:.3g} ({ALARM:g} raises an alarm)"
 
 
 def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:

@@ -147,7 +147,7 @@ def test_lines_name_what_they_apply_to():
     text = to_markdown(card, "A | card")
     assert text.count("\n| ") == len(found) + 1
     assert "# A \\| card" in text
-    assert f"More than {card.cutoff} points: yes." in text
+    assert f"Predict yes if the points are more than {card.cutoff}." in text
     assert len(to_csv(card).splitlines()) == len(found) + 3
     page = to_page(card, "<b>")
     assert "<bdi>&lt;b&gt;</bdi>" in page
@@ -160,7 +160,7 @@ def test_names_are_shown_as_they_are_and_are_no_formulas():
     features = tuple(replace(feature, name=f"=cmd|'{feature.name}'") for feature in card.features)
     hostile = replace(card, schema=schema, features=features)
     text = to_markdown(hostile, "A [card](x)")
-    assert "points: &lt;img src=x&gt; \\| \\*yes\\* \\# \\`no\\`." in text
+    assert "Predict &lt;img src=x&gt; \\| \\*yes\\* \\# \\`no\\` if" in text
     assert "# A \\[card\\](x)" in text
     assert "<img" not in text
     names = [row[0] for row in csv.reader(to_csv(hostile).splitlines())]

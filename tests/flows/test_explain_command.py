@@ -105,5 +105,5 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     np.testing.assert_allclose(scores - totals, (scores - totals)[0], atol=1e-9)
     average = model.reasons(frame).beside_average
     assert np.abs(average.mean(axis=0)[[0, 1]]).max() < 0.05
-    assert "beside the average row: " in run(*args[:3], "--rows", 2, "--reasons", 1)[0]
+    assert "compared with the average row: " in run(*args[:3], "--rows", 2, "--reasons", 1)[0]
     assert "give one of them" in run(*args, "--reasons", 1, "--output", tmp_path / "a.csv", code=2)[1]

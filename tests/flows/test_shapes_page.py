@@ -29,4 +29,4 @@ def test_the_card_is_the_one_printed(tmp_path: Path, data_dir: Path, monkeypatch
     assert [int(p) for p in points] == sorted(int(p) for p in points)
     scores = pd.read_parquet("scores")
     assert (scores["points"] - scores["score"] == 600).all()
-    assert "beside the best cell: x1 +30" in outputs[-1][1]
+    assert "compared with the most favourable values: x1 +30" in outputs[-1][1]

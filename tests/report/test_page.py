@@ -227,7 +227,7 @@ def test_a_stationary_point_is_no_failure_and_no_proof(report):
     run = report.run | {"certificate": {"primal": 0.2, "dual": 0.0, "relative_gap": 1.0, "status": "stationary"}}
     text = text_of(render_run_page(replace(report, run=run)))
     assert "not convex: the weights are a stationary point" in text
-    assert "not bounded" in text
+    assert "without a certificate" in text
     assert "did not converge" not in text
 
 
@@ -370,8 +370,8 @@ def test_one_parameter_is_a_path_with_error_bars(report):
     assert Tags(page).open == []
     text = text_of(page)
     for expected in (
-        "Chosen: lam 0.01; mean auc over 2 folds 0.9000 (95 % interval 0.8500 to 0.9500).",
-        "The search compared 3 settings by 5 folds, 2 times, stratified by class.",
+        "Chosen: lam 0.01. The mean auc over 2 folds is 0.9000 (95 % interval 0.8500 to 0.9500).",
+        "The search compared 3 settings by 5-fold cross-validation, repeated 2 times, stratified by class.",
         "which is slightly optimistic",
         "10 tasks, 3 of them with stored results",
         "auc against lam",
@@ -431,7 +431,7 @@ def test_the_paragraphs_state_folds_rule_and_score(report):
     found = search(PATH, rule="one-se", nested=nested, folds=folds)
     for expected in ("each patient kept together", "one standard error", "were not used to choose the setting"):
         assert expected in text(found)
-    assert "of choosing by inner folds" in search_verdict(found)
+    assert "by nested cross-validation" in search_verdict(found)
     time = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "time": "day"}, score=None, interval=None)
     assert "in the order of day" in text(time)
     assert "a fold failed" in search_verdict(time)

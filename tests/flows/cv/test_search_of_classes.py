@@ -113,7 +113,7 @@ def test_the_object_of_several_classes(whole: tuple[dict[str, Any], str]) -> Non
         assert row["mean"] == pytest.approx(np.mean(row["folds"]))
         assert row["alone"]["mean"] >= row["mean"]
         assert row["alone"]["parameters"]["lam"] in LAMS
-    verdict = f"Chosen: lam {result['best']['lam']:g}; mean auc of 4 classes over 3 folds 0.9"
+    verdict = f"Chosen: lam {result['best']['lam']:g}. The mean auc of 4 classes over 3 folds is 0.9"
     assert search_verdict(result).startswith(verdict)
 
 

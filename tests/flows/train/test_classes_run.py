@@ -220,7 +220,7 @@ def test_runs_are_compared_class_by_class(folder: Path, tmp_path: Path) -> None:
         costs = [run["classes"][int(one["class"])]["operating_point"]["expected_cost"]["value"] for run in runs]
         assert one["value"] == pytest.approx(costs[0] - costs[1])
         assert one["low"] <= one["value"] <= one["high"]
-    assert "flipped signs" in page_of(result)
+    assert "sign-flip test" in page_of(result)
     topics, _ = train(folder, TOPICS.format(folder))
     _, err = aucdist("compare", runs[0]["run"], topics["run"], "--output", tmp_path, code=2)
     assert "have different test rows" in err

@@ -114,7 +114,7 @@ def test_scores_in_cells_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     details = read_about(result["run"])["details"]
     assert 0 < details["test"]["auc_error"] < 0.01
     assert abs(result["metrics"]["test_auc"] - exact["metrics"]["test_auc"]) <= details["test"]["auc_error"]
-    assert "cells, which changes it by at most" in page_of(result)
+    assert "cells, with an error of at most" in page_of(result)
     assert read_about(exact["run"])["details"]["test"]["auc_error"] == 0.0
 
 
