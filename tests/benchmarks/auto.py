@@ -1,7 +1,6 @@
 """The suite `auto`: `features: auto` beside the defaults of LightGBM and scikit-learn, on tables as people have them.
 
-Tables are read from AUCDIST_DATA. A split of a table that was measured before is not measured again while the folder of
-`finished` stays, so that a run that was ended goes on.
+Tables are read from AUCDIST_DATA.
 """
 
 # The peers are optional, and some have no type annotations.
@@ -11,7 +10,6 @@ import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +18,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from aucdist import __version__
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import parse_source
-from aucdist.data.storage.urls import cache_folder, data_root
+from aucdist.data.storage.urls import data_root
 from aucdist.errors import unknown
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.extras import load_optional
@@ -32,7 +29,7 @@ from benchmarks.common import TEST_SHARE, Row
 MOST_ROWS, LEAST_POSITIVES = 10_000, 50
 FEW_MISSING = 20
 """A column with fewer missing values among the training rows has their median in place of them."""
-SPLITS, LIMIT = 5, 3300.0
+SPLITS = 5
 CONDITIONS = (
     f"{TEST_SHARE:.0%} of the rows are held out, by class; at most {MOST_ROWS:,} training rows; every system with its defaults, "
     "in one thread"
@@ -87,7 +84,7 @@ def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return X, (score > np.quantile(score, 0.95)).astype(int)
 
 
-def auto(slow_peers: bool, only: str | None = None, splits: int = SPLITS, limit: float = LIMIT) -> Iterator[Row]:
+def auto(slow_peers: bool, only: str | None = None, splits: int = SPLITS) -> Iterator[Row]:
     """Yield a row for each split of each table, all first splits first.
 
     Parameters
@@ -98,8 +95,6 @@ def auto(slow_peers: bool, only: str | None = None, splits: int = SPLITS, limit:
         Names of tables, separated by commas.
     splits : int
         Of each table.
-    limit : float
-        Seconds after which no other split begins.
 
     Raises
     ------
@@ -110,23 +105,9 @@ def auto(slow_peers: bool, only: str | None = None, splits: int = SPLITS, limit:
     for name in names:
         if name not in NAMES:
             raise unknown("table", name, NAMES)
-    began = time.monotonic()
     for seed in range(splits):
         for name in names:
-            file = finished(name, seed)
-            if not file.exists():
-                if time.monotonic() - began > limit:
-                    yield {"table": name, "split": seed, "note": "left out: no time"}
-                    continue
-                row = measured(name, seed)
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(json.dumps(row))
-            yield json.loads(file.read_text())
-
-
-def finished(name: str, seed: int) -> Path:
-    """Return the file of the row of a split."""
-    return cache_folder() / "benchmarks" / f"auto-{__version__}" / f"{name}-{seed}.json"
+            yield measured(name, seed)
 
 
 def measured(name: str, seed: int) -> Row:
