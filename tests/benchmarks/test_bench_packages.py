@@ -68,4 +68,4 @@ def test_a_peer_that_is_not_installed_names_its_extra(tmp_path: Path, monkeypatc
     block = simulate(60, 2, 0.3, seed=0)
     systems = [System("absent", "no_such_package", means, (1,), 1)]
     trials = run_contest([(block, block)], systems, tmp_path, threads=1, repeats=1, limit=30.0)
-    assert trials["absent"][0].note == "not installed: pip install 'aucdist[bench]'"
+    assert trials["absent"][0].note == "not installed: pip install '.[bench]'"

@@ -199,7 +199,7 @@ def _record_events(receiver: Connection, trial: Trial, limit: float) -> None:
 
 def _not_installed(package: str) -> str:
     extra = EXTRAS.get(package)
-    return "not installed" if extra is None else f"not installed: pip install 'aucdist[{extra}]'"
+    return "not installed" if extra is None else f"not installed: pip install '.[{extra}]'"
 
 
 @contextmanager
