@@ -10,7 +10,7 @@ fewer than 10 000 training rows (`data_sets.FEW_ROWS`) and without test rows of 
 against AUC is that of the mean AUC over the splits. One process runs a system on all splits of a data set, so that it imports
 and compiles once.
 
-A system that is not installed has a row that says so. ``pip install 'aucdist[peers]'`` installs all but libauc. The lock file
+A system that is not installed has a row that says so. ``pip install '.[peers]'`` installs all but libauc. The lock file
 has `aucdist[bench]`, without liblinear-official and scikit-survival, which may need a compiler; its xgboost is xgboost-cpu, the
 same without NVIDIA's libraries. libauc's losses and optimizers run with ``pip install torch tqdm`` and ``pip install --no-deps
 libauc``, without its other requirements (torchvision, opencv, transformers and more); its DualSampler does not, so the adapter

@@ -191,5 +191,5 @@ def test_directions_hold_beside_groups():
 def test_maps_that_mix_features_are_refused_before_any_work():
     X, y = rows(60)
     for features in ("nystroem", {"map": "leaves", "trees": 2}):
-        with pytest.raises(InputError, match=r"group-l1.*no map, or with features='bins'"):
+        with pytest.raises(InputError, match=r"group-l1.*leave out the feature map, or use features='bins'"):
             PairwiseHingeClassifier(penalty="group-l1", features=features).fit(X, y)
