@@ -136,6 +136,6 @@ def check_constraints(estimator: Any, constraints: Constraints) -> None:
 def keyword_parameters(cls: type[T]) -> type[T]:
     """Make the annotated attributes of a class, its parameters with their defaults, the keywords of its ``__init__``.
 
-    It is a dataclass that is equal to itself alone, as estimators of scikit-learn are, and that scikit-learn prints.
+    It is a dataclass without ``__eq__`` and ``__repr__``: objects are compared by identity, and scikit-learn's repr stays.
     """
     return dataclass(kw_only=True, eq=False, repr=False)(cls)

@@ -33,7 +33,7 @@ from sklearn.utils import InputTags, Tags, TargetTags, _safe_indexing, check_ran
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _is_fitted, column_or_1d, validate_data
 
-from aucdist.data.block import Block, as_dense, as_rows
+from aucdist.data.block import Block, as_dense, as_rows, unmasked
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, block_seed
 from aucdist.engine.view import ViewBlocks
@@ -142,7 +142,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         else:
             check_classification_targets(y)
             labels = np.asarray(column_or_1d(y))
-        rows, labels = validate_data(self, X, labels, accept_sparse="csr", dtype=[np.float64, np.float32])
+        rows, labels = validate_data(self, unmasked(X), labels, accept_sparse="csr", dtype=[np.float64, np.float32])
         classes, counts = np.unique(labels, return_counts=True)
         if len(classes) < 2:
             raise InputError(f"{len(classes)} classes in y; a sampler needs at least two: give rows of two classes")

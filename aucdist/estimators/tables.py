@@ -17,6 +17,7 @@ import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
+from aucdist.data.block import unmasked
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Parsed, feature_names
 from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED, SourceFields
@@ -164,10 +165,7 @@ def _plain_table(X: Any) -> Any:
     """Return rows; a pyarrow table made from a DataFrame without the columns that hold its index, which are no features.
 
     Sparse columns of pandas become dense unless all of them are 0 where nothing is stored, as scikit-learn needs it.
-    What is masked in an array is missing: scikit-learn would take the values below the mask.
     """
-    if isinstance(X, np.ma.MaskedArray):
-        return np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         kinds = dict(enumerate(X.dtypes))
         sparse = {j: kind for j, kind in kinds.items() if isinstance(kind, pd.SparseDtype)}
@@ -176,7 +174,7 @@ def _plain_table(X: Any) -> Any:
             return pd.concat(columns, axis=1)
         return X
     if type(X).__module__.partition(".")[0] != "pyarrow" or not hasattr(X, "column_names"):
-        return X
+        return unmasked(X)
     from aucdist.data.formats.table_form import PANDAS_INDEX
 
     return X.drop_columns([name for name in X.column_names if PANDAS_INDEX.fullmatch(name)])

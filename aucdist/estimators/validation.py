@@ -147,7 +147,8 @@ def _complete(y: Any) -> Any:
         missing = np.asarray(pd.isna(np.asarray(values, dtype=object)))
         if missing.any():
             raise InputError(
-                f"Input y contains NaN: the label of row {int(np.argmax(missing))} (from 0) is missing, and each row needs one"
+                f"Input y contains NaN: the label of row {int(np.argmax(missing))} (from 0) is missing; leave out rows without "
+                "a label"
             )
     return y
 
@@ -216,7 +217,7 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     else:
         values = np.concatenate(distinct)
         if pd.isna(values).any():
-            raise InputError("Input y contains NaN: a label is missing, and each row needs one: leave such rows out")
+            raise InputError("Input y contains NaN: a label is missing; leave out rows without a label")
         grade = grades_of(estimator, values)
         estimator.classes_, sets, encode = _encoder(values, grade)
     graded = estimator.grade_weight is not None

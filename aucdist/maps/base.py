@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import ClassifierTags, Tags
 from sklearn.utils.validation import _check_feature_names_in, _check_sample_weight, check_is_fitted, validate_data
 
-from aucdist.data.block import Block, as_dense, matrix_of
+from aucdist.data.block import Block, as_dense, matrix_of, unmasked
 from aucdist.data.column_statistics import moments
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
@@ -201,13 +201,13 @@ class Expander(TransformerMixin, BaseEstimator):
                 raise InputError(
                     f"{type(self).__name__} with these parameters requires y to be passed, but the target y is None"
                 )
-            X, y = validate_data(self, X, y, **self._rows)
+            X, y = validate_data(self, unmasked(X), y, **self._rows)
             classes = np.unique(y)
             if len(classes) != 2:
                 raise InputError(f"Only binary classification is supported: y has {len(classes)} classes")
             labels = np.where(y == classes[1], 1, -1)
         else:
-            X = validate_data(self, X, **self._rows)
+            X = validate_data(self, unmasked(X), **self._rows)
             labels = np.full(X.shape[0], -1)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
         self.map_ = self.fit_blocks(LocalBlocks([Block.of(X, labels, weight=weight)]))
@@ -226,7 +226,7 @@ class Expander(TransformerMixin, BaseEstimator):
             Sparse rows if the map has codes and `sparse_output` is True.
         """
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, **self._rows)
+        X = validate_data(self, unmasked(X), reset=False, **self._rows)
         block = self.map_.encode(Block.of(X, np.ones(X.shape[0], dtype=np.int8)))
         if not isinstance(block.rows, BinRows):
             return block.X

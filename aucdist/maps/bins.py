@@ -165,7 +165,9 @@ class BinMap(FittedMap):
         """Raise an InputError if the parts do not fit together; the kernels do not look at what codes say."""
         d, basis_known = self.n_features_in, self.basis in BASES and self.linear in LINEAR
         if not basis_known or len(self.bins) != d or self.missing.shape != (d,) or self.missing.dtype != bool:
-            raise InputError(f"it has bins for {len(self.bins)} features and {d} features, or an unknown basis")
+            raise InputError(
+                f"it lacks the bins or the mark for missing values of some of its {d} features, or its basis is unknown"
+            )
         for bins in self.bins:
             edges, means, shares = bins.edges, bins.means, bins.shares
             if not len(edges) + 1 == len(means) == len(shares) <= MOST_BINS or not (np.diff(edges) > 0).all():

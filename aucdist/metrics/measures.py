@@ -134,7 +134,6 @@ MEASURES = {
     )
 }
 
-
 WITH_PARAMETERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "partial_auc": (partial_auc, ("max_fpr",)),
     "shrunk_partial_auc": (shrunk_partial_auc, ("max_fpr",)),

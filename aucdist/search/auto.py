@@ -141,9 +141,10 @@ def auto_search(
     n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (HELD_OUT, ENOUGH_HELD_OUT))
     if rate is not None:
         n_first = n_fitted = n_folds
-    points_for = _points_of_all_pairs if rate is None else _points_of_top
     return AutoSearch(
-        points_for(estimator, maps, lam, lams_for(estimator, n_pos, n_neg)),
+        _points_of_all_pairs(estimator, maps, lam, lams_for(estimator, n_pos, n_neg))
+        if rate is None
+        else _points_of_top(estimator, maps, lam),
         metric,
         n_first=n_first,
         n_folds=n_folds,
@@ -179,11 +180,9 @@ def _points_of_all_pairs(
     return _with_all_names(estimator, points + _points(estimator, forests, lam, LAMS_OF_FORESTS))
 
 
-def _points_of_top(
-    estimator: BlockClassifier, maps: Sequence[Features], lam: float | None, _: Sequence[float]
-) -> list[Point]:
+def _points_of_top(estimator: BlockClassifier, maps: Sequence[Features], lam: float | None) -> list[Point]:
     """Return the settings for the top of the list, and those of `ALL_PAIRS`."""
-    (name, value), *_others = [(k, v) for k in TOP_PARAMETERS if (v := estimator.get_params()[k]) is not None]
+    (name, value), *_ = [(k, v) for k in TOP_PARAMETERS if (v := estimator.get_params()[k]) is not None]
     leaves = [features for features in maps if features in LEAVES_OF_TOP]
     points = _points(estimator, [features for features in maps if features not in leaves], lam, LAMS_OF_TOP)
     points += _points(estimator, leaves, lam, LAMS_OF_LEAVES)

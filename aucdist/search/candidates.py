@@ -136,7 +136,7 @@ def _suits_leaves(estimator: BlockClassifier, n_pos: int, n_neg: int, n_features
 
 def _may_have_score(estimator: BlockClassifier) -> bool:
     """Return whether LightGBM's score may be a column: not in a model with directions, nor in one of probabilities."""
-    return estimator.monotone is None and estimator.get_params().get("lam", 1.0) is not None
+    return estimator.monotone is None and "link" not in estimator.get_params()
 
 
 def is_of_top(estimator: BlockClassifier) -> bool:

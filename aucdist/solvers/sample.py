@@ -10,7 +10,6 @@ small group would have hardly a pair.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -32,9 +31,10 @@ LEAST_GROUPS = 60
 MOST_PASSES = 200
 """The largest number of passes over the sample, which need not be solved exactly."""
 
-SEEDS = (1, 2**62 + 1)
-"""Of the random numbers of rows. The second counts where the rows were split by the first: training rows have the larger ones,
-and a small share of them would be none."""
+SEED = 1
+STREAM = 0x5851F42D4C957F2D
+"""Numbers that draw rows are not those that split them, whatever the seed of a split: training rows have the larger ones of
+these, and a small share of them would be none."""
 
 CHUNK = 2**14
 """The number of ids that are scrambled at once, so that intermediate arrays stay in the cache."""
@@ -87,10 +87,11 @@ def share_of_groups(blocks: Blocks) -> float:
 def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
     """Return a sample of the rows, or of whole groups of them, in the order of their ids."""
     if whole_groups:
-        drawn = drawn_rows(blocks, draw_groups, share_of_groups(blocks))
+        parts = blocks.sum(draw_groups, share_of_groups(blocks))["parts"]
     else:
         shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
-        drawn = drawn_rows(blocks, draw_from_block, shares)
+        parts = blocks.sum(draw_from_block, shares)["parts"]
+    drawn = stacked(parts)
     in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
     return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
@@ -100,30 +101,21 @@ def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
     out = np.empty(len(ids))
     for first in range(0, len(ids), CHUNK):
         chunk = slice(first, first + CHUNK)
-        out[chunk] = (scrambled(ids[chunk], seed) >> np.uint64(11)) * 2.0**-53
+        out[chunk] = (scrambled(ids[chunk], seed ^ STREAM) >> np.uint64(11)) * 2.0**-53
     return out
 
 
-def drawn_rows(blocks: Blocks, step: Callable[..., Summary], share: Any) -> Block:
-    """Return the rows that a step (`draw_from_block` or `draw_groups`) draws from each block, of each class that there is."""
-    for seed in SEEDS:
-        drawn = stacked(blocks.sum(step, share, seed)["parts"])
-        if (drawn.n_pos or not blocks.n_pos) and (drawn.n_pos < drawn.n_samples or not blocks.n_neg):
-            break
-    return drawn
-
-
-def draw_from_block(block: Block, shares: tuple[float, float], seed: int = SEEDS[0]) -> Summary:
+def draw_from_block(block: Block, shares: tuple[float, float]) -> Summary:
     """Return the block's rows of the sample; `shares` are those of negatives and positives, 1 or more for all."""
     weight, share = block.weights(), np.where(block.y > 0, shares[1], shares[0])
-    which = np.flatnonzero((uniforms(block.row_id, seed) < share) & (weight > 0))
+    which = np.flatnonzero((uniforms(block.row_id, SEED) < share) & (weight > 0))
     return {"parts": [replace(block.take(which), weight=weight[which] / np.minimum(share[which], 1.0))]}
 
 
-def draw_groups(block: Block, share: float, seed: int) -> Summary:
+def draw_groups(block: Block, share: float) -> Summary:
     """Return the block's rows of the groups that are drawn, this share of all."""
     assert block.group is not None
-    uniform = uniforms(block.group, seed)
+    uniform = uniforms(block.group, SEED)
     return {"parts": [block.take(np.flatnonzero((uniform < share) & (block.weights() > 0)))]}
 
 

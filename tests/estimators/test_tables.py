@@ -25,6 +25,7 @@ from aucdist.data.sources import Source
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.tables import checked_rows
+from aucdist.maps import BinExpander
 from aucdist.model import load_model, save_model
 
 RANDOM = np.random.default_rng(0)
@@ -329,6 +330,7 @@ def test_what_is_masked_is_missing() -> None:
     with pytest.raises(InputError, match="Input X contains NaN"):
         PairwiseHingeClassifier().fit(X, np.arange(30) % 2)
     assert PairwiseHingeClassifier(features="bins").fit(X, np.arange(30) % 2).feature_map_.missing.all()
+    assert BinExpander().fit(X).map_.missing.all()
 
 
 def test_sparse_columns_of_pandas_may_miss_values() -> None:

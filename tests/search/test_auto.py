@@ -42,10 +42,14 @@ def test_the_measure_is_the_one_that_is_trained_for(given, metric):
     assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not given else LAMS_OF_TOP)
     tried = [point["features"] for point in search.points]
     forests = LEAVES_OF_TOP if given else FORESTS
+    lams = {point["lam"] for point in search.points if point["features"] in forests}
+    assert lams == ({1e-1, 1e-3} if given else {1.0, 1e-1})
     assert [features for features in tried if features in (LEAVES, *FORESTS, *LEAVES_OF_TOP)][::2] == list(forests)
 
 
-@pytest.mark.parametrize("model", [LinkClassifier(), PairwiseHingeClassifier(monotone={0: "increasing"})])
+@pytest.mark.parametrize(
+    "model", [LinkClassifier(), LinkClassifier(lam=1e-3), PairwiseHingeClassifier(monotone={0: "increasing"})]
+)
 def test_probability_models_and_directions_have_no_column_of_the_score(model):
     tried = [point["features"] for point in auto_search(model, **SIZE).points]
     assert LEAVES in tried

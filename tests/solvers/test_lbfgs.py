@@ -8,7 +8,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.base import Round, Status, solve
-from aucdist.solvers.lbfgs import Curvature, Point, line_search
+from aucdist.solvers.lbfgs import REMEMBERED, Curvature, Point, line_search
 from aucdist.solvers.rounding import Rounding
 
 
@@ -32,6 +32,33 @@ def test_finds_the_bottom_of_a_curved_valley():
     end, n_rounds = descend(banana, np.array([-1.2, 1.0]), 200)
     np.testing.assert_allclose(end.w, 1.0, rtol=1e-6)
     assert n_rounds < 60
+
+
+def test_the_directions_are_those_of_the_updated_inverse():
+    r = np.random.default_rng(0)
+    curvature, inverse, last = Curvature(), None, None
+    root = r.normal(size=(4, 4))
+    hessian = root @ root.T + np.eye(4)
+    w = r.normal(size=4)
+    for _ in range(REMEMBERED):
+        after = w + r.normal(size=4)
+        s, z = after - w, hessian @ (after - w)
+        curvature.remember(*(Point(p, 0.0, hessian @ p) for p in (w, after)))
+        last, w = (s, z), after
+    # The whole matrix, from the newest step's scale, by the formula of Broyden, Fletcher, Goldfarb and Shanno.
+    s, z = last
+    inverse = np.eye(4) * (s @ z) / (z @ z)
+    for step, change, product in curvature._pairs:
+        left = np.eye(4) - np.outer(step, change) / product
+        inverse = left @ inverse @ left.T + np.outer(step, step) / product
+    gradient = r.normal(size=4)
+    np.testing.assert_allclose(curvature.direction(gradient), -inverse @ gradient, rtol=1e-9)
+
+
+def test_steps_of_no_curvature_are_not_learnt():
+    curvature = Curvature()
+    curvature.remember(Point(np.zeros(2), 1.0, np.ones(2)), Point(np.ones(2), 0.0, np.zeros(2)))
+    np.testing.assert_allclose(curvature.direction(np.array([3.0, 4.0])), [-0.6, -0.8])
 
 
 def test_a_search_ends_where_the_conditions_hold():

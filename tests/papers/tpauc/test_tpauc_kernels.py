@@ -7,6 +7,7 @@ from support.square_twins import class_means, opauc_steps, problem, univariate_s
 
 from aucdist.data.block import Block
 from aucdist.papers.epochs import LabelledRows
+from aucdist.papers.tpauc.descent import SquareDescentMemory, prepare_sampling
 from aucdist.papers.tpauc.kernels import (
     SketchedStatistics,
     SquareTerms,
@@ -15,6 +16,7 @@ from aucdist.papers.tpauc.kernels import (
     square_epoch,
     univariate_epoch,
 )
+from aucdist.papers.tpauc.moments import PairMoments, class_moments
 
 
 def nothing(d, m, seed):
@@ -130,3 +132,23 @@ def test_a_step_costs_its_non_zeros():
     square_epoch(block.rows, order, block.y, terms, np.zeros(d), out)
     scores = X @ out
     assert scores[y > 0].mean() > 0.1 > 0.0 > scores[y < 0].mean()
+
+
+def test_rows_are_drawn_by_their_curvature():
+    X, y, weight = problem(60, 240, 3, weighted=True)
+    block = Block.of(X, y, weight=weight)
+    moments = PairMoments.of(*(class_moments(block, label, full=False) for label in (-1, 1)))
+    share = weight / np.where(y > 0, weight[y > 0].sum(), weight[y < 0].sum())
+    share[7] = 0.0
+    memory = SquareDescentMemory(share, np.zeros(300), np.zeros((1, 300)))
+    sampling = prepare_sampling(block, memory, moments, 300, 0.1)[0].extra
+    size = share * ((X - moments.means[(y > 0).astype(int)]) ** 2).sum(axis=1)
+    expected = 300 * size / size.sum()
+    drawn = [sampling.draw(2**40 + 2**20 * seed) for seed in range(400)]
+    counts = np.array([np.bincount(order, minlength=300) for order in drawn])
+    assert (counts.sum(axis=1) == 300).all()
+    assert ((np.floor(expected - 1e-9) <= counts) & (counts <= np.ceil(expected + 1e-9))).all()
+    np.testing.assert_allclose(counts.mean(axis=0), expected, atol=0.12)
+    np.testing.assert_allclose(sampling.factors[expected > 0] * expected[expected > 0], 600 * share[expected > 0])
+    assert (drawn[0] != np.sort(drawn[0])).any()
+    np.testing.assert_array_equal(sampling.draw(5), sampling.draw(5))
