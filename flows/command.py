@@ -266,7 +266,8 @@ def report_errors(debug: bool) -> Iterator[None]:
             e = InputError(explain_missing(e))
         if isinstance(e, MemoryError):
             e = RunError(
-                f"there is not enough memory{f': {e}' if str(e) else ''}. Stream the rows (`cache: stream`), or use float32"
+                f"there is not enough memory{f': {e}' if str(e) else ''}. In a training configuration, `cache: stream` "
+                "streams the rows"
             )
         if isinstance(e, InputError):
             event, text, code = "error", str(e), WRONG_INPUT

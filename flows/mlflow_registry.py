@@ -186,7 +186,7 @@ def metrics_of(metrics: Json) -> dict[str, float]:
     sections = {name: value for name, value in metrics.items() if name != "metrics"}
     numbers: dict[str, float] = {}
     for name, value in flattened(metrics.get("metrics", {}) | sections).items():
-        is_interval = isinstance(value, list) and len(value) == 2 and "interval" in name
+        is_interval = isinstance(value, list) and len(value) == 2 and "interval" in name.rpartition(".")[2]
         named = {f"{name}.low": value[0], f"{name}.high": value[1]} if is_interval else {name: value}
         for key, number in named.items():
             if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < LARGEST_METRIC:

@@ -50,7 +50,7 @@ class PromoteConfig(Strict):
     ] = "always"
     """When to replace it: always, if the new model is significantly better, or if it is not worse by more than --margin."""
     margin: Annotated[float | None, Cli()] = Field(default=None, ge=0.0, lt=1.0)
-    """The smallest difference that counts. Without it, `better` uses 0 and `not-worse` 0.005."""
+    """The smallest difference that counts. Without it, `better` uses 0, and `not-worse` 0.005 for the AUC."""
     data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
     """Labelled rows for the test, which neither model has seen. By default they are the test rows of the run."""
     keep: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
@@ -122,7 +122,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         margin = NOT_WORSE_BY if condition == "not-worse" else 0.0
     bound = margin if condition == "better" else -margin
     calibration = _calibration(pair, new, old)
-    worse = calibration is not None and calibration["high"] < -margin
+    worse = calibration is not None and calibration["high"] < -(config.margin or 0.0)
     return jsonable(
         asdict(test)
         | about

@@ -263,7 +263,7 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
 def _table(url: str) -> pd.DataFrame:
     data, where = files.read_bytes(url), files.shown(url)
     try:
-        if url.endswith(".parquet"):
+        if url.lower().endswith(".parquet"):
             return pd.read_parquet(io.BytesIO(data))
         if url.lower().endswith(".csv"):
             separator = max(",;\t", key=data.partition(b"\n")[0].decode(errors="replace").count)

@@ -149,8 +149,6 @@ def config_of(
     `folder`: where relative paths are looked up first.
     """
     for setting in settings:
-        if "cluster" in raw:  # so that the setting can change a key of it
-            raw["cluster"] = named_cluster(raw["cluster"])
         apply_setting(raw, setting)
     if output is not None:
         raw["output"] = output
@@ -208,6 +206,8 @@ def apply_setting(raw: Json, setting: str) -> None:
     at = raw
     for i, part in enumerate(parts[:-1]):
         below = at.setdefault(part, {})
+        if part == "cluster":  # by its name, so that the setting can change a key of it
+            below = at[part] = named_cluster(below)
         if not isinstance(below, dict):
             raise InputError(
                 f"{where}: {'.'.join(parts[: i + 1])!r} is a value and has no keys below it: correct the key"

@@ -37,7 +37,6 @@ from flows import keep_current as keeping
 from flows import score as scoring
 from flows import shard as sharding
 from flows import watch as watching
-from flows.config.loading import named_cluster
 from flows.cv import run as searching
 from flows.cv.config import CvConfig
 from flows.keep_current import KeepCurrentConfig
@@ -66,7 +65,7 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
     Prefect calls this both by position and with these names.
     """
     config = flow_run.parameters.get("config") or {}
-    cluster = named_cluster(config.get("train", config).get("cluster"))  # keep-current has that of its training
+    cluster = config.get("train", config).get("cluster")  # keep-current has that of its training
     if not isinstance(cluster, dict) or cluster.get("kind") != "kubernetes":
         return
     from flows.compute.kubernetes.lifecycle import remove_clusters_of

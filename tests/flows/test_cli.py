@@ -145,6 +145,6 @@ def test_a_user_without_a_home_has_folders_for_what_is_kept(tmp_path: Path, monk
     monkeypatch.setattr(Path, "home", nowhere)
     for name in ("AUCDIST_CACHE", "XDG_CACHE_HOME", "PREFECT_HOME"):
         monkeypatch.delenv(name, raising=False)
-    assert urls.cache_folder() == Path(tempfile.gettempdir()) / "aucdist"
+    assert urls.cache_folder() == Path(tempfile.gettempdir()) / f"aucdist-{os.getuid()}" / "aucdist"
     assert compiling._own_folder.__wrapped__(compiling.__file__).parent.name.startswith("aucdist-kernels-")
     assert not prefect_api.api_configured()

@@ -160,7 +160,9 @@ def test_other_data_is_compared_on_rows_that_the_version_in_use_has_not_seen(wee
     assert decision["calibration"]["value"] == pytest.approx(loss[1] - loss[0])
 
 
-def test_a_run_that_is_worse_calibrated_is_not_promoted(weeks: Path, tmp_path: Path) -> None:
+def test_a_run_that_is_worse_calibrated_is_not_promoted(
+    weeks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = tmp_path / "store"
     first = trained_on(weeks / "first.parquet", tmp_path / "runs", "model.calibration=logit")
     worse = trained_on(weeks / "third.parquet", tmp_path / "runs", "model={calibration: logit, prior: 0.9, lam: 0.001}")
@@ -170,3 +172,5 @@ def test_a_run_that_is_worse_calibrated_is_not_promoted(weeks: Path, tmp_path: P
     assert found["decision"]["calibration"]["high"] < -0.05
     said, _ = run("promote", worse, store, "--if", "not-worse", "--margin", 0.05)
     assert "not as well calibrated: its Brier loss is higher" in said
+    monkeypatch.setattr("flows.promote.NOT_WORSE_BY", 0.9)  # the default is for the AUC alone
+    assert not promoted(worse, store, "--if", "not-worse")["promoted"]

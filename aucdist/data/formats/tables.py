@@ -43,13 +43,13 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
     """
     if not are_cells:
         for i, (name, kind) in enumerate(zip(columns.column_names, columns.schema.types, strict=True)):
-            if pa.types.is_dictionary(kind):  # which may hold values that no row has
-                kind = kind.value_type
-            elif pa.types.is_null(kind):  # no row has a value, and nothing says of what type one would be
-                kind = pa.string() if name in form.texts else pa.float64()
-            else:
-                continue
-            columns = columns.set_column(i, name, columns.column(i).cast(kind))
+            plain = (
+                kind.value_type if pa.types.is_dictionary(kind) else kind
+            )  # a dictionary may hold values that no row has
+            if pa.types.is_null(plain):  # no row has a value, and nothing says of what type one would be
+                plain = pa.string() if name in form.texts else pa.float64()
+            if plain != kind:
+                columns = columns.set_column(i, name, columns.column(i).cast(plain))
     reader = _TableReader(columns, form, where, place, are_cells)
     if not form.guess:
         return reader.table()
@@ -356,7 +356,7 @@ def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
     problem = None
     if is_missing:
         problem = f"the value is missing ({value!r}); {REMEDY}"
-    elif known is not None and value == MISSING_CATEGORY and value not in known:
+    elif form.missing and known is not None and value == MISSING_CATEGORY and value not in known:
         problem = (
             "the value is missing, but no training row had a missing value here; fill it in, or give `unknown: ignore`"
         )

@@ -124,7 +124,7 @@ def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -
 
 def hint(names: Sequence[str]) -> str:
     """Return advice for an error if the first row seems to hold values or a title, or an empty text."""
-    if any(name.startswith("Unnamed: ") for name in names):  # as pandas calls columns of a sheet
+    if 2 * sum(name.startswith("Unnamed: ") for name in names) >= len(names):  # as pandas calls columns of a sheet
         return (
             ". The first line has cells without a name: if it is a title, skip it by `skip_lines` (--set skip_lines=1)"
         )

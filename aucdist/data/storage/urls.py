@@ -191,7 +191,7 @@ def cache_folder() -> Path:
         try:
             user = str(Path.home() / ".cache")
         except RuntimeError:  # the user has no home, as in a container
-            user = tempfile.gettempdir()
+            user = str(Path(tempfile.gettempdir()) / f"aucdist-{os.getuid()}")  # which users do not share
     return Path(user) / "aucdist"
 
 

@@ -1,6 +1,7 @@
 """From YAML and --set to a checked configuration."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,7 +12,7 @@ from support.command_line import refused
 
 from aucdist.errors import InputError
 from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
-from flows.config.loading import configs_folder, explain, parse_yaml, to_yaml
+from flows.config.loading import apply_setting, configs_folder, explain, parse_yaml, to_yaml
 from flows.config.sources import source_from_name
 from flows.cv.config import CvConfig
 from flows.train.config import TrainConfig, load_train
@@ -37,6 +38,12 @@ def test_set_changes_keys_in_order() -> None:
     assert config.data.log1p == ["a", "b"]
     assert config.cluster == LocalClusterConfig(kind="local", workers=4)
     assert config.blocks is None
+
+
+def test_set_changes_a_key_of_a_cluster_that_is_named_anywhere() -> None:
+    raw: dict[str, Any] = {"train": {"cluster": "local"}}
+    apply_setting(raw, "train.cluster.workers=1")
+    assert (raw["train"]["cluster"]["kind"], raw["train"]["cluster"]["workers"]) == ("local", 1)
 
 
 def test_output_replaces_the_file() -> None:
