@@ -1,7 +1,7 @@
 """Configuration of a search: the model behind the files in ``configs/cv`` and behind the form of the Prefect flow."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -77,6 +77,11 @@ class HalvingConfig(Strict):
 
 class CvConfig(RunConfig):
     """One search."""
+
+    # Keys of training alone.
+    baselines: ClassVar[bool] = False
+    audit: ClassVar[None] = None
+    checkpoint: ClassVar[None] = None
 
     cluster: ClusterConfig = Field(default_factory=NoCluster)  # type: ignore[assignment]
     """Where the search runs."""

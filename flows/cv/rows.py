@@ -58,16 +58,12 @@ class SearchRows:
         return replace(self.rows, test=None, calibration=None).encode(self.data, workers.parallel_map()).train
 
 
-OpenedSearch = tuple[RowSource, SearchRows | None]
-"""The data of a search as far as it can be opened without workers. The rows are already divided into folds if this process has
-them: errors show before a cluster starts."""
-
-
-def open_search(config: CvConfig, observer: RunObserver) -> OpenedSearch:
+def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, SearchRows | None]:
     """Open the data of a search as far as possible without workers.
 
     Neither the encoding nor the choice of parameters learns from a fold's held-out rows, nor from the test rows.
 
+    Returns the source, and its rows divided into folds if this process has them: errors show before a cluster starts.
     Raises InputError if the data or the folds cannot be made as configured.
     """
     data, of_folds = config.data, config.folds.time

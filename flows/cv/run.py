@@ -21,9 +21,8 @@ from aucdist.search.choice import Point, Result, Row, Rule, choose, search_summa
 from aucdist.search.folds import Fold
 from aucdist.search.schedule import FitJob, fit_settings, halve
 from flows.compute.clusters import Workers
-from flows.compute.stages import ResultCache, StageRunner
+from flows.compute.stages import ResultCache, StageRunner, Stages
 from flows.config.data import refuse_for_classes
-from flows.config.model import ModelConfig
 from flows.cv.config import CvConfig
 from flows.cv.jobs import (
     JobResults,
@@ -35,38 +34,38 @@ from flows.cv.jobs import (
     run_in_threads,
     run_on_workers,
 )
-from flows.cv.rows import OpenedSearch, SearchRows, make_folds, open_search
+from flows.cv.rows import SearchRows, make_folds, open_search
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks, warnings_to
-from flows.rows.rows import Rows, TrainTestRows, with_classes
+from flows.rows.rows import Rows, with_classes
 from flows.rows.source import check_monotone
 from flows.run_folder.folder import timestamped
-from flows.train.run import TrainRun, train
+from flows.train.run import Opened, ToFit, fit_and_publish
 
 COPIES = 3  # a task has all rows, those of its fold, and these encoded
 
 
-class SearchRun(TrainRun):
-    """A training run whose model is chosen by folds of the training rows."""
+def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
+    """Score the grid on the folds, choose, fit the chosen setting to all training rows, and write the run folder.
 
-    command = "aucdist cv"
+    Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
 
-    def new_name(self) -> str:
-        """Return the name of the run folder."""
-        return timestamped(f"{self.config.name}-cv")
+    Returns the results of the folds, and as ``refit`` that of the run.
+    Raises InputError if the configuration, the data or the folds are wrong; nothing has been written then.
+    Raises RunError if every setting failed; the results of finished jobs are in the cache.
+    """
+    name = timestamped(f"{config.name}-cv")
+    result, summary = fit_and_publish(config, name, "aucdist cv", open_rows, observer, run_stage)
+    return {"run": result.pop("run"), **(summary or {}), "refit": result}
 
-    def open(self) -> OpenedSearch:
-        """Open the data, and make the folds if this process has the rows."""
-        return self.stages("open data", open_search, self.config, self.observer, retry=True)
 
-    def n_parts(self, opened: OpenedSearch) -> int:
-        """Return how many workers could be busy at a time."""
-        return max(opened[0].n_blocks, self.config.folds.number * self.config.folds.repeats)
+def open_rows(config: CvConfig, observer: RunObserver, stages: Stages) -> Opened:
+    """Open the rows of a search, whose model is chosen by folds of the training rows."""
+    source, opened = stages("open data", open_search, config, observer, retry=True)
 
-    def choose(self, opened: OpenedSearch, workers: Workers) -> tuple[TrainTestRows, ModelConfig]:
+    def prepare(workers: Workers) -> ToFit:
         """Score the grid on the folds, choose, and return all training rows with their encoding."""
-        config, observer, stages = self.config, self.observer, self.stages
-        source, search_rows = opened
+        search_rows = opened
         if search_rows is None:
             rows = source.prepare(workers, observer, stages)
             search_rows = stages("make folds", make_folds, rows, config, workers, observer)
@@ -76,24 +75,11 @@ class SearchRun(TrainRun):
         tried = config.with_candidates(search_rows.size, observer.note, *of_groups)
         directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
         check_monotone(directions, search_rows.rows.schema)
-        parameters, self.search = stages("search", search, tried, search_rows, workers, observer)
+        parameters, summary = stages("search", search, tried, search_rows, workers, observer)
         rows = stages("encode", search_rows.rows.encode, config.data, workers.parallel_map(observer))
-        return rows, config.model.with_parameters(parameters)
+        return ToFit(rows, config.model.with_parameters(parameters), summary)
 
-    def printed(self, result: Json) -> Json:
-        """Return the results of the folds, and as ``refit`` that of the run."""
-        return {"run": result.pop("run"), **(self.search or {}), "refit": result}
-
-
-def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
-    """Score the grid on the folds, choose, fit the chosen setting to all training rows, and write the run folder.
-
-    Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
-
-    Raises InputError if the configuration, the data or the folds are wrong; nothing has been written then.
-    Raises RunError if every setting failed; the results of finished jobs are in the cache.
-    """
-    return train(config, observer, run_stage, kind=SearchRun)
+    return max(source.n_blocks, config.folds.number * config.folds.repeats), prepare
 
 
 # ---- the search --------------------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def open_checkpoints(
     `observer`: is called with whether the fit resumes.
     Raises InputError if the folder holds checkpoints of another fit.
     """
-    if getattr(config, "checkpoint", None) is None:
+    if config.checkpoint is None:
         return None
     blocks = train.of_all()
     identity = {  # what decides the bits of the fit

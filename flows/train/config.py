@@ -34,6 +34,8 @@ class AuditGroups(Strict):
 class RunConfig(Strict):
     """What a training run and a search have in common."""
 
+    _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
+
     name: str = Field(pattern=NAME)
     """The name of the run folder, of the Prefect run, and of the cached results of a search."""
     data: DataConfig
@@ -77,8 +79,6 @@ class RunConfig(Strict):
 
 class TrainConfig(RunConfig):
     """One training run."""
-
-    _described: Optional["Description"] = PrivateAttr(default=None)  # where it was made for a file of data
 
     baselines: bool = True
     """Whether logistic regression, and LightGBM if it is installed, are fitted to the same rows and shown in the
