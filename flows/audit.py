@@ -119,7 +119,7 @@ def audit_lines(result: Json) -> list[str]:
     return [*_sentences(result), f"written: {result['page']} and {result['json']}"]
 
 
-# ---- the same bits again -------------------------------------------------------------------------------------------------------
+# ---- the same result again -----------------------------------------------------------------------------------------------------
 
 
 def digests_of_run(run: str, about: Json) -> dict[str, str]:
@@ -254,4 +254,4 @@ def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[f
 def _sentences(record: Json) -> list[str]:
     point = record["operating_point"]
     sentences = [] if point is None else point_sentences(point)
-    return [*sentences, f"The objective is {certificate_text(record['certificate'])}."]
+    return [*sentences, f"The training objective is {certificate_text(record['certificate'])}."]

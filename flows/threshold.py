@@ -45,7 +45,7 @@ class ThresholdConfig(OperatingPointConfig):
 def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
     """Set another threshold, and write a new run folder, or a new version of the store, beside what is there.
 
-    Raises InputError if there is no such run, no threshold meets the requirement, or the rows cannot promise it.
+    Raises InputError if there is no such run, no threshold meets the requirement, or the rows cannot guarantee it.
     """
     store, change = read_version(config.model)
     if change is not None and config.output is not None:
@@ -120,7 +120,7 @@ def _decide(
         raise InputError("costs of rows are not kept in a run folder: give numbers for false_alarm and miss")
     if config.confidence is not None and rows == "training":
         raise InputError(
-            f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can promise nothing about new "
+            f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can guarantee nothing about new "
             "rows: train with `operating_point.confidence`, or with `data.calibration`"
         )
     requirement, guarantee = config.requirement(kept.get("per_day")), None

@@ -150,16 +150,16 @@ def _thresholds_of_rows(
             if confidence is None:
                 thresholds.append(threshold_at(members[:, k], scores, sample_weight=sample_weight, **requirement))
                 continue
-            promise = guaranteed_threshold(
+            guarantee = guaranteed_threshold(
                 members[:, k], scores, confidence, sample_weight=sample_weight, **requirement
             )
-            if not promise.holds:
+            if not guarantee.holds:
                 raise InputError(
-                    f"no threshold promises {promise.measure} {promise.asked:g} with confidence {confidence:g} by "
-                    f"these {len(scores)} rows; the best promise is {promise.promised:.4g}. Ask for at most that, "
+                    f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
+                    f"these {len(scores)} rows; the best guarantee is {guarantee.promised:.4g}. Ask for at most that, "
                     "lower the confidence, or give more rows"
                 )
-            thresholds.append(promise.threshold)
+            thresholds.append(guarantee.threshold)
     return thresholds
 
 
@@ -260,7 +260,7 @@ class WithThreshold:
         Raises
         ------
         InputError
-            If there is neither a threshold nor rows with one requirement, or if no threshold can meet or promise it.
+            If there is neither a threshold nor rows with one requirement, or if no threshold can meet or guarantee it.
         """
         check_is_fitted(self)
         named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}

@@ -1,4 +1,4 @@
-"""Thresholds that keep a promise about new rows with a known probability, and a test of whether it is still kept.
+"""Thresholds that guarantee a measure for new rows with a known probability, and a test of whether it still holds.
 
 The bounds are exact binomial ones (Clopper & Pearson, Biometrika 26, 1934, 404-413), so they hold for any number of rows. The
 rows must be drawn like the new ones, independently of each other, and the model must not have been fitted to them.
@@ -8,9 +8,9 @@ last that holds may be taken (Bates and others, Journal of the ACM 68, 2021, art
 thresholds are tested one after the other, from few flagged rows to many, until a test fails (Learn then Test: Angelopoulos and
 others, arXiv 2110.01052, section 3), and a threshold is the score of the row after the m highest, for numbers m that are fixed
 beforehand. Given that score, the labels of the m rows above it are independent with the precision of the threshold. So each test
-is exact, and the first threshold that does not keep the promise passes with a probability of at most 1 - confidence where the
-precision falls below the promise once. Where it does so more than once, that first one also depends on the rows; then the promise
-is exact but for the chance that no threshold of the list lies where the precision falls below it for the first time.
+is exact, and the first threshold that misses the guarantee passes with a probability of at most 1 - confidence where the
+precision falls below the guarantee once. Where it does so more than once, that first one also depends on the rows; then the
+guarantee is exact but for the chance that no threshold of the list lies where the precision falls below it for the first time.
 """
 
 import math
@@ -32,11 +32,11 @@ alarm among the first rows would end the list; more starts cost more where posit
 STEP = 1.02
 """By how much the number of flagged rows grows from one test of precision to the next."""
 ODDS = (1.2, 1.5, 2.0, 3.0, 5.0)
-"""The alternatives of the test of a promise: the odds of a bad row, in units of those that are allowed."""
+"""The alternatives of the test of a guarantee: the odds of a bad row, in units of those that are allowed."""
 LOOKS = 52
 """Half of the weight of the test is on a change before one of so many batches, and half on a later one."""
 ALARM = 20.0
-"""A promise that is kept reaches such an e-value with a probability of at most 1 in 20, however often it is looked at."""
+"""A guarantee that holds reaches such an e-value with a probability of at most 1 in 20, however often it is looked at."""
 
 BAD: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {
     "precision": lambda table: (table["fp"], table["tp"] + table["fp"]),
@@ -44,22 +44,23 @@ BAD: dict[str, Callable[[dict[str, float]], tuple[float, float]]] = {
     "fpr": lambda table: (table["fp"], table["fp"] + table["tn"]),
     "alerts": lambda table: (table["tp"] + table["fp"], sum(table.values())),
 }
-"""The rows that count against a promise, and those that it is about, from a table of `aucdist.metrics.decisions.confusion`."""
+"""The rows that count against a guarantee, and those that it is about, from a table of `aucdist.metrics.decisions.confusion`."""
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A threshold, and its promise about new rows.
+    """A threshold, and what it guarantees for new rows.
 
     Attributes
     ----------
     threshold : float
+        Rows with a score above it are flagged.
     measure : str
         ``precision``, ``recall``, ``fpr`` or ``alerts``.
     asked, promised : float
-        What was asked for, and what the threshold promises: the same, or the best promise where no threshold keeps that one.
+        What was asked for, and what the threshold guarantees: the same, or the best possible value.
     confidence : float
-        The probability with which the promise holds.
+        The probability with which the guarantee holds.
     rows : int
         Rows that the bound counts: for recall the positive ones, for the false positive rate the negative ones, for precision the
         flagged ones.
@@ -74,12 +75,12 @@ class Guarantee:
 
     @property
     def holds(self) -> bool:
-        """Whether the promise is at least as good as the one that was asked for."""
+        """Whether the threshold guarantees what was asked for."""
         return self.promised == self.asked
 
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:
-    """Return the threshold that keeps a promise for new rows; see `aucdist.metrics.guaranteed_threshold`."""
+    """Return the threshold that guarantees a measure for new rows; see `aucdist.metrics.guaranteed_threshold`."""
     check_level(confidence)
     refuse_weights(counts)
     name, value = the_only(f"guaranteed_threshold takes one of {', '.join(REQUIREMENTS)}", requirements)
@@ -99,7 +100,7 @@ def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requir
 
 
 def _recalled(positives: np.ndarray, least: float, error: float) -> tuple[int, float, int]:
-    """Return how many distinct scores are flagged, the recall that is promised, and the number of positives."""
+    """Return how many distinct scores are flagged, the recall that is guaranteed, and the number of positives."""
     from scipy.special import bdtrc
 
     n = int(positives[-1])
@@ -110,7 +111,7 @@ def _recalled(positives: np.ndarray, least: float, error: float) -> tuple[int, f
 
 
 def _rare(false: np.ndarray, most: float, error: float) -> tuple[int, float, int]:
-    """Return how many distinct scores are flagged, the promised largest share of flagged rows, and the number of rows."""
+    """Return how many distinct scores are flagged, the guaranteed largest share of flagged rows, and the number of rows."""
     from scipy.special import bdtr
 
     n = int(false[-1])
@@ -121,7 +122,7 @@ def _rare(false: np.ndarray, most: float, error: float) -> tuple[int, float, int
 
 
 def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: float) -> tuple[int, float, int]:
-    """Return how many distinct scores are flagged, the precision that is promised, and the number of flagged rows."""
+    """Return how many distinct scores are flagged, the precision that is guaranteed, and the number of flagged rows."""
     from scipy.special import bdtrc, betaincinv
 
     total = int(flagged[-1])
@@ -151,9 +152,9 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
 
 
 def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) -> float:
-    """Return the e-value against the promise that at most a share of rows is bad, from batches in their order.
+    """Return the e-value against the guarantee that at most a share of rows is bad, from batches in their order.
 
-    While the promise is kept, the e-value ever reaches `ALARM` with a probability of at most 1 / `ALARM`, however often it is
+    While the guarantee holds, the e-value ever reaches `ALARM` with a probability of at most 1 / `ALARM`, however often it is
     looked at and whenever labels come (Ville's inequality). It is a mean over the batch before which the share may have changed,
     and over how much, of likelihood ratios, each of which is a nonnegative supermartingale that begins at 1 (Ramdas and others,
     Statistical Science 38, 2023, 576-601).
@@ -172,5 +173,5 @@ def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) ->
 
 
 def allowed_share(measure: str, promised: float) -> float:
-    """Return the share of bad rows that a promise allows, as `BAD` counts them."""
+    """Return the share of bad rows that a guarantee allows, as `BAD` counts them."""
     return 1.0 - promised if measure in ("precision", "recall") else promised

@@ -114,9 +114,9 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
     n_pos, n_neg = (1 - min_tpr) * rows[0], max_fpr * rows[1]
     if n_pos < ENOUGH_POSITIVES or n_neg < ENOUGH_NEGATIVES:
         warnings.warn(
-            f"the interval of the area may cover less often than it says: there are {n_pos:.3g} positives"
-            f"{' beyond min_tpr' if min_tpr else ''} and {n_neg:.3g} negatives up to max_fpr; at least {ENOUGH_POSITIVES} and "
-            f"{ENOUGH_NEGATIVES} are recommended",
+            f"the interval of the area may be too narrow: there are {n_pos:.3g} positives"
+            f"{' beyond min_tpr' if min_tpr else ''} and {n_neg:.3g} negatives up to max_fpr, and at least "
+            f"{ENOUGH_POSITIVES} and {ENOUGH_NEGATIVES} are needed. Test on more rows",
             IntervalWarning,
             stacklevel=3,
         )

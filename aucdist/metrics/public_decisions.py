@@ -97,7 +97,7 @@ def guaranteed_threshold(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Guarantee:
-    """Return the threshold that keeps a promise about new rows with a probability of at least `confidence`.
+    """Return the threshold that guarantees a measure for new rows with a probability of at least `confidence`.
 
     The threshold flags as many positives as the bounds allow, or for `recall` as few rows. The bounds are exact binomial bounds.
     For `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queue.md). The rows must be
@@ -110,7 +110,7 @@ def guaranteed_threshold(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     confidence : float, default=0.95
-        The probability with which the promise has to hold, at least 0.5 and below 1.
+        The probability with which the guarantee has to hold, at least 0.5 and below 1.
     fpr, alerts : float, optional
         At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
     precision, recall : float, optional
@@ -124,8 +124,8 @@ def guaranteed_threshold(
     Returns
     -------
     Guarantee
-        The threshold, in the units of `y_score`, with the promise that it keeps. Its attribute `holds` says whether this is
-        the promise that was asked for; if it is False, no threshold can promise that, and the best promise is returned.
+        The threshold, in the units of `y_score`, with what it guarantees. Its attribute `holds` says whether this is what was
+        asked for. If it is False, no threshold can guarantee that, and the best possible guarantee is returned.
 
     Raises
     ------
@@ -137,8 +137,8 @@ def guaranteed_threshold(
     >>> import numpy as np
     >>> from aucdist.metrics import guaranteed_threshold
     >>> scores = np.arange(200)
-    >>> promise = guaranteed_threshold(scores >= 140, scores, recall=0.9)  # 59 of 60 positives are flagged
-    >>> promise.threshold, promise.holds
+    >>> guarantee = guaranteed_threshold(scores >= 140, scores, recall=0.9)  # 59 of 60 positives are flagged
+    >>> guarantee.threshold, guarantee.holds
     (140.5, True)
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)

@@ -121,10 +121,14 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
     fewest = min(counts.rows_pos, counts.rows_neg)
     misranked = fewest * min(area, 1 - area)
     if fewest < ENOUGH_ROWS or 0 < misranked < ENOUGH_MISRANKED:
+        cause = f"the smaller class has {fewest} rows, and at least {ENOUGH_ROWS} are needed"
+        if fewest >= ENOUGH_ROWS:
+            cause = (
+                f"the AUC is so high that only {misranked:.2g} of the {fewest} rows of the smaller class count as ranked "
+                f"wrongly, and at least {ENOUGH_MISRANKED} are needed"
+            )
         warnings.warn(
-            f"the interval of the AUC may cover less often than it says: the smaller class has {fewest} rows, "
-            f"of which {misranked:.2g} count as misranked; at least {ENOUGH_ROWS} rows and {ENOUGH_MISRANKED} "
-            "misranked ones are recommended",
+            f"the interval of the AUC may be too narrow: {cause}. Test on more rows",
             IntervalWarning,
             stacklevel=2,
         )
@@ -171,8 +175,8 @@ def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Esti
     value, n_pos, n_neg = average_precision(counts), counts.rows_pos, counts.rows_neg
     if n_pos < ENOUGH_ROWS:
         warnings.warn(
-            f"the interval of the average precision may cover less often than it says: there are {n_pos} positive rows; at least "
-            f"{ENOUGH_ROWS} are recommended",
+            f"the interval of the average precision may be too narrow: there are {n_pos} positive rows, and at least "
+            f"{ENOUGH_ROWS} are needed. Test on more rows",
             IntervalWarning,
             stacklevel=2,
         )

@@ -30,7 +30,7 @@ from aucdist.report.text import (
     proved_excess,
     rounded_up_text,
     search_verdict,
-    wanted_text,
+    target_text,
 )
 
 TOP_WEIGHTS = 30
@@ -48,7 +48,7 @@ NO_TEST_ROWS = (
 )
 CLEARLY = 0.01
 """A baseline whose AUC is so much larger is a reason to look for another model."""
-THRESHOLD_AS_WANTED = "{}: the operating point of the configuration set the threshold."
+THRESHOLD_BY_TARGET = "The operating point of the configuration set the threshold. Its target: {}."
 DEFAULT_THRESHOLDS = {
     "HingeClassifier": "No operating point was given, so the threshold is the one of the fit.",
     "LinkClassifier": "No operating point was given, so a row is predicted positive if its probability is above 0.5.",
@@ -192,7 +192,7 @@ def _two_classes(report: Report) -> Json:
         "decisions": _decisions(report),
         "rule": DEFAULT_THRESHOLDS.get(report.run["estimator"], THRESHOLD_BY_G_MEAN)
         if point is None
-        else THRESHOLD_AS_WANTED.format(wanted_text(point["wanted"])),
+        else THRESHOLD_BY_TARGET.format(target_text(point["wanted"])),
         "thresholds": _thresholds(report, shown),
         "reliability": reliability,
         "shape": shape,
@@ -250,7 +250,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
     )
     sentences = [
         f"A positive {which} row scores higher than a negative one{whichever} {often}: AUC {measured}.",
-        f"The objective is {certificate_text(report.run['certificate'], _population_text(report))}{given_map}.",
+        f"The training objective is {certificate_text(report.run['certificate'], _population_text(report))}{given_map}.",
     ]
     if report.free is not None:
         sentences.append(directions_text(report.free))
@@ -421,7 +421,8 @@ def _verdict(run: Json) -> list[str]:
         which = f"each of the {n} {plural}" if len(proved) == n else f"{len(proved)} of the {n} {plural}"
         most = max(proved)
         sentences.append(
-            f"For {which}, the objective is at most {'0' if most == 0 else rounded_up_text(100 * most)} % above its minimum."
+            f"For {which}, the training objective is at most {'0' if most == 0 else rounded_up_text(100 * most)} % above its "
+            "minimum."
         )
     return sentences
 

@@ -13,7 +13,7 @@ SETTERS = {
     "test": "the test rows themselves, so these figures look better than those of new rows",
 }
 """The rows that set a threshold."""
-PROMISES = {
+GUARANTEES = {
     "precision": "at least {} of 100 alerts are right",
     "recall": "at least {} of 100 positives are found",
     "fpr": "at most {} of 100 negatives are flagged",
@@ -96,26 +96,23 @@ def group_sentences(groups: Json) -> list[str]:
     return [*measured, f"Pairs are rows of one group: {counted}."]
 
 
-def wanted_text(requirement: Json) -> str:
-    """Return what an operating point is to meet, as the beginning of a sentence."""
+def target_text(requirement: Json) -> str:
+    """Return what an operating point is to meet, as words that follow "Target:"."""
     name, value = next((name, value) for name, value in requirement.items() if name not in ("per", "confidence"))
     if "per" in requirement:
-        return (
-            f"At {number_text(value)} alerts {'a day' if requirement['per'] == 'day' else 'in ' + requirement['per']}"
-        )
+        per = "a day" if requirement["per"] == "day" else "in " + requirement["per"]
+        return f"at most {number_text(value)} alerts {per}"
     if name == "fpr":
-        return f"At {_one_in(value, 'false alarm')} negatives"
+        return f"at most {_one_in(value, 'false alarm')} negatives"
     if name == "alerts":
-        return f"At {_one_in(value, 'alert')} rows"
-    if name == "precision":
-        return f"With the threshold set so that {number_text(100 * value)} of 100 alerts are right"
+        return f"at most {_one_in(value, 'alert')} rows"
     if name == "cost":
         false_alarm, miss = (
             "the row's own amount" if isinstance(value[name], str) else number_text(value[name])
             for name in ("false_alarm", "miss")
         )
-        return f"At a cost of {false_alarm} for a false alarm and {miss} for a miss"
-    return f"With the threshold set to find {number_text(100 * value)} of 100 positives"
+        return f"the lowest cost, at {false_alarm} for a false alarm and {miss} for a miss"
+    return GUARANTEES[name].format(number_text(100 * value))
 
 
 def operating_points_text(classes: Sequence[Json]) -> str:
@@ -131,11 +128,10 @@ def operating_points_text(classes: Sequence[Json]) -> str:
             sum(point["guarantee"]["holds"] for point in points),
             f"{number_text(100 * points[0]['guarantee']['confidence'])} %",
         )
-        origin += f" {kept} of {len(points)} thresholds promise what was asked for with {sure} confidence each."
+        origin += f" {kept} of {len(points)} thresholds guarantee their target, with {sure} confidence each."
     return (
-        f"{wanted_text(points[0]['wanted'])} of each class, the thresholds find {percent_text(sum(recalls) / len(recalls))} of a "
-        f"class's rows on average over the classes, and {percent_text(min(recalls))} of those of the class with the lowest "
-        f"recall ({points[0]['rows']} rows).{origin}"
+        f"Target for each class: {target_text(points[0]['wanted'])}. On the {points[0]['rows']} rows, the mean recall of the "
+        f"classes is {percent_text(sum(recalls) / len(recalls))}, and the lowest is {percent_text(min(recalls))}.{origin}"
     )
 
 
@@ -144,7 +140,6 @@ def operating_point_text(point: Json) -> str:
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
-    where = wanted_text(point["wanted"])
     cost = ""
     if (costs := point.get("expected_cost")) is not None:
         value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
@@ -155,33 +150,33 @@ def operating_point_text(point: Json) -> str:
     alarms = (
         "there is no alert"
         if point["alerts"]["value"] == 0
-        else f"of 100 alerts {number_text(100 * right, 2)} are right"
+        else f"{number_text(100 * right, 2)} of 100 alerts are right"
     )
     days = ""
     if "alerts_per_day" in point:
-        days = f". The {point['rows']} rows have {number_text(point['alerts_per_day'])} alerts a day"
-    return f"{where}, the model finds {number_text(100 * recall['value'], 2)} of 100 positives{ends}; {alarms}{days}.{cost}"
+        days = f" The {point['rows']} rows have {number_text(point['alerts_per_day'])} alerts a day."
+    return (
+        f"Target: {target_text(point['wanted'])}. On the {point['rows']} rows, the model finds "
+        f"{number_text(100 * recall['value'], 2)} of 100 positives{ends}, and {alarms}.{days}{cost}"
+    )
 
 
 def guarantee_text(point: Json) -> str:
-    """Return what a threshold promises, as a sentence; empty where nothing was asked for. `point` as above."""
-    if (promise := point.get("guarantee")) is None:
+    """Return what a threshold guarantees, as a sentence; empty where nothing was asked for. `point` as above."""
+    if (guarantee := point.get("guarantee")) is None:
         return ""
-    words, promised = PROMISES[promise["measure"]], number_text(100 * promise["asked"], 4)
-    asked = words.format(promised)
-    if not promise["holds"]:  # rounded down, so that the promise holds
-        least = "least" in words
-        promised = (
-            f"{math.floor(1e4 * promise['promised']) / 100:g}" if least else rounded_up_text(100 * promise["promised"])
-        )
-    promised = words.format(promised)
-    rows = (
-        f"{promise['n_pos'] + promise['n_neg']:,} {SETTERS[set_on_of(point)]} ({promise['n_pos']:,} of them positive)"
-    )
-    sure = f"with {number_text(100 * promise['confidence'])} % confidence"
-    if promise["holds"]:
-        return f"{sure[0].upper()}{sure[1:]} {promised} among new rows like the {rows}."
-    return f"No threshold can promise {sure} that {asked}, given the {rows}. The best promise is that {promised}."
+    words, guaranteed = GUARANTEES[guarantee["measure"]], number_text(100 * guarantee["asked"], 4)
+    asked = words.format(guaranteed)
+    if not guarantee["holds"]:  # rounded down, so that the guarantee holds
+        best = guarantee["promised"]
+        guaranteed = f"{math.floor(1e4 * best) / 100:g}" if "least" in words else rounded_up_text(100 * best)
+    guaranteed = words.format(guaranteed)
+    n_pos, n_neg = guarantee["n_pos"], guarantee["n_neg"]
+    rows = f"{n_pos + n_neg:,} {SETTERS[set_on_of(point)]} ({n_pos:,} of them positive)"
+    sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
+    if guarantee["holds"]:
+        return f"With {sure}, {guaranteed} among new rows like the {rows}."
+    return f"No threshold can guarantee with {sure} that {asked}, given the {rows}. The best guarantee is that {guaranteed}."
 
 
 def set_on_of(point: Json) -> str:
@@ -200,12 +195,12 @@ def threshold_origin_text(point: Json) -> str:
 
 
 def point_sentences(point: Json) -> list[str]:
-    """Return what a threshold finds and promises, and where it comes from, as sentences; `point` as above."""
+    """Return what a threshold finds and guarantees, and where it comes from, as sentences; `point` as above."""
     return list(filter(None, (operating_point_text(point), guarantee_text(point), threshold_origin_text(point))))
 
 
 def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
-    return "" if interval is None else " (95 %: {} to {})".format(*map(text, interval))
+    return "" if interval is None else " (95 % interval {} to {})".format(*map(text, interval))
 
 
 def _one_in(share: float, what: str) -> str:

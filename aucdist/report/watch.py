@@ -28,7 +28,7 @@ MOVED = {
     "class auc": "the AUC of class {column} is {value:.3f} lower than on the test rows",
     "auc": "the AUC is {value:.3f} lower than on the test rows",
     "partial_auc": "the partial AUC is {value:.3f} lower than on the test rows",
-    "promise": "the threshold no longer keeps its promise: over all batches the {measure} is {value:.3f}",
+    "promise": "the threshold no longer keeps its guarantee: over all batches the {measure} is {value:.3f}",
     "recall": "the recall at the operating point is {value:.3f} lower than on the test rows",
     "new": "{column}: {share} of the rows have a category that training did not have",
     "unreadable": "the rows cannot be read like the training rows: {text}",
@@ -50,14 +50,14 @@ def alarm_text(alarm: Json) -> str:
 
 
 def kept_text(kept: Json) -> str:
-    """Return what is known of a promise, as a line of text."""
+    """Return what is known of a guarantee, as a line of text."""
     least = "at least" if kept["measure"] in ("precision", "recall") else "at most"
     what = f"{NAMES[kept['measure']].lower()} {least} {kept['promised']:.4g}"
-    return f"Promised: {what}; the e-value against it is {kept['evidence']:.3g} ({ALARM:g} raises an alarm)"
+    return f"Guaranteed: {what}; the e-value against it is {kept['evidence']:.3g} ({ALARM:g} raises an alarm)"
 
 
 def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:
-    """Return a measure with its interval, beside what was promised."""
+    """Return a measure with its interval, beside that on the test rows of the run."""
     text = f"{NAMES[name]}: {_interval(value)}"
     return text if promised is None else f"{text}, on the test rows {_interval(promised)}"
 

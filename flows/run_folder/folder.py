@@ -23,7 +23,7 @@ from aucdist.data.storage.faults import patient, retried
 from aucdist.data.storage.files import exists, explained, local_path, open_fs, read_bytes, shown
 from aucdist.errors import InputError, Json, RunError
 from aucdist.model import ABOUT, is_card
-from aucdist.report.text import PROMISES, SETTERS
+from aucdist.report.text import GUARANTEES, SETTERS
 from aucdist.store import resolve
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     Setter = str
     Measure = str
 else:
-    Setter, Measure = Literal[tuple(SETTERS)], Literal[tuple(PROMISES)]
+    Setter, Measure = Literal[tuple(SETTERS)], Literal[tuple(GUARANTEES)]
 
 
 class ThresholdRows(TypedDict):

@@ -198,7 +198,7 @@ def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
     estimator, cluster, size = fitted.estimator, fitted.config.cluster, fitted.rows.size()
     where = {
         "none": "this process",
-        "local": f"{getattr(cluster, 'workers', 1)} worker processes of {getattr(cluster, 'threads', 1)} threads",
+        "local": f"worker processes: {getattr(cluster, 'workers', 1)}, threads in each: {getattr(cluster, 'threads', 1)}",
     }
     cost = [(f"Time: {stage}", seconds_text(seconds)) for stage, seconds in fitted.seconds.items()]
     cost += [

@@ -155,7 +155,7 @@ def lines() -> Iterator[str]:
         ends = [f"{end([float(row[column]) for row in some]):.2g}" for end in (min, max)]
         return " to ".join(dict.fromkeys(ends))
 
-    yield "| asked for | positives | broken | not promised | in the mean | recall |"
+    yield "| asked for | positives | missed | not possible | mean of the measure | mean recall |"
     yield "|---|---|---|---|---|---|"
     for measure in ("precision", "recall", "fpr", "alerts"):
         for n_pos in ("30", "100", "1000"):
@@ -163,7 +163,7 @@ def lines() -> Iterator[str]:
             asked = f"{measure} {between(some, 'asked')}"
             cells = (between(some, column) for column in ("broken", "not promised", "true", "recall"))
             yield f"| {asked} | {n_pos} | {' | '.join(cells)} |"
-    yield "| promised | labels a week | years with a false alarm | weeks to an alarm | weeks to nine in ten alarms |"
+    yield "| guaranteed | labels a week | years with a false alarm | weeks to an alarm | weeks to nine in ten alarms |"
     yield "|---|---|---|---|---|"
     for false, first, later in zip(*(kept[len(CASES) + k :: 3] for k in range(3)), strict=True):
         weeks = (between([first, later], column) for column in ("weeks, median", "weeks, 90 %"))

@@ -55,7 +55,7 @@ def test_alerts_by_the_day(run: str) -> None:
     assert point["alerts_per_day"] == pytest.approx((test["score"] > 0).sum() / 25)
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
-    assert "At 5 alerts a day, the model finds" in page_of({"run": run})
+    assert "Target: at most 5 alerts a day. On the test rows, the model finds" in page_of({"run": run})
 
 
 def test_the_rows_that_set_it_are_kept(run: str) -> None:
@@ -145,9 +145,9 @@ def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> Non
     assert "600 calibration rows, which the fit has not seen" in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["holds"]
-    assert threshold_lines(changed)[1].startswith("With 90 % confidence at least 90 of 100 positives are found")
+    assert threshold_lines(changed)[1].startswith("With 90 % confidence, at least 90 of 100 positives are found")
     impossible = change(result["run"], fpr=1e-4, confidence=0.95)
-    assert "No threshold can promise with 95 % confidence that at most 0.01 of 100" in threshold_lines(impossible)[1]
+    assert "No threshold can guarantee with 95 % confidence that at most 0.01 of 100" in threshold_lines(impossible)[1]
 
 
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
@@ -164,7 +164,7 @@ def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
 
 
 def test_a_promise_needs_rows_that_the_fit_has_not_seen(run: str) -> None:
-    with pytest.raises(InputError, match="fitted to, which can promise nothing"):
+    with pytest.raises(InputError, match="fitted to, which can guarantee nothing"):
         change(run, precision=0.8, confidence=0.95)
 
 
@@ -186,7 +186,7 @@ def test_python_flags_exactly_as_many_rows_as_asked_for() -> None:
     model.set_threshold(X=X, y=y, recall=0.5, confidence=0.9)
     expected = guaranteed_threshold(y, model.decision_function(X), 0.9, recall=0.5).threshold
     assert expected == pytest.approx(0, abs=1e-12)
-    with pytest.raises(InputError, match="no threshold promises precision"):
+    with pytest.raises(InputError, match="no threshold guarantees precision"):
         model.set_threshold(X=X, y=y, precision=0.99, confidence=0.95)
     with pytest.raises(InputError, match="per is 10"):
         model.set_threshold(X=X, y=y, alerts=50, per=10)
@@ -199,7 +199,7 @@ def test_each_class_has_a_promise_of_its_own(tmp_path: Path) -> None:
     for row in result["classes"]:
         promise = row["operating_point"]["guarantee"]
         assert (promise["measure"], promise["holds"], promise["rows"]) == ("recall", True, promise["n_pos"])
-    assert "10 of 10 thresholds promise what was asked for" in page_of(result)
+    assert "10 of 10 thresholds guarantee their target" in page_of(result)
     with pytest.raises(InputError, match="several classes"):
         change(result["run"], recall=0.5)
 
@@ -209,8 +209,8 @@ def test_a_promise_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
     point = {"guarantee": promise | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
     text = guarantee_text(point)
     assert text.startswith(
-        "No threshold can promise with 95 % confidence that at least 80 of 100 alerts are right, given the 100 "
+        "No threshold can guarantee with 95 % confidence that at least 80 of 100 alerts are right, given the 100 "
     )
-    assert text.endswith("(30 of them positive). The best promise is that at least 63.45 of 100 alerts are right.")
+    assert text.endswith("(30 of them positive). The best guarantee is that at least 63.45 of 100 alerts are right.")
     rare = promise | {"measure": "fpr", "asked": 0.001, "promised": 0.01234, "n_pos": 3, "n_neg": 7}
     assert guarantee_text({**point, "guarantee": rare}).endswith("that at most 1.3 of 100 negatives are flagged.")

@@ -289,7 +289,7 @@ def test_a_promise_is_tested_over_all_batches_together(tmp_path: Path) -> None:
     alarm = next(alarm for alarm in found["alarms"] if alarm["what"] == "promise")
     assert (alarm["column"], alarm["p"]) == ("precision", pytest.approx(1 / evidence[5]))
     printed = run("watch", store, *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5", code=3)[0]
-    assert "Promised: precision at least 0.2; the e-value against it is " in printed
+    assert "Guaranteed: precision at least 0.2; the e-value against it is " in printed
     watched(store, *state, "--labels", tmp_path / "truth-4.csv", "--batch", "week-4")
     again = watched(store, *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5")
     assert again["performance"]["kept"]["evidence"] < 20

@@ -136,7 +136,8 @@ def test_the_default_threshold_is_that_of_the_estimator(report, monkeypatch, est
 def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     text = text_of(page)
     for expected in (
-        "The objective is at most 0.051 % above the minimum, over all 640,000 pairs", "95 % interval", "Training rows 3,000",
+        "The training objective is at most 0.051 % above the minimum, over all 640,000 pairs", "95 % interval",
+        "Training rows 3,000",
         "Positive class a", "lam: 0.001", "height", "The list has the 2 largest of 3 weights", "95 % band, test",
         "run aucdist train", "python 3.11", "Passes of the fit 40",
     ):  # fmt: skip
@@ -144,7 +145,7 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     assert "Before you rely on this run" not in text
     assert "unused" not in text
     assert page.index('title="height"') < page.index('title="age"')
-    order = ["scores higher than a negative one 8", "The objective is at most", "Test AUC", "ROC curve"]
+    order = ["scores higher than a negative one 8", "The training objective is at most", "Test AUC", "ROC curve"]
     assert sorted(order, key=text.index) == order
 
 

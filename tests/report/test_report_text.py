@@ -185,7 +185,7 @@ def test_the_page_says_what_there_is(topics: bool, tested: bool) -> None:
 
 
 def test_a_bound_of_exactly_0() -> None:
-    assert "the objective is at most 0 % above its minimum" in render_run_page(made(3, excess=0.0))
+    assert "the training objective is at most 0 % above its minimum" in render_run_page(made(3, excess=0.0))
 
 
 @pytest.mark.skipif(installed() is None, reason="needs a browser")

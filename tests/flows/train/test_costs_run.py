@@ -59,7 +59,7 @@ def test_threshold_and_cost_are_those_of_the_rows(config, result):
     assert cost["interval"] == pytest.approx([found.low, found.high])
     assert cost["without_model"] == pytest.approx(min((fraud * table["cost"]).mean(), 5 * (1 - fraud).mean()))
     assert cost["value"] < cost["without_model"]
-    said = "At a cost of 5 for a false alarm and the row&#39;s own amount for a miss, the model finds"
+    said = "Target: the lowest cost, at 5 for a false alarm and the row&#39;s own amount for a miss."
     assert said in page_of(result)
 
 
@@ -186,7 +186,7 @@ def test_each_class_has_the_threshold_that_costs_least(folder: Path, whole: dict
         assert point["expected_cost"]["without_model"] == pytest.approx(without)
         assert found.value < without
     assert "100 test rows cost" in page_of(whole)
-    assert "the row&#39;s own amount for a miss of each class" in page_of(whole)
+    assert "the lowest cost, at 5 for a false alarm and the row&#39;s own amount for a miss" in page_of(whole)
 
 
 def test_either_cost_may_be_the_column_and_shards_say_the_same(folder: Path, sharded: Path) -> None:

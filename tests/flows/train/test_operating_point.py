@@ -87,28 +87,31 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
     page = page_of(found)
     first = page.split('class="verdict card">')[1].split("<p>")[1]
     point = found["operating_point"]
-    assert first.startswith("At one false alarm in 100 negatives, the model finds ")
-    assert f"{100 * point['recall']['value']:.2g} of 100 positives (95 %:" in first
+    assert first.startswith("Target: at most one false alarm in 100 negatives. On the test rows, the model finds ")
+    assert f"{100 * point['recall']['value']:.2g} of 100 positives (95 % interval" in first
     assert "trained up to here" in page
 
 
 @pytest.mark.parametrize(
-    ("wanted", "start"),
+    ("wanted", "target"),
     [
-        ({"fpr": 0.001}, "At one false alarm in 1,000 negatives, the model finds 67 of 100 positives (95 %: 61 to 72)"),
-        ({"fpr": 0.0015}, "At 1.5 false alarms in 1,000 negatives, the model"),
-        ({"alerts": 0.01}, "At one alert in 100 rows, the model"),
-        ({"precision": 0.9}, "With the threshold set so that 90 of 100 alerts are right, the model"),
-        ({"recall": 0.995}, "With the threshold set to find 99.5 of 100 positives, the model"),
+        ({"fpr": 0.001}, "at most one false alarm in 1,000 negatives"),
+        ({"fpr": 0.0015}, "at most 1.5 false alarms in 1,000 negatives"),
+        ({"alerts": 0.01}, "at most one alert in 100 rows"),
+        ({"precision": 0.9}, "at least 90 of 100 alerts are right"),
+        ({"recall": 0.995}, "at least 99.5 of 100 positives are found"),
     ],
 )
-def test_sentence(wanted: dict[str, float], start: str) -> None:
+def test_sentence(wanted: dict[str, float], target: str) -> None:
     point = {
-        "wanted": wanted, "recall": {"value": 0.6712, "interval": [0.61, 0.72]},
+        "wanted": wanted, "rows": "test", "recall": {"value": 0.6712, "interval": [0.61, 0.72]},
         "precision": {"value": 0.4, "interval": None}, "alerts": {"value": 0.02, "interval": None},
     }  # fmt: skip
-    assert operating_point_text(point).startswith(start)
-    assert operating_point_text(point | {"alerts": {"value": 0}}).endswith("; there is no alert.")
+    assert operating_point_text(point) == (
+        f"Target: {target}. On the test rows, the model finds 67 of 100 positives (95 % interval 61 to 72), and 40 of 100 alerts "
+        "are right."
+    )
+    assert operating_point_text(point | {"alerts": {"value": 0}}).endswith(", and there is no alert.")
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
@@ -122,7 +125,9 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
     assert cost["without_model"] == pytest.approx(min(40 * positive.mean(), (~positive).mean()))
     assert point["wanted"] == {"cost": {"false_alarm": 1.0, "miss": 40.0}}
     page = page_of(result)
-    assert "At a cost of 1 for a false alarm and 40 for a miss, the model finds " in page
+    assert (
+        "Target: the lowest cost, at 1 for a false alarm and 40 for a miss. On the test rows, the model finds " in page
+    )
     assert f"Wrong decisions cost {100 * by_hand:.3g}"[:26] in page
     assert "(95 %:" in page.split('class="rates"')[1].split("</dl>")[0]
 
