@@ -3,16 +3,14 @@
     python docs/guides.py [PAGE ...]               write what the code prints today into the pages (all, or those named)
     python docs/guides.py --commands PAGE ...      the same for the commands of these pages
 
-A fence of text right below a fence of Python holds what that code printed, and the cells of the notebook keep their output.
+A fence of text right below a fence of Python holds what that code printed.
 `tests/test_page_code.py` runs the same code and compares the words exactly and the numbers by size. Commands print much that
 changes, such as times, so only a fence of text that is there already holds what the commands above it print;
 `tests/test_printed_commands.py` compares these. The stories of docs/pages/examples have a script of their own, docs/stories.py.
 """
 
-import base64
 import contextlib
 import io
-import json
 import os
 import re
 import sys
@@ -24,10 +22,9 @@ from typing import Any
 from stories import printed_by_commands
 
 PAGES = Path(__file__).resolve().parent / "pages"
-NOTEBOOK = PAGES / "first-model.ipynb"
 CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
 COMMANDS = re.compile(r"^```sh\n(.*?)^```\n(\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
-ELSEWHERE = ("how-to/dask-cluster", "how-to/take-elsewhere")
+ELSEWHERE = ("how-to/dask-cluster", "how-to/exporting")
 """These need a cluster, or the files that the commands of the page write."""
 
 
@@ -66,37 +63,6 @@ def with_outputs_of_commands(page: str) -> str:
     return COMMANDS.sub(renew, (PAGES / f"{page}.md").read_text(encoding="utf-8"))
 
 
-def notebook() -> dict[str, Any]:
-    """Return the notebook as it is kept."""
-    cells: dict[str, Any] = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    return cells
-
-
-def printed_by(cell: dict[str, Any]) -> str:
-    """Return the text below a cell of a notebook."""
-    return "".join("".join(output.get("text", "")) for output in cell.get("outputs", []))
-
-
-def notebook_with_outputs() -> dict[str, Any]:
-    """Run the cells of the notebook, and return it with what they print and the pictures that they leave open."""
-    import matplotlib.pyplot as plt
-
-    now, namespace = notebook(), {"__name__": "__main__"}
-    for number, cell in enumerate((cell for cell in now["cells"] if cell["cell_type"] == "code"), 1):
-        printed = _run("".join(cell["source"]), namespace)
-        outputs: list[dict[str, Any]] = []
-        if printed:
-            outputs.append({"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)})
-        for figure in map(plt.figure, plt.get_fignums()):
-            picture = io.BytesIO()
-            figure.savefig(picture, format="png", dpi=72, metadata={"Software": None})
-            image = {"image/png": base64.b64encode(picture.getvalue()).decode(), "text/plain": ["<a picture>"]}
-            outputs.append({"data": image, "metadata": {}, "output_type": "display_data"})
-        plt.close("all")
-        cell |= {"execution_count": number, "outputs": outputs}
-    return now
-
-
 def _run(code: str, namespace: dict[str, Any]) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the data of examples are small
@@ -107,17 +73,13 @@ def _run(code: str, namespace: dict[str, Any]) -> str:
 def write(page: str, *, commands: bool = False) -> None:
     """Write what the code of a page prints into it."""
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
-        if page == name_of(NOTEBOOK):
-            text = json.dumps(notebook_with_outputs(), indent=1, ensure_ascii=False) + "\n"
-            NOTEBOOK.write_text(text, encoding="utf-8")
-        else:
-            text = with_outputs_of_commands(page) if commands else with_outputs(page)
-            (PAGES / f"{page}.md").write_text(text, encoding="utf-8")
+        text = with_outputs_of_commands(page) if commands else with_outputs(page)
+        (PAGES / f"{page}.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
     os.environ.setdefault("MPLBACKEND", "agg")
     commands, pages = "--commands" in sys.argv, [name for name in sys.argv[1:] if name != "--commands"]
-    for page in pages or [*(page for page in names() if page not in ELSEWHERE), name_of(NOTEBOOK)]:
+    for page in pages or [page for page in names() if page not in ELSEWHERE]:
         write(page, commands=commands)
         print(page)

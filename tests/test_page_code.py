@@ -9,7 +9,7 @@ import pytest
 from support.printed import differences, script
 
 GUIDES = script("guides")
-OTHERS = {"coming-from": ("lightgbm", "imblearn")}
+OTHERS = {"coming-from": ("lightgbm", "imblearn"), "rare-class": ("lightgbm",)}
 """Packages beside which a page shows ours."""
 ON_A_CLUSTER = GUIDES.ELSEWHERE[0]
 """The code of the other page reads what its commands write; tests/flows/test_shapes_page.py runs both."""
@@ -26,19 +26,6 @@ def test_a_page_shows_what_its_code_prints(page: str, tmp_path: Path, monkeypatc
             pytest.skip(f"{package} is not installed")
     monkeypatch.chdir(tmp_path)
     assert differences(GUIDES.with_outputs(page), text_of(page)) == []
-
-
-def test_the_notebook_shows_what_its_cells_print(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MPLBACKEND", "agg")
-    now, kept = GUIDES.notebook_with_outputs(), GUIDES.notebook()
-    for cell, kept_cell in zip(now["cells"], kept["cells"], strict=True):
-        assert differences(GUIDES.printed_by(cell), GUIDES.printed_by(kept_cell)) == []
-        pictures = [
-            [output["output_type"] for output in each.get("outputs", []) if output["output_type"] == "display_data"]
-            for each in (cell, kept_cell)
-        ]
-        assert pictures[0] == pictures[1]
-    assert any("display_data" in str(cell.get("outputs")) for cell in kept["cells"])
 
 
 def test_code_on_a_cluster(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

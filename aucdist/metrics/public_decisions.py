@@ -100,7 +100,7 @@ def guaranteed_threshold(
     """Return the threshold that guarantees a measure for new rows with a probability of at least `confidence`.
 
     The threshold flags as many positives as the bounds allow, or for `recall` as few rows. The bounds are exact binomial bounds.
-    For `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queue.md). The rows must be
+    For `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queues.md). The rows must be
     independent, drawn like the new ones, and unseen by the model.
 
     Parameters

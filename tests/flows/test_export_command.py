@@ -32,7 +32,7 @@ def test_code_of_the_page(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
         pytest.importorskip(package, reason=f"{package} is not installed")
     monkeypatch.chdir(folder)
     shown = PAGE.read_text(encoding="utf-8")
-    assert differences(script("guides").with_outputs("how-to/take-elsewhere"), shown) == []
+    assert differences(script("guides").with_outputs("how-to/exporting"), shown) == []
     assert shown.count("agrees: True\n") == 2
 
 

@@ -13,7 +13,7 @@ from support.printed import run_page
 from aucdist.metrics.compare import partial_auc_test
 from aucdist.model import load_model
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "in-service.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "models-in-production.md"
 
 
 def trained(folder: Path, lam: float, seed: int = 0) -> str:

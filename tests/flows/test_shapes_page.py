@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from support.printed import run_page
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "shapes.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "explaining.md"
 
 
 @pytest.mark.filterwarnings("ignore:the interval of the AUC")

@@ -27,7 +27,7 @@ from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.linear_model import LinearModel
 from aucdist.maps import expander_of
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "take-elsewhere.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "exporting.md"
 READER = PAGE.with_name("json-description.md")
 BLOCKS = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 QUOTES, DROP, TAG = 'o\'clock "now"', '"; DROP TABLE rows; --', "<b>'; --"
