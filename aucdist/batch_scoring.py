@@ -169,7 +169,7 @@ def begin(
                 "Give a number from 1 to the number of classes, or leave top out"
             )
     cost = costs_of_scoring(source, loaded)
-    source = to_score(source, loaded).model_copy(update={} if cost is None else cost.columns_of(source))
+    source = to_score(source, loaded).model_copy(update={} if cost is None else cost.source_keys(source))
     digest = digest_of_model(model)
     sharded = manifest_of(source)
     manifest = None if sharded is None else sharded.url
@@ -268,7 +268,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     Returns
     -------
     dict
-        ``file`` and ``rows``, and ``cost`` if decisions have one: see `aucdist.scoring_costs.RowCosts.read`.
+        ``file`` and ``rows``, and ``cost`` if decisions have one: see `aucdist.scoring_costs.RowCosts.costs_of_file`.
     """
     scoring, model = _scoring_at(url, key)
     index = index_of(item)
@@ -280,11 +280,11 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
         out = io.BytesIO()
         table = _scores(model, block.X, block.row_id, scoring.file)
         if cost is not None:
-            table = cost.added(table, block, model, scoring.reader.schema)
+            table = cost.add_cost_columns(table, block, model, scoring.reader.schema)
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     done: Json = {"file": part.rpartition("/")[2], "rows": rows}
-    return done if cost is None else done | {"cost": cost.read(part)}
+    return done if cost is None else done | {"cost": cost.costs_of_file(part)}
 
 
 def _refuse_missing(block: Block, reader: BlockReader, index: int, model: LinearModel) -> None:
@@ -351,12 +351,13 @@ def finish(scoring: Scoring, parts: Sequence[Json]) -> Json:
     -------
     dict
         ``output``, ``rows``, ``parts``; ``missing`` and ``unknown``: missing values, and categories that the training rows did
-        not have, of the columns that have some. ``cost`` where decisions have one: see `aucdist.scoring_costs.RowCosts.total`.
+        not have, of the columns that have some. ``cost`` where decisions have one: see
+        `aucdist.scoring_costs.RowCosts.mean_cost`.
     """
     done: Json = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}
     done |= {"parts": len(parts), "missing": scoring.reader.missing, "unknown": scoring.reader.unknown}
     if scoring.file.cost is not None:
-        done["cost"] = scoring.file.cost.total([part["cost"] for part in parts])
+        done["cost"] = scoring.file.cost.mean_cost([part["cost"] for part in parts])
     listed = [{"file": part["file"], "rows": part["rows"]} for part in parts]
     files.write_bytes(below(scoring.output, DONE), json.dumps(done | {"files": listed}, indent=1).encode())
     return done

@@ -18,7 +18,8 @@ from aucdist.data.sources import Source
 from aucdist.data.storage.files import opened, shown
 from aucdist.errors import InputError, Json
 from aucdist.linear_model import LinearModel
-from aucdist.metrics.costs import COST_COLUMN, ClassCosts, DecisionCosts, cost_by_probability, costs_of_labels
+from aucdist.metrics.costs import ClassCosts, DecisionCosts
+from aucdist.metrics.decisions import Costs
 
 LARGEST = b"aucdist.largest_costs_of_classes"
 """In the metadata of a file of scores: for each class how many rows have it and have it not, and what a wrong decision on one of
@@ -30,7 +31,7 @@ Largest = list[tuple[tuple[Count, float], tuple[Count, float]]]
 class RowCosts:
     """How the column ``cost`` of scores comes about.
 
-    `cost`: ``false_alarm`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
+    `cost`: ``false_alarm`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.decisions.COST_COLUMN`.
     `labelled`: whether the labels of the rows are known.
     `unknown`: why there are no costs; empty where there are.
     `classes`: of a model of several, each of which has a column such as ``cost sports``.
@@ -53,14 +54,14 @@ class RowCosts:
         """The columns that scores get."""
         return {column("cost", name): pa.float64() for name in self.names}
 
-    def columns_of(self, source: Source) -> Json:
+    def source_keys(self, source: Source) -> Json:
         """Return the keys of the source that name the columns of labels and costs."""
         if self.unknown:
             return {}
-        costs = source.cost_column if COST_COLUMN in self.cost.values() else None
+        costs = source.cost_column if Costs(**self.cost).differ_by_row else None
         return {"cost_column": costs, "label": source.label if self.labelled else None}
 
-    def added(self, scores: pa.Table, block: Block, model: LinearModel, schema: Schema) -> pa.Table:
+    def add_cost_columns(self, scores: pa.Table, block: Block, model: LinearModel, schema: Schema) -> pa.Table:
         """Return the scores with ``cost`` of each class, and ``y`` of two classes where labels are known: -1 or 1.
 
         Without labels it is the cost that the probability of the class expects, before those of several classes sum to 1.
@@ -77,23 +78,24 @@ class RowCosts:
             members = members_of(block, schema, self.classes)
         elif self.labelled:
             scores = scores.append_column("y", pa.array(block.y))
-        about = []
+        about, costs = [], Costs(**self.cost)
         for k, (name, own) in enumerate(zip(self.names, model.weights, strict=True)):
             of_class = scores[column("score", name)].to_numpy()
             flagged = of_class > 0
+            positive = members[:, k] if self.labelled else ~flagged  # a flagged row may be a false alarm, others a miss
+            of_row = costs.of_rows(positive, block.cost)
             if self.labelled:
-                positive = members[:, k]
-                of_row = costs_of_labels(np.where(positive, 1, -1), block.cost, self.cost)
                 sides = (positive, ~positive)
                 about.append([[int(side.sum()), float(of_row[side].max(initial=0.0))] for side in sides])
                 cost = np.where(flagged != positive, of_row, 0.0)
             else:
                 assert own.probability is not None  # else the costs are unknown
-                cost = cost_by_probability(own.probability(of_class)[:, 1], flagged, block.cost, self.cost)
+                probability = own.probability(of_class)[:, 1]
+                cost = np.where(flagged, 1.0 - probability, probability) * of_row
             scores = scores.append_column(column("cost", name), pa.array(cost))
         return scores.replace_schema_metadata({LARGEST: json.dumps(about)})
 
-    def read(self, url: str) -> Any:
+    def costs_of_file(self, url: str) -> Any:
         """Return for each class what the decisions on the rows of a file of scores cost.
 
         Where labels are known it is `DecisionCosts`, else the sum and the number of rows. A wrong decision on a row that is
@@ -119,7 +121,7 @@ class RowCosts:
                 of_classes.append(DecisionCosts(missed, ClassCosts(n_neg, most_neg, cost[wrong & flagged])))
         return of_classes
 
-    def total(self, parts: Sequence[Any]) -> Json:
+    def mean_cost(self, parts: Sequence[Any]) -> Json:
         """Return the mean cost of a row.
 
         Returns ``kind``: ``realised``, ``expected`` or ``unknown``; ``value``; ``interval``, of 95 %, of a realised
@@ -171,7 +173,7 @@ def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
         return None
     cost, unknown = point["cost"], ""
     manifest, schema = manifest_of(source), model.schema_of_labels
-    if COST_COLUMN in cost.values() and not has_costs(source):
+    if Costs(**cost).differ_by_row and not has_costs(source):
         unknown = "the source names no cost_column" if manifest is None else "the shards have no costs"
     if manifest is None:
         labelled = source.label is not None and source.format_of().needs_label

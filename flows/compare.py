@@ -14,8 +14,9 @@ from pydantic import Field
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError, Json
 from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm, partial_auc_test, precision_test
-from aucdist.metrics.costs import COST_COLUMN, DecisionCosts, costs_of_labels, mean_cost_difference
+from aucdist.metrics.costs import DecisionCosts, mean_cost_difference
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import Costs
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.intervals import Estimate, bootstrap_interval
 from aucdist.metrics.measures import MEASURES
@@ -235,7 +236,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.n
     for name in BY_BOOTSTRAP:
 
         def measured(counts: ScoreCounts, name: str = name) -> float:
-            return MEASURES[name].of(counts, 0.0)
+            return MEASURES[name].of(counts)
 
         estimates[name] = bootstrap_interval(run.counts, measured, n_resamples=RESAMPLES)
     values = {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
@@ -288,17 +289,17 @@ def _tests_within_groups(runs: Sequence[Run], areas: dict[str, OfGroups]) -> dic
 
 def _cost_of_rows(runs: Sequence[Run]) -> np.ndarray | None:
     """Return what a wrong decision on each test row costs, by the operating points of the runs; None where they do not say it."""
-    cost = common_cost([run.about.get("operating_point") for run in runs])
+    costs = common_costs([run.about.get("operating_point") for run in runs])
     column = next((values for run in runs if (values := run.column("cost")) is not None), None)
-    if cost is None or (COST_COLUMN in cost.values() and column is None):
+    if costs is None or (costs.differ_by_row and column is None):
         return None
-    return costs_of_labels(runs[0].y, column, cost)
+    return costs.of_rows(runs[0].y > 0, column)
 
 
-def common_cost(points: Sequence[Json | None]) -> Json | None:
+def common_costs(points: Sequence[Json | None]) -> Costs | None:
     """Return the costs that runs were trained for, by their operating points; None if there are none, or runs differ."""
     costs = [point["wanted"]["cost"] for point in points if point and "cost" in point["wanted"]]
-    return costs[0] if costs and all(cost == costs[0] for cost in costs) else None
+    return Costs(**costs[0]) if costs and all(cost == costs[0] for cost in costs) else None
 
 
 def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
@@ -361,12 +362,12 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
         "differences": _tests(runs, lambda a, b, name: auc_test(labels[name], a.score(name), b.score(name)), classes),
     }
     points = [row.get("operating_point") for run in runs for row in run.about["classes"] if row["name"] in labels]
-    if (cost := common_cost(points)) is not None:
-        column = runs[0].column("cost") if COST_COLUMN in cost.values() else None
+    if (costs := common_costs(points)) is not None:
+        column, positive = runs[0].column("cost"), {name: y > 0 for name, y in labels.items()}
         compared["cost_differences"] = _tests(
             runs,
             lambda a, b, name: mean_cost_difference(
-                labels[name] > 0, (a.wrong(name), b.wrong(name)), costs_of_labels(labels[name], column, cost)
+                positive[name], (a.wrong(name), b.wrong(name)), costs.of_rows(positive[name], column)
             ),
             classes,
         )

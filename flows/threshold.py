@@ -116,7 +116,7 @@ def _decide(
         rows, kept, setters = "test", {}, counts_of(test)
     else:
         raise InputError(f"{shown(run)} keeps neither the rows that set its threshold nor test rows: train it again")
-    if config.uses_cost_column:
+    if config.row_costs is not None:
         raise InputError("costs of rows are not kept in a run folder: give numbers for false_alarm and miss")
     if config.confidence is not None and rows == "training":
         raise InputError(

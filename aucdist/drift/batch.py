@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import bdtrc, chdtrc, kolmogorov
@@ -14,6 +13,7 @@ from aucdist.drift.profile import RARE, Profile
 from aucdist.metrics.compare import holm, macro_auc_interval, measured_classes
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
+from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import auc_interval
 from aucdist.report.text import Json
@@ -95,15 +95,14 @@ def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np
     measures: dict[str, dict[str, float]] = {}
     classes: list[Json] = []
     if len(which):
-        area, low, high = macro_auc_interval(members[:, which], scores[:, which])
-        measures["macro_auc"] = {"value": area, "low": low, "high": high}
+        measures["macro_auc"] = _ends(macro_auc_interval(members[:, which], scores[:, which]))
     for k in which.tolist():
         own = performance(np.where(members[:, k], 1, -1), scores[:, k])
         classes.append({"name": names[k], "n_pos": own["n_pos"], "auc": own["measures"]["auc"]})
     return {"rows": len(members), "measures": measures, "classes": classes}
 
 
-def _ends(estimate: Any) -> dict[str, float]:
+def _ends(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 

@@ -1,11 +1,14 @@
 """Examine single columns: how well one ranks the rows, whether a value gives the label away, whether it is an identifier.
 
-Everything is computed from counts of the distinct values of a column. Importing this module loads NumPy and nothing else.
+Everything is computed from counts of the distinct values of a column.
 """
 
 import re
 
 import numpy as np
+
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.ranking import auc
 
 SUSPICIOUS = 0.99
 """An AUC of one column alone, from which on it is named."""
@@ -38,16 +41,11 @@ def auc_and_deviation(values: np.ndarray, rows: np.ndarray, positives: np.ndarra
     `values`, of shape (n,): distinct or not; each stands for some rows, of which some are positive.
     Both classes must have rows.
     """
-    order = np.argsort(values, kind="stable")
-    ordered, count, pos_count = values[order], rows[order].astype(np.float64), positives[order].astype(np.float64)
-    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    if len(first) < len(ordered):
-        count, pos_count = np.add.reduceat(count, first), np.add.reduceat(pos_count, first)
-    neg_count = count - pos_count
-    n_pos, n_neg, n = pos_count.sum(), neg_count.sum(), count.sum()
-    area = float(pos_count @ (np.cumsum(neg_count) - neg_count / 2.0) / (n_pos * n_neg))
+    counts = ScoreCounts.of_values(values, positives, rows - positives)
+    count, n_pos, n_neg = counts.pos + counts.neg, counts.n_pos, counts.n_neg
+    n = n_pos + n_neg
     ties = float(count @ (count**2 - 1.0)) / (n * max(n - 1.0, 1.0))  # Wilcoxon's rank sum test
-    return area, float(np.sqrt(max(n + 1.0 - ties, 0.0) / (12.0 * n_pos * n_neg)))
+    return auc(counts), float(np.sqrt(max(n + 1.0 - ties, 0.0) / (12.0 * n_pos * n_neg)))
 
 
 def alone(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:

@@ -4,7 +4,6 @@ The rows are divided into folds. For each fold, a model that was fitted to the o
 fitted to all these scores, and the model of all rows then uses it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +17,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.display import give_warnings
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, mean_and_spread
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import Costs
 from aucdist.metrics.probability import hull_probabilities
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 from aucdist.selection.folds import fold_numbers, group_numbers
@@ -51,10 +51,10 @@ def calibrated(model: Any, blocks: Blocks) -> tuple[ProbabilityMap, ScoreCounts]
     return probability.corrected(share, model.prior).shifted(-model.decision_intercept), counts
 
 
-def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = None) -> Any:
+def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     """Return how many rows of each class have each score, X w, from the model of the other folds: `ScoreCounts`.
 
-    With `cost`, as `count_costs` takes it, `CostCounts`.
+    With `costs`, `CostCounts`.
     """
     rows = blocks.sum(_ids_and_labels)
     row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
@@ -76,7 +76,7 @@ def out_of_fold(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = Non
         others = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)))
         give_warnings(other._fit(others, None)[1], but=ConvergenceWarning)  # the fit of all rows gives that
         held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]
-        counts.append(count_scores(held_out, w) if cost is None else count_costs(held_out, w, cost))
+        counts.append(count_scores(held_out, w) if costs is None else count_costs(held_out, w, costs))
     return sum(counts[1:], start=counts[0])
 
 
@@ -99,10 +99,10 @@ def kept_counts(model: Any) -> list[Any]:
     return counts if model.has_several_classes else [counts]
 
 
-def training_scores_unseen(model: Any, blocks: Blocks, cost: Mapping[str, Any] | None = None) -> Any:
+def training_scores_unseen(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     """Return `out_of_fold` of the rows that a model was just fitted to; what its calibration has kept is not counted again."""
     known = vars(model).pop("_unseen", None)
-    return out_of_fold(model, blocks, cost) if known is None or cost is not None else known
+    return out_of_fold(model, blocks, costs) if known is None or costs is not None else known
 
 
 def isotonic(counts: ScoreCounts) -> IsotonicMap:

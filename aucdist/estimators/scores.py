@@ -15,8 +15,9 @@ from aucdist.estimators.tables import checked_rows
 from aucdist.estimators.validation import is_dask
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.metrics import guaranteed_threshold, threshold_at
-from aucdist.metrics.costs import CostCounts, costs_of_labels
+from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts, dot, labels_of
+from aucdist.metrics.decisions import Costs
 from aucdist.metrics.ranking import auc
 from aucdist.objectives.probability_maps import ProbabilityMap
 
@@ -56,14 +57,13 @@ def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
     return mean, float(np.sqrt(dot(weight, (values - mean) ** 2) / total)) or 1.0
 
 
-def count_costs(blocks: Blocks, w: np.ndarray, cost: Mapping[str, Any]) -> CostCounts:
+def count_costs(blocks: Blocks, w: np.ndarray, costs: Costs) -> CostCounts:
     """Return the counts of the scores of rows, each of which weighs what a wrong decision on it costs; one reduction.
 
-    `blocks`: as the weights score them; with costs where `cost` takes them.
+    `blocks`: as the weights score them; with costs where `costs` takes them.
     `w`: of shape (n_features,), float64.
-    `cost`: ``false_alarm`` and ``miss``: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
     """
-    summary = blocks.sum(_count_costs, w, dict(cost))
+    summary = blocks.sum(_count_costs, w, costs)
     return CostCounts(summary["counts"].counts, float(summary["weight"]))
 
 
@@ -105,9 +105,9 @@ def _count(block: Block, scorer: Scorer) -> Summary:
     return {"counts": BoundedCounts.from_scores(block.y, scores_of(block, scorer), block.weight)}
 
 
-def _count_costs(block: Block, w: np.ndarray, cost: dict[str, Any]) -> Summary:
+def _count_costs(block: Block, w: np.ndarray, costs: Costs) -> Summary:
     scores, weight = block.scores(w), block.weights()
-    of_rows = weight * costs_of_labels(block.y, block.cost, cost)
+    of_rows = weight * costs.of_rows(block.y > 0, block.cost)
     return {"counts": BoundedCounts.from_scores(block.y, scores, of_rows), "weight": weight.sum()}
 
 

@@ -18,6 +18,7 @@ from aucdist.export.portable import (
     Portable,
     PortableColumn,
     describe,
+    free_name,
     trees_of,
 )
 from aucdist.export.probability import Target, Term, probability_of
@@ -56,7 +57,7 @@ class Graph(Target):
         self._outputs: list[Any] = []
 
     def _name(self) -> str:
-        return unused_name(f"value {len(self._taken)}", self._taken)
+        return free_name(f"value {len(self._taken)}", self._taken)
 
     def number(self, value: Any) -> str:
         """Return the name of a constant."""
@@ -170,14 +171,6 @@ class Graph(Target):
         self._helper.set_model_props(model, properties)
         self._onnx.checker.check_model(model)
         return model
-
-
-def unused_name(name: str, taken: set[str]) -> str:
-    """Return a name with as many underscores as it needs to be none of those taken, and take it."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
 
 
 def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
@@ -327,7 +320,7 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     several = bool(model.classes)
     first, width = described_classes[0], len(described_classes) if several else None
     names = {"features", *(column.name for column in first.columns)}
-    score, probability, prediction, parts = (unused_name(output, names) for output in OUTPUTS)
+    score, probability, prediction, parts = (free_name(output, names) for output in OUTPUTS)
     graph = Graph(list(names))
     X, refused = features_of(graph, first)
     if first.with_logs:  # log(1 + x) to full precision near 0 (after Kahan)

@@ -4,7 +4,7 @@ Every format of an export is written from this description. Scaling is folded in
 so that nothing has to be scaled elsewhere, unless rows are scaled to length one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -209,6 +209,17 @@ def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[l
         )
     described[0].refuse_hashes(target)
     return described, names
+
+
+def free_name(name: str, taken: set[str], form: Callable[[str], str] = str) -> str:
+    """Return a name with as many underscores as it needs to be none of those taken, and take it.
+
+    `form`: two names with the same form are one, as SQL's are in any case of letters.
+    """
+    while form(name) in taken:
+        name += "_"
+    taken.add(form(name))
+    return name
 
 
 def _columns(

@@ -21,13 +21,13 @@ from aucdist.export.portable import (
     Portable,
     PortableColumn,
     describe,
+    free_name,
 )
 from aucdist.export.probability import Target, Term, probability_of
 from aucdist.export.sql_expressions import (
     case,
     contributions_of,
     date_part,
-    free_name,
     identifier,
     number,
     one_of,
@@ -146,7 +146,7 @@ class Query(Target):
         PostgreSQL would write the expressions of a stage into each place where the next one names them, again and again, and plan
         for minutes. It keeps stages apart that count rows, and leaves out the count, as other systems do.
         """
-        stage = free_name(name, self._tables)
+        stage = free_name(name, self._tables, str.casefold)
         columns = [*(identifier(column) for column in self.carried), *keep]
         columns += [*(f"{expression} AS {alias}" for alias, expression in selected.items()), self._apart]
         self.stages.append(f"{stage} AS (\n  SELECT\n    " + ",\n    ".join(columns) + f"\n  FROM {self.source}\n)")
@@ -154,7 +154,7 @@ class Query(Target):
 
     def alias(self, name: str) -> str:
         """Return a name that no carried column has."""
-        return free_name(name, self._names)
+        return free_name(name, self._names, str.casefold)
 
     def number(self, value: Any) -> str:
         """Return a number of double precision."""

@@ -84,14 +84,6 @@ def one_of(expression: str, values: Iterable[str]) -> str:
     return f"{expression} IN ({', '.join(text(value) for value in values)})"
 
 
-def free_name(name: str, taken: set[str]) -> str:
-    """Return a name with as many underscores as it needs to be none of those taken in any case of letters, and take it."""
-    while name.casefold() in taken:
-        name += "_"
-    taken.add(name.casefold())
-    return name
-
-
 def date_part(timestamp: str, part: str) -> str:
     """Return a part of a date, one of `aucdist.data.dataset.PARTS`, as a number of double precision.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, dot, refuse
-from aucdist.metrics.intervals import check_level, t_quantile, unseen_bound
+from aucdist.metrics.intervals import Estimate, check_level, t_quantile
 from aucdist.metrics.partial import SHARE, placements_up_to
 from aucdist.metrics.ranking import area_interval, average_precision, precision_jackknife
 from aucdist.parameters import NOT_NEGATIVE
@@ -94,13 +94,8 @@ def measured_classes(members: np.ndarray) -> np.ndarray:
     ----------
     members : ndarray of shape (n_samples, n_classes), bool
     """
-    return np.flatnonzero(_fewest(members) >= LEAST)
-
-
-def _fewest(members: np.ndarray) -> np.ndarray:
-    """Return the smaller one of the number of rows of each class and the number of all others."""
     n_pos = members.sum(axis=0)
-    return np.minimum(n_pos, len(members) - n_pos)
+    return np.flatnonzero(np.minimum(n_pos, len(members) - n_pos) >= LEAST)
 
 
 def macro_auc(members: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
@@ -150,15 +145,12 @@ def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarr
     return areas, parts / members.shape[1]
 
 
-def macro_auc_interval(members: np.ndarray, scores: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
-    """Return the macro AUC and its confidence interval, as `aucdist.metrics.ranking.auc_interval`; errors as of `macro_auc`."""
+def macro_auc_interval(members: np.ndarray, scores: np.ndarray, level: float = 0.95) -> Estimate:
+    """Return the macro AUC with its confidence interval, as `aucdist.metrics.ranking.auc_interval`; errors as of `macro_auc`."""
     check_level(level)
     area, parts = macro_auc(members, scores)
-    variance = dot(parts, parts)
-    if variance == 0 or area in (0.0, 1.0):
-        return area, *unseen_bound(area, int(_fewest(members).min()), level)
     n_pos = members.sum(axis=0)
-    return area, *area_interval(area, variance, list(zip(n_pos, len(members) - n_pos, strict=True)), level)
+    return area_interval(area, dot(parts, parts), list(zip(n_pos, len(members) - n_pos, strict=True)), level)
 
 
 def auc_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:

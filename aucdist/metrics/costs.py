@@ -5,82 +5,19 @@ and scores in `aucdist.metrics` take both, numbers and columns.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
-from aucdist.metrics.counts import ScoreCounts, as_column, refuse
-from aucdist.metrics.decisions import COSTS, check_cost, confusion, threshold_at
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import confusion, refuse_no_cost, threshold_at
 from aucdist.metrics.intervals import Estimate, check_level
-
-COST_COLUMN = "cost_column"
-"""In the place of a number: each row's own cost."""
 
 EXACT_RANKS = 1000
 """The number of the most expensive mistakes that enter a bound one by one. After them, ranks that differ by a thousandth are
 taken together."""
-
-
-def cost_of_rows(positive: np.ndarray, cost: Mapping[str, Any]) -> np.ndarray:
-    """Return the cost of a wrong decision on each row: a miss of a positive row, and a false alarm of a negative one.
-
-    Parameters
-    ----------
-    positive : ndarray of shape (n_samples,), bool
-    cost : mapping
-        ``false_alarm`` and ``miss``: a number above 0, or a column of numbers of at least 0, one for each row.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,), float64
-
-    Raises
-    ------
-    InputError
-        If one of them is not given, has another length or a value out of its range, or all rows of a class cost nothing.
-    """
-    if not isinstance(cost, Mapping):
-        raise InputError("cost takes false_alarm and miss, by name: numbers, or columns with a value for each row")
-    check_cost({name: 1.0 if np.ndim(value) else value for name, value in cost.items()})
-    miss, false_alarm = (_column(name, cost[name], len(positive)) for name in ("miss", "false_alarm"))
-    cost_of_each = np.where(positive, miss, false_alarm)
-    for name, rows in (("false_alarm", ~positive), ("miss", positive)):
-        if rows.any() and not cost_of_each[rows].any():
-            raise InputError(f"{name} is 0 for all rows of its class: at least one row must cost something")
-    return cost_of_each
-
-
-def _column(name: str, value: Any, n: int) -> np.ndarray:
-    if not np.ndim(value):
-        return np.array(float(value))
-    column = as_column(name, value)
-    if len(column) != n:
-        raise InputError(f"{name} has {len(column)} values, but there are {n} rows: give one value for each row")
-    refuse(name, column, ~(np.isfinite(column) & (column >= 0)), "is negative or not finite")
-    return column
-
-
-def costs_of_labels(y: np.ndarray, column: np.ndarray | None, cost: Mapping[str, Any]) -> np.ndarray:
-    """Return the cost of a wrong decision on each row.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-        Labels, -1 or +1.
-    column : ndarray of shape (n_samples,), or None
-        The rows' own costs.
-    cost : mapping
-        ``false_alarm`` and ``miss``: numbers, or `COST_COLUMN`.
-    """
-    miss, false_alarm = (
-        column if cost[name] == COST_COLUMN and column is not None else np.full(len(y), cost[name])
-        for name in ("miss", "false_alarm")
-    )
-    return np.where(y > 0, miss, false_alarm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +45,8 @@ class CostCounts:
         InputError
             If all rows of a class cost nothing.
         """
-        for name, total in (("false_alarm", self.counts.n_neg), ("miss", self.counts.n_pos)):
-            if total == 0:
-                raise InputError(
-                    f"cost: {name} is 0 for all training rows of its class: at least one row must cost something"
-                )
-        return threshold_at(self.counts, cost=dict.fromkeys(COSTS, 1.0))
+        refuse_no_cost(self.counts.n_neg, self.counts.n_pos)
+        return threshold_at(self.counts, cost={"false_alarm": 1.0, "miss": 1.0})
 
     def mean(self, threshold: float) -> float:
         """Return the mean cost of the decisions of a threshold over all rows."""
@@ -133,7 +66,7 @@ def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None = N
     ----------
     wrong : ndarray of shape (n_samples,), bool
     cost : ndarray of shape (n_samples,), float64
-        As `cost_of_rows` returns it.
+        As `Costs.of_rows` returns it.
     weight : ndarray of shape (n_samples,), optional
     """
     weights = np.ones(len(wrong)) if weight is None else weight
@@ -165,7 +98,7 @@ class DecisionCosts:
         """Return the costs of the decisions of a threshold that was chosen on other rows.
 
         `positive` and `wrong`, bool of shape (n_samples,): which rows are positive, and decided wrongly.
-        `cost`: as `cost_of_rows` returns it.
+        `cost`: as `Costs.of_rows` returns it.
         """
         pos, neg = (
             ClassCosts(int(np.count_nonzero(rows)), float(cost[rows].max(initial=0.0)), cost[rows & wrong])
@@ -213,7 +146,7 @@ def mean_cost_difference(
     wrong : two ndarrays of shape (n_samples,), bool
         Which rows the first model decides wrongly, and which the second.
     cost : ndarray of shape (n_samples,), float64
-        As `cost_of_rows` returns it.
+        As `Costs.of_rows` returns it.
     level : float
         At least 0.5 and below 1.
 
@@ -250,20 +183,3 @@ def _bounds(mistakes: np.ndarray, n: int, largest: float, level: float) -> tuple
     at = ends.astype(np.int64)
     dearest, cheapest = mistakes[at[:-1]], mistakes[at[1:] - 1]
     return float(np.diff(low) @ cheapest), float(largest * high[0] + np.diff(high) @ dearest)
-
-
-def cost_by_probability(
-    probability: np.ndarray, flagged: np.ndarray, column: np.ndarray | None, cost: Mapping[str, Any]
-) -> np.ndarray:
-    """Return the expected cost of the decision on each row with an unknown label, from its probability.
-
-    Parameters
-    ----------
-    probability : ndarray of shape (n_samples,)
-        The probability of the positive class.
-    flagged : ndarray of shape (n_samples,), bool
-    column, cost
-        As for `costs_of_labels`.
-    """
-    wrong = costs_of_labels(np.where(flagged, -1, 1), column, cost)  # a flagged row may be a false alarm, others a miss
-    return np.where(flagged, 1.0 - probability, probability) * wrong

@@ -99,6 +99,12 @@ class ScoreCounts:
         n_pos = int(positive.sum())
         return cls(*merged, n_pos, len(positive) - n_pos, weighted)
 
+    @classmethod
+    def of_values(cls, values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> "ScoreCounts":
+        """Return the counts of values, distinct or not, that each stand for some positive and some negative rows."""
+        merged = _add_equal(values + 0.0, pos.astype(np.float64), neg.astype(np.float64))
+        return cls(*merged, int(pos.sum()), int(neg.sum()))
+
     def __add__(self, other: "ScoreCounts") -> "ScoreCounts":
         """Return the counts of the rows of both, in time linear in the number of distinct scores; in cells, if either is."""
         from aucdist.metrics.group_kernels import merge_counts  # Numba takes a second to load

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from aucdist.errors import InputError, unknown
-from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.counts import ScoreCounts, as_column, refuse
 from aucdist.metrics.intervals import Estimate, check_level, clopper_pearson, refuse_weights
 from aucdist.metrics.partial import SHARE
 from aucdist.metrics.ranking import exact_columns, flagged_at, pr_curve
 from aucdist.parameters import Number, above_0
 
-COSTS = ("false_alarm", "miss")
+COST_COLUMN = "cost_column"
+"""In the place of a number: each row's own cost, which comes with the rows."""
 
 RATE = Number("at least 0 and at most 1", lambda rate: 0 <= rate <= 1)
 REQUIREMENTS = {"fpr": RATE, "alerts": RATE, "precision": SHARE, "recall": SHARE}
@@ -44,6 +45,82 @@ class OperatingPoint:
     fpr: Estimate
     precision: Estimate
     alerts: Estimate
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """What a wrong decision costs.
+
+    Attributes
+    ----------
+    false_alarm, miss : float, str or array-like of shape (n_samples,)
+        The cost of a flagged negative row, and that of a positive row that is not flagged: a number above 0, a column of numbers
+        of at least 0, one for each row, or `COST_COLUMN`.
+
+    Raises
+    ------
+    InputError
+        If one of them is none of these.
+    """
+
+    false_alarm: Any
+    miss: Any
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if np.ndim(value):
+                column = as_column(name, value)
+                refuse(name, column, ~(np.isfinite(column) & (column >= 0)), "is negative or not finite")
+            elif value != COST_COLUMN:
+                above_0().check(name, value)
+
+    @classmethod
+    def of(cls, cost: Any) -> "Costs":
+        """Return the costs that a mapping names; raise an InputError if it is none, or lacks one of both."""
+        if not isinstance(cost, Mapping):
+            raise InputError("cost takes false_alarm and miss, by name: numbers, or columns with a value for each row")
+        if set(cost) != {"false_alarm", "miss"}:
+            raise InputError(f"cost takes false_alarm and miss; {', '.join(map(str, cost)) or 'none'} is given")
+        return cls(**cost)
+
+    @property
+    def differ_by_row(self) -> bool:
+        """Whether rows have costs of their own, so that counts of scores do not have them."""
+        return any(np.ndim(value) > 0 or value == COST_COLUMN for value in vars(self).values())
+
+    def of_rows(self, positive: np.ndarray, column: np.ndarray | None = None) -> np.ndarray:
+        """Return the cost of a wrong decision on each row: a miss of a positive row, and a false alarm of a negative one.
+
+        `positive`, of shape (n_samples,), bool.
+        `column`, of shape (n_samples,), float64: the rows' own costs, in the place of `COST_COLUMN`.
+        Returns float64 of shape (n_samples,).
+        Raises InputError if a column has another length.
+        """
+        columns = {}
+        for name, value in vars(self).items():
+            if isinstance(value, str):
+                if column is None:
+                    raise InputError(f"{name} is {value!r}, but the rows have no costs of their own: give a number")
+                value = column
+            columns[name] = np.asarray(value, dtype=np.float64)
+            if columns[name].ndim and len(value) != len(positive):
+                raise InputError(
+                    f"{name} has {len(value)} values, but there are {len(positive)} rows: give one value for each row"
+                )
+        return np.where(positive, columns["miss"], columns["false_alarm"])
+
+
+def refuse_no_cost(of_negatives: float, of_positives: float, where: str = "") -> None:
+    """Raise an InputError if wrong decisions on all rows of a class cost nothing, because no threshold is best then.
+
+    `of_negatives`, `of_positives`: what wrong decisions on all rows of a class cost together.
+    `where`: what the message begins with.
+    """
+    for name, rows, total in (("false_alarm", "negative", of_negatives), ("miss", "positive", of_positives)):
+        if total == 0:
+            raise InputError(
+                f"{where}{name} is 0 for all {rows} rows: give it a number, or give at least one of these rows a cost"
+            )
 
 
 def best_threshold(counts: ScoreCounts) -> float:
@@ -110,9 +187,8 @@ def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
     """Return the threshold that meets one requirement, with costs as numbers; see `aucdist.metrics.threshold_at`."""
     name, value = the_only("threshold_at takes one of fpr, alerts, precision, recall and cost", requirements)
     if name == "cost":
-        check_cost(value)
-        true, false = flagged_at(counts)
-        flagged = int(np.argmin(value["false_alarm"] * false + value["miss"] * (true[-1] - true)))
+        costs, (true, false) = Costs.of(value), flagged_at(counts)
+        flagged = int(np.argmin(costs.false_alarm * false + costs.miss * (true[-1] - true)))
     else:
         flagged = n_flagged(counts, name, value)
     return counts.threshold(len(counts.values) - flagged)
@@ -149,10 +225,10 @@ def _share_estimate(successes: float, n: float, level: float) -> Estimate:
 
 def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, miss: float) -> float:
     """Return the mean cost per row of the decisions of a threshold; see `aucdist.metrics.expected_cost`."""
-    check_cost({"false_alarm": false_alarm, "miss": miss})
+    costs = Costs(false_alarm, miss)
     exact_columns(counts)
     table = confusion(counts, threshold)
-    return (false_alarm * table["fp"] + miss * table["fn"]) / (counts.n_pos + counts.n_neg)
+    return (costs.false_alarm * table["fp"] + costs.miss * table["fn"]) / (counts.n_pos + counts.n_neg)
 
 
 def expected_cost_interval(
@@ -168,14 +244,6 @@ def expected_cost_interval(
         factor = cost * n / (counts.rows_pos + counts.rows_neg)
         below, above = below + (factor * (wrong / n - low)) ** 2, above + (factor * (high - wrong / n)) ** 2
     return Estimate(value, value - math.sqrt(below), value + math.sqrt(above), level, "mover")
-
-
-def check_cost(cost: Mapping[str, float]) -> None:
-    """Raise an InputError unless the costs of a false alarm and of a miss are given and above 0."""
-    if set(cost) != set(COSTS):
-        raise InputError(f"cost takes {' and '.join(COSTS)}; {', '.join(map(str, cost)) or 'none'} is given")
-    for name, value in cost.items():
-        above_0().check(name, value)
 
 
 def check_requirement(name: str, value: float) -> None:

@@ -7,7 +7,7 @@ from aucdist.kernels.compiling import kernel
 
 
 @kernel
-def pairs_won(starts, score, rank, weight, tree, won, pairs):
+def pairs_won(starts, score, rank, weight, tree, sums):
     """Write the weight of each group's pairs that are in the right order, where ties count half, and the weight of all its pairs.
 
     A Fenwick tree (Fenwick, Software: Practice and Experience 24, 1994) holds the weight of each grade among the rows so far, so
@@ -17,7 +17,7 @@ def pairs_won(starts, score, rank, weight, tree, won, pairs):
     `score` and `weight`, of shape (n_rows,), float64: scores ascend within each group.
     `rank`, of shape (n_rows,), int64: of each row's grade among those of its group, from 1.
     `tree`, of shape (n_ranks + 1,), float64: workspace, for as many ranks as any group has.
-    `won` and `pairs`, of shape (n_groups,), float64: written.
+    `sums`, of shape (2, n_groups), float64: written.
     """
     for g in range(starts.shape[0] - 1):
         size = 0
@@ -41,11 +41,11 @@ def pairs_won(starts, score, rank, weight, tree, won, pairs):
                 after += weight[k] * _weight_below(tree, rank[k])
             total += 0.5 * (below + after)
             first = stop
-        won[g] = total
+        sums[0, g] = total
         total = 0.0
         for k in range(starts[g], starts[g + 1]):
             total += weight[k] * _weight_below(tree, rank[k])
-        pairs[g] = total
+        sums[1, g] = total
 
 
 @kernel

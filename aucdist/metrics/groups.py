@@ -137,8 +137,8 @@ def auc_of_groups(
     steps = np.cumsum(higher)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = 1 + steps - steps[rows.starts[:-1]][group[order]]
-    won, pairs = np.empty(n_groups), np.empty(n_groups)
-    pairs_won(rows.starts, rows.score, rank, rows.weight, np.empty(int(rank.max()) + 1), won, pairs)
+    won, pairs = sums = np.empty((2, n_groups))
+    pairs_won(rows.starts, rows.score, rank, rows.weight, np.empty(int(rank.max()) + 1), sums)
     there = pairs > 0.0
     weights = pairs[there] if group_weight == "pairs" else None
     return _group_values(won[there] / pairs[there], weights, rows.names, there, "rows of two classes")

@@ -2,17 +2,17 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from aucdist.errors import InputError, unknown
-from aucdist.metrics.costs import COST_COLUMN, CostCounts
+from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.decisions import (
-    COSTS,
+    COST_COLUMN,
+    Costs,
     balanced_accuracy,
-    check_cost,
     confusion,
     g_mean,
     precision_at_k,
@@ -33,24 +33,18 @@ from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.parameters import above_0
 
-WITHIN_GROUPS = ("group_auc", "ndcg")
-"""Measures of the rows of each group; the others are of all rows together."""
+COST = above_0(words=(COST_COLUMN,))
 
-EXPECTED_COST = "expected_cost"
-
-MEANING = {
-    "max_fpr": "the largest false positive rate",
-    "min_tpr": "the least true positive rate",
-    "min_precision": "the least precision",
-    "min_recall": "the least recall",
-    "k": "a number of rows",
-    "false_alarm": "what a false alarm costs",
-    "miss": "what a miss costs",
+PARAMETERS = {
+    "max_fpr": ("the largest false positive rate", SHARE),
+    "min_tpr": ("the least true positive rate", MIN_TPR),
+    "min_precision": ("the least precision", SHARE),
+    "min_recall": ("the least recall", SHARE),
+    "k": ("a number of rows", above_0()),
+    "false_alarm": ("what a false alarm costs", COST),
+    "miss": ("what a miss costs", COST),
 }
-"""What the parameters of measures are."""
-
-LIMITS = {"min_tpr": MIN_TPR, "k": above_0()}
-"""What values of a parameter are allowed. Parameters that are not named here are shares."""
+"""What the parameters of measures are, and which values they may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,30 +63,52 @@ class ScoredGroups:
 
 @dataclass(frozen=True)
 class Measure:
-    """A named measure, as a function of counts, or within groups of `ScoredGroups`.
+    """A named measure.
 
     Attributes
     ----------
-    name : str
-    of : callable
-        ``of(counts, threshold)``; only decisions use the threshold. Within groups it returns `OfGroups`, else a number.
+    kind : str
+        Such as ``partial_auc``.
+    function : callable
+        Takes what `needs` says, and the parameters by name. Within groups it returns `OfGroups`, else a number.
     needs : {"ranking", "decision", "probability", "groups", "costs"}
-        The kind of counts: of scores, of scores with a threshold, or of probabilities of the positive class; or `ScoredGroups`
-        in place of counts; or `CostCounts` and the threshold that costs least on the training rows.
+        Counts of scores; counts of scores with a threshold, from which the function gets a table of `confusion`; counts of
+        probabilities of the positive class; `ScoredGroups`; or `CostCounts` and a threshold.
+    takes : tuple of str
+        The names of the parameters, of `PARAMETERS`.
     largest : float
         No value is above this, so that no interval is; inf where values have no bound.
     sign : int
         1 if larger is better, -1 if smaller is.
-    cost : dict
-        ``false_alarm`` and ``miss`` of a measure of costs: numbers, or `aucdist.metrics.costs.COST_COLUMN`.
+    values : tuple of float or str
+        The parameters in the order of `takes`: see `find_measure`.
     """
 
-    name: str
-    of: Callable[[Any, float], Any]
-    needs: Literal["ranking", "decision", "probability", "groups", "costs"]
+    kind: str
+    function: Callable[..., Any]
+    needs: Literal["ranking", "decision", "probability", "groups", "costs"] = "ranking"
+    takes: tuple[str, ...] = ()
     largest: float = 1.0
     sign: int = 1
-    cost: dict[str, Any] = field(default_factory=dict)
+    values: tuple[float | str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The full name, for `find_measure`: it ends with the parameters, as in ``two_way_partial_auc@0.5,0.1``."""
+        return f"{self.kind}@{','.join(str(v).removesuffix('.0') for v in self.values)}" if self.values else self.kind
+
+    @property
+    def costs(self) -> Costs:
+        """What decisions cost, for a measure that needs costs."""
+        return Costs(*self.values)
+
+    def of(self, rows: Any, threshold: float = 0.0) -> Any:
+        """Return the measure of counts, or of what else it needs; only decisions and costs use the threshold."""
+        if self.needs == "decision":
+            return self.function(confusion(rows, threshold))
+        if self.needs == "costs":
+            return self.function(rows, threshold)
+        return self.function(rows, **dict(zip(self.takes, self.values, strict=True)))
 
 
 def group_auc(rows: ScoredGroups) -> OfGroups:
@@ -113,95 +129,73 @@ def ndcg(rows: ScoredGroups, k: float) -> OfGroups:
     return ndcg_of_groups(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, k=int(k))
 
 
-def _without_threshold(function: Callable[..., Any], **parameters: float) -> Callable[[Any, float], Any]:
-    """Return a function of counts as one of counts and a threshold."""
-    return lambda counts, threshold: function(counts, **parameters)
-
-
 MEASURES = {
-    measure.name: measure
+    measure.kind: measure
     for measure in (
-        Measure("auc", _without_threshold(auc), "ranking"),
-        Measure("average_precision", _without_threshold(average_precision), "ranking"),
-        Measure("g_mean", lambda counts, threshold: g_mean(confusion(counts, threshold)), "decision"),
-        Measure(
-            "balanced_accuracy", lambda counts, threshold: balanced_accuracy(confusion(counts, threshold)), "decision"
-        ),
-        Measure("brier_loss", _without_threshold(brier), "probability", sign=-1),
-        Measure("log_loss", _without_threshold(log_loss), "probability", largest=math.inf, sign=-1),
-        Measure("calibration_loss", _without_threshold(calibration_loss), "probability", sign=-1),
-        Measure("group_auc", _without_threshold(group_auc), "groups"),
+        Measure("auc", auc),
+        Measure("average_precision", average_precision),
+        Measure("g_mean", g_mean, "decision"),
+        Measure("balanced_accuracy", balanced_accuracy, "decision"),
+        Measure("brier_loss", brier, "probability", sign=-1),
+        Measure("log_loss", log_loss, "probability", largest=math.inf, sign=-1),
+        Measure("calibration_loss", calibration_loss, "probability", sign=-1),
+        Measure("group_auc", group_auc, "groups"),
+        Measure("partial_auc", partial_auc, takes=("max_fpr",)),
+        Measure("shrunk_partial_auc", shrunk_partial_auc, takes=("max_fpr",)),
+        Measure("two_way_partial_auc", two_way_partial_auc, takes=("min_tpr", "max_fpr")),
+        Measure("recall_at_fpr", recall_at_fpr, takes=("max_fpr",)),
+        Measure("recall_at_precision", recall_at_precision, takes=("min_precision",)),
+        Measure("precision_at_recall", precision_at_recall, takes=("min_recall",)),
+        Measure("recall_at_k", recall_at_k, takes=("k",)),
+        Measure("precision_at_k", precision_at_k, takes=("k",)),
+        Measure("ndcg", ndcg, "groups", takes=("k",)),
+        Measure("expected_cost", CostCounts.mean, "costs", takes=("false_alarm", "miss"), largest=math.inf, sign=-1),
     )
 }
+"""All measures by their kind; `find_measure` gives those that take parameters their values."""
 
-WITH_PARAMETERS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "partial_auc": (partial_auc, ("max_fpr",)),
-    "shrunk_partial_auc": (shrunk_partial_auc, ("max_fpr",)),
-    "two_way_partial_auc": (two_way_partial_auc, ("min_tpr", "max_fpr")),
-    "recall_at_fpr": (recall_at_fpr, ("max_fpr",)),
-    "recall_at_precision": (recall_at_precision, ("min_precision",)),
-    "precision_at_recall": (precision_at_recall, ("min_recall",)),
-    "recall_at_k": (recall_at_k, ("k",)),
-    "precision_at_k": (precision_at_k, ("k",)),
-    "ndcg": (ndcg, ("k",)),
-    EXPECTED_COST: (CostCounts.mean, COSTS),
-}
-"""Measures of the top of a ranking, of each group or of costs, and what they need. Their full names end with it:
-partial_auc@0.01."""
+WITHIN_GROUPS = tuple(kind for kind, measure in MEASURES.items() if measure.needs == "groups")
+"""Measures of the rows of each group; the others are of all rows together."""
 
 
-def find_measure(name: str) -> Measure:
-    """Return the measure of this name, such as ``"auc"``, ``"partial_auc@0.01"`` or ``"two_way_partial_auc@0.5,0.1"``.
-
-    Raises
-    ------
-    InputError
-        If there is no such measure, or it lacks a parameter, or that is out of its range.
-    """
-    kind, _, text = name.partition("@")
-    if kind in WITH_PARAMETERS:
-        function, parameters = WITH_PARAMETERS[kind]
-        texts = text.split(",") if text else []
-        for parameter in parameters[len(texts) :]:
-            raise InputError(f"metric {kind!r} needs {parameter}, {MEANING[parameter]}")
-        try:
-            values: dict[str, Any] = {
-                p: v if v == COST_COLUMN and kind == EXPECTED_COST else float(v)
-                for p, v in zip(parameters, texts, strict=True)
-            }
-        except ValueError:
-            raise InputError(f"metric {name!r}: {text!r} is not {' and '.join(parameters)}") from None
-        if kind == EXPECTED_COST:
-            check_cost({p: 1.0 if v == COST_COLUMN else v for p, v in values.items()})
-            return Measure(name, function, "costs", largest=math.inf, sign=-1, cost=values)
-        for parameter, value in values.items():
-            LIMITS.get(parameter, SHARE).check(parameter, value)
-        needs: Literal["groups", "ranking"] = "groups" if kind in WITHIN_GROUPS else "ranking"
-        return Measure(name, _without_threshold(function, **values), needs)
-    if name not in MEASURES:
-        raise unknown("metric", name, [*MEASURES, *WITH_PARAMETERS])
-    return MEASURES[name]
-
-
-def measure_name(metric: str, **parameters: float | str | None) -> str:
-    """Return the full name of a measure, for `find_measure`.
+def find_measure(metric: str, **parameters: float | str | None) -> Measure:
+    """Return a measure with its parameters.
 
     Parameters
     ----------
+    metric : str
+        A key of `MEASURES`, or a full name that ends with the parameters, such as ``"partial_auc@0.01"`` or
+        ``"two_way_partial_auc@0.5,0.1"``.
     **parameters : float, str or None
-        The parameters that the measure needs, by the names in `MEANING`. A cost may be `aucdist.metrics.costs.COST_COLUMN`.
+        What a key of `MEASURES` takes, by the names in `PARAMETERS`; None for what it does not take. A cost may be
+        `aucdist.metrics.decisions.COST_COLUMN`.
 
     Raises
     ------
     InputError
-        If the measure lacks a parameter, or does not take one.
+        If there is no such measure, or it lacks a parameter or does not take one, or a value is out of its range.
     """
-    needed = WITH_PARAMETERS[metric][1] if metric in WITH_PARAMETERS else ()
-    for name, value in parameters.items():
-        if value is not None and name not in needed:
-            takes = " and ".join(kind for kind, (_, names) in WITH_PARAMETERS.items() if name in names)
-            raise InputError(f"{name} applies to metric {takes}, not to {metric!r}: leave it out")
-        if value is None and name in needed:
-            raise InputError(f"metric {metric!r} needs {name}, {MEANING[name]}")
-    values = (v if (v := parameters[name]) == COST_COLUMN else float(v or 0.0) for name in needed)
-    return f"{metric}@{','.join(str(v).removesuffix('.0') for v in values)}" if needed else metric
+    kind, at, text = metric.partition("@")
+    measure = MEASURES.get(kind)
+    if measure is None or (at and not measure.takes):
+        raise unknown("metric", metric, MEASURES)
+    given = {key: value for key, value in parameters.items() if value is not None}
+    for key in given:
+        if at or key not in measure.takes:
+            takes = " and ".join(other.kind for other in MEASURES.values() if key in other.takes)
+            raise InputError(f"{key} applies to metric {takes}, not to {metric!r}: leave it out")
+    if text:
+        words, texts = (COST_COLUMN,) if measure.needs == "costs" else (), text.split(",")
+        try:
+            values = [value if value in words else float(value) for value in texts]
+            given = dict(zip(measure.takes[: len(values)], values, strict=True))
+        except ValueError:
+            raise InputError(f"metric {metric!r}: {text!r} is not {' and '.join(measure.takes)}") from None
+    for key in measure.takes:
+        meaning, allowed = PARAMETERS[key]
+        if key not in given:
+            raise InputError(f"metric {kind!r} needs {key}, {meaning}")
+        allowed.check(key, given[key])
+    return replace(
+        measure, values=tuple(value if isinstance(value := given[key], str) else float(value) for key in measure.takes)
+    )

@@ -129,7 +129,7 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
         bounds = unseen_bound(share, 1, level) if min_tpr else _bound(share, *rows, max_fpr, level)
         return Estimate(share, *bounds, level, "exact-bound")
     if region == 1:
-        return Estimate(share, *area_interval(share, variance, [rows], level), level, "score")
+        return area_interval(share, variance, [rows], level)
     return Estimate(share, *share_interval(share, variance / region**2, min(n_pos, n_neg), level), level, "score")
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from aucdist.metrics import costs, decisions, guarantees
+from aucdist.metrics import decisions, guarantees
+from aucdist.metrics.costs import CostCounts, DecisionCosts, mean_cost
 from aucdist.metrics.counts import ScoreCounts, as_column, counts_of, labels_of, refuse, signs_of
-from aucdist.metrics.decisions import OperatingPoint
+from aucdist.metrics.decisions import Costs, OperatingPoint, refuse_no_cost
 from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.intervals import Estimate, bootstrap_interval, refuse_weights
 
@@ -76,13 +77,14 @@ def threshold_at(
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)
     shares = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
-    if cost is None or not _has_columns(cost) or any(value is not None for value in shares.values()):
-        return decisions.threshold_at(counts, **shares, cost=cost)
-    weight = costs.cost_of_rows(signs_of(y_true, pos_label)[1] > 0, cost)
-    if sample_weight is not None:
-        weight = weight * as_column("weights", sample_weight)
-    weighted = counts_of(y_true, y_score, weight, pos_label)
-    return decisions.threshold_at(weighted, cost=dict.fromkeys(decisions.COSTS, 1.0))
+    if cost is not None and all(value is None for value in shares.values()):
+        costs = Costs.of(cost)
+        if costs.differ_by_row:
+            _, weight = _costs_of_rows(y_true, costs, pos_label)
+            if sample_weight is not None:
+                weight = weight * as_column("weights", sample_weight)
+            return CostCounts(counts_of(y_true, y_score, weight, pos_label), weight.sum()).cheapest_threshold()
+    return decisions.threshold_at(counts, **shares, cost=cost)
 
 
 def guaranteed_threshold(
@@ -244,12 +246,12 @@ def expected_cost(
     0.5
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)
-    cost = {"false_alarm": false_alarm, "miss": miss}
-    if not _has_columns(cost):
+    costs = Costs(false_alarm, miss)
+    if not costs.differ_by_row:
         return decisions.expected_cost(counts, threshold, false_alarm=false_alarm, miss=miss)
-    _, wrong, cost_of_rows = _decided(y_true, y_score, threshold, cost, pos_label)
+    positive, cost = _costs_of_rows(y_true, costs, pos_label)
     weight = None if sample_weight is None else as_column("weights", sample_weight)
-    return costs.mean_cost(wrong, cost_of_rows, weight)
+    return mean_cost(_flagged(y_score, threshold) != positive, cost, weight)
 
 
 def expected_cost_interval(
@@ -308,13 +310,14 @@ def expected_cost_interval(
     '0.758 from 0.452 to 1.190'
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)
-    cost = {"false_alarm": false_alarm, "miss": miss}
-    if not _has_columns(cost):
+    costs = Costs(false_alarm, miss)
+    if not costs.differ_by_row:
         return decisions.expected_cost_interval(counts, threshold, level, false_alarm=false_alarm, miss=miss)
     refuse_weights(counts)
-    positive, wrong, cost_of_rows = _decided(y_true, y_score, threshold, cost, pos_label)
+    positive, cost = _costs_of_rows(y_true, costs, pos_label)
+    wrong = _flagged(y_score, threshold) != positive
     there = slice(None) if sample_weight is None else as_column("weights", sample_weight) > 0
-    return costs.DecisionCosts.of(positive[there], wrong[there], cost_of_rows[there]).interval(level)
+    return DecisionCosts.of(positive[there], wrong[there], cost[there]).interval(level)
 
 
 def recall_at_fpr(
@@ -975,18 +978,18 @@ def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike 
     return decisions.g_mean(confusion_counts(y_true, y_pred, sample_weight))
 
 
-def _has_columns(cost: Any) -> bool:
-    """Tell whether a cost is a column, with a value for each row."""
-    return any(np.ndim(value) > 0 for value in (cost.values() if isinstance(cost, Mapping) else [cost]))
-
-
-def _decided(
-    y_true: ArrayLike, y_score: ArrayLike, threshold: float, cost: Mapping[str, Any], pos_label: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return which rows are positive, which are decided wrongly, and what a wrong decision on each costs."""
-    refuse("threshold", np.array([threshold]), np.isnan([threshold]), "is not a number")
+def _costs_of_rows(y_true: ArrayLike, costs: Costs, pos_label: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return which rows are positive, and what a wrong decision on each costs."""
     positive = signs_of(y_true, pos_label)[1] > 0
-    return positive, (as_column("scores", y_score) > threshold) != positive, costs.cost_of_rows(positive, cost)
+    cost = costs.of_rows(positive)
+    refuse_no_cost(cost[~positive].sum(), cost[positive].sum())
+    return positive, cost
+
+
+def _flagged(y_score: ArrayLike, threshold: float) -> np.ndarray:
+    """Return which rows a threshold flags."""
+    refuse("threshold", np.array([threshold]), np.isnan([threshold]), "is not a number")
+    return as_column("scores", y_score) > threshold
 
 
 def _bootstrapped(

@@ -42,31 +42,25 @@ BAND = two_sided_z(math.sqrt(0.95))
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A confidence interval of the AUC.
+class Interval(Estimate):
+    """The AUC with its confidence interval, within [0, 1].
 
     Attributes
     ----------
-    low, high : float
-        The bounds, within [0, 1].
-    auc : float
+    value : float
         The AUC of these rows.
+    low, high : float
+        The bounds of the interval.
     level : float
         The share of samples for which such an interval contains the AUC of the population.
     method : str
         "score", or "exact-bound" if the variance cannot be estimated; see `auc_interval`.
     """
 
-    low: float
-    high: float
-    auc: float
-    level: float
-    method: str
-
     @property
-    def value(self) -> float:
-        """The AUC, by the name that other measures have in an `Estimate`."""
-        return self.auc
+    def auc(self) -> float:
+        """The AUC, which is `value`."""
+        return self.value
 
 
 def auc(counts: ScoreCounts) -> float:
@@ -133,21 +127,23 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
             stacklevel=2,
         )
     variance = delong_variance(counts) if fewest > 1 else 0.0
-    if variance == 0 or area in (0.0, 1.0):
-        return Interval(*unseen_bound(area, fewest, level), area, level, "exact-bound")
-    return Interval(*area_interval(area, variance, [(counts.rows_pos, counts.rows_neg)], level), area, level, "score")
+    return Interval(**vars(area_interval(area, variance, [(counts.rows_pos, counts.rows_neg)], level)))
 
 
-def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]], level: float) -> tuple[float, float]:
-    """Return the bounds of a mean of AUCs, given its estimated variance and the rows of both classes of each AUC.
+def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]], level: float) -> Estimate:
+    """Return a mean of AUCs with its interval, given its estimated variance and the rows of both classes of each AUC.
 
     With few rows the variance is estimated badly, and is smallest in samples whose AUC is too high. It is shrunk towards that of
-    independent AUCs of normal scores, by as much as `PRIOR_ROWS` more rows would. The bounds are those of `score_interval`.
+    independent AUCs of normal scores, by as much as `PRIOR_ROWS` more rows would. The bounds are those of `score_interval`, or of
+    `unseen_bound` if the variance is 0 or the mean is 0 or 1.
     """
     fewest = min(map(min, rows))
+    if variance == 0 or area in (0.0, 1.0):
+        return Estimate(area, *unseen_bound(area, fewest, level), level, "exact-bound")
     normal = float(normal_spread(np.array(area))) * sum(1 / n_pos + 1 / n_neg for n_pos, n_neg in rows) / len(rows) ** 2
     variance = (fewest * variance + PRIOR_ROWS * normal) / (fewest + PRIOR_ROWS)
-    return score_interval(area, variance, level, fewest + PRIOR_ROWS - 1, normal_spread)
+    bounds = score_interval(area, variance, level, fewest + PRIOR_ROWS - 1, normal_spread)
+    return Estimate(area, *bounds, level, "score")
 
 
 def normal_spread(area: np.ndarray) -> np.ndarray:

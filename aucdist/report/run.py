@@ -357,8 +357,8 @@ def _decisions(report: Report) -> list[Json]:
 def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
     """Return what flagging some shares of the rows finds, and what the threshold of the model does."""
     cost = report.run.get("operating_point", {}).get("wanted", {}).get("cost")
-    if cost is not None and any(isinstance(value, str) for value in cost.values()):
-        cost = None  # the row's own amounts: the counts do not have them
+    if cost is not None and decisions.Costs(**cost).differ_by_row:
+        cost = None  # the counts do not have the rows' own costs
     n = shown.n_pos + shown.n_neg
     cuts = {decisions.threshold_at(shown, alerts=share) for share in SHARES if share * n >= 1}
     rows = []

@@ -17,7 +17,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
 from aucdist.maps.base import changed, with_weight
 from aucdist.maps.binning import missing_columns
-from aucdist.metrics.measures import Measure, find_measure, measure_name
+from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.candidates import FORESTS, LEAVES_OF_TOP, Features, candidates, left_out
 from aucdist.search.choice import FEWEST_FOLDS, Result, Row, Rule, choose, search_summary
 from aucdist.search.fold import check_measure, score_path
@@ -135,7 +135,7 @@ def auto_search(
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": n_features}
     maps = candidates(estimator, **size, missing=missing, grouped=grouped)
     rate = trained_max_fpr(estimator, n_neg)
-    metric = metric or measure_name(**default_metric(rate, grouped=grouped, lowest_grade=lowest_grade))
+    metric = metric or find_measure(**default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)).name
     fewest = min(n_pos, n_neg, *([] if n_groups is None else [n_groups]))
     n_folds = max(2, min(MOST_FOLDS, fewest))
     n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (HELD_OUT, ENOUGH_HELD_OUT))
@@ -214,7 +214,7 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
 
 
 def default_metric(max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None) -> Json:
-    """Return the default measure by which a feature map is chosen: ``metric`` and its parameters for `measure_name`.
+    """Return the default measure by which a feature map is chosen: ``metric`` and its parameters for `find_measure`.
 
     For the top of the list it is the partial AUC, which is shrunk towards the AUC if there are few positives
     (`aucdist.metrics.partial.shrunk_partial_auc`). Within groups it is the AUC of their pairs. If the rows of groups

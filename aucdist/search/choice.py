@@ -13,7 +13,7 @@ from aucdist.errors import Json, RunError
 from aucdist.metrics.compare import Difference, corrected_t_test
 from aucdist.metrics.groups import OfGroups
 from aucdist.metrics.intervals import t_quantile
-from aucdist.metrics.measures import Measure, find_measure
+from aucdist.metrics.measures import MEASURES, Measure
 from aucdist.search.candidates import complexity
 from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
@@ -227,11 +227,10 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
         near = [i for i in means if means[i] >= means[best] - (rows[best].standard_error or 0.0)]
         return max(near, key=lambda i: (lam[i], means[i], -i))
     near = [i for i in means if errors_behind(rows[i].values, rows[best].values, measure) <= CLEAR]
-    second = find_measure(SECOND_MEASURE)
     seconds: dict[int, list[Any]] = {i: [result.get(SECOND_MEASURE) for result in rows[i].results] for i in near}
     if not any(None in values for values in seconds.values()):
         best = max(near, key=lambda i: float(np.mean(seconds[i])))
-        near = [i for i in near if errors_behind(seconds[i], seconds[best], second) <= CLEAR]
+        near = [i for i in near if errors_behind(seconds[i], seconds[best], MEASURES[SECOND_MEASURE]) <= CLEAR]
     maps = [complexity_of(row.parameters) for row in rows]
     simplest = min(maps[i] for i in near)
     return max((i for i in near if maps[i] == simplest), key=lambda i: (means[i], lam[i], -i))

@@ -19,7 +19,7 @@ from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_
 from aucdist.maps.base import encoded
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.groups import GroupWeight, OfGroups
-from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, WITHIN_GROUPS, Measure, ScoredGroups
+from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.choice import SECOND_MEASURE, Point, Result, shares_of
 from aucdist.solvers.base import REACHED
 
@@ -74,7 +74,7 @@ def score_path(
         if not mapped:
             mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (measure.needs == "costs"))]
         if measure.needs == "costs":
-            model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], measure.cost).cheapest_threshold())
+            model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], measure.costs).cheapest_threshold())
         result = _result(model, held_out, measure, group_weight, mapped[0])
         is_best = all(measure.sign * (result["value"] - other["value"]) > 0.0 for other in by_lam.values())
         by_lam[getattr(model, "lam", None)] = result
@@ -125,7 +125,7 @@ def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupW
     kept = getattr(model, "n_features_kept", None)
     if measure.name == "auc":
         counts = _counted(model, held_out, mapped)[0]  # without a threshold: both measures are of the order alone
-        value = {"value": measure.of(counts, 0.0), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts, 0.0)}
+        value = {"value": measure.of(counts), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts)}
     else:
         of_model = measured(model, held_out, measure, group_weight, mapped)
         within = isinstance(of_model, OfGroups)
@@ -161,9 +161,9 @@ def measured(
     if mapped is None:
         mapped = mapped_rows(model, blocks)
     if measure.needs == "groups":
-        return measure.of(scored_groups(model, blocks, group_weight, mapped), 0.0)
+        return measure.of(scored_groups(model, blocks, group_weight, mapped))
     if measure.needs == "costs":
-        return measure.of(count_costs(mapped, model.coef_[0], measure.cost), model.raw_threshold)
+        return measure.of(count_costs(mapped, model.coef_[0], measure.costs), model.raw_threshold)
     counts, threshold, shift = _counted(model, blocks, mapped)
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
@@ -190,12 +190,12 @@ def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -
         Where labels are grades, which without groups are those of one group.
     """
     if measure.needs == "groups" and not grouped and lowest_grade is None:
-        others = ", ".join(name for name in (*MEASURES, *WITH_PARAMETERS) if name not in WITHIN_GROUPS)
+        others = ", ".join(name for name in MEASURES if name not in WITHIN_GROUPS)
         raise InputError(
             f"metric {measure.name!r} is measured within groups, and the source has none: give it `groups`, or `qid: use` for "
             f"svmlight; without groups the metrics are {others}"
         )
-    if measure.name.startswith("ndcg") and lowest_grade is not None and lowest_grade < 0:
+    if measure.kind == "ndcg" and lowest_grade is not None and lowest_grade < 0:
         raise InputError(
             f"metric 'ndcg' counts grades of at least 0, and the lowest one is {lowest_grade:g}: choose 'group_auc', or add a "
             "constant to all grades"

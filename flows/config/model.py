@@ -57,12 +57,11 @@ class ModelConfig(Strict):
         """The full name of the measure by which folds are to choose the feature map; None for that of `aucdist.search.auto`."""
         if not isinstance(self.features, dict) or not self.chooses_features:
             return None
-        from aucdist.metrics.measures import MEASURES, WITH_PARAMETERS, find_measure, measure_name
+        from aucdist.metrics.measures import MEASURES, find_measure
 
         parameters = {key: value for key, value in self.features.items() if key not in ("map", "metric")}
         metric: Any = self.features.get("metric")
-        able: dict[str, tuple[str, ...]] = {m.name: () for m in MEASURES.values() if m.needs in ("ranking", "groups")}
-        able |= {name: parameters for name, (_, parameters) in WITH_PARAMETERS.items()}
+        able = {m.kind: m.takes for m in MEASURES.values() if m.needs in ("ranking", "groups", "costs")}
         if metric is None and not parameters:
             return None
         if metric not in able:
@@ -72,7 +71,7 @@ class ModelConfig(Strict):
                 raise unknown(f"parameter of metric {metric!r} of features: auto", key, able[metric])
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"features: auto: {key} is {value!r}, but a number is needed")
-        return find_measure(measure_name(metric, **(dict.fromkeys(able[metric]) | parameters))).name
+        return find_measure(metric, **parameters).name
 
     @property
     def resolved(self) -> Json:

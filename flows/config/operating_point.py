@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from aucdist.errors import InputError, Json
-from aucdist.metrics.costs import COST_COLUMN
+from aucdist.metrics.decisions import Costs
 from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml
@@ -74,9 +74,10 @@ class OperatingPointConfig(Strict):
         return self
 
     @property
-    def uses_cost_column(self) -> bool:
-        """Whether rows have a cost of their own."""
-        return self.cost is not None and COST_COLUMN in (self.cost.false_alarm, self.cost.miss)
+    def row_costs(self) -> Costs | None:
+        """What decisions cost, where rows have costs of their own; None elsewhere."""
+        costs = None if self.cost is None else Costs(**self.cost.model_dump())
+        return costs if costs is not None and costs.differ_by_row else None
 
     def scores_unseen(self, estimator: Any) -> bool:
         """Whether models of other rows score the training rows of this estimator."""

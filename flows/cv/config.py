@@ -1,7 +1,7 @@
 """Configuration of a search: the model behind the files in ``configs/cv`` and behind the form of the Prefect flow."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -12,6 +12,9 @@ from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import RunOptions
 from flows.config.model import refuse_missing, refuse_nonlinear
 from flows.train.config import RunConfig
+
+if TYPE_CHECKING:
+    from aucdist.metrics.measures import Measure
 
 
 class LogSpace(Strict):
@@ -131,8 +134,6 @@ class CvConfig(RunConfig):
                 self.grid[name] = values.values()
         from sklearn.base import clone
 
-        from aucdist.metrics.measures import find_measure
-
         points = self.points
         if self.model.chooses_features:
             if "features" in self.grid:
@@ -151,13 +152,13 @@ class CvConfig(RunConfig):
             raise InputError("rule `one-se` takes the largest lam that is good enough: the grid needs `lam`")
         if self.nested is not None and self.halving is not None:
             raise InputError("`nested` and `halving` cannot be used together: remove one of them")
-        measure = find_measure(self.measure)
+        measure = self.measure
         for point in points:
             model = clone(self.model.built).set_params(**point)
             refuse_nonlinear(model)
             if measure.needs == "probability" and not hasattr(model, "predict_proba"):
                 raise InputError(
-                    f"metric {self.measure!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
+                    f"metric {measure.name!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
                     "take auc, average_precision or g_mean, or a model with predict_proba"
                 )
             if self.placement == "masks" and not model.ignores_zero_weight:
@@ -201,18 +202,18 @@ class CvConfig(RunConfig):
         return self.model_copy(update=changes)
 
     @property
-    def measure(self) -> str:
-        """The full name of the metric, for `aucdist.metrics.measures.find_measure`."""
-        from aucdist.metrics.measures import EXPECTED_COST, MEANING, measure_name
+    def measure(self) -> "Measure":
+        """The metric with its parameters."""
+        from aucdist.metrics.measures import PARAMETERS, find_measure
 
-        parameters = {name: getattr(self, name, None) for name in MEANING}
-        if self.metric == EXPECTED_COST:
+        parameters = {name: getattr(self, name, None) for name in PARAMETERS}
+        if self.metric == "expected_cost":
             if self.operating_point is None or self.operating_point.cost is None:
                 raise InputError(
-                    f"metric {EXPECTED_COST!r} needs `operating_point.cost`: what false alarms and misses cost"
+                    "metric 'expected_cost' needs `operating_point.cost`: what false alarms and misses cost"
                 )
             parameters |= self.operating_point.cost.model_dump()
-        return measure_name(self.metric, **parameters)
+        return find_measure(self.metric, **parameters)
 
     @property
     def points(self) -> list[Json]:

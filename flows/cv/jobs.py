@@ -19,7 +19,7 @@ from aucdist.engine.blocks import Loader, LocalBlocks, block_seed
 from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.display import RankingWarning
-from aucdist.metrics.measures import find_measure
+from aucdist.metrics.measures import Measure
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Sides, masked_blocks
@@ -44,7 +44,7 @@ class JobSettings:
     """
 
     estimator: Any
-    metric: str
+    measure: Measure
     encoding: Encoding | None
     seed: int
     names: tuple[str, ...]
@@ -129,7 +129,7 @@ def _scored(job: FitJob, settings: JobSettings, train: AnyBlocks, held_out: AnyB
         inner = 0 if job.fold.inner is None else 1 + job.fold.inner
         seed = block_seed(block_seed(settings.seed, job.fold.repeat, job.fold.fold), inner, 0) % 2**31
         estimator.set_params(random_state=seed)
-    return score_path(estimator, job.points, train, held_out, find_measure(settings.metric))
+    return score_path(estimator, job.points, train, held_out, settings.measure)
 
 
 # ---- where jobs run ----------------------------------------------------------------------------------------------------

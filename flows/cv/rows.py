@@ -6,7 +6,6 @@ import numpy as np
 
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.errors import InputError, Json
-from aucdist.metrics.measures import find_measure
 from aucdist.search.fold import check_measure
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.selection.folds import refuse_straddling
@@ -105,7 +104,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
     else:
         grouped, graded = source.groups is not None or source.qid == "use", source.labels == "grades"
     lowest = float(rows.schema.negative[0]) if graded else None
-    check_measure(find_measure(config.measure), grouped, lowest)
+    check_measure(config.measure, grouped, lowest)
     in_split = config.data.test is not None and config.data.test.groups is not None
     if grouped or in_split:
         if groups is not None:

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.errors import Json, RunError
 from aucdist.estimators.display import RankingWarning
-from aucdist.metrics.measures import Measure, find_measure
+from aucdist.metrics.measures import Measure
 from aucdist.report.text import parameters_text
 from aucdist.search.choice import Point, Result, Row, Rule, choose, search_summary
 from aucdist.search.folds import Fold
@@ -92,7 +92,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     Raises RunError if every setting failed.
     """
     start = time.perf_counter()
-    measure, folds = find_measure(config.measure), rows.folds
+    measure, folds = config.measure, rows.folds
     train = rows.training_rows(workers)
     placement, why = _placement(config, train.n_bytes, workers.client)
     observer.note(f"placement: {placement}, {why}")
@@ -162,11 +162,11 @@ class JobRunner:
     ):
         self._rows, self._train, self._placement = rows, train, placement
         self._workers, self._observer = workers, observer
-        self._measure, self._n_failed = find_measure(config.measure), 0
+        self._measure, self._n_failed = config.measure, 0
         self._values: dict[str, list[float]] = {}
         names, sets = tuple(rows.rows.schema.feature_names), None if rows.classes is None else rows.classes.sets
         self._settings = JobSettings(
-            config.model.built, config.measure, rows.fold_encoding, config.folds.seed, names, sets
+            config.model.built, self._measure, rows.fold_encoding, config.folds.seed, names, sets
         )
         url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
         self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
@@ -252,4 +252,4 @@ def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> Json:
     common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
     if rows.classes is not None:  # more repeats may leave out more of them
         common["classes"] = rows.classes.sets.names()
-    return common | {"metric": config.measure, "nested": config.nested}
+    return common | {"metric": config.measure.name, "nested": config.nested}

@@ -21,7 +21,7 @@ from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import check_directions
-from aucdist.metrics.costs import COST_COLUMN
+from aucdist.metrics.decisions import COST_COLUMN, refuse_no_cost
 from aucdist.scoring_costs import has_costs
 from flows.compute.clusters import Workers
 from flows.compute.stages import Stages
@@ -180,7 +180,7 @@ def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
 
 def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> None:
     """Raise an InputError if the operating point needs costs, and the training data, or test data of their own, have none."""
-    if point is None or not point.uses_cost_column:
+    if point is None or point.row_costs is None:
         return
     for part, source in {"training": source_of(data), "test": data.test_source}.items():
         if source is not None and not has_costs(source):
@@ -195,7 +195,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
 
     `rows`: those that are fitted, of two classes or several, which are read once.
     """
-    if point is None or not point.uses_cost_column:
+    if point is None or (costs := point.row_costs) is None:
         return
     sets = rows.sets if isinstance(rows, ClassBlocks) else None
     n_labels = 2 if sets is None else sets.members.shape[0]
@@ -204,12 +204,11 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
     if sets is not None:
         classes = {f"class {name!r}: ": sets.signs(k) for k, name in enumerate(sets.names())}
     for name, signs in classes.items():
-        for wrong, side, of_class in (("false_alarm", -1, "negatives"), ("miss", 1, "positives")):
-            if point.options["cost"][wrong] == COST_COLUMN and not of_labels[signs == side].any():
-                raise InputError(
-                    f"{name}operating_point.cost: {wrong} says cost_column, which is 0 for all {of_class} of the training rows: "
-                    "give it a number, or these rows a cost"
-                )
+        of_negatives, of_positives = (
+            of_labels[signs == side].sum() if value == COST_COLUMN else value
+            for side, value in ((-1, costs.false_alarm), (1, costs.miss))
+        )
+        refuse_no_cost(of_negatives, of_positives, f"{name}operating_point.cost: ")
 
 
 def _costs_of_labels(block: Block, n_labels: int) -> Summary:

@@ -18,9 +18,10 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.monotone import directions_as_parameter
-from aucdist.metrics.costs import CostCounts, DecisionCosts, costs_of_labels, mean_cost
+from aucdist.metrics.costs import CostCounts, DecisionCosts, mean_cost
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import (
+    Costs,
     confusion,
     expected_cost,
     expected_cost_interval,
@@ -256,12 +257,13 @@ def _operating_point(fitted: FittedRun, k: int) -> Json | None:
             cost = {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}
         else:
             positive = fitted.members[:, k]
-            cost = _cost_of_rows(rows, positive, (scores[:, k] > threshold) != positive, requirement["cost"])
+            wrong = (scores[:, k] > threshold) != positive
+            cost = _cost_of_rows(rows, positive, wrong, Costs(**requirement["cost"]))
         point["expected_cost"] = cost
     return point
 
 
-def _cost_of_rows(rows: pa.Table, positive: np.ndarray, wrong: np.ndarray, cost: Json) -> Json:
+def _cost_of_rows(rows: pa.Table, positive: np.ndarray, wrong: np.ndarray, costs: Costs) -> Json:
     """Return the mean cost of a test row, where rows have a cost of their own, as ``expected_cost``.
 
     `positive` and `wrong`, of shape (n_test,), bool: which rows are positive, and which are decided wrongly.
@@ -269,7 +271,7 @@ def _cost_of_rows(rows: pa.Table, positive: np.ndarray, wrong: np.ndarray, cost:
         row and all rows.
     """
     weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
-    of_row = costs_of_labels(np.where(positive, 1, -1), rows["cost"].to_numpy(), cost)
+    of_row = costs.of_rows(positive, rows["cost"].to_numpy())
     return {
         "value": mean_cost(wrong, of_row, weight),
         "interval": None if weight is not None else _ends(DecisionCosts.of(positive, wrong, of_row).interval()),
@@ -297,12 +299,11 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
     }
     if per_day is not None:
         point["alerts_per_day"] = rates["alerts"] * per_day
-    if "cost" in requirement and not any(isinstance(value, str) for value in requirement["cost"].values()):
-        cost = requirement["cost"]
+    if "cost" in requirement and not (costs := Costs(**requirement["cost"])).differ_by_row:
         # Without a model, the cost is that of flagging no row or all rows, whichever is cheaper.
-        without = min(cost["miss"] * counts.n_pos, cost["false_alarm"] * counts.n_neg) / (counts.n_pos + counts.n_neg)
-        spread = None if counts.weighted else expected_cost_interval(counts, threshold, **cost)
-        value = expected_cost(counts, threshold, **cost)
+        without = min(costs.miss * counts.n_pos, costs.false_alarm * counts.n_neg) / (counts.n_pos + counts.n_neg)
+        spread = None if counts.weighted else expected_cost_interval(counts, threshold, **vars(costs))
+        value = expected_cost(counts, threshold, **vars(costs))
         point["expected_cost"] = {"value": value, "interval": _ends(spread), "without_model": without}
     return point
 

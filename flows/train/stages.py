@@ -114,7 +114,7 @@ def evaluate(
     `point`: the operating point.
     `rows_per_day`: training rows in a day, where rows are split by time.
     """
-    cost = None if point is None or not point.uses_cost_column else point.options["cost"]
+    own_costs = None if point is None else point.row_costs
     models, classes, set_on = estimator.class_models, [], "training"
     calibration: Sequence[Any] = [None] * len(models)
     if point is not None and blocks.calibration is not None:
@@ -123,13 +123,13 @@ def evaluate(
         set_on = "out_of_fold"
     for model, rows, held_out, known in zip(models, blocks.train.each_class(), calibration, counts, strict=True):
         scored, w = mapped_rows(model, rows), model.coef_[0]
-        costs = None if cost is None else count_costs(scored, w, cost)
+        costs = None if own_costs is None else count_costs(scored, w, own_costs)
         unseen: ScoreCounts | CostCounts | None = None
         if held_out is not None:
             held_out = mapped_rows(model, held_out)
-            unseen = count_scores(held_out, w) if cost is None else count_costs(held_out, w, cost)
+            unseen = count_scores(held_out, w) if own_costs is None else count_costs(held_out, w, own_costs)
         elif set_on == "out_of_fold":
-            unseen = training_scores_unseen(model, rows, cost)
+            unseen = training_scores_unseen(model, rows, own_costs)
         train = count_scores(scored, w) if known is None else known
         classes.append(ClassEvaluation(train, costs=costs, unseen=unseen))
     if point is not None:

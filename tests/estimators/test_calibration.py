@@ -30,6 +30,7 @@ from aucdist.estimators.calibration import (
 from aucdist.estimators.linear import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import Costs
 from aucdist.objectives.links import Link
 from aucdist.selection.folds import fold_numbers
 
@@ -105,7 +106,7 @@ def test_scores_that_the_calibration_has_kept_are_not_counted_again(monkeypatch)
     np.testing.assert_array_equal(found.pos, wanted.pos)
     assert times()[1] == 2  # and they are kept no longer
     keep_counts(model, unseen=True)
-    assert times({"false_alarm": 1.0, "miss": 2.0})[1] == 2
+    assert times(Costs(false_alarm=1.0, miss=2.0))[1] == 2
     keep_counts(model.set_params(calibration=None), unseen=True)
     assert times()[1] == 1
 

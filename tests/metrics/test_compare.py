@@ -212,10 +212,10 @@ def test_a_small_class_does_not_make_equal_models_differ():
 
 def test_one_class_has_the_interval_of_its_auc_and_small_classes_are_left_out():
     members, one, _ = rows_of_classes(80)
-    area, low, high = macro_auc_interval(members[:, :1], one[:, :1])
+    found = macro_auc_interval(members[:, :1], one[:, :1])
     with pytest.warns(IntervalWarning, match="only 1.6 of the 16 rows of the smaller class"):
         expected = auc_interval(ScoreCounts.from_scores(np.where(members[:, 0], 1, -1), one[:, 0]))
-    assert (area, low, high) == pytest.approx((expected.auc, expected.low, expected.high), rel=1e-9)
+    assert (found.value, found.low, found.high) == pytest.approx((expected.auc, expected.low, expected.high), rel=1e-9)
     members[:, 2] = False
     members[0, 2] = True
     assert measured_classes(members).tolist() == [0, 1, 3]
@@ -225,9 +225,9 @@ def test_one_class_has_the_interval_of_its_auc_and_small_classes_are_left_out():
 
 def test_an_interval_of_classes_that_are_ranked_rightly_is_not_a_point():
     members = np.arange(30)[:, np.newaxis] % 3 == np.arange(3)
-    area, low, high = macro_auc_interval(members, members.astype(float))
-    assert (area, high) == (1.0, 1.0)
-    assert low == pytest.approx(0.05 ** (1 / 10))
+    found = macro_auc_interval(members, members.astype(float))
+    assert (found.value, found.high) == (1.0, 1.0)
+    assert found.low == pytest.approx(0.05 ** (1 / 10))
 
 
 def test_corrected_t_test_is_that_of_nadeau_and_bengio():

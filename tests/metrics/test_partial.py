@@ -21,7 +21,7 @@ from aucdist.metrics import partial as of_counts
 from aucdist.metrics.compare import auc_test, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import precision_at_recall, recall_at_precision
-from aucdist.metrics.measures import find_measure, measure_name
+from aucdist.metrics.measures import find_measure
 from aucdist.metrics.partial import partial_auc, partial_auc_interval, placements_up_to, two_way_partial_auc
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
 
@@ -307,8 +307,8 @@ def test_names_hold_their_parameters():
         ("precision_at_k", {"k": 20}, find_measure("recall_at_k@20").of(counts, 0.0) * 50 / 20),
         ("two_way_partial_auc", {"min_tpr": 0.2, "max_fpr": 0.3}, two_way_partial_auc(counts, 0.2, 0.3)),
     ):
-        found = find_measure(measure_name(name, **given_))
-        assert found.of(counts, 0.0) == pytest.approx(value, rel=1e-15)
+        found = find_measure(name, **given_)
+        assert found.of(counts) == find_measure(found.name).of(counts) == pytest.approx(value, rel=1e-15)
         assert (found.sign, found.needs) == (1, "ranking")
     for name, said in (
         ("two_way_partial_auc@0.5", "needs max_fpr, the largest false positive rate"),
@@ -321,7 +321,7 @@ def test_names_hold_their_parameters():
         with pytest.raises(InputError, match=said):
             find_measure(name)
     with pytest.raises(InputError, match="k applies to metric recall_at_k and precision_at_k and ndcg, not to 'auc'"):
-        measure_name("auc", k=3)
+        find_measure("auc", k=3)
 
 
 def meant(name, n_pos, n_neg, shift):

@@ -30,7 +30,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.metrics.compare import holm, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.measures import find_measure, measure_name
+from aucdist.metrics.measures import find_measure
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc
 from aucdist.search.auto import auto_search, default_metric, try_settings
@@ -51,7 +51,7 @@ LEAST_POSITIVES = 100
 EBM_SECONDS = 1800
 """CPU seconds of a fit of an explainable boosting machine; one on 16 000 x 54 rows took 282."""
 AUTO = "aucdist auto"
-MEASURE = find_measure(measure_name(**default_metric(BETA)))
+MEASURE = find_measure(**default_metric(BETA))
 QUIET = LineObserver(lambda text: None)
 CONDITIONS = (
     f"every system chooses by the partial AUC up to {BETA:g}, below 80 held-out positives with a part of the AUC, on five folds "
