@@ -46,9 +46,7 @@ def run_epoch(
     return memory, {"w": block.n_samples / n_samples * w, **summary}
 
 
-def epochs(
-    blocks: Blocks, epoch: Epoch, w: np.ndarray, seed: int, *, n_samples: int | None = None, first: int = 1
-) -> Iterator[Summary]:
+def epochs(blocks: Blocks, epoch: Epoch, w: np.ndarray, seed: int, *, first: int = 1) -> Iterator[Summary]:
     """Yield the sum of the blocks' summaries after each epoch, in which `w` is the averaged weights; it does not end.
 
     Parameters
@@ -57,13 +55,11 @@ def epochs(
         With memories of this fit alone.
     w : ndarray
         The weights to start from.
-    n_samples : int, optional
-        The number of rows, where a mask hides some of them from `blocks`.
     first : int
         The number of the first epoch, on which the random numbers depend.
     """
     for number in count(first):
-        summary = blocks.reduce(run_epoch, epoch, w, n_samples or blocks.n_samples, (seed, number))
+        summary = blocks.reduce(run_epoch, epoch, w, blocks.n_samples, (seed, number))
         w = summary["w"]
         yield summary
 

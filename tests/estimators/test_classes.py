@@ -42,6 +42,7 @@ ALL = [
     PairwiseSquareClassifier(),
     UnivariateRankingClassifier(calibration="isotonic"),
     HingeClassifier(random_state=0, class_weight="balanced"),
+    HingeClassifier(solver="scd", random_state=0, max_passes=30),
     LinkClassifier(link="logit"),
     MarginMeanClassifier(random_state=0),
     MarginMeanClassifier(random_state=0, kernel="rbf"),

@@ -25,7 +25,6 @@ features.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import scipy.sparse as sp
@@ -67,10 +66,6 @@ class SweptRows:
 # ---- columns of rows -----------------------------------------------------------------------------------------------------
 
 
-_MADE: WeakKeyDictionary[Blocks, Blocks] = WeakKeyDictionary()
-"""What was made of which blocks, for as long as those live."""
-
-
 def columns_of(blocks: Blocks) -> Blocks:
     """Return blocks of columns, as many as there are blocks of rows, with each row multiplied by its label.
 
@@ -78,13 +73,9 @@ def columns_of(blocks: Blocks) -> Blocks:
     b + n_blocks, b + 2 n_blocks, ... as rows: ``X`` has the shape (features of the block, n_samples), and ``row_id`` says which
     features they are. The samples are in the order of the blocks and, within a block, of its rows. The labels mean nothing.
 
-    It is made once for each object `blocks`, or for all masks of it together, and takes as much memory. On workers the pieces go
-    from one to another directly.
+    It takes as much memory as the rows. On workers the pieces go from one to another directly.
     """
-    rows = blocks.same_rows
-    if rows not in _MADE:
-        _MADE[rows] = rows.exchange(cut_columns, join_columns, min(rows.n_blocks, rows.n_features))
-    return _MADE[rows].without_memory()
+    return blocks.exchange(cut_columns, join_columns, min(blocks.n_blocks, blocks.n_features))
 
 
 def cut_columns(block: Block, memory: None, n_blocks: int) -> tuple[None, Summary]:
@@ -159,7 +150,7 @@ class SCD(PrimalSolver):
         Parameters
         ----------
         blocks : Blocks
-            Blocks of rows. Their columns are built once for each object `blocks`, and need as much memory again.
+            Blocks of rows. Their columns are built first, and need as much memory again.
         **objective
             As of `PrimalState`. An intercept is drawn like a weight, and takes steps of 4 / sqrt(t).
         """

@@ -185,19 +185,13 @@ def pegasos_epoch(
 ) -> tuple[PegasosMemory, np.ndarray, Summary]:
     """Take as many steps as the block has rows, whose length depends on how many the block has taken before: an `Epoch`.
 
-    `loss`: the share of the total weight of a negative and of a positive row of weight 1; and the number of rows that steps are
-        drawn from, those of weight 0 included, which a mask leaves in the blocks.
+    `loss`: the share of the total weight of a negative and of a positive row of weight 1; and the number of rows of all blocks.
     """
-    n, (taken, squares), (shares, n_rows) = block.n_samples, memory or (0, row_squares(block.rows)), loss
+    n, (taken, squares), (shares, n_samples) = block.n_samples, memory or (0, row_squares(block.rows)), loss
     if n:
         steps = steps._replace(seed=seed, n_steps=n, time=taken)
-        pegasos_steps(block.rows, block.y, n_rows * row_shares(block, shares), squares, steps, w)
+        pegasos_steps(block.rows, block.y, n_samples * row_shares(block, shares), squares, steps, w)
     return (taken + n, squares), w, {}
-
-
-def count_rows(block: Block) -> Summary:
-    """Return the number of rows, those of weight 0 included."""
-    return {"rows": block.n_samples}
 
 
 @keyword_parameters
@@ -233,11 +227,9 @@ class Pegasos(Solver):
             As of `PrimalState`, without the penalty.
         """
         state = PrimalState(blocks, lam, start, self.average, **objective)
-        own = blocks.without_memory()
-        n_rows = own.sum(count_rows)["rows"]
         plan = PegasosSteps(0, 0, lam, 0, float(state.intercept), np.sqrt(0.5 / lam))
-        epoch = partial(pegasos_epoch, loss=(state.shares, n_rows), steps=plan)
-        steps = epochs(own, epoch, state.w, seed, n_samples=n_rows)
+        epoch = partial(pegasos_epoch, loss=(state.shares, blocks.n_samples), steps=plan)
+        steps = epochs(blocks.without_memory(), epoch, state.w, seed)
         while True:
             yield state.evaluate()
             state.w = next(steps)["w"]

@@ -1,5 +1,3 @@
-import gc
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +5,8 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks
-from aucdist.papers.scd.columns import _MADE, columns_of
+from aucdist.engine.view import ClassView
+from aucdist.papers.scd.columns import columns_of
 from aucdist.search.folds import masked_blocks
 
 N_BLOCKS = 3
@@ -70,29 +69,10 @@ class Doubled:
         return Block.of(2.0 * block.X, block.y, row_id=block.row_id, weight=block.weight, index=block.index)
 
 
-def test_columns_are_made_once_and_go_with_their_blocks():
-    blocks = LocalBlocks([Block.of(*data())])
-    before = len(_MADE)
-    first, second = columns_of(blocks), columns_of(blocks)
-    assert first is not second  # each has its own memory
-    assert first.reduce(collect_blocks)["blocks"][0] is second.reduce(collect_blocks)["blocks"][0]
-    assert len(_MADE) == before + 1
-    del blocks, first, second
-    gc.collect()
-    assert len(_MADE) == before
-
-
-def test_masks_share_their_columns():
-    blocks = LocalBlocks(partition(Block.of(*data()), 2))
-    masks = [masked_blocks(blocks, np.arange(20) % 5 != k) for k in range(3)]
-    first, *others = (
-        columns_of(masked).reduce(collect_blocks)["blocks"] for masked in (blocks, *masks, masks[0].without_memory())
-    )
-    assert all(other[b] is first[b] for other in others for b in range(2))
-    assert (
-        columns_of(masked_blocks(blocks, np.arange(20) > 3, Doubled())).reduce(collect_blocks)["blocks"][0]
-        is not first[0]
-    )
+def test_columns_of_a_class_have_its_labels():
+    X, y = data()
+    rows = Block.of(X, np.ones(20, dtype=np.int8), code=(y > 0).astype(np.int64))
+    check(columns_of(ClassView(LocalBlocks.cut(rows, 2), np.array([-1, 1], dtype=np.int8))), X, y, 2)
 
 
 def test_blocks_without_rows():
