@@ -16,14 +16,23 @@ from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.labels import group_numbers
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.scratch import Stored
-from aucdist.engine.steps import Step, Summary, in_threads, number_of_threads, reads_rows_itself, run_step, without_rows
+from aucdist.engine.steps import (
+    BlockFunction,
+    Step,
+    Summary,
+    in_threads,
+    number_of_threads,
+    reads_rows_itself,
+    run_step,
+    without_rows,
+)
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.parameters import between
 
 __all__ = [
-    "BlockInfo", "Blocks", "Loader", "LocalBlocks", "Step", "StoredBlock", "Summary", "block_seed", "info_of", "load",
-    "reads_rows_itself", "without_rows",
+    "BlockFunction", "BlockInfo", "Blocks", "Loader", "LocalBlocks", "Step", "StoredBlock", "Summary", "block_seed", "info_of",
+    "load", "reads_rows_itself", "without_rows",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -235,7 +244,7 @@ class Blocks(ABC):
             Sent to every block: arrays, numbers, tuples of them.
         """
 
-    def sum(self, function: Callable[..., Summary], *args: Any) -> Summary:
+    def sum(self, function: BlockFunction, *args: Any) -> Summary:
         """Call a module-level function, ``function(block, *args)``, on each block and return the sum of the results."""
         return self.reduce(_WithoutMemory(function), *args)
 
@@ -253,17 +262,17 @@ class Blocks(ABC):
         """Return the rows."""
         return self
 
-    def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "Blocks":
+    def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> "Blocks":
         """Return new blocks, each made of one piece of every block.
 
         Parameters
         ----------
         cut : callable
-            A step that gets `n_blocks` and whose summary is ``{"pieces": [pieces]}``, a list of one list of n_blocks pieces.
+            ``cut(block, n_blocks)`` returns ``{"pieces": [pieces]}``, a list of one list of n_blocks pieces.
         join : callable
             ``join(pieces, index, n_blocks) -> Block`` makes block `index` of the pieces meant for it, in the order of the blocks.
         """
-        cuts = self.without_memory().reduce(cut, n_blocks)["pieces"]
+        cuts = self.sum(cut, n_blocks)["pieces"]
         return LocalBlocks([join([pieces[b] for pieces in cuts], b, n_blocks) for b in range(n_blocks)])
 
 
@@ -377,8 +386,8 @@ class LocalBlocks(Blocks):
 class _WithoutMemory:
     """A step that calls a function and leaves the memory unchanged. Errors and journals show the function's name."""
 
-    def __init__(self, function: Callable[..., Summary]):
-        self.function, self.__name__ = function, function.__name__
+    def __init__(self, function: BlockFunction):
+        self.function, self.__name__ = function, getattr(function, "__name__", type(function).__name__)
 
     def __call__(self, block: Block, memory: Any, *args: Any) -> tuple[Any, Summary]:
         """Return the memory, and what the function returns."""

@@ -23,7 +23,7 @@ from aucdist.data.block import Block
 from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_checked
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha256_of, write_bytes
-from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
+from aucdist.engine.blocks import BlockFunction, Blocks, Step, Summary, without_rows
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.errors import InputError, Json, RunError
 
@@ -331,7 +331,7 @@ class JournalledBlocks(Blocks):
         journal.new.append(Entry(*key, summary))
         return summary
 
-    def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "JournalledBlocks":
+    def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> "JournalledBlocks":
         """Return new blocks, each made of one piece of every block; a resumed fit makes them again."""
         return JournalledBlocks(self._journal, self._inner.exchange(cut, join, n_blocks))
 

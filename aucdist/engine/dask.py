@@ -23,8 +23,7 @@ from aucdist.data.block import Block
 from aucdist.data.column_statistics import refuse_unsound
 from aucdist.data.labels import group_numbers
 from aucdist.data.storage import scratch
-from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load, load_all
-from aucdist.engine.steps import run_step
+from aucdist.engine.blocks import BlockFunction, Blocks, Loader, LocalBlocks, Step, Summary, load, load_all
 from aucdist.engine.worker_calls import SECONDS_WITHOUT_WORKERS, Call, CallFile, KeptState, Parts, died_again
 from aucdist.engine.worker_part import Part
 from aucdist.engine.workers import wait_for_workers
@@ -126,7 +125,7 @@ class DaskBlocks(Blocks):
             self._chain, self._held = chain, held
         return total
 
-    def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> "DaskBlocks":
+    def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> "DaskBlocks":
         """Return new blocks, each made of one piece of every block; the pieces go from worker to worker."""
         client = self._parts.client
         cuts = [client.submit(_cut, cut, part, n_blocks, pure=False) for part in self._parts.futures]
@@ -438,11 +437,12 @@ def _make_block(
     return block
 
 
-def _cut(cut: Step, part: Part, n_blocks: int) -> list[dict[int, Any]]:
+def _cut(cut: BlockFunction, part: Part, n_blocks: int) -> list[dict[int, Any]]:
     """Return the pieces for each new block, by the number of the block that they are of."""
-    _, tree = run_step(cut, part.blocks, [None] * len(part.blocks), (n_blocks,), part.numbers)
-    cuts = [pieces for _, _, summary in tree.nodes() for pieces in summary["pieces"]]  # in the order of the numbers
-    return [dict(zip(sorted(part.numbers), pieces, strict=True)) for pieces in zip(*cuts, strict=True)]
+    cuts = {}
+    for number, block in zip(part.numbers, part.blocks, strict=True):
+        (cuts[number],) = cut(block if isinstance(block, Block) else block.read(), n_blocks)["pieces"]
+    return [{number: pieces[b] for number, pieces in cuts.items()} for b in range(n_blocks)]
 
 
 def _join(join: Callable[..., Block], index: int, n_blocks: int, *parts: dict[int, Any]) -> Block:

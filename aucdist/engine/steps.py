@@ -31,6 +31,8 @@ MOST_HELPERS = 1024
 """The largest number of helper threads. Threads are started as they are needed and never wait for each other. A helper
 that has not started is cancelled."""
 Step = Callable[..., tuple[Any, Summary]]
+BlockFunction = Callable[..., Summary]
+"""``function(block, *args)``: a step that needs no memory and leaves none."""
 
 
 class MergeTree:

@@ -16,7 +16,16 @@ from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.storage.scratch import Copy, scratch
-from aucdist.engine.blocks import BlockInfo, Blocks, LocalBlocks, Step, StoredBlock, Summary, reads_rows_itself
+from aucdist.engine.blocks import (
+    BlockFunction,
+    BlockInfo,
+    Blocks,
+    LocalBlocks,
+    Step,
+    StoredBlock,
+    Summary,
+    reads_rows_itself,
+)
 
 Change = Callable[[Block], Block]
 """Makes a block of a block: picklable and pure. It travels once, and runs again where a worker was lost. It may have
@@ -146,7 +155,7 @@ class ViewBlocks(Blocks):
         # The step is not the head of a tuple: Dask would take that for a task.
         return self._now.reduce(on_view, step, args)
 
-    def exchange(self, cut: Step, join: Callable[..., Block], n_blocks: int) -> Blocks:
+    def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> Blocks:
         """Return new blocks, each made of one piece of every block after the function."""
         return self._source.exchange(partial(_cut_view, self._changes, cut), join, n_blocks)
 
@@ -199,12 +208,10 @@ def _on_view_of_read(block: Block, memory: ViewMemory, step: Step, args: tuple[A
     return _on_view(block, memory, step, args)
 
 
-def _cut_view(
-    changes: tuple[Change, ...], cut: Step, block: Block, memory: None, n_blocks: int
-) -> tuple[None, Summary]:
+def _cut_view(changes: tuple[Change, ...], cut: BlockFunction, block: Block, n_blocks: int) -> Summary:
     for change in changes:
         block = change(block)
-    return cut(block, memory, n_blocks)
+    return cut(block, n_blocks)
 
 
 # ---- several classes ---------------------------------------------------------------------------------------------------

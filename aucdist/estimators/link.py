@@ -222,7 +222,7 @@ class LinkClassifier(LinearClassifier):
     def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
         last = solution.last
         assert isinstance(last, LinkRound)
-        last = replace(last, intercept=last.intercept - shift.along(solution.w))
+        last = replace(last, theta=np.append(last.w, last.intercept - shift.along(solution.w)))
         return replace(with_rounded_intercept(solution, shift, self.tol), last=last)
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:

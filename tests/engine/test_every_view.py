@@ -86,9 +86,9 @@ def read_if_first(source, memory, factor):
     return memory, {"sum": [factor * memory], "index": [source.index]}
 
 
-def cut(block, memory, n_blocks):
+def cut(block, n_blocks):
     weight = block.weights()
-    return None, {
+    return {
         "pieces": [
             [(block.row_id[b::n_blocks], block.X[b::n_blocks] * weight[b::n_blocks, None]) for b in range(n_blocks)]
         ]

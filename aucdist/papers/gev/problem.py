@@ -52,39 +52,23 @@ Solve = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class LinkRound(Round):
-    """A round of a link solver, with the intercept and the length of the gradient.
-
-    Attributes
-    ----------
-    gradient_norm : float
-        Euclidean length of the gradient of the objective by weights and intercept.
-    """
-
-    intercept: float
-    gradient_norm: float
-
-
-@dataclass(frozen=True, eq=False)
-class LinkPoint:
-    """Value, lower bound and gradient of the objective at one theta.
+    """Value, lower bound and gradient of the objective at one theta, and the passes that led to it.
 
     Attributes
     ----------
     theta : ndarray of shape (n_features + 1,), float64
-    primal, dual : float
-        The objective at theta, and the lower bound on its minimum that the slopes at theta give.
+        The weights and the intercept.
     gradient : ndarray of shape (n_features + 1,), float64
-        The last entry is 0 if there is no intercept.
-    primal_error, dual_error : float
-        Bounds on the rounding errors of `primal` and `dual`.
+        Of the objective by theta. The last entry is 0 if there is no intercept.
     """
 
     theta: np.ndarray
-    primal: float
-    dual: float
     gradient: np.ndarray
-    primal_error: float
-    dual_error: float
+
+    @property
+    def intercept(self) -> float:
+        """The intercept; 0 if there is none."""
+        return float(self.theta[-1])
 
     @property
     def gradient_norm(self) -> float:
@@ -143,11 +127,11 @@ class LinkProblem:
         """Return the projection of theta on the cone."""
         return theta if self.signs is None else np.append(project_onto_cone(theta[:-1], self.signs), theta[-1])
 
-    def fixed(self, point: "LinkPoint") -> np.ndarray:
+    def fixed(self, point: LinkRound) -> np.ndarray:
         """Return which entries of theta stay at 0, bool of shape (n_features + 1,)."""
         return np.append(blocked(point.theta[:-1], point.gradient[:-1], self.signs), False)
 
-    def evaluate(self, theta: np.ndarray) -> LinkPoint:
+    def evaluate(self, theta: np.ndarray) -> LinkRound:
         """Return value, lower bound and gradient of the objective at theta, by one pass."""
         summary = self.blocks.sum(evaluate, theta, self.loss)
         gradients, sums = summary["gradients"] / self.weight, summary["sums"] / self.weight
@@ -161,7 +145,9 @@ class LinkProblem:
         rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
         score_error = rounding.score(theta[:-1]) + EPS * abs(float(theta[-1]))
         primal_error = steepness * score_error + 2.0 * rounding.over_rows * abs(primal)
-        return LinkPoint(theta, primal, dual, gradient, primal_error, error)
+        return LinkRound(
+            theta[:-1], primal, dual, 1, theta, gradient, primal_error=primal_error, dual_error=error
+        )  # fmt: skip
 
     def _bound(self, gradients: np.ndarray, sums: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
         """Return the lower bound and its rounding error, from the gradient and the sums of losses and slopes of each class.

@@ -33,7 +33,7 @@ from aucdist.errors import InputError
 from aucdist.objectives.links import LEAST_XI, Link, LinkLoss
 from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev.kernels import Proposals, Samples, information_rows, metropolis, shape_slopes
-from aucdist.papers.gev.problem import LinkPoint, LinkProblem
+from aucdist.papers.gev.problem import LinkProblem, LinkRound
 from aucdist.papers.gev.solvers import CountedSolve, backtrack, hessian_solver
 
 FIRST_XI = 0.1
@@ -94,8 +94,7 @@ def map_shape(
     while True:
         solver = hessian_solver(problem, point)
         problem, point, xi = _move_shape(problem, point, xi, most_xi, solver)
-        lower = backtrack(problem, point, solver(-point.gradient)[0])
-        point = point if lower is None else lower[0]
+        point = backtrack(problem, point, solver(-point.gradient)[0]) or point
         before, level = level, -weight * point.primal - 0.5 * xi * xi
         yield ShapeEstimate(xi, point.theta, {"log_posterior": level})
         if level - before <= settled:
@@ -107,8 +106,8 @@ def _likelihood(xi: float) -> LinkLoss:
 
 
 def _move_shape(
-    problem: LinkProblem, point: LinkPoint, xi: float, most_xi: float, solver: CountedSolve
-) -> tuple[LinkProblem, LinkPoint, float]:
+    problem: LinkProblem, point: LinkRound, xi: float, most_xi: float, solver: CountedSolve
+) -> tuple[LinkProblem, LinkRound, float]:
     """Return problem, point and xi after a scoring step that raises the posterior, or unchanged if none does.
 
     The step is tried with the weights following xi first, and then with fixed weights.

@@ -15,7 +15,6 @@ from aucdist.objectives.links import LinkLoss
 from aucdist.papers.gev.kernels import ScoresAlong, slopes_along_move
 from aucdist.papers.gev.problem import (
     MOST_FEATURES,
-    LinkPoint,
     LinkProblem,
     LinkRound,
     curvature_of,
@@ -38,9 +37,6 @@ LEAST_CURVATURE = 1e-12
 N_BISECTIONS = 3
 """The number of reductions of the bisection. Each evaluates seven steps at once, which replaces three halvings."""
 
-Points = Iterator[tuple[LinkPoint, LinkPoint, int]]
-"""The best point so far, the newest one, and the passes so far."""
-
 CountedSolve = Callable[[np.ndarray], tuple[np.ndarray, int]]
 """Solves a linear system, and returns the solution and the passes that this took."""
 
@@ -61,17 +57,17 @@ def check_curvature(loss: LinkLoss) -> float:
     return loss.largest_curvature
 
 
-def _start_point(problem: LinkProblem, start: np.ndarray | None) -> tuple[LinkPoint, int]:
+def _start_point(problem: LinkProblem, start: np.ndarray | None) -> LinkRound:
     """Return the point to start from, and the passes that this took: the start, or the origin if the loss is infinite there."""
     if start is not None:
         point = problem.evaluate(problem.inside(start.astype(np.float64)))
         if np.isfinite(point.primal):
-            return point, 1
-    return problem.evaluate(problem.origin()), 1 if start is None else 2
+            return point
+    return replace(problem.evaluate(problem.origin()), passes=1 if start is None else 2)
 
 
-def backtrack(problem: LinkProblem, point: LinkPoint, move: np.ndarray) -> tuple[LinkPoint, int] | None:
-    """Return the first lower point at 1, 1/2, 1/4, ... of a move and how many points were tried; None if no point is lower.
+def backtrack(problem: LinkProblem, point: LinkRound, move: np.ndarray) -> LinkRound | None:
+    """Return the first lower point at 1, 1/2, 1/4, ... of a move, and a pass for each that was tried; None if no point is lower.
 
     If rounding makes the values equal, a shorter gradient counts as lower.
     """
@@ -81,10 +77,10 @@ def backtrack(problem: LinkProblem, point: LinkPoint, move: np.ndarray) -> tuple
         if problem.signs is not None:
             slope = float(point.gradient @ (trial.theta - point.theta))
         if trial.primal <= point.primal + 1e-4 * slope and trial.primal < point.primal:
-            return trial, n_tries
+            return replace(trial, passes=n_tries)
         same = abs(trial.primal - point.primal) <= 1e-14 * point.primal
         if same and trial.gradient_norm < point.gradient_norm:
-            return trial, n_tries
+            return replace(trial, passes=n_tries)
         move, slope = 0.5 * move, 0.5 * slope
         if same and n_tries > 1:
             return None
@@ -104,7 +100,7 @@ def absolute_moments(block: Block) -> Summary:
 # ---- Newton's steps ---------------------------------------------------------------------------------------------------
 
 
-def hessian_solver(problem: LinkProblem, point: LinkPoint) -> CountedSolve:
+def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
     """Return a function that solves ``Hessian x = b`` at a point; the setup takes one pass.
 
     Up to `MOST_FEATURES` features it uses a Cholesky factor. Beyond, it uses conjugate gradients, which are more accurate the
@@ -182,17 +178,13 @@ class LinkSolver(Solver):
             As of `LinkProblem`; signs are for `Newton`.
         """
         problem, bound = LinkProblem(blocks.without_memory(), lam=lam, **objective), (0.0, 0.0)
-        for point, newest, passes in self.points(problem, start):
-            bound = higher(bound, (newest.dual, newest.dual_error))
-            theta, slope = point.theta, point.gradient_norm
-            yield LinkRound(
-                theta[:-1].copy(), point.primal, bound[0], passes, float(theta[-1]), slope, stationary=slope <= gradient_tol,
-                primal_error=point.primal_error, dual_error=bound[1],
-            )  # fmt: skip
+        for point in self.points(problem, start):
+            bound = higher(bound, (point.dual, point.dual_error))
+            yield replace(point, dual=bound[0], dual_error=bound[1], stationary=point.gradient_norm <= gradient_tol)
 
     @abstractmethod
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Points:
-        """Yield the best point so far, the newest one, and the passes so far."""
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[LinkRound]:
+        """Yield the best point so far, with the bound of the newest one and the passes so far."""
 
 
 class Newton(LinkSolver):
@@ -210,8 +202,8 @@ class Newton(LinkSolver):
     name = "newton"
     signs = True
 
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Points:
-        """Yield the point after each step twice, and the passes so far.
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[LinkRound]:
+        """Yield the point after each step.
 
         A sample gets a larger lam, if lam is so small that the weights would fit its noise: otherwise the steps from its solution
         would have to be halved many times.
@@ -225,20 +217,17 @@ class Newton(LinkSolver):
                 penalise_intercept=problem.penalise_intercept, signs=problem.signs,
             )  # fmt: skip
 
-        passes_before = 0
+        passes = 0
         if start is None and problem.loss.convex:
-            known, passes_before = sample.solve_on_sample(problem.blocks, on_sample, SAMPLE_GAP)
+            known, passes = sample.solve_on_sample(problem.blocks, on_sample, SAMPLE_GAP)
             start = np.append(known.w, known.intercept) if isinstance(known, LinkRound) else None
-        point, passes = _start_point(problem, start)
-        passes += passes_before
-        while True:
-            yield point, point, passes
+        point: LinkRound | None = _start_point(problem, start)
+        while point is not None:
+            passes += point.passes
+            yield replace(point, passes=passes)
             move, solve_passes = hessian_solver(problem, point)(-point.gradient)
-            lower = backtrack(problem, point, move)
-            if lower is None:
-                return
-            point, n_tries = lower
-            passes += 1 + solve_passes + n_tries
+            passes += 1 + solve_passes
+            point = backtrack(problem, point, move)
 
 
 @keyword_parameters
@@ -267,8 +256,8 @@ class Lipschitz(LinkSolver):
         """Check that the curvature of the loss has a bound."""
         check_curvature(estimator.loss_at(0.0))
 
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Points:
-        """Yield the best point so far, the newest one, and the passes so far."""
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[LinkRound]:
+        """Yield the best point so far, with the bound of the newest one."""
         curvature = check_curvature(problem.loss)
         if problem.blocks.n_features <= MOST_FEATURES:
             step = problem.solver(curvature * problem.second_moments(None))
@@ -282,11 +271,11 @@ class Lipschitz(LinkSolver):
 
         before = problem.origin() if start is None else start.astype(np.float64)
         here, age, passes = before, 1.0, 1
-        best: LinkPoint | None = None
+        best: LinkRound | None = None
         while True:
             point, passes = problem.evaluate(here), passes + 1
             best = point if best is None or point.primal < best.primal else best
-            yield best, point, passes
+            yield replace(best, dual=point.dual, dual_error=point.dual_error, passes=passes)
             after = here - step(point.gradient)
             if np.array_equal(after, here):
                 return
@@ -305,22 +294,20 @@ class Gradient(LinkSolver):
 
     name = "gradient"
 
-    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Points:
-        """Yield the point after each step twice, and the passes so far."""
-        point, passes = _start_point(problem, start)
-        length = 1.0
-        while True:
-            yield point, point, passes
+    def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[LinkRound]:
+        """Yield the point after each step."""
+        point: LinkRound | None = _start_point(problem, start)
+        length, passes = 1.0, 0
+        while point is not None:
+            passes += point.passes
+            yield replace(point, passes=passes)
             move = -point.gradient
             length = bisect_length(problem, point, move, length)
-            lower = backtrack(problem, point, move * length)
-            if lower is None:
-                return
-            point, n_tries = lower
-            passes += 1 + n_tries
+            passes += 1
+            point = backtrack(problem, point, move * length)
 
 
-def bisect_length(problem: LinkProblem, point: LinkPoint, move: np.ndarray, length: float) -> float:
+def bisect_length(problem: LinkProblem, point: LinkRound, move: np.ndarray, length: float) -> float:
     """Return the multiple of a move at which the objective starts to rise; `length` is a first guess."""
     problem.blocks.reduce(keep_scores_along, point.theta, move)
     penalty = problem.penalty

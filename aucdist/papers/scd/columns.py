@@ -78,7 +78,7 @@ def columns_of(blocks: Blocks) -> Blocks:
     return blocks.exchange(cut_columns, join_columns, min(blocks.n_blocks, blocks.n_features))
 
 
-def cut_columns(block: Block, memory: None, n_blocks: int) -> tuple[None, Summary]:
+def cut_columns(block: Block, n_blocks: int) -> Summary:
     """Divide the block's columns into pieces, one for each new block."""
     if isinstance(block.X, np.ndarray):
         # The pieces are transposed one by one, so that only one of them is in memory twice.
@@ -89,7 +89,7 @@ def cut_columns(block: Block, memory: None, n_blocks: int) -> tuple[None, Summar
         columns = block.X.tocsc()
         columns.data *= block.y[columns.indices]
         pieces = [columns[:, first::n_blocks].T for first in range(n_blocks)]
-    return None, {"pieces": [pieces]}
+    return {"pieces": [pieces]}
 
 
 def join_columns(pieces: list[Any], index: int, n_blocks: int) -> Block:
