@@ -278,30 +278,77 @@ def encode_column(values, edges, first, out):
 
 
 ROWS_AT_ONCE = 4096
+RARE = 3
+"""In columns where fewer than one code in `RARE` is not the most frequent one, those are listed."""
 
 
-@kernel
-def pair_histograms(codes, coefs, shape, sums):
-    """Add two coefficients of each row to the cells of all pairs of columns.
+def pair_histograms(codes, coefs, shape):
+    """Return the sums of two coefficients of the rows in the cells of all pairs of columns.
+
+    Most codes of a 0/1 feature are the same. Then the rows with another code are added up alone, and the cells of the most
+    frequent code have what is left of the sums of the other column.
 
     `codes`, of shape (n_samples, m), uint8: below `shape`. Columns that are contiguous are read fastest.
     `coefs`: of shape (2, n_samples), float64.
     `shape`: int.
-    `sums`, of shape (2, m (m - 1) / 2, shape * shape), float64: added to. The pair (a, b), b < a, is at ``a (a - 1) / 2 +
-        b``, and its cell (u, v) at ``u * shape + v``.
+    Returns sums of shape (2, m (m - 1) / 2, shape * shape), float64. The pair (a, b), b < a, is at ``a (a - 1) / 2 + b``, and its
+        cell (u, v) at ``u * shape + v``.
     """
-    # The cells of one pair, and the rows of a part, stay in the cache: row by row, all cells of all pairs took six times as long.
     n, m = codes.shape
+    counts = np.array([np.bincount(column, minlength=shape) for column in codes.T])
+    common, n_other = counts.argmax(axis=1), n - counts.max(axis=1)
+    listed = RARE * n_other < n
+    others = [np.flatnonzero(codes[:, a] != common[a]) if listed[a] else np.zeros(0, np.int64) for a in range(m)]
+    starts = np.cumsum([0, *map(len, others)])
+    a, b = np.tril_indices(m, -1)
+    rarer = np.where(n_other[a] <= n_other[b], a, b)
+    sums = np.zeros((2, len(a), shape * shape))
+    of_pairs = np.where(listed[rarer], rarer, -1)
+    _add_pairs(codes, coefs, shape, of_pairs, np.concatenate(others), starts, starts[:-1].copy(), sums)
+    if not listed.any():
+        return sums
+
+    alone = np.array([[np.bincount(column, coef, shape) for column in codes.T] for coef in coefs])
+    cells = sums.reshape(2, -1, shape, shape)
+    for first, other, axis in ((a, b, 2), (b, a, 3)):
+        at = np.flatnonzero((rarer == first) & listed[first])
+        rest = alone[:, other[at]] - cells[:, at].sum(axis=axis)
+        (cells if axis == 2 else cells.swapaxes(2, 3))[:, at, common[first[at]]] = rest
+    return sums
+
+
+@kernel
+def _add_pairs(codes, coefs, shape, listed, others, starts, last, sums):
+    """Add the coefficients of the rows to the cells of all pairs; of a column in `listed`, those of the rows in `others` alone.
+
+    `listed`, of shape (m (m - 1) / 2,), int: a column for each pair, or -1.
+    `others` and `starts`: the rows of column c are ``others[starts[c] : starts[c + 1]]``, in their order.
+    `last`: ``starts[:-1]``; changed.
+    """
+    n, m = codes.shape
+    # The cells of one pair, and the rows of a part, stay in the cache: row by row, all cells of all pairs took six times as long.
     for start in range(0, n, ROWS_AT_ONCE):
-        at = 0
+        stop, at = min(start + ROWS_AT_ONCE, n), 0
         for a in range(1, m):
             for b in range(a):
-                first, second = sums[0, at], sums[1, at]
-                for i in range(start, min(start + ROWS_AT_ONCE, n)):
-                    cell = codes[i, a] * shape + codes[i, b]
-                    first[cell] += coefs[0, i]
-                    second[cell] += coefs[1, i]
+                c, first, second = listed[at], sums[0, at], sums[1, at]
+                if c < 0:
+                    for i in range(start, stop):
+                        cell = codes[i, a] * shape + codes[i, b]
+                        first[cell] += coefs[0, i]
+                        second[cell] += coefs[1, i]
+                else:
+                    k = last[c]
+                    while k < starts[c + 1] and others[k] < stop:
+                        i = others[k]
+                        cell = codes[i, a] * shape + codes[i, b]
+                        first[cell] += coefs[0, i]
+                        second[cell] += coefs[1, i]
+                        k += 1
                 at += 1
+        for c in range(m):
+            while last[c] < starts[c + 1] and others[last[c]] < stop:
+                last[c] += 1
 
 
 ZERO = 1e-35

@@ -134,6 +134,5 @@ def add_up_cells(
     codes = np.empty((block.n_samples, m), dtype=np.uint8, order="F")
     for k, (column, table) in enumerate(tables.items()):
         codes[:, k] = table[rows.codes[:, column]]
-    sums = np.zeros((2, m * (m - 1) // 2, CELLS * CELLS))
-    pair_histograms(codes, coefs, CELLS, sums)
+    sums = pair_histograms(codes, coefs, CELLS)
     return None, {"residual": sums[0], "weight": sums[1]}

@@ -18,7 +18,7 @@ from aucdist.data.block import (
 )
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.errors import InputError
-from aucdist.kernels.codes import edges_of, encode_column, expand, fold, pair_histograms
+from aucdist.kernels.codes import ROWS_AT_ONCE, edges_of, encode_column, expand, fold, pair_histograms
 from aucdist.kernels.rows import accumulate, project
 
 pytestmark = pytest.mark.nojit
@@ -117,19 +117,23 @@ def test_codes_count_the_edges_below(edges, values, dtype, missing):
         assert code == (0 if np.isnan(x) else missing + (edges < float(x)).sum())
 
 
-def test_pair_histograms_add_every_pair():
+@pytest.mark.parametrize("n", [1, 20, ROWS_AT_ONCE + 60])
+def test_pair_histograms_add_every_pair(n):
+    """Columns of all codes, of one code, and of a code that most rows have, which is the first, the second or the last."""
     r = np.random.default_rng(8)
-    codes, coefs = r.integers(0, 3, (20, 4)).astype(np.uint8), r.normal(size=(2, 20))
-    sums = np.zeros((2, 6, 9))
-    pair_histograms(codes, coefs, 3, sums)
+    codes, coefs = r.integers(0, 3, (n, 7)).astype(np.uint8), r.normal(size=(2, n))
+    codes[:, 1] = 2
+    for column, code, share in ((2, 0, 0.1), (4, 1, 0.2), (5, 2, 0.05), (6, 0, 0.4)):
+        codes[r.random(n) > share, column] = code
+    sums = pair_histograms(codes, coefs, 3)
     at = 0
-    for a in range(4):
+    for a in range(7):
         for b in range(a):
-            slow = np.zeros((2, 3, 3))
-            for i in range(20):
-                slow[:, codes[i, a], codes[i, b]] += coefs[:, i]
-            np.testing.assert_allclose(sums[:, at].reshape(2, 3, 3), slow, rtol=1e-13, atol=1e-14)
+            slow = np.zeros((2, 9))
+            np.add.at(slow.T, codes[:, a] * 3 + codes[:, b], coefs.T)
+            np.testing.assert_allclose(sums[:, at], slow, rtol=1e-11, atol=1e-11)
             at += 1
+    assert at == sums.shape[1]
 
 
 def test_ranges_of_codes_hold_all_values(rows):
