@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from aucdist.data.own_files import CHECKED, Count, Positive
 
@@ -51,7 +51,7 @@ class Schema:
         With `topics` the distinct sets that rows have, as positions in `classes`: `aucdist.data.label_sets.LabelSets`.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     feature_names: tuple[str, ...]
     label: str

@@ -4,7 +4,7 @@ import functools
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import AfterValidator, Field, PlainSerializer
@@ -76,7 +76,7 @@ class Preprocessor:
            [ 1. ]])
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     log1p: tuple[Count, ...]
     scale: str

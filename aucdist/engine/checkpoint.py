@@ -13,7 +13,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydantic import with_config
@@ -85,7 +85,7 @@ class Checkpoint:
         The files that hold the memory of the blocks of each branch, by its number.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
     fingerprint: Json
     number: Count
     rounds: Count

@@ -54,7 +54,7 @@ class FilePart:
     `version`: identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     url: str
     start: Count = 0

@@ -8,7 +8,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +39,7 @@ class Form:
         classes.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     layout: Annotated[str, Field(pattern="^(dense|csr)$")]
     dtype: Annotated[str, Field(pattern="^float(32|64)$")]

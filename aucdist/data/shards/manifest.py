@@ -17,7 +17,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -52,7 +52,7 @@ GENERATION = re.compile(r"manifest-([0-9a-f]{16})\.json")
 class StoredFile:
     """A file of a data set: its name in the folder, its size in bytes, and its SHA-256."""
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     file: FileName
     size: Count
@@ -96,7 +96,7 @@ class Manifest:
     `url`: the URL of this generation. It is not in the file.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     format: int
     form: Form

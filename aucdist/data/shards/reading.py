@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from operator import add
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class BlockReader:
         that have some.
     """
 
-    __pydantic_config__: ClassVar = CHECKED
+    __pydantic_config__ = CHECKED
 
     source: Source
     schema: Schema
