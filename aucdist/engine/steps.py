@@ -159,16 +159,7 @@ def run_step(
             tree.add(0, numbers[i], summary)
             return memory
 
-        if min(threads, len(blocks)) > 1:
-            return in_threads(work, len(blocks), threads, stop), tree
-        after = []
-        for i, number in enumerate(numbers):  # nothing to share: a step on few rows takes less than the locks would
-            if stop is not None and stop.is_set():
-                raise Interrupted
-            memory, summary = step(take(i), memories[i], *args)
-            after.append(memory)
-            tree.add(0, number, summary)
-    return after, tree
+        return in_threads(work, len(blocks), threads, stop), tree
 
 
 @contextmanager
