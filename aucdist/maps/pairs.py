@@ -124,8 +124,8 @@ def add_up_cells(
     anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
     codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.codes is None else memory.codes
     other_groups = np.repeat(memory.runs[1], np.diff(memory.runs[0]))
-    of_anchors = memory.anchors, anchor_slopes, codes, partners[0]
-    of_others = memory.others, memory.coefs, other_groups, partners[1]
+    of_anchors = memory.anchors.positions, anchor_slopes, codes, partners[0]
+    of_others = memory.others.positions, memory.coefs, other_groups, partners[1]
     for which, row_slopes, groups, weighs in (of_anchors, of_others):
         add_to_rows(coefs[0], which, row_slopes)
         add_to_rows(coefs[1], which, weight[which] * weighs[groups])

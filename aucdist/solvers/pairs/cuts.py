@@ -5,116 +5,108 @@ them to all blocks; where there are too many of them, `aucdist.solvers.pairs.cel
 negatives count is `aucdist.solvers.pairs.top_negatives`'s.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, without_rows
-from aucdist.solvers.pairs.groups import PairGroups
 from aucdist.solvers.pairs.kernels import cut
-from aucdist.solvers.pairs.loss import HINGE, Anchors, PairHinge, ScoredRows
-from aucdist.solvers.pairs.problem import CutMemory, PairProblem, rows_from, score_at_start, sort_by_class, sum_of_rows
-from aucdist.solvers.pairs.top_negatives import CountedNegatives, Counting, Threshold, scores_at
+from aucdist.solvers.pairs.loss import HINGE, Anchors, ScoredRows
+from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
+from aucdist.solvers.pairs.problem import PairMemory, PairProblem, rows_from
+from aucdist.solvers.pairs.top_negatives import CountedNegatives, Threshold
+from aucdist.solvers.rounding import EPS
 
 STEPS_OF_STAIR = 5
 """The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
 fit takes about the same number of passes."""
 
+SLACK_OF_GAP, MOST_TRIES = 0.05, 4
+"""The slack may be this share of the gap. At most the second number of cuts is taken at a point to reach it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A cut before the rows are added up to its gradient.
+    """A cut, and what is known of the loss where it was taken.
 
     Attributes
     ----------
-    step : float
+    w : ndarray of shape (n_features,), float64
         Where it was taken.
     loss, slack : float
-        The mean loss is at most the first, and at least the first minus the second.
+        The mean loss there is at most the first, and at least the first minus the second.
+    score_error : float
+        A bound on the error of any row's score there.
     counted_loss : float
         The mean loss of the rows as they count for the cut.
     height : float
-        At w = 0.
-    slopes : ndarray of float64
-        The derivative of the loss by the anchors' scores, in the form that `PairCuts.finish` takes.
-    scale : float
-        A factor of the gradient; the height has it.
+        At zero.
     n_band : float
         How many rows of the larger class are in pairs within the band of the shifts.
-    counting : Counting
-        How much the rows count for it.
+    threshold : Threshold or None
+        Which negatives count for it; None for all.
+    step : float
+        How far w is on the way from the present point to the one scored last.
+    slopes : ndarray of float64
+        The derivatives by the anchors' scores, in the form that `PairCuts.finish` takes.
+    scale : float
+        A factor of the gradient; the height has it.
+    gradient : ndarray of shape (n_features,), float64
+        Once `PairCuts.finish` has added up the rows.
     """
 
-    step: float
+    w: np.ndarray
     loss: float
     slack: float
-    counted_loss: float
-    height: float
-    slopes: np.ndarray
-    scale: float
-    n_band: float
-    counting: Counting
+    score_error: float
+    counted_loss: float = np.inf
+    height: float = 0.0
+    n_band: float = 0.0
+    threshold: Threshold | None = None
+    step: float = 0.0
+    slopes: np.ndarray = field(default_factory=partial(np.zeros, 0))
+    scale: float = 1.0
+    gradient: np.ndarray = field(default_factory=partial(np.zeros, 0))
 
 
-HardLoss = tuple[Anchors | None, Threshold | None]
-"""The anchors (None for those of the cut), and the threshold at which the loss is evaluated if it differs from that of
-the cut."""
+class ScoredPoint(NamedTuple):
+    """Weights, the anchors' scores there as far as the client has them, and a bound on the error of any row's score."""
+
+    w: np.ndarray
+    scores: np.ndarray
+    error: float
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def sort_at_start(
-    block: Block, memory: None, w: np.ndarray, sign: int, groups: PairGroups | None
-) -> tuple[CutMemory, Summary]:
-    """Sort the rows by class and score them at the start, which is the present point."""
-    sorted_, weights = sort_by_class(block, memory, sign, groups)
-    scores, squares = score_at_start(block, sign * w)
-    present = scores.take(sorted_.others)
-    at_start = CutMemory(**vars(replace(sorted_, scores=present)), present=present, squares=squares)
-    return at_start, {**weights, "scores": [scores.take(sorted_.anchors)]}
-
-
 @without_rows
 def take_cut(
-    block: int, memory: Any, step: float, loss: PairHinge, anchors: Anchors, shifts: np.ndarray,
-    threshold: Threshold | None, hard_loss: HardLoss | None = None,
-) -> tuple[Any, Summary]:  # fmt: skip
+    block: int, memory: PairMemory, step: float, shifts: np.ndarray, anchors: Anchors, threshold: Threshold | None,
+    exact: tuple[Anchors, Threshold | None] | None,
+) -> tuple[PairMemory, Summary]:  # fmt: skip
     """Take a cut at a step of the way, over the rows from the threshold on, or over all for None.
 
-    With `hard_loss` the loss there is summed as well, as ``"hard_loss"``.
+    With `exact`, the anchors and the threshold of the loss itself, that is summed as well, as ``"exact_loss"``.
     """
-    rows = ScoredRows(scores_at(memory, step), memory.weights, memory.runs)
+    rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.runs)
     which, above = rows_from(threshold, rows)
-    coefs, slope_sums = np.zeros(len(rows.scores)), loss.zero_slope_sums(anchors.n_gaps)
+    coefs, slope_sums = np.zeros(len(rows.scores)), np.zeros(anchors.n_gaps)
     slopes = coefs if threshold is None else np.empty(len(above.scores))
     height, total, doubt, n_band = cut(tuple(above), shifts, anchors.search, anchors.doubt, slopes, slope_sums)
     summary = {"loss": total, "doubt": doubt, "slope_sums": slope_sums, "height": height, "n_band": n_band}
     if threshold is not None:
         coefs[which] = slopes
         summary["counted"] = above.weights.sum()
-    if hard_loss is not None:
-        anchors_of_loss, hard = hard_loss
-        summary["hard_loss"] = loss.total(
-            rows_from(hard, rows)[1], anchors if anchors_of_loss is None else anchors_of_loss
+    if exact is not None:
+        anchors, threshold = exact
+        counted = rows_from(threshold, rows)[1]
+        summary["exact_loss"] = HINGE.loss_and_row_slopes(
+            counted, anchors, np.empty(len(counted.scores)), np.zeros(anchors.n_gaps)
         )
     return replace(memory, coefs=coefs), summary
-
-
-def finish_cut(
-    block: Block, memory: Any, slopes: np.ndarray, offsets: np.ndarray, step: float | None
-) -> tuple[Any, Summary]:
-    """Return the gradient; with a step, where the cut was taken, that becomes the present point."""
-    gradient = sum_of_rows(block, memory, slopes[offsets[block.index] : offsets[block.index + 1]])
-    return moved(memory, step), {"gradient": gradient}
-
-
-def moved(memory: Any, step: float | None) -> Any:
-    """Return the memory after a cut, without what only the cut needed."""
-    present = memory.present if step is None else scores_at(memory, step)
-    return replace(memory, present=present, scores=present, coefs=np.zeros(0))
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -135,76 +127,99 @@ class PairCuts(PairProblem):
     ----------
     blocks : Blocks
         Both classes must be there.
-    negatives : CountedNegatives
-    w : ndarray of shape (n_features,), float64
-        The first point.
-    groups : PairGroups, optional
-        Where pairs are within groups.
+    objective : PairObjective
+    start : ndarray of shape (n_features,), float64
+        The first present point.
+    every : int, default=1
+        As of `PairProblem`.
+
+    Attributes
+    ----------
+    present, target : ScoredPoint
+        The present point, and the one scored last: both ends of the line along which cuts are taken.
+    half_width : float
+        The half-width of the band of pairs. A cut is the mean of those at scores of the larger class that are shifted by the
+        `shifts` within it: see `aucdist.solvers.pairs.kernels.cut_group`.
+    width : float
+        The width of the band in which negatives count in part, where only the highest-scoring ones count.
     """
 
-    loss: PairHinge
+    def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray, *, every: int = 1):
+        negatives, groups = CountedNegatives(blocks, objective.subset), objective.groups
+        self.rounding = rounding_of_pairs(blocks, groups)
+        super().__init__(blocks, HINGE, groups, negatives, start=start, every=every)
+        self.part_error = negatives.part_error(blocks, self.rounding)
+        self.half_width, self.width = 0.0, 0.0
+        self.present = self.target = ScoredPoint(start, self.first_scores, self.rounding.score(start))
 
-    def __init__(self, blocks: Blocks, negatives: CountedNegatives, w: np.ndarray, *, groups: PairGroups | None = None):
-        self.negatives, self._w, self.groups = negatives, w, groups
-        super().__init__(blocks, HINGE, groups)
-        if negatives.is_top_only:
-            self.mass = negatives.mass
-
-    def sort_rows(self) -> Summary:
-        """Sort the rows by class, and score them at the first point."""
-        return self.blocks.reduce(sort_at_start, self._w, self.sign, self.groups)
+    def score(self, w: np.ndarray) -> np.ndarray:
+        """Score all rows at w, the end of the line that starts at the present point."""
+        self.target = ScoredPoint(w, super().score(w), self.rounding.score(w))
+        return self.target.scores
 
     def value_error(self, reach: float) -> float:
         """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
         return 0.0
 
-    def cut_at(self, step: float, scores: np.ndarray, gap: float, h: float, width: float) -> Cut:
+    def scores_at(self, step: float) -> np.ndarray:
+        """Return the scores that the client has of anchors at a step of the way."""
+        return self.present.scores + step * (self.target.scores - self.present.scores)
+
+    def thresholds(self, step: float, scores: np.ndarray) -> tuple[Threshold | None, Threshold | None]:
+        """Return which negatives count for a cut at a step, and which for the loss there; None where all do."""
+        return self.negatives.soft_and_hard_threshold(
+            self.blocks, step, scores, self.weights, self.half_width, self.width
+        )
+
+    def anchors_at(
+        self, step: float, scores: np.ndarray, threshold: Threshold | None
+    ) -> tuple[Anchors, np.ndarray, float]:
+        """Return the anchors as they are sent and as they count, what `slopes_of_anchors` takes, and what they weigh together."""
+        weights = self.negatives.counted(scores, self.weights, threshold)
+        return *self.sort_anchors(scores, weights), float(weights.sum())
+
+    def slopes_of_anchors(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+        """Return the derivatives of the loss by the anchors' scores, as `gradient` takes them."""
+        return self.loss.anchor_slopes(slope_sums, anchors, order)
+
+    def cut(self, step: float, w: np.ndarray, gap: float) -> Cut:
         """Return a cut at a step of the way from the present point to the one scored last.
 
         Parameters
         ----------
-        scores : ndarray of float64
-            What the client has of the anchors' scores there.
+        w : ndarray of shape (n_features,), float64
+            The weights there.
         gap : float
             What is left of the objective's gap: it says how much slack the loss may have.
-        h : float
-            The half-width of the band of pairs. The cut is the mean of those at scores of the larger class that are shifted
-            by the `shifts` within it: see `aucdist.solvers.pairs.kernels.cut_group`.
-        width : float
-            The width of the band in which negatives count in part, where only the highest-scoring ones count.
         """
-        of_cut, of_loss = self.negatives.countings(self.blocks, step, scores, self.weights, h, width)
-        anchors, order = self.sort_anchors(scores, of_cut.weights)
-        of_rows = None if self.negatives.are_anchors else of_cut.threshold
-        hard_loss: HardLoss | None = None
-        if of_loss is not None:
-            same = not self.negatives.are_anchors
-            hard_loss = (None, of_loss.threshold) if same else (self.sort_anchors(scores, of_loss.weights)[0], None)
-        taken = self.blocks.reduce(take_cut, step, self.loss, anchors, shifts(h), of_rows, hard_loss)
-        slopes = self.loss.anchor_slopes(taken["slope_sums"], anchors, of_cut.weights, order)
-        loss = float(taken["loss" if hard_loss is None else "hard_loss"] / self.mass)
-        return self.as_cut(step, taken, loss, 0.0, slopes, of_cut, len(shifts(h)))
-
-    def as_cut(
-        self,
-        step: float,
-        taken: Summary,
-        loss: float,
-        slack: float,
-        slopes: np.ndarray,
-        counting: Counting,
-        n_shifts: int,
-    ) -> Cut:
-        """Return a cut from the summary of `take_cut`."""
-        counted = float(taken.get("counted", counting.weights.sum()))
-        scale = self.negatives.scale(counted) / n_shifts
+        present, target, reach = self.present, self.target, self.rounding.reach
+        # The errors of scores at a step of the way: those of both ends, and of the sums of both.
+        error = abs(1.0 - step) * present.error + abs(step) * target.error + 4.0 * EPS * (reach(present.w) + reach(w))
+        scores, stair = self.scores_at(step), shifts(self.half_width)
+        soft, hard = self.thresholds(step, scores)
+        for _ in range(MOST_TRIES):
+            anchors, order, weight = self.anchors_at(step, scores, soft)
+            exact = None
+            if hard is not soft:
+                same = not self.negatives.are_anchors
+                of_loss = anchors if same else self.anchors_at(step, scores, hard)[0]
+                exact = of_loss, self.negatives.of_others(hard)
+            taken = self.blocks.reduce(take_cut, step, stair, anchors, self.negatives.of_others(soft), exact)
+            slopes = self.slopes_of_anchors(taken["slope_sums"], anchors, order)
+            slack = float(taken["doubt"]) / self.mass
+            if slack <= SLACK_OF_GAP * max(gap, 0.0):
+                break
+        scale = self.negatives.scale(float(taken.get("counted", weight))) / len(stair)
+        loss = float(taken["loss" if exact is None else "exact_loss"]) / self.mass + slack
         return Cut(
-            step=step, loss=loss, slack=slack, counted_loss=float(taken["loss"]) * (n_shifts * scale / self.mass),
-            height=taken["height"] * (scale / self.mass), slopes=slopes, scale=scale, n_band=taken["n_band"], counting=counting,
+            w, loss, slack, error, counted_loss=float(taken["loss"]) * (len(stair) * scale / self.mass),
+            height=taken["height"] * (scale / self.mass), n_band=taken["n_band"], threshold=soft, step=step, slopes=slopes,
+            scale=scale,
         )  # fmt: skip
 
-    def finish(self, cut: Cut, keep: bool) -> np.ndarray:
-        """Return the gradient of a cut, of shape (n_features,); with `keep` its place becomes the present point."""
-        summary = self.blocks.reduce(finish_cut, cut.slopes, self.offsets, cut.step if keep else None)
-        gradient: np.ndarray = summary["gradient"] * (self.sign * cut.scale / self.mass)
-        return gradient
+    def finish(self, cut: Cut, keep: bool) -> Cut:
+        """Return a cut with its gradient; with `keep` the present point moves to it."""
+        gradient = self.gradient(cut.slopes, cut.scale, cut.step if keep else None)
+        if keep:
+            self.present = self.target = ScoredPoint(cut.w, self.scores_at(cut.step), cut.score_error)
+        return replace(cut, gradient=gradient, slopes=np.zeros(0))

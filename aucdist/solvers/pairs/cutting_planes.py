@@ -34,8 +34,9 @@ minimization", Mathematical Programming 46, 1990).
 
 import bisect
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cell_cuts import CellCuts
-from aucdist.solvers.pairs.cuts import PairCuts
+from aucdist.solvers.pairs.cuts import Cut, PairCuts
 from aucdist.solvers.pairs.few_rows import MOST_ROWS, MOST_VALUES, FewRows
 from aucdist.solvers.pairs.newton import (
     NARROWEST,
@@ -58,9 +59,9 @@ from aucdist.solvers.pairs.newton import (
     newton_step,
     step_to_zero,
 )
-from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
-from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives
-from aucdist.solvers.rounding import EPS, higher
+from aucdist.solvers.pairs.objective import PairObjective
+from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
+from aucdist.solvers.rounding import higher
 from aucdist.solvers.signs import project_onto_cone
 
 MOST_ANCHORS = 2**16
@@ -131,16 +132,6 @@ MOST_NULL_STEPS = 4
 """After this many rounds with hardly a decrease, the next points are chosen closer."""
 
 
-@dataclass(frozen=True, eq=False)
-class Point:
-    """Weights, the mean loss there or an upper bound that exceeds it by at most `slack`, and a bound on the error of a score."""
-
-    w: np.ndarray
-    loss: float
-    slack: float
-    error: float
-
-
 class CuttingPlanes:
     """The present point and the cuts so far: `rounds` for one lam after another start from them.
 
@@ -153,154 +144,151 @@ class CuttingPlanes:
         lam.
     start : ndarray of shape (n_features,) or None
         Zero by default.
-    kind : type, optional
-        `PairCuts` or `CellCuts`; by default by the number of anchors.
-    second_order : bool, optional
-        Whether to take Newton steps; by default with an L2 penalty, unless all negatives count and there are more features
-        than rows.
+    passes_before : int, default=0
+        The passes that led to the start, which rounds report as well.
 
     Attributes
     ----------
-    here, best : Point
-        The present point, and that of the lowest objective.
+    here, best : Cut
+        The cut at the present point, and that of the lowest objective; before the first cut only the point is known.
     cuts : PairCuts
     bundle : Bundle
     """
 
     def __init__(
-        self, blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None, *,
-        kind: type[PairCuts] | None = None, second_order: bool | None = None,
-    ):  # fmt: skip
-        self.penalty, groups = objective.penalty, objective.groups
-        self.rounding = rounding_of_pairs(blocks, groups)
-        self.negatives = CountedNegatives(blocks, objective.subset, self.rounding)
-        if groups is not None:
-            kind = PairCuts
-        elif kind is None:
-            kind = CellCuts if min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS else PairCuts
+        self, blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None, *, passes_before: int = 0
+    ):
+        self.penalty = objective.penalty
         w = np.zeros(blocks.n_features)
         if start is not None:
             w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
-        self.cuts = kind(blocks, self.negatives, w, groups=groups)
+        in_cells = objective.groups is None and min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS
+        self.cuts = CellCuts(blocks, objective, w) if in_cells else PairCuts(blocks, objective, w)
+        self.rounding, self.negatives = self.cuts.rounding, self.cuts.negatives
         self.sample = Sample(self.cuts)
         self.bundle = Bundle(blocks.n_features)
-        self.here = self.best = Point(w, np.inf, 0.0, self.rounding.score(w))
-        self.scores = self._at_target = self.cuts.first_scores
-        self._target_error = 0.0
-        if second_order is None:
-            few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
-            second_order = not self.penalty.has_corners and (self.negatives.is_top_only or few_features)
-        self._second_order = second_order
-        self._half_width, self._width, self._n_taken, self.gap = 0.0, 0.0, 0, 1.0
+        self.here = self.best = Cut(w, np.inf, 0.0, self.rounding.score(w))
+        few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
+        self._second_order = not self.penalty.has_corners and (self.negatives.is_top_only or few_features)
+        self._passes_before, self._n_taken, self._n_taken_before, self.gap = passes_before, 0, 0, 1.0
 
-    def objective(self, point: Point) -> float:
+    def objective(self, point: Cut) -> float:
         """Return the objective at a point, or a number above it by its slack at most."""
         return point.loss + self.penalty.value(point.w)
 
-    def error_at(self, point: Point) -> float:
+    def error_at(self, point: Cut) -> float:
         """Return a bound on the rounding error of `objective`: of the scores, two to a pair, of the sums, of the rows' parts."""
         reach = self.rounding.reach(point.w)
-        of_pairs = self.rounding.pair_hinge(point.w, point.loss, point.error)
+        of_pairs = self.rounding.pair_hinge(point.w, point.loss, point.score_error)
         of_sums = of_pairs + self.rounding.penalty(point.w, self.penalty.value(point.w)) + self.cuts.value_error(reach)
-        return of_sums + self.negatives.part_error * (1.0 + point.loss + 2.0 * reach)
-
-    def bound_error(self, bound: float, w: np.ndarray) -> float:
-        """Return a bound on the rounding error of the bundle's bound, where w is the combination's weights."""
-        return self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.negatives.part_error)
+        return of_sums + self.cuts.part_error * (1.0 + point.loss + 2.0 * reach)
 
     def rounds(self, lam: float) -> Iterator[Round]:
-        """Solve for lam, from the present point and the cuts so far."""
-        self.penalty, before = self.penalty.at(lam), self._n_taken
-        self.gap = 1.0
+        """Return the rounds for lam, which go on from the present point and the cuts so far."""
+        return itertools.chain.from_iterable(self._methods(lam))
+
+    def _methods(self, lam: float) -> Iterator[Iterator[Round]]:
+        """Yield the rounds of one method after another: when one has stalled, the next goes on."""
+        self.penalty, self._n_taken_before = self.penalty.at(lam), self._n_taken
+        self.gap, self._unchanged = 1.0, 0
+        self._bound = 0.0, 0.0  # the objective is never below 0
         if self._second_order:
-            self._half_width = START if self.here.w.any() else WIDEST
+            self.cuts.half_width = START if self.here.w.any() else WIDEST
         if self.negatives.is_top_only and not self.penalty.has_corners:
-            self._width = self._half_width or WIDE
+            self.cuts.width = self.cuts.half_width or WIDE
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.here, loss=np.inf)
-            self.add_cut(0.0, self.here.w, follow=True)
+            self.accept(self.cuts.cut(0.0, self.here.w, self.gap_left), follow=True)
         if self.penalty.has_corners:
-            walk = self._proximal_steps()
-        else:
-            walk = self._newton_steps() if self._second_order else self._line_searches()
-        dual, error = 0.0, 0.0  # the objective is never below 0
-        self._unchanged = 0
-        for bound, w in walk:
-            gap_before = self.gap
-            dual, error = higher((dual, error), (bound, self.bound_error(bound, w)))
-            primal, passes = self.objective(self.best), self._n_taken - before
-            self.gap = (primal - dual) / primal
-            self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
-            yield Round(
-                self.best.w.copy(), primal, dual, passes, primal_error=self.error_at(self.best), dual_error=error,
-                slack=self.best.slack, stuck=self._is_stuck(dual, passes),
-                unsettled=self.gap > NO_DESCENT and passes < PATIENCE and not self.best.w.any(),
-            )  # fmt: skip
+            yield self._proximal_steps()
+            return
+        if self._second_order:
+            yield self._newton_steps()
+        yield self._line_searches()
 
-    def _newton_steps(self) -> Iterator[tuple[float, np.ndarray]]:
-        """Yield the bundle's bound and the weights it comes from, and then take a cut at the end of a Newton step."""
+    @property
+    def gap_left(self) -> float:
+        """What is left of the objective's gap."""
+        return min(self.gap, 1.0) * self.objective(self.best)
+
+    def _round(self, bound: float, w: np.ndarray) -> Round:
+        """Return what is known now, with the bundle's bound and the weights it comes from."""
+        gap_before, passes = self.gap, self._n_taken - self._n_taken_before
+        bound_error = self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.cuts.part_error)
+        dual, error = self._bound = higher(self._bound, (bound, bound_error))
+        primal = self.objective(self.best)
+        self.gap = (primal - dual) / primal
+        self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
+        return Round(
+            self.best.w.copy(), primal, dual, self._passes_before + passes, primal_error=self.error_at(self.best),
+            dual_error=error, slack=self.best.slack, stuck=self._is_stuck(dual, passes),
+            unsettled=self.gap > NO_DESCENT and passes < PATIENCE and not self.best.w.any(),
+        )  # fmt: skip
+
+    def _newton_steps(self) -> Iterator[Round]:
+        """Yield what is known, and then take a cut at the end of a Newton step, until they stall."""
         damping, astray, gaps = 0.0, False, list[float]()
         while True:
             target, bound = self.bundle.best_combination(self.penalty)
-            yield bound, target
+            yield self._round(bound, target)
             gaps.append(self.gap * self.objective(self.best))
             if has_stalled(gaps, FALLEN):
-                break
-            w, h, penalty, before = self.here.w, self._half_width, self.penalty, self.objective(self.here)
-            for_step, for_search = self.sample.at(w, self.scores, h, self.cut, anew=astray)
-            gradient = self.gradient + penalty.lam * w
-            widths = h, self._width
+                return
+            cuts, penalty, before = self.cuts, self.penalty, self.objective(self.here)
+            w, h = self.here.w, cuts.half_width
+            for_step, for_search = self.sample.at(self.here, h, anew=astray)
+            gradient = self.here.gradient + penalty.lam * w
+            widths = h, cuts.width
             if self.negatives.is_top_only:
                 self._narrow_band()  # before the step, which looks ahead
-            pairs = for_step.pairs(h, self._width)
+            pairs = for_step.pairs(h, cuts.width)
             if self.negatives.is_top_only:
                 gradient += pairs.ahead()
             move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.sample.is_dense)
-            self.score(w + move)
+            cuts.score(w + move)
             step, first = self._line_search(for_search, move, widths)
             if step < SHORT:
                 damping = max(4.0 * damping, 1e-4)
                 if self.gap >= 1.0 and not self.negatives.is_top_only:  # the start was not near the minimum
-                    self._half_width = max(self._half_width, WIDE)
+                    cuts.half_width = max(cuts.half_width, WIDE)
             elif step > LONG:
                 damping = damping / 8.0 if damping > 1e-7 else 0.0
             if not self.negatives.is_top_only:
                 self._narrow_band()
             worst = before + self.smoothing_gap
-            while not self.add_cut(step, w + step * move, follow=True, worst=worst):
+            while not self.accept(cuts.cut(step, w + step * move, self.gap_left), follow=True, worst=worst):
                 step *= 0.2
                 worst = worst if step > 1e-3 else np.inf
-            slope = float(self.gradient @ move) + penalty.slope_along(w, move, step)
+            slope = float(self.here.gradient @ move) + penalty.slope_along(w, move, step)
             astray = step < SHORT or abs(slope) > ASTRAY * abs(first)
-        yield from self._line_searches()
 
-    def _line_searches(self) -> Iterator[tuple[float, np.ndarray]]:
-        """Yield the bundle's bound and the weights it comes from, and then take cuts beyond the end of a line search."""
+    def _line_searches(self) -> Iterator[Round]:
+        """Yield what is known, and then take a cut beyond the end of a line search."""
         # Where few negatives count, the first cuts say little about weights far off: where the minimum is near 0, the bundle's
         # minimiser is a thousand times too long, and it costs most of the passes to come back from there.
         mu = self._first_weight() if self.negatives.is_top_only and not self.here.w.any() else 0.0
-        n_without_descent, gaps, interior_points = 0, list[float](), self._interior_points()
+        cuts, n_without_descent, gaps, interior_points = self.cuts, 0, list[float](), self._interior_points()
         # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
-        self._half_width = 0.0
+        cuts.half_width = 0.0
         while True:
-            if has_stalled(gaps, SLOW) and len(gaps) * ROWS_PER_ROUND > self.cuts.n_anchors + self.cuts.n_others:
+            if has_stalled(gaps, SLOW) and len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_others:
                 yield from interior_points  # of which there are none the second time
             target, bound = self.bundle.best_combination(self.penalty)
-            yield bound, target
+            yield self._round(bound, target)
             gaps.append(self.gap * self.objective(self.best))
             self._narrow_band()
             if self._unchanged >= UNCHANGED and self.gap < 1.0:
-                self._width *= 0.25
-            self._width = self._width if self._width > NARROWEST else 0.0
+                cuts.width *= 0.25
+            cuts.width = cuts.width if cuts.width > NARROWEST else 0.0
             if mu > 0.0:
                 target = self.bundle.proximal_point(self.penalty, self.here.w, mu)
             move = target - self.here.w
-            self.score(target)
-            _, for_search = self.sample.at(self.here.w, self.scores, WIDE, self.cut, anew=False)
+            cuts.score(target)
+            _, for_search = self.sample.at(self.here, WIDE, anew=False)
             step = self._line_search(for_search, move)[0]
             beyond = step + BEYOND * (1.0 - step)
-            self.add_cut(beyond, self.here.w + beyond * move)
+            self.accept(cuts.cut(beyond, self.here.w + beyond * move, self.gap_left))
             n_without_descent = n_without_descent + 1 if step == STEPS[0] else 0
             if step > FAR or n_without_descent > 2:
                 # The target may be further off; or three line searches found no descent, and a nearer target would not
@@ -314,7 +302,7 @@ class CuttingPlanes:
         """All rows at the client, and their products, for each value of lam that needs them."""
         return FewRows(self.cuts.blocks, self.cuts.groups, self.cuts.mass)
 
-    def _interior_points(self) -> Iterator[tuple[float, np.ndarray]]:
+    def _interior_points(self) -> Iterator[Round]:
         """Go from point to point of `aucdist.solvers.pairs.few_rows` if there are few rows, and yield as the other methods do."""
         cuts, penalty = self.cuts, self.penalty
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
@@ -322,22 +310,22 @@ class CuttingPlanes:
         if not few or penalty.signs is not None or self.negatives.is_top_only:
             return
         for w, height, gradient in self._few_rows.solve(penalty.lam):
-            self.score(w)
-            self.add_cut(1.0, w)
+            cuts.score(w)
+            self.accept(cuts.cut(1.0, w, self.gap_left))
             self.bundle.add(height, gradient)
             target, bound = self.bundle.best_combination(penalty)
-            yield bound, target
+            yield self._round(bound, target)
 
-    def _proximal_steps(self) -> Iterator[tuple[float, np.ndarray]]:
-        """Yield the bundle's bound and the weights it comes from, and then take cuts there."""
+    def _proximal_steps(self) -> Iterator[Round]:
+        """Yield what is known, and then take a cut at the bundle's minimiser near the best point."""
         mu, null_steps = self._first_weight() or self.penalty.lam, 0
         while True:
             target, model, bound = self.bundle.proximal_combination(self.penalty, self.here.w, mu)
-            yield bound, target
+            yield self._round(bound, target)
             before = self.objective(self.here)
             predicted = before - model
-            self.score(target)
-            self.add_cut(1.0, target)
+            self.cuts.score(target)
+            self.accept(self.cuts.cut(1.0, target, self.gap_left))
             decrease = before - self.value
             null_steps = null_steps + 1 if decrease < 0.1 * PREDICTED * predicted else 0
             if decrease >= PREDICTED * predicted or predicted < CLOSE * self.gap * before:
@@ -355,12 +343,13 @@ class CuttingPlanes:
                 return width
             return max(width * min(1.0, max(NARROWING, allowed / part)), NARROWEST)
 
-        self._half_width = narrowed(self._half_width, self.smoothing_gap - self.threshold_gap)
-        self._width = narrowed(self._width, self.threshold_gap)
+        cuts = self.cuts
+        cuts.half_width = narrowed(cuts.half_width, self.smoothing_gap - self.threshold_gap)
+        cuts.width = narrowed(cuts.width, self.threshold_gap)
 
     def _first_weight(self) -> float:
         """Return the weight mu with which a first step along the gradient would about halve the objective."""
-        return self.penalty.steepest_square(self.gradient) / self.objective(self.here)
+        return self.penalty.steepest_square(self.here.gradient) / self.objective(self.here)
 
     def _is_stuck(self, dual: float, passes: int) -> bool:
         """Return whether gradients are so long, as those of unscaled columns, that rounding errors hide any descent.
@@ -373,10 +362,6 @@ class CuttingPlanes:
             return self._unchanged >= PATIENCE // 2
         return self.bundle.resolution(self.penalty.lam) > self.objective(self.best)
 
-    def score(self, w: np.ndarray) -> None:
-        """Score all rows at w, the end of the line that starts at the present point."""
-        self._at_target, self._target_error = self.cuts.score(w), self.rounding.score(w)
-
     def _line_search(
         self, sample: SampleAt, move: np.ndarray, widths: tuple[float, float] | None = None
     ) -> tuple[float, float]:
@@ -384,8 +369,9 @@ class CuttingPlanes:
 
         `widths`: those of both bands at the last cut, where they are narrower now.
         """
-        w, penalty, along = self.here.w, self.penalty, sample.slope_along(move, self._half_width, self._width)
-        if self._half_width == 0.0 and self._width == 0.0:
+        w, penalty, both = self.here.w, self.penalty, (self.cuts.half_width, self.cuts.width)
+        along = sample.slope_along(move, *both)
+        if both == (0.0, 0.0):
             # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
             slope = functools.cache(lambda t: along(t) + penalty.slope_along(w, move, t))
             k = bisect.bisect_right(STEPS, 0.0, key=slope)  # the slope rises along the line
@@ -394,8 +380,8 @@ class CuttingPlanes:
                 low, high = STEPS[k - 1 : k + 1]
                 step = low + (high - low) * slope(low) / (slope(low) - slope(high))
             return step if penalty.signs is None else min(step, 1.0), slope(STEPS[0])
-        first, of_sample = float(self.gradient @ move) + penalty.slope_along(w, move, 0.0), along(0.0)
-        if widths is not None and widths != (self._half_width, self._width):
+        first, of_sample = float(self.here.gradient @ move) + penalty.slope_along(w, move, 0.0), along(0.0)
+        if widths is not None and widths != both:
             first += of_sample - sample.slope_along(move, *widths)(0.0)
         if not first < 0.0:
             return 0.0, first
@@ -405,46 +391,28 @@ class CuttingPlanes:
         # Points beyond the target may lie outside the cone; between two of its points none does.
         return step if penalty.signs is None else min(step, 1.0), first
 
-    def add_cut(self, step: float, w: np.ndarray, *, follow: bool = False, worst: float = np.inf) -> bool:
-        """Take a cut, the tangent's height and gradient, give it to the bundle, and go to w if it is better.
-
-        Parameters
-        ----------
-        step : float
-            Where w lies on the way from the present point to the one scored last.
-        w : ndarray of shape (n_features,), float64
-        follow : bool, default=False
-            Whether to go to w in any case.
-        worst : float
-            If the objective at w is larger, nothing is done.
+    def accept(self, cut: Cut, *, follow: bool = False, worst: float = np.inf) -> bool:
+        """Give a cut to the bundle, and go where it was taken if the objective is lower there, or with `follow` in any case.
 
         Returns
         -------
         bool
-            Whether a cut was taken.
+            False if the objective there is larger than `worst`: then nothing is done.
         """
-        # The errors of scores at a step of the way: those of both ends, and of the sums of both.
-        here, reach = self.here, self.rounding.reach
-        error = abs(1.0 - step) * here.error + abs(step) * self._target_error + 4.0 * EPS * (reach(here.w) + reach(w))
-        scores = self.scores + step * (self._at_target - self.scores)
-        gap = min(self.gap, 1.0) * self.objective(self.best)
-        cut = self.cuts.cut_at(step, scores, gap, self._half_width, self._width)
-        point = Point(w, cut.loss, cut.slack, error)
-        self.value = self.objective(point)
+        self.value = self.objective(cut)
         if self.value > worst:
             return False
-        better = self.value < self.objective(here)
+        better = self.value < self.objective(self.here)
+        cut = self.cuts.finish(cut, follow or better)
         if self.value < self.objective(self.best):
-            self.best = point
-        gradient = self.cuts.finish(cut, follow or better)
+            self.best = cut
         if follow or better:
-            self.here, self.cut, self.gradient = point, cut, gradient
-            self.scores = self._at_target = scores
-        self.smoothing_gap = cut.loss - (cut.height + float(gradient @ w))
+            self.here = cut
+        self.smoothing_gap = cut.loss - (cut.height + float(cut.gradient @ cut.w))
         self.threshold_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0
         self._n_taken += 1
-        self.sample.follow(step if follow or better else 0.0)
-        self.bundle.add(cut.height, gradient)
+        self.sample.follow(cut.step if follow or better else 0.0)
+        self.bundle.add(cut.height, cut.gradient)
         return True
 
 
@@ -469,7 +437,7 @@ class AllPairs(Solver):
     signs = True
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
-        """Yield the best weights so far, their objective, the best bound so far; see `PairObjective.of` for the options."""
+        """Return rounds of the best weights so far and the best bound so far; see `PairObjective.of` for the options."""
         return minimise_hinge(blocks, PairObjective.of(blocks, lam, **options), start)
 
     def path(self, blocks: Blocks, **options: Any) -> CuttingPlanes:
@@ -478,8 +446,8 @@ class AllPairs(Solver):
 
 
 def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
-    """Yield the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
-    penalty, subset, passes = objective.penalty, objective.subset, 0
+    """Return the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
+    penalty, subset = objective.penalty, objective.subset
     part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg
 
     def on_sample(drawn: Block) -> Iterator[Round] | None:
@@ -489,8 +457,12 @@ def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray |
             return None
         return minimise_hinge(*objective.on_sample(blocks, drawn))
 
-    if start is None and not penalty.has_corners:
-        last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, objective.n_to_draw)
-        start = None if last is None else last.w
-    for state in CuttingPlanes(blocks, objective, start).rounds(penalty.lam):
-        yield replace(state, passes=passes + state.passes)
+    def from_start() -> Iterator[Iterator[Round]]:
+        """Yield the rounds once the start is known. The clock of the fit runs by then."""
+        first, passes = start, 0
+        if first is None and not penalty.has_corners:
+            last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, objective.n_to_draw)
+            first = None if last is None else last.w
+        yield CuttingPlanes(blocks, objective, first, passes_before=passes).rounds(penalty.lam)
+
+    return itertools.chain.from_iterable(from_start())

@@ -102,48 +102,38 @@ class Anchors:
         return len(self.scores) + len(self.starts) - 1
 
 
-class AnchorGroups:
-    """The anchors' groups, which stay while the scores change.
+def sort_anchors(
+    scores: np.ndarray, weights: np.ndarray, groups: tuple[np.ndarray, int] | None = None, n_sums: int = 2, *,
+    centred: bool = False,
+) -> tuple[Anchors, np.ndarray]:  # fmt: skip
+    """Return the anchors at a point, and the order that sorts them.
 
     Parameters
     ----------
-    codes : ndarray of shape (n_anchors,), int32, or None
-        The number of each anchor's group, in the order of the anchors; None if all are in one.
+    scores, weights : ndarray of shape (n_anchors,), float64
+    groups : (codes, n_groups), optional
+        The number of each anchor's group, int32 of shape (n_anchors,), and how many groups there are.
+    n_sums : int, default=2
+        The number of running sums.
+    centred : bool, default=False
+        Take the median score as zero. Sums of squares lose least where scores are small.
+
+    Returns
+    -------
+    anchors : Anchors
+    order : ndarray of shape (n_anchors,), int64
+        Only the client needs it.
     """
-
-    def __init__(self, codes: np.ndarray | None, n_groups: int = 1):
-        self.codes = codes
-        self._starts = (
-            None if codes is None else np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
-        )
-
-    def sorted(
-        self, scores: np.ndarray, weights: np.ndarray, n_sums: int = 2, *, centred: bool = False
-    ) -> tuple[Anchors, np.ndarray]:
-        """Return the anchors at a point, and the order that sorts them.
-
-        Parameters
-        ----------
-        scores, weights : ndarray of shape (n_anchors,), float64
-        n_sums : int
-            The number of running sums.
-        centred : bool
-            Take the median score as zero. Sums of squares lose least where scores are small.
-
-        Returns
-        -------
-        anchors : Anchors
-        order : ndarray of shape (n_anchors,), int64
-            Only the client needs it.
-        """
-        order, starts = np.argsort(scores), np.array([0, len(scores)])
-        centre = float(scores[order[len(order) // 2]]) if centred else 0.0
-        if self.codes is not None and self._starts is not None:
-            arranged, starts = np.empty(len(scores), dtype=np.int64), self._starts
-            arrange(order, self.codes, starts, np.empty(len(starts) - 1, dtype=np.int64), arranged)
-            order = arranged
-        ascending = scores[order]
-        return Anchors(ascending - centre if centred else ascending, weights[order], starts, n_sums, centre), order
+    order, starts = np.argsort(scores), np.array([0, len(scores)])
+    centre = float(scores[order[len(order) // 2]]) if centred else 0.0
+    if groups is not None:
+        codes, n_groups = groups
+        starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
+        arranged = np.empty(len(scores), dtype=np.int64)
+        arrange(order, codes, starts, np.empty(n_groups, dtype=np.int64), arranged)
+        order = arranged
+    ascending = scores[order]
+    return Anchors(ascending - centre if centred else ascending, weights[order], starts, n_sums, centre), order
 
 
 def one_run(n: int) -> Runs:
@@ -220,23 +210,16 @@ class PairLoss(ABC):
         """
 
     @abstractmethod
-    def anchor_slopes(
-        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
-    ) -> np.ndarray:
+    def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
         """Return the derivative of the sum by each anchor's score, float64 of shape (n_anchors,).
 
         Parameters
         ----------
         slope_sums : ndarray
             The sums of slopes of all rows of the larger class, from `loss_and_row_slopes`.
-        weights : ndarray of shape (n_anchors,), float64
         order : ndarray of shape (n_anchors,), int64
-            From `AnchorGroups.sorted`. Weights and derivatives are in the original order of the anchors.
+            From `sort_anchors`. The derivatives are in the order that the anchors had before.
         """
-
-    def total(self, rows: ScoredRows, anchors: Anchors) -> float:
-        """Return the weighted sum of the loss alone; parameters as of `loss_and_row_slopes`."""
-        return self.loss_and_row_slopes(rows, anchors, np.empty(len(rows.scores)), self.zero_slope_sums(anchors.n_gaps))
 
 
 NO_SHIFT = np.zeros(1)
@@ -268,12 +251,10 @@ class PairHinge(PairLoss):
         loss: float = cut(tuple(rows), NO_SHIFT, anchors.search, anchors.doubt, coefs, slope_sums)[1]
         return loss
 
-    def anchor_slopes(
-        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
-    ) -> np.ndarray:
+    def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
         """Return minus the weight of each anchor's active pairs."""
-        slopes = np.empty(len(weights))
-        hinge_slopes(slope_sums, anchors.starts, weights[order], order, slopes)
+        slopes = np.empty(len(order))
+        hinge_slopes(slope_sums, anchors.starts, anchors.weights, order, slopes)
         return slopes
 
 
@@ -298,12 +279,10 @@ class PairRamp(PairLoss):
         """Return the weighted sum of the ramps."""
         return ramp_sum((rows.scores - anchors.centre, *rows[1:]), anchors.search, coefs, slope_sums)
 
-    def anchor_slopes(
-        self, slope_sums: np.ndarray, anchors: Anchors, weights: np.ndarray, order: np.ndarray
-    ) -> np.ndarray:
+    def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
         """Return the derivative of the sum by each anchor's score."""
-        slopes = np.empty(len(weights))
-        ramp_slopes(slope_sums, anchors.scores, anchors.starts, weights[order], order, slopes)
+        slopes = np.empty(len(order))
+        ramp_slopes(slope_sums, anchors.scores, anchors.starts, anchors.weights, order, slopes)
         return slopes
 
 

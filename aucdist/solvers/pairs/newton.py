@@ -140,9 +140,9 @@ def draw_rows(
     in_groups = memory.codes is not None
     codes = memory.codes, np.repeat(memory.runs[1], np.diff(memory.runs[0])) if in_groups else None
     drawn: Summary = {}
-    for name, positions, of_rows in zip(CLASSES, (memory.anchors, memory.others), codes, strict=True):
+    for name, of_class, of_rows in zip(CLASSES, (memory.anchors, memory.others), codes, strict=True):
         by_band = name == "others" and not whole_groups
-        most = shares[1:].max() if by_band else shares[0]
+        positions, most = of_class.positions, shares[1:].max() if by_band else shares[0]
         uniform = uniforms(of_rows if whole_groups else block.row_id.take(positions), seed)
         likely = np.ones(len(positions))
         if square > 0.0:
@@ -150,7 +150,7 @@ def draw_rows(
         places = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * likely if most < 1.0 else 1.0))
         uniform, share = uniform[places], np.full(len(places), shares[0])
         if by_band:
-            share = np.where(near.holds(1.0 + memory.present[places]), shares[1], shares[2])
+            share = np.where(near.holds(1.0 + of_class.present[places]), shares[1], shares[2])
         share = np.where(share < 1.0, share * likely[places], 1.0)
         for number, lot in enumerate((uniform, 1.0 - uniform)[: 1 if (shares >= 1.0).all() else 2]):
             chosen = np.flatnonzero(lot <= share)
@@ -170,7 +170,7 @@ def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
 @without_rows
 def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> tuple[Any, Summary]:
     """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
-    scores = 1.0 + memory.present[::stride]
+    scores = 1.0 + memory.others.present[::stride]
     return memory, {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
 
 
@@ -237,17 +237,17 @@ class Sample:
         groups = cuts.groups
         self._whole_groups = groups is not None and groups.grouped and self._n < cuts.n_others
 
-    def at(self, w: np.ndarray, scores: np.ndarray, h: float, cut: Cut, *, anew: bool) -> "tuple[SampleAt, SampleAt]":
-        """Return the drawn rows at w for a step and for its line search, new ones if too few of the old ones are in the band.
+    def at(self, cut: Cut, h: float, *, anew: bool) -> "tuple[SampleAt, SampleAt]":
+        """Return the drawn rows for a step from a cut and for its line search, new ones if too few of them are in the band.
 
         Both are different rows, unless all rows are drawn: over the rows that a step comes from, it always seems the right one.
 
         Parameters
         ----------
-        scores : ndarray of float64
-            What the client has of the anchors' scores at w.
         cut : Cut
-            The one taken there.
+            The one at the present point.
+        h : float
+            The half-width of the band.
         anew : bool
             Whether to draw other rows in any case: the last ones did not say where the minimum is.
         """
@@ -256,14 +256,14 @@ class Sample:
             self._square = cuts.blocks.reduce(measure_rows)["squares"] / cuts.blocks.n_samples
         for_search = None
         if drawn is not None and (drawn[0].complete or (not anew and h <= drawn[0].h)):
-            for_search = SampleAt(drawn[1], w, cuts, cut, self._scores)
+            for_search = SampleAt(drawn[1], cuts, cut, self._scores)
         if drawn is None or for_search is None or not (drawn[0].complete or for_search.is_enough(h, self._n)):
-            near, stride = self._near(scores, h, cut.counting.threshold), max(1, cuts.n_others // COUNTED)
+            near, stride = self._near(cuts.present.scores, h, cut.threshold), max(1, cuts.n_others // COUNTED)
             n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
             self._drawn = drawn = self._draw(min(n_band, cuts.n_others), near, h)
-            for_search = SampleAt(drawn[1], w, cuts, cut)
+            for_search = SampleAt(drawn[1], cuts, cut)
         self._searched = for_search
-        return for_search if drawn[0] is drawn[1] else SampleAt(drawn[0], w, cuts, cut), for_search
+        return for_search if drawn[0] is drawn[1] else SampleAt(drawn[0], cuts, cut), for_search
 
     def follow(self, step: float) -> None:
         """Keep the scores at this step of the way that was searched last; forget them if the step leaves another way."""
@@ -310,17 +310,15 @@ class SampleAt:
     Parameters
     ----------
     drawn : Drawn
-    w : ndarray of shape (n_features,), float64
-        The point.
     cuts : PairCuts
     cut : Cut
-        The one taken there.
+        The one at the point.
     scores : ndarray of shape (n_rows,), float64, optional
-        Those at w, where they are known.
+        Those at the point, where they are known.
     """
 
-    def __init__(self, drawn: Drawn, w: np.ndarray, cuts: PairCuts, cut: Cut, scores: np.ndarray | None = None):
-        self.drawn, self.w, self.cuts, self.cut = drawn, w, cuts, cut
+    def __init__(self, drawn: Drawn, cuts: PairCuts, cut: Cut, scores: np.ndarray | None = None):
+        self.drawn, self.cuts, self.cut = drawn, cuts, cut
         self._scores = scores
         self._way: tuple[np.ndarray, np.ndarray] | None = None
         n, n_rows, are_anchors = drawn.n_anchors, len(drawn.weights), cuts.negatives.are_anchors
@@ -332,7 +330,7 @@ class SampleAt:
     def scores(self) -> np.ndarray:
         """The rows' scores, float64 of shape (n_rows,): a pair's margin is that of the anchor minus that of the other row."""
         if self._scores is None:
-            self._scores = self.drawn.rows.scores(self.cuts.sign * self.w)
+            self._scores = self.drawn.rows.scores(self.cuts.sign * self.cut.w)
         return self._scores
 
     def scores_at(self, step: float) -> np.ndarray | None:
@@ -349,7 +347,7 @@ class SampleAt:
 
     def is_enough(self, h: float, n: int) -> bool:
         """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
-        threshold, cuts = self.cut.counting.threshold, self.cuts
+        threshold, cuts = self.cut.threshold, self.cuts
         if threshold is None or cuts.negatives.are_anchors:
             return self.pairs(h, 0.0).n_others >= FEW * min(n, self.cut.n_band)
         counted = self.drawn.weights[self.negatives] * (threshold.parts(self.scores[self.negatives]) > 0.0)
@@ -363,7 +361,7 @@ class SampleAt:
 
     def pairs(self, h: float, width: float) -> "Pairs":
         """Return the pairs in the band of half-width h, where negatives will count in part in a band of this width."""
-        weights, threshold = self.drawn.weights, self.cut.counting.threshold
+        weights, threshold = self.drawn.weights, self.cut.threshold
         if threshold is not None:
             weights = weights.copy()
             weights[self.negatives] *= threshold.parts(self.sign * self.scores[self.negatives])
@@ -434,7 +432,7 @@ class Pairs:
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
         # What the negatives near the threshold add: see `_near`.
         self.rates, self._active, self._ahead = np.zeros(0), np.zeros(0), np.zeros(0)
-        self._middle, threshold = np.zeros(cuts.blocks.n_features), sample.cut.counting.threshold
+        self._middle, threshold = np.zeros(cuts.blocks.n_features), sample.cut.threshold
         self.of_top = threshold is not None
         if threshold is not None and threshold.band is not None:
             which = np.concatenate([which, self._near(sample, threshold, threshold.band.width, width, h)])

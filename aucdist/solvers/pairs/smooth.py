@@ -48,7 +48,7 @@ from aucdist.solvers.pairs.cutting_planes import minimise_hinge
 from aucdist.solvers.pairs.loss import HINGE, RAMP
 from aucdist.solvers.pairs.objective import PairObjective, rounding_of_pairs
 from aucdist.solvers.pairs.problem import PairProblem
-from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives, Threshold, threshold_of
+from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives
 from aucdist.solvers.rounding import higher
 from aucdist.solvers.signs import project_onto_cone
 
@@ -88,25 +88,17 @@ class SmoothPairProblem(PairProblem):
     """
 
     def __init__(self, blocks: Blocks, objective: PairObjective):
-        super().__init__(blocks, objective.loss, objective.groups)
-        self.rounding, self.lam, self.signs = (
-            rounding_of_pairs(blocks, objective.groups), objective.penalty.lam, objective.penalty.signs
-        )  # fmt: skip
-        self.negatives = CountedNegatives(blocks, objective.subset, self.rounding)
-        if self.negatives.is_top_only:
-            self.mass = self.negatives.mass
-
-    def counting(self, scores: np.ndarray) -> tuple[np.ndarray, Threshold | None]:
-        """Return what the anchors weigh, and the threshold of the rows that count, for the largest sum of the loss."""
-        weights = self.weights
-        if self.negatives.are_anchors:
-            weights = weights * threshold_of(-scores, weights, self.negatives.target).parts(-scores)
-        return weights, self.negatives.threshold(self.blocks, None)
+        negatives = CountedNegatives(blocks, objective.subset)
+        self.rounding = rounding_of_pairs(blocks, objective.groups)
+        super().__init__(blocks, objective.loss, objective.groups, negatives)
+        self.lam, self.signs = objective.penalty.lam, objective.penalty.signs
+        self.part_error = negatives.part_error(blocks, self.rounding)
 
     def evaluate(self, w: np.ndarray) -> Point:
-        """Return value and gradient of the objective at w."""
-        value, gradient = self.value_and_gradient(w)
-        return Point(w, value + 0.5 * self.lam * float(w @ w), gradient + self.lam * w)
+        """Return value and gradient of the objective at w; three reductions for all negatives."""
+        total, slopes = self.sweep(w)
+        value = float(total / self.mass) + 0.5 * self.lam * float(w @ w)
+        return Point(w, value, self.gradient(slopes) + self.lam * w)
 
     def errors(self, point: Point) -> tuple[float, float]:
         """Return bounds on the rounding errors of the objective, and of the bound that the gradient gives for a convex one.
@@ -118,7 +110,7 @@ class SmoothPairProblem(PairProblem):
         of_value = apart * size + 2.0 * rounding.over_rows * (1.0 + size * size)
         of_value += rounding.penalty(point.w, point.value)
         of_slope = (2.0 * apart + 4.0 * rounding.over_rows * size) * rounding.largest
-        of_parts = self.negatives.part_error * size * size  # of the rows at the boundary
+        of_parts = self.part_error * size * size  # of the rows at the boundary
         of_dual = of_value + rounding.half_square(point.gradient, of_slope) / self.lam
         return of_value + of_parts, of_dual + of_parts
 

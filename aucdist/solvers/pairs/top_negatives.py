@@ -313,22 +313,11 @@ def weigh_bands(scores: np.ndarray, weights: np.ndarray, knots: Knots, starts: n
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def scores_at(memory: Any, step: float | None) -> np.ndarray:
-    """Return the larger class's scores: those of the point that was scored last, or at a step between two points."""
-    if step is None:
-        scores: np.ndarray = memory.scores
-        return scores
-    scores = memory.scores - memory.present
-    scores *= step
-    scores += memory.present
-    return scores
-
-
 def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[np.ndarray, np.ndarray]:
     """Return scores and weights of the negatives: of the larger class, or of the anchors, whose scores are mirrored."""
     if are_anchors:
-        return -memory.anchor_scores_at(step), memory.anchor_weights
-    return scores_at(memory, step), memory.weights
+        return -memory.anchors.scores_at(step), memory.anchors.weights
+    return memory.others.scores_at(step), memory.others.weights
 
 
 @without_rows
@@ -356,7 +345,7 @@ def gather_cell(
 @without_rows
 def gather_larger(block: int, memory: Any, step: float | None, every: int) -> tuple[Any, Summary]:
     """Return scores and weights of one in `every` rows of the larger class."""
-    return memory, {"scores": [scores_at(memory, step)[::every]], "weights": [memory.weights[::every]]}
+    return memory, {"scores": [memory.others.scores_at(step)[::every]], "weights": [memory.others.weights[::every]]}
 
 
 @without_rows
@@ -364,7 +353,7 @@ def weigh_larger(
     block: int, memory: Any, step: float | None, knots: Knots, starts: np.ndarray, width: float
 ) -> tuple[Any, Summary]:
     """Return what the negatives, the larger class, weigh in each of some bands of a width."""
-    return memory, {"weighs": weigh_bands(scores_at(memory, step), memory.weights, knots, starts, width)}
+    return memory, {"weighs": weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
@@ -378,13 +367,13 @@ def threshold_in_blocks(
     Parameters
     ----------
     blocks : Blocks
-        Their memory is a `PairMemory`, with the scores; those at a step need a `CutMemory`.
+        Their memory is a `PairMemory`.
     target : float
         What the rows that count are to weigh.
     step : float or None
-        As for `scores_at`.
+        Where on the way to the point that was scored last; None for that point.
     are_anchors : bool
-        Whether the negatives are the smaller class, and lie in the blocks (`aucdist.solvers.pairs.cell_cuts`).
+        Whether the negatives are the smaller class.
     """
     prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
     while n_inside > MOST_GATHERED and shift > 0:
@@ -405,20 +394,10 @@ def threshold_in_blocks(
     return threshold_of(np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"]), target, above)
 
 
-@dataclass(frozen=True, eq=False)
-class Counting:
-    """How much each row counts.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_anchors,), float64
-        How much the anchors count.
-    threshold : Threshold or None
-        Which negatives count; None for all.
-    """
-
-    weights: np.ndarray
-    threshold: Threshold | None = None
+def weigh_bands_in_blocks(blocks: Blocks, step: float, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
+    """Return what the negatives, the larger class, weigh in each of some bands of a width; one reduction."""
+    weighs: np.ndarray = blocks.reduce(weigh_larger, step, knots, starts, width)["weighs"]
+    return weighs
 
 
 class CountedNegatives:
@@ -434,27 +413,40 @@ class CountedNegatives:
         Whether only a part of the negatives counts.
     are_anchors : bool
         Whether only a part counts, and the negatives are the smaller class.
-    part_error : float
-        A bound on the relative error of what the negatives that count weigh.
     """
 
-    def __init__(self, blocks: Blocks, subset: TopNegatives | None, rounding: Rounding):
+    def __init__(self, blocks: Blocks, subset: TopNegatives | None = None):
         self.is_top_only = subset is not None
         self.target = blocks.weight_neg if subset is None else subset.weight(blocks)
         self.mass = blocks.weight_pos * self.target
         self.are_anchors = self.is_top_only and blocks.n_pos > blocks.n_neg
-        self._n_neg, self.part_error = blocks.n_neg, 0.0
-        if self.is_top_only:
-            # Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
-            of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
-            self.part_error = of_hard + rounding.over_rows
+        self._n_neg = blocks.n_neg
 
-    def countings(
+    def part_error(self, blocks: Blocks, rounding: Rounding) -> float:
+        """Return a bound on the relative error of what the negatives that count weigh."""
+        if not self.is_top_only:
+            return 0.0
+        # Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
+        of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
+        return of_hard + rounding.over_rows
+
+    def threshold(
+        self, blocks: Blocks, step: float | None, anchors: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> Threshold | None:
+        """Return which negatives count at a step of the way; None for all.
+
+        `anchors`: the (mirrored) scores of all anchors at this step, and their weights, if they are at the client.
+        """
+        if not self.is_top_only:
+            return None
+        if self.are_anchors and anchors is not None:
+            return threshold_of(-anchors[0], anchors[1], self.target)
+        return threshold_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=self.are_anchors)
+
+    def soft_and_hard_threshold(
         self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, h: float, width: float
-    ) -> tuple[Counting, Counting | None]:
-        """Return how much rows count for a cut at a step of the way, and for the loss there; None for the same.
-
-        In a part, negatives near the threshold count in part for the cut.
+    ) -> tuple[Threshold | None, Threshold | None]:
+        """Return how much negatives count for a cut at a step of the way, and for the loss there; None where all count.
 
         Parameters
         ----------
@@ -463,43 +455,31 @@ class CountedNegatives:
         h : float
             The half-width of the band of pairs.
         width : float
-            The width of the band around the threshold in which negatives count in part; 0 for none.
+            The width of the band around the threshold in which negatives count in part for the cut; 0 for none.
         """
         if not self.is_top_only:
-            return Counting(weights), None
+            return None, None
         every = -(-max(blocks.n_pos, self._n_neg) // MOST_GATHERED)
-        positives = negatives = scores, weights
-        if self.are_anchors or every == 1:
+        if every > 1 and not self.are_anchors:  # too many to gather: they are weighed where they are
+            hard, positives = threshold_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
+            weigh = partial(weigh_bands_in_blocks, blocks, step)
+        else:
             gathered = blocks.reduce(gather_larger, step, every)
             larger = np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"])
-            positives, negatives = (
-                ((-larger[0], larger[1]), (-scores, weights)) if self.are_anchors else (positives, larger)
-            )
-        hinge = MeanHinge(*positives, h or HARD)
-        if self.are_anchors or every == 1:
-            hard = threshold_of(*negatives, self.target)
-            soft = soften(hard, hinge, self.target, width, partial(weigh_bands, *negatives))
-        else:
-            hard = threshold_in_blocks(blocks, self._n_neg, self.target, step)
-            soft = soften(
-                hard, hinge, self.target, width, lambda *bands: blocks.reduce(weigh_larger, step, *bands)["weighs"]
-            )
+            positives, negatives = (scores, weights), larger
+            if self.are_anchors:
+                positives, negatives = (-larger[0], larger[1]), (-scores, weights)
+            hard, weigh = threshold_of(*negatives, self.target), partial(weigh_bands, *negatives)
+        return soften(hard, MeanHinge(*positives, h or HARD), self.target, width, weigh) or hard, hard
 
-        def counting(threshold: Threshold) -> Counting:
-            """Return how much rows count at a threshold."""
-            return Counting(weights * threshold.parts(-scores) if self.are_anchors else weights, threshold)
+    def counted(self, scores: np.ndarray, weights: np.ndarray, threshold: Threshold | None) -> np.ndarray:
+        """Return what the anchors weigh at a threshold, given their (mirrored) scores and their weights."""
+        return weights if threshold is None or not self.are_anchors else weights * threshold.parts(-scores)
 
-        return (counting(hard), None) if soft is None else (counting(soft), counting(hard))
+    def of_others(self, threshold: Threshold | None) -> Threshold | None:
+        """Return the threshold as that of the larger class, whose rows all count if the negatives are the anchors."""
+        return None if self.are_anchors else threshold
 
     def scale(self, counted: float) -> float:
         """Return the factor that makes a cut feasible whose negatives weigh so much, as their rounded sum says."""
         return min(1.0, self.target / counted) if self.is_top_only and counted > 0.0 else 1.0
-
-    def threshold(self, blocks: Blocks, step: float | None, *, of_anchors: bool = False) -> Threshold | None:
-        """Return which rows of a class count at a step of the way, by scores not mirrored; None for all.
-
-        `of_anchors`: of the smaller class, where it lies in the blocks; else of the larger one.
-        """
-        if not self.is_top_only or of_anchors != self.are_anchors:
-            return None
-        return threshold_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=of_anchors)

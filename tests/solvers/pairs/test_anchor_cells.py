@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,7 +68,14 @@ def cut_of(others, weights, sums):
         (others, weights, one_run(len(others))), NO_SHIFT, anchors.search, anchors.doubt, coefs, histogram
     )
     n = len(which) + 2
-    return active, below, doubt, coefs, which, -HINGE.anchor_slopes(histogram, anchors, np.ones(n), np.arange(n))[1:-1]
+    return (
+        active,
+        below,
+        doubt,
+        coefs,
+        which,
+        -HINGE.anchor_slopes(histogram, replace(anchors, weights=np.ones(n)), np.arange(n))[1:-1],
+    )
 
 
 @given(scores_of(THIRDS), scores_of(THIRDS), scores_of(THIRDS | st.floats(-3.0, 3.0), most=6), st.integers(0, 9))

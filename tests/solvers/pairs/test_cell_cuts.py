@@ -1,5 +1,7 @@
 import itertools
 import pickle
+from dataclasses import asdict
+from unittest import mock
 
 import numba
 import numpy as np
@@ -14,12 +16,14 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs import cell_cuts, cutting_planes, newton, top_negatives
+from aucdist.solvers.pairs import cell_cuts, cuts, cutting_planes, newton, top_negatives
 from aucdist.solvers.pairs.cell_cuts import CellCuts
 from aucdist.solvers.pairs.cuts import PairCuts
+from aucdist.solvers.pairs.cutting_planes import MOST_ANCHORS as ALL
 from aucdist.solvers.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L1, L2
+from aucdist.solvers.pairs.problem import add_up_gradient
 from aucdist.solvers.pairs.top_negatives import TopNegatives, threshold_in_blocks, threshold_of
 from aucdist.solvers.signs import project_onto_cone
 
@@ -30,8 +34,9 @@ def small_tables(monkeypatch):
     monkeypatch.setattr(cell_cuts, "PLACES", 256)
 
 
-def planes(blocks, kind=CellCuts, **objective):
-    return CuttingPlanes(blocks, PairObjective(**objective), kind=kind)
+def planes(blocks, most_anchors=0, **objective):
+    with mock.patch.object(cutting_planes, "MOST_ANCHORS", most_anchors):
+        return CuttingPlanes(blocks, PairObjective(**objective))
 
 
 @pytest.mark.parametrize("n_cells", [4, 64])
@@ -72,18 +77,17 @@ def test_weights_and_sparse_rows():
     assert found.certificate.primal == pytest.approx(pairwise_objective(found.w, X, y, 1e-2, weight), rel=1e-6)
 
 
-def test_the_smaller_class_decides(monkeypatch):
+def test_the_smaller_class_decides():
     X, y = small(n_pos=12, n_neg=50)
     for most, kind in ((12, PairCuts), (11, CellCuts)):
-        monkeypatch.setattr(cutting_planes, "MOST_ANCHORS", most)
-        assert type(CuttingPlanes(blocks_of(X, y), PairObjective()).cuts) is kind
+        assert type(planes(blocks_of(X, y), most).cuts) is kind
 
 
 def test_separated_balanced_classes_do_not_stall(monkeypatch):
     # They did where cells without rows in doubt lost their edges: then they were merged, and the rows in doubt again.
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
     blocks = LocalBlocks([simulate(2_000, 5, 0.5, seed=4, shift=5.0)])
-    exact = solve(planes(blocks, PairCuts).rounds(1e-3), tol=1e-3, max_passes=200)
+    exact = solve(planes(blocks, ALL).rounds(1e-3), tol=1e-3, max_passes=200)
     cells = solve(planes(blocks).rounds(1e-3), tol=1e-3, max_passes=3 * exact.passes)
     assert cells.certificate.status is Status.CONVERGED
     assert 0.0 < cells.certificate.slack < 1e-3 * cells.certificate.primal
@@ -113,14 +117,14 @@ def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
 def test_cuts_that_are_taken_again_read_no_rows(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 8)
     # Never small enough, but where all scores of a cell are the same.
-    monkeypatch.setattr(cell_cuts, "SLACK_OF_GAP", 0.0)
+    monkeypatch.setattr(cuts, "SLACK_OF_GAP", 0.0)
     X, y = small(n_pos=30, n_neg=40)
     steps, reduce = [], LocalBlocks.reduce
     monkeypatch.setattr(LocalBlocks, "reduce", lambda *args: steps.append(args[1]) or reduce(*args))
     blocks = blocks_of(X, y)
     *_, last = itertools.islice(planes(blocks).rounds(1e-3), 5)
-    assert last.passes == steps.count(cell_cuts.finish_by_cells) == 5
-    assert steps.count(cell_cuts.take_cut) > 5
+    assert last.passes == steps.count(add_up_gradient) == 5
+    assert steps.count(cuts.take_cut) > 5
     reading = [step for step in steps if not getattr(step, "without_rows", False)]
     # The columns' ranges, the rows that are drawn, then scores and gradients.
     assert len(reading) == 2 + 2 * last.passes
@@ -143,11 +147,7 @@ def test_the_memory_of_a_block_can_be_kept_in_a_checkpoint():
     for _ in itertools.islice(cells.rounds(1e-2), 3):
         pass
     for memory in cells.cuts.blocks._memory:
-        again = deserialize(serialize(memory))
-        for name, value in vars(memory).items():
-            pairs = zip(getattr(again, name), value, strict=True) if name == "runs" else [(getattr(again, name), value)]
-            for one, other in pairs:
-                np.testing.assert_array_equal(one, other)
+        np.testing.assert_equal(asdict(deserialize(serialize(memory))), asdict(memory))
 
 
 # ---- the highest-scoring negatives with the anchors in cells -----------------------------------
@@ -195,11 +195,11 @@ def test_exact_anchors_and_cells_have_one_optimum(classes, n_blocks, penalty, su
     X, y = small(*classes)
     exact, cells = (
         solve(
-            planes(blocks_of(X, y, n_blocks), kind, penalty=penalty, subset=subset).rounds(lam),
+            planes(blocks_of(X, y, n_blocks), most, penalty=penalty, subset=subset).rounds(lam),
             tol=1e-5,
             max_passes=400,
         )
-        for kind in (PairCuts, CellCuts)
+        for most in (ALL, 0)
     )
     assert cells.certificate.status is Status.CONVERGED
     assert cells.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-5)
@@ -216,7 +216,7 @@ def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
     for positive in (0.2, 0.8):
         blocks = LocalBlocks([simulate(4_000, 5, positive, seed=0, shift=2.0)])
-        exact = solve(planes(blocks, PairCuts, subset=TopNegatives(0.2)).rounds(1e-2), tol=1e-3, max_passes=200)
+        exact = solve(planes(blocks, ALL, subset=TopNegatives(0.2)).rounds(1e-2), tol=1e-3, max_passes=200)
         cells = solve(planes(blocks, subset=TopNegatives(0.2)).rounds(1e-2), tol=1e-3, max_passes=3 * exact.passes)
         c = cells.certificate
         assert c.status is Status.CONVERGED
@@ -230,11 +230,11 @@ def test_the_threshold_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
     monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
     X, y = small(40, 12)
     weight = np.random.default_rng(1).random(len(y))
-    cuts = planes(blocks_of(X, y, 3, weight), subset=TopNegatives(0.5)).cuts
+    of_cells = planes(blocks_of(X, y, 3, weight), subset=TopNegatives(0.5)).cuts
     w = np.array([1.0, -0.5, 0.3, 2.0])
-    cuts.score(w)
+    of_cells.score(w)
     scores, weights = X[y < 0] @ w, weight[y < 0]
     for wanted in (1e-9, 0.3, 0.4 * weights.sum(), weights.sum()):
-        found = threshold_in_blocks(cuts.blocks, 12, wanted, 1.0, are_anchors=True)
+        found = threshold_in_blocks(of_cells.blocks, 12, wanted, 1.0, are_anchors=True)
         assert found.score == pytest.approx(threshold_of(scores, weights, wanted).score, rel=1e-12)
         assert (found.parts(scores) @ weights) == pytest.approx(wanted, abs=weights.max())

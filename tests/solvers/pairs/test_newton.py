@@ -10,6 +10,7 @@ from support.code_sets import random_codes, slow_matrix
 from support.grouped_pairs import best_hinge, pairs_of
 from support.optima import optimum
 from support.oracle import pairwise_objective
+from support.rounds import leave_newton_steps
 from support.seeds import searched
 from support.small_sets import blocks_of, small
 
@@ -29,9 +30,9 @@ SIGNS = np.array([1, 0, -1], dtype=np.int8)
 def at_a_point(block, w, h, **options):
     """Return a solver at w, and its drawn rows there: all of them, as they are few."""
     planes = CuttingPlanes(LocalBlocks([block]), PairObjective(**options), w)
-    planes._half_width = h
-    planes.add_cut(0.0, planes.here.w, follow=True)
-    return planes, planes.sample.at(planes.here.w, planes.scores, h, planes.cut, anew=False)[0]
+    planes.cuts.half_width = h
+    planes.accept(planes.cuts.cut(0.0, planes.here.w, planes.gap_left), follow=True)
+    return planes, planes.sample.at(planes.here, h, anew=False)[0]
 
 
 def pairs_in_plain_python(X, y, weight, group):
@@ -79,9 +80,7 @@ def test_rows_drawn_stand_for_all():
     w = np.full(5, 0.3)
     exact, drawn = (at_a_point(block, w, 0.3) for _ in range(2))
     exact[0].sample._n, drawn[0].sample._n = 10**6, 1_000
-    (whole, _), (half, other) = (
-        planes.sample.at(w, planes.scores, 0.3, planes.cut, anew=True) for planes, _ in (exact, drawn)
-    )
+    (whole, _), (half, other) = (planes.sample.at(planes.here, 0.3, anew=True) for planes, _ in (exact, drawn))
     assert whole.drawn.complete
     assert not half.drawn.complete
     assert set(half.drawn.rows.row_id.tolist()) != set(other.drawn.rows.row_id.tolist())
@@ -137,12 +136,11 @@ def test_bits_depend_on_neither_threads_nor_chance(share, signs):
     assert one.certificate == two.certificate
 
 
-def test_it_takes_fewer_passes_than_cutting_planes():
+def test_it_takes_fewer_passes_than_cutting_planes(monkeypatch):
     blocks = LocalBlocks([simulate(9_000, 10, 0.1, seed=2)])
-    newton_steps, planes = (
-        solve(CuttingPlanes(blocks, PairObjective(), second_order=second_order).rounds(1e-4), tol=1e-3, max_passes=300)
-        for second_order in (True, False)
-    )
+    newton_steps = solve(AllPairs().rounds(blocks, 1e-4), tol=1e-3, max_passes=300)
+    leave_newton_steps(monkeypatch)
+    planes = solve(AllPairs().rounds(blocks, 1e-4), tol=1e-3, max_passes=300)
     assert newton_steps.certificate.status is planes.certificate.status is Status.CONVERGED
     assert newton_steps.passes < 0.7 * planes.passes
 
@@ -169,8 +167,7 @@ def test_groups_are_drawn_whole():
 
 def test_where_newton_does_not_progress_cutting_planes_go_on(monkeypatch):
     X, y = small(12, 50)
-    monkeypatch.setattr("aucdist.solvers.pairs.cutting_planes.PATIENT", 0)
-    monkeypatch.setattr("aucdist.solvers.pairs.cutting_planes.FALLEN", -1.0)
+    leave_newton_steps(monkeypatch)
     found = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
     assert found.certificate.status is Status.CONVERGED
     assert found.certificate.primal == pytest.approx(optimum(X, y, 1e-2), rel=2e-6)

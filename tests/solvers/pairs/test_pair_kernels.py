@@ -12,7 +12,7 @@ from aucdist.kernels.codes import search_index
 from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.pairs.cutting_planes import CuttingPlanes
 from aucdist.solvers.pairs.kernels import cut, n_active
-from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, AnchorGroups, one_run
+from aucdist.solvers.pairs.loss import HINGE, NO_SHIFT, one_run, sort_anchors
 from aucdist.solvers.pairs.objective import PairObjective
 from aucdist.solvers.pairs.penalty import L2
 
@@ -37,11 +37,11 @@ def test_search_agrees_with_counting(anchors, score):
 
 def loss_and_row_slopes(pos, neg, w_pos, w_neg, shifts=NO_SHIFT):
     """Return hinge sum, active weight, coefficients of the positives and of the negatives, and the rows in the band."""
-    at, order = AnchorGroups(None).sorted(pos, w_pos)
+    at, order = sort_anchors(pos, w_pos)
     coefs, histogram = np.empty(len(neg)), np.zeros(len(pos) + 1)
     active, total, doubt, n_band = cut((neg, w_neg, one_run(len(neg))), shifts, at.search, at.doubt, coefs, histogram)
     assert doubt == 0.0
-    return total, active, -HINGE.anchor_slopes(histogram, at, w_pos, order), coefs, n_band
+    return total, active, -HINGE.anchor_slopes(histogram, at, order), coefs, n_band
 
 
 @given(scores_of(THIRDS), scores_of(THIRDS))
@@ -116,14 +116,14 @@ def test_a_point_that_is_worse_does_not_become_the_best_one():
     _, _, state = started()
     best, here, primal = state.best, state.here, state.objective(state.best)
     far = 50.0 * np.ones_like(best.w)
-    state.score(far)
-    state.add_cut(1.0, far)
+    state.cuts.score(far)
+    state.accept(state.cuts.cut(1.0, far, state.gap_left))
     assert state.value > primal
     assert state.best is best
     assert state.here is here
     # On the way back to the present point, from the scores that the blocks keep of it.
-    state._half_width = 0.0
-    state.add_cut(0.0, here.w)
+    state.cuts.half_width = 0.0
+    state.accept(state.cuts.cut(0.0, here.w, state.gap_left))
     assert state.value == state.objective(here)
 
 
@@ -132,11 +132,11 @@ def test_a_point_that_is_worse_does_not_become_the_best_one():
 def test_a_line_search_ends_where_the_objective_turns(lam, h):
     weight = np.random.default_rng(3).uniform(0.2, 30, 28)
     X, y, state = started(weight, lam)
-    state._half_width, w = h, state.here.w
-    state.add_cut(0.0, w, follow=True)
-    move = -np.linspace(0.5, 1.5, len(w)) * (state.gradient + lam * w)
+    state.cuts.half_width, w = h, state.here.w
+    state.accept(state.cuts.cut(0.0, w, state.gap_left), follow=True)
+    move = -np.linspace(0.5, 1.5, len(w)) * (state.here.gradient + lam * w)
     move /= np.linalg.norm(move)
-    rows, _ = state.sample.at(w, state.scores, h or 1.0, state.cut, anew=False)
+    rows, _ = state.sample.at(state.here, h or 1.0, anew=False)
     step, slope = state._line_search(rows, move)
     assert slope < 0.0
     around = np.linspace(-1, 1, 41) * h if h else [0.0]

@@ -267,9 +267,9 @@ def smoothed_gradient(X, y, weight, w, h, share, width):
 def at_a_point(X, y, weight, w, h, width, n_blocks=1):
     """Return the solver at w, and its drawn rows there, which are all."""
     planes = CuttingPlanes(blocks_of(X, y, n_blocks, weight), PairObjective(subset=TopNegatives(0.4)), w)
-    planes._half_width, planes._width = h, width
-    planes.add_cut(0.0, planes.here.w, follow=True)
-    return planes, planes.sample.at(planes.here.w, planes.scores, h, planes.cut, anew=False)[0]
+    planes.cuts.half_width, planes.cuts.width = h, width
+    planes.accept(planes.cuts.cut(0.0, planes.here.w, planes.gap_left), follow=True)
+    return planes, planes.sample.at(planes.here, h, anew=False)[0]
 
 
 def drawn_problem(classes, alike):
@@ -324,13 +324,13 @@ def test_each_band_narrows_by_its_own_part_of_the_gap():
         (4.0 * allowed, 0.5 * allowed, 0.075, 0.4),
         (1e9 * allowed, 0.0, 0.3 * NARROWING, 0.4),
     ]:
-        planes._half_width, planes._width = 0.3, 0.4
+        planes.cuts.half_width, planes.cuts.width = 0.3, 0.4
         planes.smoothing_gap, planes.threshold_gap = pairs + threshold, threshold
         planes._narrow_band()
-        assert (planes._half_width, planes._width) == (pytest.approx(h), pytest.approx(width))
-    planes._half_width, planes._width, planes.threshold_gap = 0.0, NARROWEST, 1.0
+        assert (planes.cuts.half_width, planes.cuts.width) == (pytest.approx(h), pytest.approx(width))
+    planes.cuts.half_width, planes.cuts.width, planes.threshold_gap = 0.0, NARROWEST, 1.0
     planes._narrow_band()
-    assert (planes._half_width, planes._width) == (0.0, NARROWEST)
+    assert (planes.cuts.half_width, planes.cuts.width) == (0.0, NARROWEST)
 
 
 def test_what_smoothing_adds_is_told_apart():
