@@ -381,14 +381,13 @@ class LocalBlocks(Blocks):
         """Run the step on the blocks."""
         numbers = range(self.n_blocks)
         if self._threads > 1 or not self.lasting:
-            self._memory, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self._threads)
-            return tree.total()
-        tree, after = MergeTree(), []
-        # Nothing to share or to read: a step on few rows takes less than locks would.
-        for number, block in enumerate(numbers if getattr(step, "without_rows", False) else self._blocks):
-            memory, summary = step(block, self._memory[number], *args)
-            after.append(memory)
-            tree.add(0, number, summary)
+            after, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self._threads)
+        else:  # nothing to share or to read: a step on few rows takes less than locks would
+            tree, after = MergeTree(), []
+            for number, block in enumerate(numbers if getattr(step, "without_rows", False) else self._blocks):
+                memory, summary = step(block, self._memory[number], *args)
+                after.append(memory)
+                tree.add(0, number, summary)
         self._memory = after
         return tree.total()
 
