@@ -9,38 +9,19 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from aucdist import estimators
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.classes import (
-    attributes_of_data,
-    fit_classes,
-    forget_fit,
-    predicted_classes,
-    scores_of_classes,
-)
-from aucdist.estimators.display import WithPlots, give_warnings
-from aucdist.estimators.monotone import AUTO, directions_of_features, directions_of_line
-from aucdist.estimators.scores import WithThreshold, mapped_rows
+from aucdist.estimators.classes import predicted_classes, scores_of_classes
+from aucdist.estimators.display import WithPlots
+from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings, prepared
+from aucdist.estimators.scores import WithThreshold
 from aucdist.estimators.tables import allows_missing, checked_rows
-from aucdist.estimators.validation import (
-    all_or_nothing,
-    check_groups,
-    is_dask,
-    on_chunks,
-    training_blocks,
-    with_lowest_grade,
-    without_equal_weights,
-)
+from aucdist.estimators.validation import is_dask, on_chunks, training_blocks
 from aucdist.estimators.with_solver import WithSolver
 from aucdist.maps.base import FittedMap
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.solvers.base import Callback, Certificate, Solution, as_table
-
-Fitted = tuple[ScoreCounts | None, list[Warning]]
-"""The counts of the scores of the training rows, where a fit needed them, and what it warns of."""
 
 STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
 """Attributes of a model of two classes, and what models of several have in their place."""
@@ -49,8 +30,8 @@ STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold
 class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC):
     """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
 
-    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_fit`, `_set_fitted`
-    and `_scores_without_intercept`; see `WithSolver` for its parameters.
+    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_fit` and
+    `_scores_without_intercept`; see `WithSolver` for its parameters.
     """
 
     of_pairs: ClassVar[bool] = False
@@ -82,7 +63,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
             The larger of two labels, as NumPy sorts them, is the positive class, as for scikit-learn's measures.
             To choose another one, give ``y == "fraud"``. With more classes, or an indicator matrix of labels, a model is fitted
-            for each against the rest: see `aucdist.estimators.classes`. None with `Blocks`, whose labels are -1 and +1.
+            for each against the rest: see `aucdist.estimators.fitting`. None with `Blocks`, whose labels are -1 and +1.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Rows of
             weight 0 are ignored.
@@ -110,30 +91,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         RankingWarning
             If the scores rank the training rows worse than chance.
         """
-        with all_or_nothing(self):
-            self.check_parameters()
-            self.__dict__.pop("chosen_", None)
-            rows = training_blocks(self, X, y, sample_weight, groups)
-            model: Any = self
-            if self._by_folds:  # an estimator like this one, whose features, and lam, folds of the training rows choose
-                model, model.chosen_ = estimators.feature_search(self, rows)
-                model.__dict__.update(attributes_of_data(self))
-            if isinstance(rows, ClassBlocks):
-                counts: Any = fit_classes(model, rows, callback)
-            else:
-                if self.has_several_classes:
-                    forget_fit(self)
-                blocks = model._ready(rows)
-                counts, warned = model._fit(blocks, callback)
-                give_warnings(warned)
-                if blocks.has_weights != rows.has_weights:  # equal weights were left out
-                    counts = None
-            if model is not self:
-                forget_fit(self)
-                parameters = self.get_params(deep=False)
-                self.__dict__.update({name: value for name, value in vars(model).items() if name not in parameters})
-            if hasattr(self, "_counts"):
-                self._counts = counts
+        give_warnings(self, fit_rows(self, X, y, sample_weight, groups, callback))
         return self
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
@@ -151,26 +109,15 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return [model.history_ for model in self.estimators_]
 
     @abstractmethod
-    def _fit(self, blocks: Blocks, callback: Callback | None, name: str = "") -> Fitted:
-        """Fit rows of two classes, and return what `_end_fit` returns; `name` is that of the model in printed rounds."""
+    def _fit(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Solution, Fit]:
+        """Fit rows of two classes, set the weights and what depends on them, and return the solution and what the fit found.
 
-    def _end_fit(self, solution: Solution, blocks: Blocks) -> Fitted:
-        """Set the fitted attributes, and return the counts of the rows' scores, where they were needed, and the warnings."""
-        self.certificate_, self.n_passes_ = solution.certificate, solution.passes
-        self._records = solution.records
-        return self._set_fitted(solution, blocks), list(self._warnings_of_fit(blocks))
-
-    @abstractmethod
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
-        """Set the weights and what depends on them; return the counts of the rows' scores, if they were needed for it."""
+        `start`: what to start from, where the solver can.
+        """
 
     @abstractmethod
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
         """Return the scores of validated rows, as `raw_threshold` divides them: float64 of shape (n_samples,)."""
-
-    def _scores(self, X: Any) -> np.ndarray:
-        """Return the scores of validated rows, with the intercept: float64 of shape (n_samples,)."""
-        return self._scores_without_intercept(X) + self.decision_intercept
 
     @property
     def history_(self) -> pd.DataFrame:
@@ -205,8 +152,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         check_is_fitted(self)
         if is_dask(X):
             return on_chunks(self, X, self.decision_function, np.float64, self._width)
-        X = checked_rows(self, X)
-        return scores_of_classes(self, X) if self.has_several_classes else self._scores(X)
+        scores = scores_of_classes(self, checked_rows(self, X))
+        return scores if self.has_several_classes else scores[:, 0]
 
     @property
     def _map(self) -> FittedMap | None:
@@ -280,53 +227,4 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         rows = training_blocks(self, X, y, sample_weight)
         if isinstance(rows, ClassBlocks):
             raise InputError(f"y has {rows.sets.n_classes} classes, and exactly two are needed here: pass y == label")
-        return self._ready(rows)
-
-    def _ready(self, blocks: Blocks) -> Blocks:
-        """Check that the solver can fit rows of two classes, and return them as it gets them, with the feature map fitted.
-
-        Weights that are all equal are left out where the solver takes none.
-        """
-        check_groups(self, blocks)
-        if blocks.has_grades and blocks.weight_neg <= 0:
-            blocks = with_lowest_grade(blocks)
-        if min(blocks.weight_pos, blocks.weight_neg) <= 0:
-            raise InputError(
-                f"all rows are of one class ({blocks.n_pos} positive and {blocks.n_neg} negative rows; rows of weight "
-                "0 do not count): give rows of both classes"
-            )
-        solver = self.resolved_solver
-        if blocks.has_weights and not solver.sample_weight:
-            blocks = without_equal_weights(blocks)
-        if blocks.has_weights and not solver.sample_weight:
-            raise InputError(
-                f"solver {solver.name!r} does not support sample weights; {self._solvers_that('sample_weight')}"
-            )
-        expander = self._expander
-        self._find_directions(blocks.unmapped)
-        if expander is None:
-            self.__dict__.pop("feature_map_", None)
-        elif blocks.feature_map is not None:
-            self.feature_map_ = blocks.feature_map
-        elif not (getattr(self, "warm_start", False) and hasattr(self, "feature_map_")):
-            self.feature_map_ = expander.fit_blocks(blocks, getattr(self, "monotone_", None))
-        return self._checked_codes(mapped_rows(self, blocks))
-
-    def _checked_codes(self, mapped: Blocks) -> Blocks:
-        """Check that the solver takes codes, if there are some, and return the rows."""
-        if mapped.has_codes and not (own := self.resolved_solver).takes_codes:
-            raise InputError(
-                f"solver {own.name!r} does not read the numbers of bins that features={self.features!r} makes of the "
-                f"rows; {self._solvers_that('takes_codes')}. Or put the map before the estimator: "
-                "make_pipeline(BinExpander(), ...) in scikit-learn"
-            )
-        return mapped
-
-    def _find_directions(self, blocks: Blocks) -> None:
-        """Set the direction of each feature if `monotone` is given."""
-        if self.monotone is None:
-            self.__dict__.pop("monotone_", None)
-        elif self.monotone == AUTO:
-            self.monotone_ = directions_of_line(self, blocks)
-        else:
-            self.monotone_ = directions_of_features(self, blocks)
+        return prepared(self, rows)

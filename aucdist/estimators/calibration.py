@@ -14,7 +14,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.display import give_warnings
+from aucdist.estimators.fitting import fit_rows, give_warnings
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, mean_and_spread
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import Costs
@@ -73,36 +73,11 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     counts: list[Any] = []
     for number in range(int(folds.max()) + 1):
         other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)
-        others = other._validated_blocks(ViewBlocks(blocks, Side(folds, number, held_out=False)))
-        give_warnings(other._fit(others, None)[1], but=ConvergenceWarning)  # the fit of all rows gives that
+        fits = fit_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=False)))
+        give_warnings(other, fits, but=ConvergenceWarning)  # the fit of all rows gives that
         held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]
         counts.append(count_scores(held_out, w) if costs is None else count_costs(held_out, w, costs))
     return sum(counts[1:], start=counts[0])
-
-
-def keep_counts(model: Any, *, unseen: bool = False) -> None:
-    """Have the next fit keep the counts of the training scores that it needs, 24 bytes for each score, for `kept_counts`.
-
-    `unseen`: whether to keep those that its calibration counts as well, for `training_scores_unseen`.
-    """
-    model._counts = None
-    if unseen:
-        model._unseen = None
-
-
-def kept_counts(model: Any) -> list[Any]:
-    """Return what a fit has kept, and forget it: for each class how many rows have each score without the intercept.
-
-    An entry is None if the fit did not need to know. With two classes there is one entry.
-    """
-    counts = vars(model).pop("_counts")
-    return counts if model.has_several_classes else [counts]
-
-
-def training_scores_unseen(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
-    """Return `out_of_fold` of the rows that a model was just fitted to; what its calibration has kept is not counted again."""
-    known = vars(model).pop("_unseen", None)
-    return out_of_fold(model, blocks, costs) if known is None or costs is not None else known
 
 
 def isotonic(counts: ScoreCounts) -> IsotonicMap:
@@ -128,8 +103,7 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     weights = np.concatenate([counts.neg[sides[0]], counts.pos[sides[1]]])
     block = Block.of((scores[:, np.newaxis] - middle) / spread, labels, weight=weights)
     model = LinkClassifier(link=link, solver="newton", lam=1.0 / weights.sum(), tol=1e-9)
-    _, warned = model._fit(model._validated_blocks(LocalBlocks([block])), None)
-    give_warnings(warned, but=SeparationWarning)  # the prior is for it
+    give_warnings(model, fit_rows(model, LocalBlocks([block])), but=SeparationWarning)  # the prior is for it
     slope = float(model.coef_[0, 0]) / spread
     fitted = model.probability_
     return LinkMap(1.0, fitted.link, slope, float(model.intercept_[0]) - slope * middle)

@@ -3,8 +3,7 @@
 import functools
 import html
 import itertools
-import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import estimator_html_repr
 
+from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import refuse_classes
@@ -45,13 +45,6 @@ STYLE = """
 
 class RankingWarning(UserWarning):
     """The scores rank the training rows worse than chance."""
-
-
-def give_warnings(warned: Iterable[Warning], *, but: type[Warning] | tuple[()] = ()) -> None:
-    """Give the warnings of a fit, except those of a kind."""
-    for warning in warned:
-        if not isinstance(warning, but):
-            warnings.warn(warning, stacklevel=3)  # the caller of `fit`
 
 
 class RoundPrinter:
@@ -147,39 +140,41 @@ class HistoryDisplay:
         return self
 
 
-class WithPlots:
-    """What a user sees of a fitted estimator: warnings, plots, and its page in a notebook."""
+def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> Iterator[Warning]:
+    """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance.
 
-    def _warnings_of_fit(self: Any, blocks: Blocks) -> Iterator[Warning]:
-        """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance."""
-        c, ranges = self.certificate_, self.__dict__.pop("_fitted_ranges", None)
-        if c.status not in REACHED:
-            # A feature map scales what it makes.
-            known = ranges is not None and not hasattr(self, "feature_map_")
-            fault = diagnosis(ranges, names_of_features(self)) if known else None
-            proved = (
-                f"primal and dual are accurate only to {c.rounding:.3g}. Raise tol, or scale the features"
-                if c.status == Status.ROUNDING
-                else "the certificate says how far the weights are from the optimum. Raise max_passes, tol or lam"
-            )
-            yield ConvergenceWarning(
-                f"{REASONS[c.status]} after {self.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
-                f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={self.tol:g}; {proved}"
-                + ("" if fault is None else f". {fault}")
-            )
-        if self.monotone is not None and not getattr(self, "coef_", np.ones(1)).any():
-            yield UserWarning(
-                "with the directions in `monotone` all weights are 0 and all scores are equal: the data seem to have the "
-                "opposite directions. Check `monotone`"
-            )
-        if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
-            return
-        area = self._auc if hasattr(self, "_auc") else auc_of_rows(blocks, self.coef_[0])
-        if area < 0.5:
-            yield RankingWarning(
-                f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
-                "ones. Try another lam or solver, and check which class is positive"
-            )
+    `ranges`: of the columns as the solver got them; a feature map scales what it makes.
+    """
+    c = model.certificate_
+    if c.status not in REACHED:
+        fault = None if ranges is None or model._map is not None else diagnosis(ranges, names_of_features(model))
+        proved = (
+            f"primal and dual are accurate only to {c.rounding:.3g}. Raise tol, or scale the features"
+            if c.status == Status.ROUNDING
+            else "the certificate says how far the weights are from the optimum. Raise max_passes, tol or lam"
+        )
+        yield ConvergenceWarning(
+            f"{REASONS[c.status]} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
+            f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={model.tol:g}; {proved}"
+            + ("" if fault is None else f". {fault}")
+        )
+    if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():
+        yield UserWarning(
+            "with the directions in `monotone` all weights are 0 and all scores are equal: the data seem to have the "
+            "opposite directions. Check `monotone`"
+        )
+    if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
+        return
+    area = auc_of_rows(blocks, model.coef_[0]) if model._auc is None else model._auc
+    if area < 0.5:
+        yield RankingWarning(
+            f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
+            "ones. Try another lam or solver, and check which class is positive"
+        )
+
+
+class WithPlots:
+    """What a user sees of a fitted estimator: plots, and its page in a notebook."""
 
     def plot_history(self: Any, ax: Any = None) -> HistoryDisplay:
         """Plot the relative gap of each round of the last `fit` against the passes.

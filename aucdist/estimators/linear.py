@@ -3,6 +3,7 @@
 `HingeClassifier` is one: a linear support vector machine with an L1 or an L2 penalty.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
@@ -15,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
-from aucdist.estimators.base import BlockClassifier, Fitted
+from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import probabilities, refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted, with_rounded_intercept
-from aucdist.estimators.display import RoundPrinter, give_warnings
+from aucdist.estimators.fitting import Fit, Start, give_warnings, set_solution
 from aucdist.estimators.scores import encoded_rows
 from aucdist.estimators.tables import checked_rows, labels_of_features
 from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
@@ -53,27 +54,48 @@ class LinearClassifier(BlockClassifier):
         """Whether the best objective stays the same when a column is shifted, as that of pairs of rows does."""
         return True
 
-    def _fit(self, blocks: Blocks, callback: Callback | None, name: str = "") -> Fitted:
+    @property
+    def _has_intercept(self) -> bool:
+        """Whether the objective has an intercept, which is the last weight of what its solvers start from."""
+        return bool(getattr(self, "fit_intercept", False))
+
+    def _fit(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Solution, Fit]:
         fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
-        self._fitted_ranges = fitted.ranges
-        start = self._initial_weights(blocks.n_features)
-        if shift is not None and isinstance(start, np.ndarray) and len(start) > blocks.n_features:
-            start = np.append(start[:-1], start[-1] + shift.along(start[:-1]))  # the intercept is last
-        printer = RoundPrinter(self, name, callback)
-        solution = solve(self._rounds(fitted, start), tol=self.tol, max_passes=self.max_passes, callback=printer)
-        printer.end(solution)
-        self.__dict__.pop("resume_", None)
+        rounds = self._rounds(fitted, None if start is None else self._first_weights(start, fitted, shift))
+        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
         if self.warm_start and isinstance(solution.last, ResumableRound):  # else the dual variables stay on the blocks
             self.resume_: Any = solution.last.resume()
-        return self._end_fit(solution if shift is None else self._unshifted(solution, shift), blocks)
+        lowered = 0.0
+        if shift is not None and self._has_intercept:
+            solution, lowered = with_rounded_intercept(solution, shift, self.tol), shift.along(solution.w)
+        fit = self._set_weights(solution, blocks, lowered)
+        fit.ranges = fitted.ranges
+        return solution, fit
+
+    def _first_weights(self, start: Start, blocks: Blocks, shift: Shift | None) -> Any:
+        """Return the start of the solver: the state of its last round, or weights for the shifted rows."""
+        w = start.coef
+        if len(w) != blocks.n_features:
+            raise InputError(
+                f"warm_start: the last fit had {len(w)} features, this one has {blocks.n_features}: fit a new "
+                "estimator, or set warm_start=False"
+            )
+        if self.resolved_solver.resumes:
+            return w if start.resume is None else start.resume
+        if not self._has_intercept:
+            return w
+        return np.append(w, start.intercept if shift is None else start.intercept + shift.along(w))
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         """Return the rounds of the solver from these weights on."""
         return self.resolved_solver.rounds(blocks, self.lam, start, **self._solver_options())
 
-    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
-        """Return the solution for the original rows, given that for the shifted rows."""
-        return solution
+    @abstractmethod
+    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
+        """Set the weights and what depends on them, and return what the fit found.
+
+        `lowered`: by how much the intercept for these rows is below that of the solution, which is for shifted rows.
+        """
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
         return encoded_rows(X, self._map).scores(self.coef_[0])
@@ -188,17 +210,6 @@ class LinearClassifier(BlockClassifier):
             self._map,
         )
 
-    def _initial_weights(self, n_features: int) -> Any:
-        """Return the start of the solver: the weights of the last fit, the state of its last round, or None."""
-        if not (self.warm_start and hasattr(self, "coef_")):
-            return None
-        if self.coef_.shape[1] != n_features:
-            raise InputError(
-                f"warm_start: the last fit had {self.coef_.shape[1]} features, this one has {n_features}: fit a new "
-                "estimator, or set warm_start=False"
-            )
-        return getattr(self, "resume_", self.coef_[0]) if self.resolved_solver.resumes else self.coef_[0]
-
 
 Estimator = TypeVar("Estimator", bound=LinearClassifier)
 
@@ -261,10 +272,12 @@ def lam_path(
         fitted, _ = shifted(blocks)
         problem = solver.path(fitted, **first._solver_options())
         for model in sorted(models, key=lambda model: -model.lam):
-            vars(model).update(of_the_data | {"_fitted_ranges": fitted.ranges})
-            rounds = problem.rounds(model.lam)
-            solution = solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes)
-            give_warnings(model._end_fit(solution, blocks)[1])
+            vars(model).update(of_the_data)
+            solution = solve(problem.rounds(model.lam), tol=estimator.tol, max_passes=estimator.max_passes)
+            fit = model._set_weights(solution, blocks, 0.0)
+            fit.ranges = fitted.ranges
+            set_solution(model, solution, fit, blocks)
+            give_warnings(model, [fit])
             if stop is not None and stop(model):
                 break
     return [model for model in models if hasattr(model, "coef_")]
@@ -383,7 +396,7 @@ class HingeClassifier(LinearClassifier):
     class_weight: Mapping[Any, float] | str | None = None
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
-        """Yield the rounds of the solver, and keep the share of weights that are 0 in each."""
+        """Yield the rounds of the solver, each with the share of weights that are 0."""
         lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
         if isinstance(self.class_weight, Mapping):
             self._check_class_weight(self.class_weight)
@@ -393,33 +406,19 @@ class HingeClassifier(LinearClassifier):
         else:
             neg, pos = 0.5 * blocks.n_samples / blocks.n_neg, 0.5 * blocks.n_samples / blocks.n_pos
         options = self._solver_options() | {"intercept": bool(self.fit_intercept), "class_weight": (neg, pos)}
-        self._zeros: list[float] = []
         for state in self.resolved_solver.rounds(blocks, lam, start, **options):
-            self._zeros.append(float((state.w[: blocks.n_features] == 0.0).mean()))
-            yield state
+            zeros = float((state.w[: blocks.n_features] == 0.0).mean())
+            yield replace(state, measures={"zeros": zeros})
 
     @property
     def _ignores_shift(self) -> bool:
         """Whether a shift of a column leaves the minimum as it is: with an intercept that the solver does not penalise."""
         return bool(self.fit_intercept) and not self.resolved_solver.penalises_intercept
 
-    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
-        w = solution.w
-        unshifted = np.append(w[:-1], w[-1] - shift.along(w[:-1]))  # the intercept is last
-        return replace(with_rounded_intercept(solution, shift, self.tol), w=unshifted)
-
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
-        zeros = self.__dict__.pop("_zeros")
-        for record, zero in zip(self._records, zeros, strict=False):  # a round that diverged has no record
-            record["zeros"] = zero
+    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
-        self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:]
-
-    def _initial_weights(self, n_features: int) -> Any:
-        start = super()._initial_weights(n_features)
-        if start is None or self.resolved_solver.resumes:
-            return start
-        return np.append(start, self.intercept_) if self.fit_intercept else start
+        self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:] - lowered
+        return Fit()
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
         """Return the weight of the rows of the class at position `k` in its model against the rest."""

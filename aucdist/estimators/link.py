@@ -2,9 +2,7 @@
 
 import itertools
 import numbers
-import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
-from aucdist.estimators.conditioning import Shift, with_rounded_intercept
+from aucdist.estimators.fitting import Fit
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import separates
@@ -219,22 +217,24 @@ class LinkClassifier(LinearClassifier):
         """Whether a shift of a column leaves the minimum as it is: with an intercept that is not penalised."""
         return bool(self.fit_intercept) and not self.penalise_intercept
 
-    def _unshifted(self, solution: Solution, shift: Shift) -> Solution:
-        last = solution.last
-        assert isinstance(last, LinkRound)
-        last = replace(last, theta=np.append(last.w, last.intercept - shift.along(solution.w)))
-        return replace(with_rounded_intercept(solution, shift, self.tol), last=last)
-
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         self.lam_ = LAM * balance(blocks.weight_pos, blocks.weight_neg) if self.lam is None else self.lam
         shape = self._find_shape(blocks)
-        if start is None and shape is not None:
+        if start is not None and not self.fit_intercept:
+            start = np.append(start, 0.0)
+        elif start is None and shape is not None:
             start = shape.theta
-        self._loss = self.loss_at(float(self.xi or 0.0) if shape is None else shape.xi)  # xi is a number then
-        options = self._solver_options() | self._intercept_options() | {"loss": self._loss}
-        if not self._loss.convex:
+        if self.link == "gev":
+            self.xi_ = float(self.xi or 0.0) if shape is None else shape.xi  # xi is a number then
+        loss = self._fitted_loss()
+        options = self._solver_options() | self._intercept_options() | {"loss": loss}
+        if not loss.convex:
             options["gradient_tol"] = self.tol
         return self.resolved_solver.rounds(blocks, self.lam_, start, **options)
+
+    def _fitted_loss(self) -> LinkLoss:
+        """Return the loss with the shape of the fit."""
+        return self.loss_at(getattr(self, "xi_", 0.0))
 
     def loss_at(self, xi: float) -> LinkLoss:
         """Return the loss of the link with this shape.
@@ -256,17 +256,20 @@ class LinkClassifier(LinearClassifier):
             return None
         return "map" if self.xi is None else str(self.xi)
 
+    @property
+    def _most_xi(self) -> float:
+        """The largest shape that is tried."""
+        return MOST_XI if self.loss == "calibrated" else np.inf
+
     def _intercept_options(self) -> dict[str, bool]:
         return {"fit_intercept": bool(self.fit_intercept), "penalise_intercept": bool(self.penalise_intercept)}
 
     def _find_shape(self, blocks: Blocks) -> ShapeEstimate | None:
         """Estimate the shape; None if it is given, or the link has none."""
-        self.__dict__.pop("xi_trace_", None)
         method = self._shape_method()
         if method is None:
             return None
-        most_xi = MOST_XI if self.loss == "calibrated" else np.inf
-        options: dict[str, Any] = self._intercept_options() | {"most_xi": most_xi}
+        options: dict[str, Any] = self._intercept_options() | {"most_xi": self._most_xi}
         most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MOST_SHAPE_ROUNDS
         estimates = list(itertools.islice(map_shape(blocks, **options), most_rounds))
         if method == "bayes":
@@ -275,39 +278,37 @@ class LinkClassifier(LinearClassifier):
             seed = int(check_random_state(self.random_state).randint(2**31))
             mode = estimates[-1]
             estimates = list(bayes_shape(blocks, np.append(mode.theta, mode.xi), seed=seed, **options))
-        if estimates[-1].xi >= most_xi:
-            warnings.warn(
-                f"the shape xi reached {most_xi}, beyond which the calibrated loss has no minimum; with loss='likelihood' it "
-                "has no such limit",
-                UserWarning,
-                stacklevel=5,  # the caller of `fit`
-            )
         self.xi_trace_ = pd.DataFrame(
             {"round": number, "xi": shape.xi, **shape.measures} for number, shape in enumerate(estimates, start=1)
         )
         return estimates[-1]
 
-    def _initial_weights(self, n_features: int) -> np.ndarray | None:
-        weights = super()._initial_weights(n_features)
-        if weights is None:
-            return None
-        return np.append(weights, self.intercept_[0] if self.fit_intercept else 0.0)
-
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> None:
-        last = solution.last
+    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
+        last, link = solution.last, self._fitted_loss().link
         assert isinstance(last, LinkRound)
-        self.gradient_norm_ = last.gradient_norm
-        self.__dict__.pop("xi_", None)
-        link = self._loss.link
-        if link.name == "gev":
-            self.xi_ = link.xi
-        self.coef_, self.intercept_ = solution.w[np.newaxis, :], np.array([last.intercept])
-        whole = LinkMap(1.0, link, 1.0, last.intercept)
+        self.gradient_norm_, intercept = last.gradient_norm, last.intercept - lowered
+        self.coef_, self.intercept_ = solution.w[np.newaxis, :], np.array([intercept])
+        whole = LinkMap(1.0, link, 1.0, intercept)
         whole = whole.corrected(blocks.weight_pos / (blocks.weight_pos + blocks.weight_neg), self.prior)
         # The threshold is where the corrected odds are even.
-        threshold = link.score(1.0 / (1.0 + whole.odds)) - last.intercept
+        threshold = link.score(1.0 / (1.0 + whole.odds)) - intercept
         self._decision_intercept = 0.0 - threshold
         self.probability_: LinkMap = whole.shifted(threshold)
+        warned = list[Warning]()
+        if self._shape_method() is not None and self.xi_ >= self._most_xi:
+            at_most = UserWarning(
+                f"the shape xi reached {self._most_xi}, beyond which the calibrated loss has no minimum; with "
+                "loss='likelihood' it has no such limit"
+            )
+            warned.append(at_most)
+        if separates(blocks, self.coef_[0]):
+            separable = SeparationWarning(
+                "the weights separate the classes of the training rows completely: only lam keeps the fit finite, and lam "
+                f"alone decides how near to 0 and 1 the probabilities are (lam={self.lam_:g}). Check whether a feature gives the "
+                "label away, and choose lam by cross-validation"
+            )
+            warned.append(separable)
+        return Fit(warnings=warned)
 
     def _set_intercept(self, intercept: float) -> None:
         # the intercept of the link belongs to the probabilities, and does not change
@@ -317,12 +318,3 @@ class LinkClassifier(LinearClassifier):
     def decision_intercept(self) -> float:
         """What `decision_function` adds to X w."""
         return self._decision_intercept
-
-    def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
-        yield from super()._warnings_of_fit(blocks)
-        if separates(blocks, self.coef_[0]):
-            yield SeparationWarning(
-                "the weights separate the classes of the training rows completely: only lam keeps the fit finite, and lam "
-                f"alone decides how near to 0 and 1 the probabilities are (lam={self.lam_:g}). Check whether a feature gives the "
-                "label away, and choose lam by cross-validation"
-            )

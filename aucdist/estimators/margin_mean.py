@@ -1,6 +1,5 @@
 """The margin-mean support vector machine on a sample, by zeroth-order steps (U-ZOVR) or by first-order ones."""
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,8 +14,9 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.base import BlockClassifier, Fitted
-from aucdist.estimators.display import RankingWarning, RoundPrinter
+from aucdist.estimators.base import BlockClassifier
+from aucdist.estimators.display import RankingWarning
+from aucdist.estimators.fitting import Fit, Start
 from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.maps.base import moments_of, with_weight
 from aucdist.metrics.counts import ScoreCounts, dot
@@ -262,18 +262,12 @@ class MarginMeanClassifier(BlockClassifier):
             if getattr(self, name) is not None and self.kernel != "rbf":
                 raise InputError(f"{name} applies to kernel rbf; with {self.kernel!r} it must be None")
 
-    def _fit(self, blocks: Blocks, callback: Callback | None, name: str = "") -> Fitted:
-        printer = RoundPrinter(self, name, callback)
-        solution = self._solve(blocks, printer)
-        printer.end(solution)
-        return self._end_fit(solution, blocks)
-
-    def _solve(self, blocks: Blocks, callback: Callback) -> Solution:
+    def _fit(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Solution, Fit]:
         """Fit a sample, or all rows where the sampler's hyperplane ranks them much better than the fit of its sample."""
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
         sample, plane = self._sample(blocks, scaling, seeds[0])
-        solution = self._solve_sample(sample, scaling, seeds, callback)
+        solution, warned = self._solve_sample(sample, scaling, seeds, callback), list[Warning]()
         if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
             by_plane = auc(count_scores(ViewBlocks(blocks, Prepare(scaling)), plane.w))
             area = self._auc_of_all_rows(blocks, solution)
@@ -283,16 +277,15 @@ class MarginMeanClassifier(BlockClassifier):
                 area_of_every = self._auc_of_all_rows(blocks, every)
                 if area_of_every < area:  # even worse
                     self._scaling, self.sample_counts_ = before
-                    return solution
-                warnings.warn(
-                    f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, where the "
-                    f"hyperplane itself has {by_plane:.3g}: the model is therefore fitted to all rows, where its AUC is "
-                    f"{area_of_every:.3g}. sampler=None fits all rows at once",
-                    RankingWarning,
-                    stacklevel=4,  # the caller of `fit`
-                )
-                return every
-        return solution
+                else:
+                    solution = every
+                    better_by_all = RankingWarning(
+                        f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, where "
+                        f"the hyperplane itself has {by_plane:.3g}: the model is therefore fitted to all rows, where its AUC is "
+                        f"{area_of_every:.3g}. sampler=None fits all rows at once"
+                    )
+                    warned.append(better_by_all)
+        return solution, Fit(self._set_weights(solution, blocks), warnings=warned)
 
     def _auc_of_all_rows(self, blocks: Blocks, solution: Solution) -> float:
         return auc(count_scores(ViewBlocks(blocks, Prepare(self._scaling)), solution.w))
@@ -315,9 +308,6 @@ class MarginMeanClassifier(BlockClassifier):
                 shift = scaling.shift + again.shift / scaling.factor
             scaling = Preprocessor((), "standard", shift, scaling.factor * again.factor)
             sample = ViewBlocks(sample, again.transform)
-        # remove attributes of a fit with another kernel
-        for stale in ("coef_", "support_vectors_", "dual_coef_", "sigma_"):
-            self.__dict__.pop(stale, None)
         if self.kernel == "rbf":
             bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
             at_once = rows_at_once(sample.n_samples, sample.n_blocks, bound)
@@ -355,7 +345,8 @@ class MarginMeanClassifier(BlockClassifier):
         X, y = clone(sampler, safe=False).fit_resample(rows["X"][0], labels)
         return LocalBlocks([Block.of(X, np.where(y == self.classes_[1], 1, -1))]), None
 
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
+    def _set_weights(self, solution: Solution, blocks: Blocks) -> ScoreCounts:
+        """Set the weights and the threshold, and return the counts of the rows' scores."""
         if self.kernel == "rbf":
             self.dual_coef_ = solution.w[np.newaxis, :]
             counts = count_scores(blocks, self._machine().scores)
@@ -367,7 +358,7 @@ class MarginMeanClassifier(BlockClassifier):
             counts = count_scores(blocks, w)
             threshold = best_threshold(counts)
             self.margin_threshold_ = threshold + offset
-        self.intercept_, self._auc = np.array([0.0 - threshold]), auc(counts)
+        self.intercept_ = np.array([0.0 - threshold])
         return counts
 
     def _scores_without_intercept(self, X: Any) -> np.ndarray:

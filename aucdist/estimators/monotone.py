@@ -1,28 +1,17 @@
 """Directions of features: `monotone=` of an estimator as signs of weights."""
 
 import numbers
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from aucdist.data.formats.base import feature_names
-from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
-from aucdist.maps.binning import draw_rows
-from aucdist.selection.folds import fold_numbers
 
 DIRECTIONS = {"increasing": 1, "decreasing": -1}
 AUTO = "auto"
-LAM_OF_LINE = 0.1
-"""At least so strong is the penalty of the straight line that `AUTO` takes its directions from."""
-ROWS_OF_LINE = 2**12
-"""The lines are fitted to about so many rows of a class at most; a direction that these do not show stays free."""
-FOLDS_OF_LINE = 5
-"""The number of linear models that have to agree on a direction. Each is fitted without one fold of the rows."""
 
 
 class Directions:
@@ -125,42 +114,3 @@ def directions_as_parameter(signs: np.ndarray) -> dict[int, str] | None:
     """Return the parameter for these directions, by position; None if no feature has one."""
     words = {sign: word for word, sign in DIRECTIONS.items()}
     return {int(j): words[int(signs[j])] for j in np.flatnonzero(signs)} or None
-
-
-def directions_of_line(estimator: Any, blocks: Blocks) -> np.ndarray:
-    """Return the directions of a straight line fitted to a sample of the rows, int8 of shape (n_features,).
-
-    The sample is divided into folds of the training rows, and a line is fitted to the rows outside each. A feature whose weights
-    have different signs in two of them, or are 0, has no direction. The features are scaled to variance 1, and missing values are
-    the mean.
-
-    `estimator`: its loss is the line's; the penalty is at least `LAM_OF_LINE`, so that features that repeat each other
-        agree.
-    `blocks`: before any feature map; the sample is all rows where a class has at most `ROWS_OF_LINE` of them.
-    """
-    drawn = draw_rows(blocks, ROWS_OF_LINE)
-    drawn = drawn.with_X(_scaled(drawn.X))
-    other = dict.fromkeys(
-        ("monotone", "features", "penalty", "calibration", "prior", "max_fpr", "max_false_positives", "n_jobs")
-    )
-    line = estimator._copy_with(verbose=0, warm_start=False, **other)
-    line.set_params(lam=max(estimator.lam or 0.0, LAM_OF_LINE), tol=max(estimator.tol, 1e-2))
-    # With fewer rows of a class, one line is fitted to all rows.
-    n_folds = FOLDS_OF_LINE if np.unique(drawn.y, return_counts=True)[1].min() >= FOLDS_OF_LINE else 1
-    fold = fold_numbers(drawn.row_id, drawn.y, n_folds, 0) if n_folds > 1 else np.full(drawn.n_samples, -1)
-    signs = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ignore warnings that the line ranks badly or did not converge
-        for k in range(n_folds):
-            line.fit(LocalBlocks([replace(drawn.take(np.flatnonzero(fold != k)), index=0)]))
-            signs.append(np.sign(line.coef_[0]))
-    return np.where((np.array(signs) == signs[0]).all(axis=0), signs[0], 0.0).astype(np.int8)
-
-
-def _scaled(X: Any) -> Any:
-    """Return rows in units of the spread of each feature, missing values at its mean; sparse rows are not centred."""
-    from sklearn.preprocessing import StandardScaler, maxabs_scale
-
-    X = maxabs_scale(X.astype(np.float64))  # squares of values beyond 1e154 are not finite
-    X = StandardScaler(with_mean=not sp.issparse(X)).fit_transform(X)
-    return X if sp.issparse(X) else np.nan_to_num(X)

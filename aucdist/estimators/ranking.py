@@ -3,7 +3,7 @@
 Pairs may be within groups, or of rows with grades, and may be those of the highest-scoring negatives alone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,12 +13,11 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import CALIBRATIONS, calibrated
 from aucdist.estimators.conditioning import shifted
+from aucdist.estimators.fitting import Fit
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import count_scores
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import best_threshold
-from aucdist.metrics.ranking import auc
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
 from aucdist.papers.tpauc.exact import exact_path
@@ -72,16 +71,13 @@ class RankingClassifier(LinearClassifier):
         if all(getattr(self, name, None) is not None for name in TOP_CONSTRAINTS):
             raise InputError("max_fpr and max_false_positives both say which negatives count: give one of them")
 
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
-        """Set the fitted attributes; return the counts of the scores, of which the threshold is one."""
+    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
         self.coef_ = solution.w[np.newaxis, :]
-        counts = count_scores(blocks, solution.w)
-        self.intercept_, self._auc = np.array([0.0 - best_threshold(counts)]), auc(counts)
+        counts, unseen = count_scores(blocks, solution.w), None
+        self.intercept_ = np.array([0.0 - best_threshold(counts)])
         if self.calibration is not None:
             self.probability_, unseen = calibrated(self, blocks)
-            if hasattr(self, "_unseen"):
-                self._unseen = unseen
-        return counts
+        return Fit(counts, unseen)
 
 
 @keyword_parameters
@@ -243,17 +239,18 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     max_fpr: float | None = None
     max_false_positives: int | None = None
 
-    def _warnings_of_fit(self, blocks: Blocks) -> Iterator[Warning]:
-        c = self.certificate_
+    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
+        fit, c = super()._set_weights(solution, blocks, lowered), solution.certificate
         of_top = self.max_fpr is not None or self.max_false_positives is not None
         if of_top and (not self.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO):
-            yield CollapseWarning(
+            collapsed = CollapseWarning(
                 f"the minimum is near w = 0: the objective is 1 there, and no weights have less than {c.dual:.4g}. The positives "
                 "cannot be separated from so few of the highest-scoring negatives by a convex loss, and the ranking may be no "
                 "better than chance. Use PairwiseRampClassifier with the same share, a larger share, or features that separate "
                 "more, such as features='bins'. If lam is large, try a smaller one"
             )
-        yield from super()._warnings_of_fit(blocks)
+            fit.warnings.append(collapsed)
+        return fit
 
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()
@@ -400,10 +397,10 @@ class PairwiseRampClassifier(PairRankingClassifier):
     max_fpr: float | None = None
     max_false_positives: int | None = None
 
-    def _set_fitted(self, solution: Solution, blocks: Blocks) -> ScoreCounts | None:
+    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
         if isinstance(solution.last, MajorantRound):
             self.majorant_gap_ = solution.last.majorant_gap
-        return super()._set_fitted(solution, blocks)
+        return super()._set_weights(solution, blocks, lowered)
 
 
 @keyword_parameters

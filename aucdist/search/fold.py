@@ -13,7 +13,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.classes import map_once
+from aucdist.estimators.fitting import map_once
 from aucdist.estimators.linear import lam_path
 from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_rows, scores_of
 from aucdist.maps.base import encoded

@@ -3,7 +3,7 @@
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -93,6 +93,8 @@ class Round:
         Whether the solver should go on even if the gap is small enough, because the weights are all 0.
     slack : float
         As of `Certificate`.
+    measures : mapping of str to float
+        Further columns of the history.
     """
 
     w: np.ndarray
@@ -105,6 +107,7 @@ class Round:
     stuck: bool = field(default=False, kw_only=True)
     unsettled: bool = field(default=False, kw_only=True)
     slack: float = field(default=0.0, kw_only=True)
+    measures: Mapping[str, float] = field(default_factory=dict, kw_only=True)
 
     @property
     def rounding(self) -> float:
@@ -296,6 +299,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
             )
             if callback is not None:
                 callback(records[-1])
+            records[-1] |= state.measures
             if state.impossible:
                 status = Status.ROUNDING
                 break

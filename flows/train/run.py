@@ -22,7 +22,7 @@ from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import Checkpoints, open_checkpoints
 from flows.train.config import TrainConfig
 from flows.train.more_fits import baselines, choose_features, more_fits
-from flows.train.stages import evaluate, fit, profile, start_from, usable_classes
+from flows.train.stages import evaluate, fit, profile, starts_from, usable_classes
 
 
 class ToFit(NamedTuple):
@@ -142,11 +142,12 @@ def fit_and_evaluate(
         missing, whole = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map())
         model, search = stages("choose features", choose_features, model, blocks.train, missing, whole, observer)
     checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
+    starts = None
     if start is not None and checkpoints is None:  # a fit that resumes begins as it began
-        observer.note(start_from(model.built, load_model(start), rows))
-    estimator, counts = stages("fit", fit, model, blocks.train, observer, checkpoints, point)
+        starts = starts_from(load_model(start), model.built, rows, observer)
+    estimator, fits = stages("fit", fit, model, blocks.train, observer, checkpoints, starts)
     per_day = rows.per_day.get("training")
-    evaluation = stages("evaluate", evaluate, estimator, counts, blocks, observer, point, per_day)
+    evaluation = stages("evaluate", evaluate, estimator, fits, blocks, observer, point, per_day)
     training_profile, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
     free = bands = None
     if config.shapes.has_fits:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
@@ -19,7 +18,8 @@ from aucdist.drift.profile import Profile, fit_columns, score_bins
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
-from aucdist.estimators.calibration import keep_counts, kept_counts, training_scores_unseen
+from aucdist.estimators.calibration import out_of_fold
+from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings
 from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, naming_class
 from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.metrics.costs import CostCounts
@@ -75,17 +75,14 @@ def fit(
     train: AnyBlocks,
     observer: RunObserver,
     checkpoints: Checkpoints | None,
-    operating_point: OperatingPointConfig | None,
-) -> tuple[Any, list[Any]]:
-    """Return the fitted estimator, and for each class the counts of the training scores where the fit needed them.
+    starts: Sequence[Start | None] | None,
+) -> tuple[Any, list[Fit]]:
+    """Return the fitted estimator, and what the fit of each class found.
 
     Rounds and warnings go to `observer`, and each round may write a checkpoint.
-    `operating_point`: is set afterwards; what it needs of the calibration of two classes is kept.
+    `starts`: see `starts_from`.
     """
     estimator = model.built
-    # Of many classes these scores would take gigabytes.
-    unseen = not isinstance(train, ClassBlocks) and operating_point and operating_point.scores_unseen(estimator)
-    keep_counts(estimator, unseen=bool(unseen))
 
     def round_done(record: Json) -> None:
         observer.round(record, estimator.tol)
@@ -94,13 +91,15 @@ def fit(
             checkpoints.round_done(name, last=bool(name) and record["relative_gap"] <= estimator.tol)
 
     with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
-        estimator.fit(train if checkpoints is None else checkpoints.blocks, callback=round_done)
-    return estimator, kept_counts(estimator)
+        rows = train if checkpoints is None else checkpoints.blocks
+        fits = fit_rows(estimator, rows, callback=round_done, starts=starts)
+        give_warnings(estimator, fits)
+    return estimator, fits
 
 
 def evaluate(
     estimator: Any,
-    counts: Sequence[Any],
+    fits: Sequence[Fit],
     blocks: TrainTestBlocks,
     observer: RunObserver,
     point: OperatingPointConfig | None,
@@ -121,7 +120,7 @@ def evaluate(
         calibration, set_on = list(blocks.calibration.each_class()), "calibration"
     elif point is not None and point.scores_unseen(models[0]):
         set_on = "out_of_fold"
-    for model, rows, held_out, known in zip(models, blocks.train.each_class(), calibration, counts, strict=True):
+    for model, rows, held_out, fit in zip(models, blocks.train.each_class(), calibration, fits, strict=True):
         scored, w = mapped_rows(model, rows), model.coef_[0]
         costs = None if own_costs is None else count_costs(scored, w, own_costs)
         unseen: ScoreCounts | CostCounts | None = None
@@ -129,8 +128,8 @@ def evaluate(
             held_out = mapped_rows(model, held_out)
             unseen = count_scores(held_out, w) if own_costs is None else count_costs(held_out, w, own_costs)
         elif set_on == "out_of_fold":
-            unseen = training_scores_unseen(model, rows, own_costs)
-        train = count_scores(scored, w) if known is None else known
+            unseen = fit.unseen if own_costs is None and fit.unseen is not None else out_of_fold(model, rows, own_costs)
+        train = count_scores(scored, w) if fit.counts is None else fit.counts
         classes.append(ClassEvaluation(train, costs=costs, unseen=unseen))
     if point is not None:
         classes = _set_thresholds(estimator, classes, point.requirement(rows_per_day), point.confidence)
@@ -199,27 +198,23 @@ def profile(
 # ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------
 
 
-def start_from(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str:
-    """Let a fit start from the weights of a model, where these mean the same, and return what was done, in words.
+def starts_from(
+    model: LinearModel, estimator: Any, rows: TrainTestRows, observer: RunObserver
+) -> list[Start | None] | None:
+    """Return what the fit of each class starts from: the weights of a model, where these mean the same. A note says what it is.
 
     The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now. Of
     several classes each starts from the weights of the same class, and those that the model does not have from zero.
-
-    `estimator`: changed in place.
     """
     if (cannot := _why_not(estimator, model, rows)) is not None:
-        return f"the {'fit starts' if rows.sets is None else 'fits start'} from zero: {cannot}"
+        observer.note(f"the {'fit starts' if rows.sets is None else 'fits start'} from zero: {cannot}")
+        return None
     if rows.sets is None:
-        _set_start(estimator, model.weights[0], model.preprocessor, rows)
-        return "the fit starts from the weights in use"
+        observer.note("the fit starts from the weights in use")
+        return [_start(model.weights[0], model.preprocessor, rows)]
     known, names = dict(zip(model.classes, model.weights, strict=True)), rows.sets.names()
-    estimator.estimators_ = [clone(estimator) for _ in names]
-    for of_class, name in zip(estimator.estimators_, names, strict=True):
-        if name in known:
-            _set_start(of_class, known[name], model.preprocessor, rows)
-    estimator.label_sets_, estimator.warm_start = rows.sets, True
-    n = sum(name in known for name in names)
-    return f"{n} of {len(names)} classes start from the weights in use"
+    observer.note(f"{sum(name in known for name in names)} of {len(names)} classes start from the weights in use")
+    return [_start(known[name], model.preprocessor, rows) if name in known else None for name in names]
 
 
 def _why_not(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | None:
@@ -238,8 +233,6 @@ def _why_not(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | N
     return None
 
 
-def _set_start(estimator: Any, weights: ClassWeights, before: Preprocessor, rows: TrainTestRows) -> None:
+def _start(weights: ClassWeights, before: Preprocessor, rows: TrainTestRows) -> Start:
     coef = weights.coef * (1.0 if before.factor is None else before.factor)
-    coef = coef / (1.0 if rows.preprocessor.factor is None else rows.preprocessor.factor)
-    estimator.coef_, estimator.intercept_ = coef[None, :], np.array([weights.intercept])
-    estimator.warm_start = True
+    return Start(coef / (1.0 if rows.preprocessor.factor is None else rows.preprocessor.factor), weights.intercept)

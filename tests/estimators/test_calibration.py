@@ -22,15 +22,13 @@ from aucdist.estimators.calibration import (
     N_FOLDS,
     SEED,
     isotonic,
-    keep_counts,
     link_map,
     out_of_fold,
-    training_scores_unseen,
 )
+from aucdist.estimators.fitting import fit_rows
 from aucdist.estimators.linear import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import Costs
 from aucdist.objectives.links import Link
 from aucdist.selection.folds import fold_numbers
 
@@ -83,32 +81,17 @@ def test_scores_are_those_of_models_that_had_not_seen_the_row():
         np.testing.assert_array_equal(counts.pos, wanted.pos)
 
 
-def test_scores_that_the_calibration_has_kept_are_not_counted_again(monkeypatch):
+def test_a_fit_returns_the_scores_that_its_calibration_was_fitted_to():
     X, y = drawn(400)
     blocks = LocalBlocks([Block.of(X, y)])
     model = PairwiseSquareClassifier(lam=1e-2, calibration="logit")
-    counted = []
-    monkeypatch.setattr(
-        "aucdist.estimators.calibration.out_of_fold", lambda *given: counted.append(1) or out_of_fold(*given)
-    )
-
-    def times(*cost):
-        counted.clear()
-        found = training_scores_unseen(model.fit(blocks), blocks, *cost)
-        return found, len(counted)
-
-    wanted, twice = times()
-    assert twice == 2  # nobody had asked before the fit
-    keep_counts(model, unseen=True)
-    found, once = times()
-    assert once == 1
-    np.testing.assert_array_equal(found.values, wanted.values)
-    np.testing.assert_array_equal(found.pos, wanted.pos)
-    assert times()[1] == 2  # and they are kept no longer
-    keep_counts(model, unseen=True)
-    assert times(Costs(false_alarm=1.0, miss=2.0))[1] == 2
-    keep_counts(model.set_params(calibration=None), unseen=True)
-    assert times()[1] == 1
+    (fit,) = fit_rows(model, blocks)
+    wanted = out_of_fold(model, blocks)
+    np.testing.assert_array_equal(fit.unseen.values, wanted.values)
+    np.testing.assert_array_equal(fit.unseen.pos, wanted.pos)
+    (fit,) = fit_rows(model.set_params(calibration=None), blocks)
+    assert fit.unseen is None
+    assert not hasattr(model, "probability_")
 
 
 def test_logit_is_logistic_regression_of_the_scores():

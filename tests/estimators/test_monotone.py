@@ -249,7 +249,7 @@ def test_links_have_the_optimum_of_a_general_solver(link, loss, penalised):
         )
         fitted(model, X, y)
         blocks = LocalBlocks([Block.of(X, y)])
-        objective = LinkProblem(blocks, model._loss, lam, True, penalised)
+        objective = LinkProblem(blocks, model.loss_at(getattr(model, "xi_", 0.0)), lam, True, penalised)
         free = minimize(
             lambda v, f=objective: f.evaluate(v).primal, np.zeros(5), jac=lambda v, f=objective: f.evaluate(v).gradient,
             bounds=[*((0 if s > 0 else None, 0 if s < 0 else None) for s in signs), (None, None)], method="L-BFGS-B",

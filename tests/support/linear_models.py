@@ -6,7 +6,7 @@ import numpy as np
 
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.estimators.calibration import keep_counts, kept_counts
+from aucdist.estimators.fitting import fit_rows, give_warnings
 from aucdist.linear_model import ClassWeights, LinearModel
 
 
@@ -24,7 +24,7 @@ def fit_counting(estimator: Any, rows: Any, callback: Any = None) -> Any:
 
     With several classes it is a list.
     """
-    keep_counts(estimator)
-    estimator.fit(rows, callback=callback)
-    counts = kept_counts(estimator)
+    fits = fit_rows(estimator, rows, callback=callback)
+    give_warnings(estimator, fits)
+    counts = [fit.counts for fit in fits]
     return counts if estimator.has_several_classes else counts[0]

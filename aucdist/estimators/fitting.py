@@ -1,0 +1,333 @@
+"""Fit an estimator to rows: what a fit starts from, what it finds, and the fits of several classes side by side.
+
+Of several classes or labels a model is fitted for each against the rest, all of them to one set of blocks. What needs no labels
+is done once: the rows are checked, put into blocks and looked at for far columns once, and a feature map that does not depend on
+the classes (``bins`` without pairs) is fitted and applied once, to all rows alike. What depends on the labels is done for each
+class: landmarks, trees, pairs of bins, ``monotone="auto"``, calibration. Each fit is that of ``y == one_class``, with a history
+and a certificate of its own, and has the same bits. As many fits run side by side as the blocks have threads.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from aucdist import estimators
+from aucdist.data.column_statistics import ColumnRanges
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.steps import in_threads, one_blas_thread
+from aucdist.engine.view import AnyBlocks, ClassBlocks
+from aucdist.errors import InputError
+from aucdist.estimators.display import RoundPrinter, warnings_of_fit
+from aucdist.estimators.monotone import AUTO, directions_of_features
+from aucdist.estimators.scores import count_scores, mapped_rows, mean_and_spread, naming_class
+from aucdist.estimators.tables import ENCODING
+from aucdist.estimators.validation import (
+    all_or_nothing,
+    check_groups,
+    training_blocks,
+    with_lowest_grade,
+    without_equal_weights,
+)
+from aucdist.maps.base import FittedMap, encoded
+from aucdist.maps.binning import draw_rows
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.ranking import auc
+from aucdist.selection.folds import fold_numbers
+from aucdist.solvers.base import Callback, Solution
+
+OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
+"""The fitted attributes that describe the training rows."""
+OF_A_FIT = ("_records", "_auc")
+"""Attributes of a fit that users see by a property or in a notebook."""
+NAMED = 3
+"""The largest number of classes that a warning names."""
+LAM_OF_LINE = 0.1
+"""At least so strong is the penalty of the straight line that ``monotone="auto"`` takes its directions from."""
+ROWS_OF_LINE = 2**12
+"""The lines are fitted to about so many rows of a class at most; a direction that these do not show stays free."""
+FOLDS_OF_LINE = 5
+"""The number of linear models that have to agree on a direction. Each is fitted without one fold of the rows."""
+
+
+@dataclass(eq=False)
+class Fit:
+    """What a fit to rows of two classes found beside the attributes of the estimator.
+
+    `counts`: how many training rows have each score without the intercept; None where the fit did not need to know.
+    `unseen`: the same of scores by models of the other folds, to which a calibration was fitted.
+    `ranges`: of the columns as the solver got them, where it got those of the rows.
+    `warnings`: what the user should be warned of; `give_warnings` does it.
+    """
+
+    counts: ScoreCounts | None = None
+    unseen: ScoreCounts | None = None
+    ranges: ColumnRanges | None = None
+    warnings: list[Warning] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a fit starts from: the weights of the last fit, or of a saved model.
+
+    `coef`: of shape (n_features,), float64.
+    `resume`: the state of the solver after its last round, where weights alone are not enough for it.
+    """
+
+    coef: np.ndarray
+    intercept: float
+    resume: Any = None
+    feature_map: FittedMap | None = None
+
+
+def fit_rows(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    groups: Any = None,
+    callback: Callback | None = None,
+    starts: Sequence[Start | None] | None = None,
+) -> list[Fit]:
+    """Fit an estimator as its `fit` does, but for the warnings, and return what the fit of each class found; of two there is one.
+
+    `starts`: what the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
+    """
+    with all_or_nothing(model):
+        model.check_parameters()
+        rows = training_blocks(model, X, y, sample_weight, groups)
+        if starts is None:
+            starts = _last_fits(model, rows)
+        forget_fit(model)
+        fitted = model
+        if model._by_folds:  # an estimator like this one, whose features, and lam, folds of the training rows choose
+            fitted, fitted.chosen_ = estimators.feature_search(model, rows)
+            vars(fitted).update(attributes_of_data(model))
+        if isinstance(rows, ClassBlocks):
+            fits = fit_classes(fitted, rows, callback, starts)
+        else:
+            fits = [_fit_two_classes(fitted, rows, callback, starts[0])[0]]
+        if fitted is not model:
+            parameters = model.get_params(deep=False)
+            vars(model).update({name: value for name, value in vars(fitted).items() if name not in parameters})
+    return fits
+
+
+def _last_fits(model: Any, rows: AnyBlocks) -> list[Start | None]:
+    """Return the weights of the last fit for each class, where `warm_start` asks for them and the classes are the same."""
+    sets, last = rows.sets if isinstance(rows, ClassBlocks) else None, vars(model).get("label_sets_")
+    nothing: list[Start | None] = [None] * (1 if sets is None else sets.n_classes)
+    if not getattr(model, "warm_start", False) or model._by_folds or (sets is None) != (last is None):
+        return nothing
+    if sets is not None and not np.array_equal(last.classes, sets.classes):
+        return nothing
+    return [
+        Start(of_class.coef_[0], float(of_class.intercept_[0]), vars(of_class).get("resume_"), of_class._map)
+        if hasattr(of_class, "coef_")
+        else None
+        for of_class in model.class_models
+    ]
+
+
+def _fit_two_classes(
+    model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = ""
+) -> tuple[Fit, Blocks]:
+    """Fit rows of two classes; return what the fit found, and the rows as it got them; `name`: in printed rounds."""
+    blocks = prepared(model, rows, start)
+    printer = RoundPrinter(model, name, callback)
+    solution, fit = model._fit(blocks, printer, start)
+    printer.end(solution)
+    set_solution(model, solution, fit, blocks)
+    if blocks.has_weights != rows.has_weights:  # equal weights were left out
+        fit.counts = None
+    return fit, blocks
+
+
+def set_solution(model: Any, solution: Solution, fit: Fit, blocks: Blocks) -> None:
+    """Set the attributes that every fit has, and add to `fit` what the user should be warned of."""
+    model.certificate_, model.n_passes_, model._records = solution.certificate, solution.passes, solution.records
+    model._auc = None if fit.counts is None else auc(fit.counts)
+    fit.warnings += warnings_of_fit(model, fit.ranges, blocks)
+
+
+def fit_classes(model: Any, rows: ClassBlocks, callback: Callback | None, starts: Sequence[Start | None]) -> list[Fit]:
+    """Fit a model for each class against the rest, and set the fitted attributes.
+
+    `model`: its parameters are checked, and its `classes_` set.
+    `callback`: called after each round with its record, which has the class as ``class``.
+    Raises InputError for a class without rows, or one that cannot be fitted, naming the class.
+    """
+    sets = rows.sets
+    model.label_sets_ = sets
+    if rows.has_weights and not model.resolved_solver.sample_weight:
+        rows = replace(rows, blocks=without_equal_weights(rows.blocks))
+    rows = map_once(model, rows)
+    names = sets.names()
+    models = [clone(model).set_params(**model._parameters_of_class(k)) for k in range(sets.n_classes)]
+    for of_class in models:
+        vars(of_class).update(attributes_of_data(model) | {"classes_": np.array([-1, 1])})
+
+    def fit_class(k: int) -> tuple[Fit, float]:
+        """Fit the model of a class; return what the fit found, and the standard deviation of its scores."""
+        of_class, spread = models[k], 1.0
+        with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
+        with naming_class(model, k):
+            fit, blocks = _fit_two_classes(
+                of_class, rows.of_class(k), with_class, starts[k], f"{type(model).__name__} {names[k]}"
+            )
+        if sets.exclusive and not hasattr(of_class, "probability_"):
+            counts = fit.counts or (count_scores(blocks, of_class.coef_[0]) if hasattr(of_class, "coef_") else None)
+            spread = 1.0 if counts is None else mean_and_spread(counts)[1]
+        fit.unseen = None  # of many classes these scores would take gigabytes
+        return fit, spread
+
+    with one_blas_thread:
+        fits, spreads = zip(*in_threads(fit_class, sets.n_classes, rows.threads), strict=True)
+    model.estimators_, model.spreads_ = models, np.array(spreads)
+    model.n_passes_ = sum(of_class.n_passes_ for of_class in models)
+    model.intercept_ = np.concatenate([of_class.intercept_ for of_class in models])
+    widths = {of_class.coef_.shape[1] if hasattr(of_class, "coef_") else -1 for of_class in models}
+    # maps that are fitted for each class may differ in the number of basis functions
+    if len(widths) == 1 and -1 not in widths:
+        model.coef_ = np.concatenate([of_class.coef_ for of_class in models])
+        for k, of_class in enumerate(models):  # views of the weights
+            of_class.coef_ = model.coef_[k : k + 1]
+    return list(fits)
+
+
+def map_once(model: Any, rows: ClassBlocks) -> ClassBlocks:
+    """Return the rows mapped, and set the model's `feature_map_`, if it has a map that needs no classes; else the rows.
+
+    Each class alone would fit the same map to up to 32 768 rows of each side.
+    """
+    expander = model._expander
+    if expander is None or expander.supervised() or model.monotone == AUTO:  # found for each class by itself
+        return rows
+    find_directions(model, rows.blocks)
+    model.feature_map_ = expander.fit_blocks(rows.unlabelled(), vars(model).get("monotone_"))
+    return replace(rows, blocks=checked_codes(model, encoded(rows.of_all(), model.feature_map_)), changes=())
+
+
+def prepared(model: Any, blocks: Blocks, start: Start | None = None) -> Blocks:
+    """Check that the solver can fit rows of two classes, and return them as it gets them, with the feature map fitted.
+
+    Weights that are all equal are left out where the solver takes none. The map of `start` is kept.
+    """
+    check_groups(model, blocks)
+    if blocks.has_grades and blocks.weight_neg <= 0:
+        blocks = with_lowest_grade(blocks)
+    if min(blocks.weight_pos, blocks.weight_neg) <= 0:
+        raise InputError(
+            f"all rows are of one class ({blocks.n_pos} positive and {blocks.n_neg} negative rows; rows of weight "
+            "0 do not count): give rows of both classes"
+        )
+    solver, expander = model.resolved_solver, model._expander
+    if blocks.has_weights and not solver.sample_weight:
+        blocks = without_equal_weights(blocks)
+    if blocks.has_weights and not solver.sample_weight:
+        raise InputError(
+            f"solver {solver.name!r} does not support sample weights; {model._solvers_that('sample_weight')}"
+        )
+    find_directions(model, blocks.unmapped)
+    if expander is not None:
+        known = blocks.feature_map or (start and start.feature_map)
+        model.feature_map_ = known or expander.fit_blocks(blocks, vars(model).get("monotone_"))
+    return checked_codes(model, mapped_rows(model, blocks))
+
+
+def checked_codes(model: Any, mapped: Blocks) -> Blocks:
+    """Check that the solver takes codes, if there are some, and return the rows."""
+    if mapped.has_codes and not (solver := model.resolved_solver).takes_codes:
+        raise InputError(
+            f"solver {solver.name!r} does not read the numbers of bins that features={model.features!r} makes of the "
+            f"rows; {model._solvers_that('takes_codes')}. Or put the map before the estimator: "
+            "make_pipeline(BinExpander(), ...) in scikit-learn"
+        )
+    return mapped
+
+
+# ---- attributes and warnings -------------------------------------------------------------------------------------------
+
+
+def attributes_of_data(model: Any) -> dict[str, Any]:
+    """Return the fitted attributes that describe the data."""
+    return {name: value for name, value in vars(model).items() if name in OF_THE_DATA}
+
+
+def forget_fit(model: Any) -> None:
+    """Remove the attributes of the last fit, except those that describe the data."""
+    for name in list(vars(model)):
+        public = name.endswith("_") and not name.startswith("_") and name not in OF_THE_DATA
+        if public or name in OF_A_FIT:
+            delattr(model, name)
+
+
+def give_warnings(model: Any, fits: Sequence[Fit], *, but: type[Warning] | tuple[()] = ()) -> None:
+    """Give the warnings of a fit, except those of a kind; the caller of the calling function gets them.
+
+    Of several classes there is one warning of each kind, which names the classes that it concerns.
+    """
+    warned = fits[0].warnings
+    if model.has_several_classes:
+        by_kind: dict[type[Warning], list[tuple[str, Warning]]] = {}
+        for name, fit in zip(model.label_sets_.names(), fits, strict=True):
+            for warning in fit.warnings:
+                by_kind.setdefault(type(warning), []).append((name, warning))
+        warned = []
+        for kind, cases in by_kind.items():
+            text = "; ".join(f"class {name!r}: {warning}" for name, warning in cases[:NAMED])
+            more = [repr(name) for name, _ in cases[NAMED:]]
+            warned.append(kind(text + (f"; and {len(more)} classes more: {', '.join(more)}" if more else "")))
+    for warning in warned:
+        if not isinstance(warning, but):
+            warnings.warn(warning, stacklevel=3)
+
+
+# ---- directions of features --------------------------------------------------------------------------------------------
+
+
+def find_directions(model: Any, blocks: Blocks) -> None:
+    """Set the direction of each feature if `monotone` is given."""
+    if model.monotone is not None:
+        find = directions_of_line if model.monotone == AUTO else directions_of_features
+        model.monotone_ = find(model, blocks)
+
+
+def directions_of_line(model: Any, blocks: Blocks) -> np.ndarray:
+    """Return the directions of a straight line fitted to a sample of the rows, int8 of shape (n_features,).
+
+    The sample is divided into folds of the training rows, and a line is fitted to the rows outside each. A feature whose weights
+    have different signs in two of them, or are 0, has no direction. The features are scaled to variance 1, and missing values are
+    the mean. Warnings that the line ranks badly or did not converge are not given.
+
+    `model`: its loss is the line's; the penalty is at least `LAM_OF_LINE`, so that features that repeat each other agree.
+    `blocks`: before any feature map; the sample is all rows where a class has at most `ROWS_OF_LINE` of them.
+    """
+    drawn = draw_rows(blocks, ROWS_OF_LINE)
+    drawn = drawn.with_X(_scaled(drawn.X))
+    other = dict.fromkeys(
+        ("monotone", "features", "penalty", "calibration", "prior", "max_fpr", "max_false_positives", "n_jobs")
+    )
+    line = model._copy_with(verbose=0, warm_start=False, **other)
+    line.set_params(lam=max(model.lam or 0.0, LAM_OF_LINE), tol=max(model.tol, 1e-2))
+    # With fewer rows of a class, one line is fitted to all rows.
+    n_folds = FOLDS_OF_LINE if np.unique(drawn.y, return_counts=True)[1].min() >= FOLDS_OF_LINE else 1
+    fold = fold_numbers(drawn.row_id, drawn.y, n_folds, 0) if n_folds > 1 else np.full(drawn.n_samples, -1)
+    signs = []
+    for k in range(n_folds):
+        fit_rows(line, LocalBlocks([replace(drawn.take(np.flatnonzero(fold != k)), index=0)]))
+        signs.append(np.sign(line.coef_[0]))
+    return np.where((np.array(signs) == signs[0]).all(axis=0), signs[0], 0.0).astype(np.int8)
+
+
+def _scaled(X: Any) -> Any:
+    """Return rows in units of the spread of each feature, missing values at its mean; sparse rows are not centred."""
+    from sklearn.preprocessing import StandardScaler, maxabs_scale
+
+    X = maxabs_scale(X.astype(np.float64))  # squares of values beyond 1e154 are not finite
+    X = StandardScaler(with_mean=not sp.issparse(X)).fit_transform(X)
+    return X if sp.issparse(X) else np.nan_to_num(X)
