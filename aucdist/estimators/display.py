@@ -16,7 +16,6 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import diagnosis
-from aucdist.estimators.scores import auc_of_rows
 from aucdist.estimators.tables import labels_of_features, names_of_features
 from aucdist.extras import load_optional
 from aucdist.solvers.base import REACHED, Callback, Record, Solution, Status
@@ -165,10 +164,9 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
         )
     if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
         return
-    area = auc_of_rows(blocks, model.coef_[0]) if model._auc is None else model._auc
-    if area < 0.5:
+    if model._auc < 0.5:
         yield RankingWarning(
-            f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
+            f"the AUC of the training rows is {model._auc:.3g}, worse than chance: the scores rank negative rows above positive "
             "ones. Try another lam or solver, and check which class is positive"
         )
 
@@ -322,7 +320,7 @@ def _table(models: list[tuple[str, Any]]) -> str:
         certificate = model.certificate_
         cells = [
             name, certificate_text(certificate.as_dict()), number_text(certificate.primal, 5), number_text(certificate.dual, 5),
-            str(certificate.status), str(model.n_passes_), auc_text(getattr(model, "_auc", None)),
+            str(certificate.status), str(model.n_passes_), auc_text(model._auc),
         ]  # fmt: skip
         rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
     heads = ("", "The objective is", "primal", "dual", "status", "passes", "AUC of the training rows")

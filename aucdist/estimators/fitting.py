@@ -24,7 +24,7 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features
-from aucdist.estimators.scores import count_scores, mapped_rows, mean_and_spread, naming_class
+from aucdist.estimators.scores import mapped_rows, mean_and_spread, naming_class
 from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import (
     all_or_nothing,
@@ -58,13 +58,13 @@ FOLDS_OF_LINE = 5
 class Fit:
     """What a fit to rows of two classes found beside the attributes of the estimator.
 
-    `counts`: how many training rows have each score without the intercept; None where the fit did not need to know.
+    `counts`: how many training rows have each score without the intercept; None where the solver got them without their weights.
     `unseen`: the same of scores by models of the other folds, to which a calibration was fitted.
     `ranges`: of the columns as the solver got them, where it got those of the rows.
     `warnings`: what the user should be warned of; `give_warnings` does it.
     """
 
-    counts: ScoreCounts | None = None
+    counts: ScoreCounts | None
     unseen: ScoreCounts | None = None
     ranges: ColumnRanges | None = None
     warnings: list[Warning] = field(default_factory=list)
@@ -110,7 +110,10 @@ def fit_rows(
         if isinstance(rows, ClassBlocks):
             fits = fit_classes(fitted, rows, callback, starts)
         else:
-            fits = [_fit_two_classes(fitted, rows, callback, starts[0])[0]]
+            fits = [_fit_two_classes(fitted, rows, callback, starts[0])]
+        if rows.has_weights and not model.resolved_solver.sample_weight:  # equal weights were left out
+            for fit in fits:
+                fit.counts = None
         if fitted is not model:
             parameters = model.get_params(deep=False)
             vars(model).update({name: value for name, value in vars(fitted).items() if name not in parameters})
@@ -133,24 +136,21 @@ def _last_fits(model: Any, rows: AnyBlocks) -> list[Start | None]:
     ]
 
 
-def _fit_two_classes(
-    model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = ""
-) -> tuple[Fit, Blocks]:
-    """Fit rows of two classes; return what the fit found, and the rows as it got them; `name`: in printed rounds."""
+def _fit_two_classes(model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = "") -> Fit:
+    """Fit rows of two classes, and return what the fit found; `name`: that of the model in printed rounds."""
     blocks = prepared(model, rows, start)
     printer = RoundPrinter(model, name, callback)
     solution, fit = model._fit(blocks, printer, start)
     printer.end(solution)
     set_solution(model, solution, fit, blocks)
-    if blocks.has_weights != rows.has_weights:  # equal weights were left out
-        fit.counts = None
-    return fit, blocks
+    return fit
 
 
 def set_solution(model: Any, solution: Solution, fit: Fit, blocks: Blocks) -> None:
     """Set the attributes that every fit has, and add to `fit` what the user should be warned of."""
     model.certificate_, model.n_passes_, model._records = solution.certificate, solution.passes, solution.records
-    model._auc = None if fit.counts is None else auc(fit.counts)
+    assert fit.counts is not None
+    model._auc = auc(fit.counts)
     fit.warnings += warnings_of_fit(model, fit.ranges, blocks)
 
 
@@ -173,17 +173,15 @@ def fit_classes(model: Any, rows: ClassBlocks, callback: Callback | None, starts
 
     def fit_class(k: int) -> tuple[Fit, float]:
         """Fit the model of a class; return what the fit found, and the standard deviation of its scores."""
-        of_class, spread = models[k], 1.0
+        of_class = models[k]
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
         with naming_class(model, k):
-            fit, blocks = _fit_two_classes(
-                of_class, rows.of_class(k), with_class, starts[k], f"{type(model).__name__} {names[k]}"
-            )
-        if sets.exclusive and not hasattr(of_class, "probability_"):
-            counts = fit.counts or (count_scores(blocks, of_class.coef_[0]) if hasattr(of_class, "coef_") else None)
-            spread = 1.0 if counts is None else mean_and_spread(counts)[1]
+            name = f"{type(model).__name__} {names[k]}"
+            fit = _fit_two_classes(of_class, rows.of_class(k), with_class, starts[k], name)
         fit.unseen = None  # of many classes these scores would take gigabytes
-        return fit, spread
+        assert fit.counts is not None
+        scaled = sets.exclusive and not hasattr(of_class, "probability_")
+        return fit, mean_and_spread(fit.counts)[1] if scaled else 1.0
 
     with one_blas_thread:
         fits, spreads = zip(*in_threads(fit_class, sets.n_classes, rows.threads), strict=True)

@@ -20,7 +20,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import probabilities, refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted, with_rounded_intercept
 from aucdist.estimators.fitting import Fit, Start, give_warnings, set_solution
-from aucdist.estimators.scores import encoded_rows
+from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.estimators.tables import checked_rows, labels_of_features
 from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
 from aucdist.maps.explain import Additive, additive, explanation
@@ -418,7 +418,7 @@ class HingeClassifier(LinearClassifier):
     def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:] - lowered
-        return Fit()
+        return Fit(count_scores(blocks, self.coef_[0]))
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
         """Return the weight of the rows of the class at position `k` in its model against the rest."""

@@ -121,7 +121,7 @@ def _blocks_here(
         estimator.classes_ = sets.classes
     else:
         grade = grades_of(estimator, y)
-        estimator.classes_, sets, encode = _encoder(y, grade)
+        estimator.classes_, sets, encode = _encoder(y, graded=grade is not None)
         labels = encode(y)
     code = None if sets is None else labels
     labels = labels if sets is None else np.ones(X.shape[0], dtype=np.int8)
@@ -161,27 +161,24 @@ def _is_indicator(y: Any) -> bool:
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
-def _encoder(values: np.ndarray, grade: np.ndarray | None) -> tuple[np.ndarray, LabelSets | None, Encode]:
+def _encoder(values: np.ndarray, *, graded: bool) -> tuple[np.ndarray, LabelSets | None, Encode]:
     """Return the classes of labels, the table of several, and what encodes labels; grades are -1 for the lowest, and +1."""
-    if grade is not None:
-        return np.array([-1, 1]), None, partial(_signs, grade.min())
-    if values.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
+    # Whole numbers are classes, and the check would take longer than a small fit.
+    if not graded and values.dtype.kind not in "biu":
         check_classification_targets(values)
-    classes = np.unique(values)
-    if len(classes) > 2:
-        return classes, LabelSets.of_classes(classes), partial(_places, classes)
-    if len(classes) < 2:
-        (only,) = classes.tolist()  # 'no', and not np.str_('no')
+    distinct = np.unique(values)
+    if len(distinct) < 2:
+        (only,) = distinct.tolist()  # 'no', and not np.str_('no')
         raise InputError(f"the labels have one class only ({only!r}), but two are needed: give rows of both classes")
-    return classes, None, partial(_signs, classes[0])
+    if len(distinct) > 2 and not graded:
+        sets, codes = LabelSets.of_classes(distinct), np.arange(len(distinct), dtype=np.int32)
+        return distinct, sets, partial(_coded, distinct, codes)
+    signs = np.where(np.arange(len(distinct)) == 0, -1, 1).astype(np.int8)
+    return np.array([-1, 1]) if graded else distinct, None, partial(_coded, distinct, signs)
 
 
-def _signs(lowest: Any, y: np.ndarray) -> np.ndarray:
-    return np.where(y == lowest, -1, 1).astype(np.int8)
-
-
-def _places(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return np.searchsorted(classes, y).astype(np.int32)
+def _coded(distinct: np.ndarray, codes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.asarray(codes[np.searchsorted(distinct, y)])
 
 
 def _places_of_sets(places: dict[bytes, int], y: np.ndarray) -> np.ndarray:
@@ -205,6 +202,7 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     check_columns(estimator, X, reset=True)
     distinct = distinct_labels(y)
     sets: LabelSets | None
+    graded = estimator.grade_weight is not None
     if _is_indicator(y):
         rows = np.unique(np.concatenate(distinct), axis=0)
         sets, codes = LabelSets.of_indicator(rows, getattr(y, "columns", None))
@@ -216,9 +214,8 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
         values = np.concatenate(distinct)
         if pd.isna(values).any():
             raise InputError("Input y contains NaN: a label is missing; leave out rows without a label")
-        grade = grades_of(estimator, values)
-        estimator.classes_, sets, encode = _encoder(values, grade)
-    graded = estimator.grade_weight is not None
+        grades_of(estimator, values)  # checks them
+        estimator.classes_, sets, encode = _encoder(values, graded=graded)
     several, may_miss = sets is not None, allows_missing(estimator)
     return blocks_from_collections(X, columns, encode, several=several, graded=graded, may_miss=may_miss), sets
 

@@ -44,7 +44,7 @@ class WithSolver(BaseEstimator, ABC):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a parameter that belongs to a solver; the error names the new form."""
-        cls._refuse_moved(kwargs)
+        refuse_moved(kwargs, cls.solvers)
         return super().__new__(cls)
 
     @property
@@ -123,15 +123,9 @@ class WithSolver(BaseEstimator, ABC):
         if own := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
             self.solver = self.resolved_solver
             check_names(own, self.solver, self.solvers)
-        self._refuse_moved(params)
+        refuse_moved(params, self.solvers)
         super().set_params(**params)
         return self
-
-    @classmethod
-    def _refuse_moved(cls, names: Iterable[str]) -> None:
-        """Raise the error that names the new form for a parameter that belongs to a solver."""
-        for name in set(names).difference(cls._get_param_names()):
-            refuse_moved(name, cls.solvers)
 
     def _copy_with(self, **params: Any) -> Self:
         """Return an unfitted copy with other values of those of the parameters that the estimator has."""
@@ -211,19 +205,15 @@ def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Sol
                 f"{objective}, by {', '.join(cls.__name__ for cls in solvers.values())}"
             )
         return solver_parameter
-    own: dict[str, Any] = {}
-    if isinstance(solver_parameter, Mapping):
-        own = dict(solver_parameter)
-        if "name" not in own:
-            raise InputError(f"solver {dict(solver_parameter)!r} has no name; it needs one of {', '.join(solvers)}")
-        solver_parameter = own.pop("name")
-    if not isinstance(solver_parameter, str) or solver_parameter not in solvers:
-        raise unknown("solver", solver_parameter, solvers)
-    solver = solvers[solver_parameter]()
-    if own:
-        check_names(own, solver, solvers)
-        solver.set_params(**own)
-    return solver
+    own = dict(solver_parameter) if isinstance(solver_parameter, Mapping) else {"name": solver_parameter}
+    if "name" not in own:
+        raise InputError(f"solver {own!r} has no name; it needs one of {', '.join(solvers)}")
+    name = own.pop("name")
+    if not isinstance(name, str) or name not in solvers:
+        raise unknown("solver", name, solvers)
+    solver = solvers[name]()
+    check_names(own, solver, solvers)
+    return solver.set_params(**own)
 
 
 def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type[Solver]]) -> None:
@@ -232,12 +222,11 @@ def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type
     Raises InputError naming the solvers that have the parameter, or else the parameters of this solver.
     """
     own = solver.get_params()
-    for name in names:
-        if name not in own and (takers := having(name, solvers)):
+    for name in [name for name in names if name not in own]:
+        if takers := having(name, solvers):
             has = f"has {', '.join(own)}" if own else "has no parameters"
             raise InputError(f"{name} applies to solver {', '.join(takers)}; {solver.name!r} {has}")
-        if name not in own:
-            raise unknown(f"parameter of solver {solver.name}", name, own)
+        raise unknown(f"parameter of solver {solver.name}", name, own)
 
 
 def having(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
@@ -245,10 +234,11 @@ def having(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
     return [key for key, solver in solvers.items() if name in solver().get_params()]
 
 
-def refuse_moved(name: str, solvers: Mapping[str, type[Solver]]) -> None:
+def refuse_moved(names: Iterable[str], solvers: Mapping[str, type[Solver]]) -> None:
     """Raise an InputError for a parameter that belongs to solvers and is given to the estimator."""
-    if takers := having(name, solvers):
-        raise InputError(
-            f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "
-            f"{solvers[takers[0]].__name__}({name}=...) in Python, or {PREFIX}{name} where solver is set"
-        )
+    for name in names:
+        if takers := having(name, solvers):
+            raise InputError(
+                f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "
+                f"{solvers[takers[0]].__name__}({name}=...) in Python, or {PREFIX}{name} where solver is set"
+            )

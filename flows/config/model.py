@@ -108,7 +108,7 @@ class ModelConfig(Strict):
             _ = self.features_metric
         for key in parameters:
             if key not in allowed:
-                refuse_moved(key, estimator.solvers)
+                refuse_moved([key], estimator.solvers)
                 raise unknown(f"parameter of {self.estimator}", key, allowed)
         estimator.set_params(**parameters)
         estimator.check_parameters()  # the ranges too, before the data is read

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 from aucdist import LinkClassifier, SeparationWarning
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.estimators.scores import separates
+from aucdist.estimators.fitting import fit_rows
 from aucdist.objectives.links import Link
 
 SOLVERS = ["lipschitz", "newton", "gradient"]
@@ -206,12 +206,11 @@ def test_forms_of_input():
         ([1.0, 2.0, 0.0, 4.0], [1, 2, 1, 1], False),
     ],
 )
-@pytest.mark.parametrize("few", [1, 3, 4096])
 @pytest.mark.parametrize("n_blocks", [1, 3])
-def test_separates_if_no_row_of_weight_lies_on_the_wrong_side(scores, weight, separated, n_blocks, few, monkeypatch):
-    monkeypatch.setattr("aucdist.estimators.scores.FEW", few)
+def test_a_warning_says_that_no_row_of_weight_lies_on_the_wrong_side(scores, weight, separated, n_blocks):
     block = Block.of(np.array(scores)[:, None], np.array([-1, -1, 1, 1]), weight=np.array(weight, dtype=float))
-    assert separates(LocalBlocks(partition(block, n_blocks)), np.ones(1)) is separated
+    (fit,) = fit_rows(LinkClassifier(link="logit", lam=0.1), LocalBlocks(partition(block, n_blocks)))
+    assert any(isinstance(warning, SeparationWarning) for warning in fit.warnings) is separated
 
 
 def test_the_default_lam_does_not_flatten_the_probabilities_of_rare_events():

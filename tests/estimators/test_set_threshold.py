@@ -127,15 +127,13 @@ def same(a: ScoreCounts, b: ScoreCounts) -> bool:
     return all(getattr(a, key).tobytes() == getattr(b, key).tobytes() for key in ("values", "pos", "neg"))
 
 
-@pytest.mark.parametrize("estimator", [PairwiseHingeClassifier(), MarginMeanClassifier(random_state=0)])
-def test_a_fit_that_counts_scores_returns_the_counts(estimator):
+@pytest.mark.parametrize(
+    "estimator", [PairwiseHingeClassifier(), MarginMeanClassifier(random_state=0), LinkClassifier()]
+)
+def test_a_fit_returns_the_counts_of_its_scores(estimator):
     counts = fit_counting(estimator, rows())
     assert counts is not None
     assert same(counts, count_scores(rows(), estimator.coef_[0]))
-
-
-def test_a_fit_that_needs_no_counts_returns_none():
-    assert fit_counting(LinkClassifier(), rows()) is None
 
 
 def test_counts_without_the_weights_of_the_rows_are_not_returned():
