@@ -399,8 +399,7 @@ class HingeClassifier(LinearClassifier):
         """Yield the rounds of the solver, each with the share of weights that are 0."""
         lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
         if isinstance(self.class_weight, Mapping):
-            self._check_class_weight(self.class_weight)
-            neg, pos = (float(self.class_weight.get(label, 1.0)) for label in self.classes_)
+            neg, pos = self._factors(self.class_weight)
         elif self.class_weight is None:
             neg, pos = EQUAL
         else:
@@ -424,15 +423,17 @@ class HingeClassifier(LinearClassifier):
         """Return the weight of the rows of the class at position `k` in its model against the rest."""
         if not isinstance(self.class_weight, Mapping):
             return {}
-        self._check_class_weight(self.class_weight)
-        names = self.classes_.tolist()
-        return {"class_weight": {1: float(self.class_weight.get(names[k], 1.0))}}
+        return {"class_weight": {1: self._factors(self.class_weight)[k]}}
 
-    def _check_class_weight(self, class_weight: Mapping[Any, float]) -> None:
-        """Raise an InputError if `class_weight` names a class that the rows do not have."""
+    def _factors(self, class_weight: Mapping[Any, float]) -> list[float]:
+        """Return the factor for the weights of the rows of each class.
+
+        Raises InputError if `class_weight` names a class that the rows do not have.
+        """
         for label in class_weight:
             if label not in self.classes_:
                 raise unknown("class in class_weight", label, self.classes_)
+        return [float(class_weight.get(label, 1.0)) for label in self.classes_.tolist()]
 
     def _check_own_parameters(self) -> None:
         super()._check_own_parameters()

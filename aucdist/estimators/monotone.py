@@ -2,6 +2,7 @@
 
 import numbers
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -32,16 +33,24 @@ class Directions:
                 raise unknown(f"direction of {feature!r} in {name}", direction, DIRECTIONS)
 
 
-def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str] | None) -> np.ndarray:
+def directions(
+    monotone: Mapping[Any, str],
+    n_features: int,
+    names: Sequence[str] | None,
+    unordered: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> np.ndarray:
     """Return the direction of each feature: +1, -1 or 0, int8 of shape (n_features,).
 
     `monotone`: names of features, or their positions from 0, and "increasing" or "decreasing".
     `names`: of all features, where they are known.
-    Raises InputError for a feature that is not there, or one that is named twice.
+    `unordered`: columns of categories or of hashed texts, and the names of the features that are made of each.
+    Raises InputError for a feature that is not there, one that is named twice, or one without an order.
     """
     signs = np.zeros(n_features, dtype=np.int8)
     named: dict[int, Any] = {}
     place = {} if names is None else {str(name): j for j, name in enumerate(names)}
+    made_of = {name: column for column, features in unordered.items() for name in (column, *features)}
+    ordered = [name for name in place if name not in made_of]
     for feature, direction in monotone.items():
         if isinstance(feature, str):
             if names is None:
@@ -49,15 +58,21 @@ def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str
                     f"monotone names {feature!r}, and these rows have no names of features: give its position, from 0 to "
                     f"{n_features - 1}, or a DataFrame"
                 )
-            if feature not in place:
-                raise unknown("feature in monotone", feature, list(place))
-            j = place[feature]
+            if feature not in place and feature not in made_of:
+                raise unknown("feature in monotone", feature, ordered)
+            name, j = feature, place.get(feature, -1)
         else:
             j = int(feature)
             if not 0 <= j < n_features:
                 raise InputError(
                     f"monotone names feature {j}, but positions are from 0 to {n_features - 1}: correct it"
                 )
+            name = "" if names is None else str(names[j])
+        if name in made_of:
+            raise InputError(
+                f"monotone names {feature!r}, but {made_of[name]!r} is a column of categories or texts, which have no order; "
+                f"directions are for numbers and parts of dates: {', '.join(ordered) or 'there are none'}"
+            )
         if j in named:
             raise InputError(
                 f"monotone gives a direction to {named[j]!r} and to {feature!r}, which are one feature: remove one of "
@@ -68,46 +83,19 @@ def directions(monotone: Mapping[Any, str], n_features: int, names: Sequence[str
     return signs
 
 
-def check_directions(monotone: Any, names: Sequence[str], unordered: Mapping[str, Sequence[str]]) -> None:
-    """Raise an InputError for a direction of a feature that is not there, or of a category.
-
-    `monotone`: as the parameter of an estimator.
-    `unordered`: columns of categories or of hashed texts, and the names of the features that are made of each.
-    """
-    if not isinstance(monotone, Mapping):
-        return
-    made_of = {feature: column for column, features in unordered.items() for feature in features}
-    ordered = [name for name in names if name not in made_of]
-    for feature in monotone:
-        name = feature
-        if isinstance(feature, numbers.Integral) and 0 <= int(feature) < len(names):
-            name = names[int(feature)]
-        column = name if name in unordered else made_of.get(name)
-        if column is not None:
-            raise InputError(
-                f"monotone names {feature!r}, but {column!r} is a column of categories or texts, which have no order; "
-                f"directions are for numbers and parts of dates: {', '.join(ordered) or 'there are none'}"
-            )
-        if isinstance(name, str) and name not in ordered:
-            raise unknown("feature in monotone", name, ordered)
-    directions(monotone, len(names), names)
-
-
 def directions_of_features(estimator: Any, blocks: Blocks) -> np.ndarray:
-    """Return the direction of each feature by the estimator's parameter, int8 of shape (n_features,).
+    """Return the direction of each feature by the estimator's parameter, int8 of shape (n_features,); see `directions`.
 
-    Raises InputError for a column that is not there, that is named twice, or that has no order, as it holds categories.
+    Of rows with columns of categories, positions are those of the columns.
     """
     monotone, categories = estimator.monotone, vars(estimator).get("categories_")
     if not categories:
         return directions(monotone, blocks.n_features, blocks.feature_names)
-    names = [str(name) for name in estimator.feature_names_out_]
     unordered = {column: feature_names([column], categories, {}) for column in categories}
     made_of = {feature: column for column, features in unordered.items() for feature in features}
-    columns = list(dict.fromkeys(made_of.get(name, name) for name in names))
-    signs = dict(zip(columns, directions(monotone, len(columns), columns), strict=True))
-    check_directions({column: "increasing" for column, sign in signs.items() if sign}, names, unordered)
-    return np.array([signs.get(name, 0) for name in names], dtype=np.int8)
+    columns = list(dict.fromkeys(made_of.get(str(name), str(name)) for name in estimator.feature_names_out_))
+    signs = dict(zip(columns, directions(monotone, len(columns), columns, unordered), strict=True))
+    return np.array([signs.get(str(name), 0) for name in estimator.feature_names_out_], dtype=np.int8)
 
 
 def directions_as_parameter(signs: np.ndarray) -> dict[int, str] | None:

@@ -259,15 +259,12 @@ class WithThreshold:
         ----------
         threshold : float, or a sequence of one for each class
         """
-        if self.has_several_classes:
-            for model, value in zip(self.estimators_, threshold, strict=True):
-                model.set_raw_threshold(value)
-            self.intercept_ = np.concatenate([model.intercept_ for model in self.estimators_])
-            return
-        (value,) = np.atleast_1d(threshold).tolist()
-        if hasattr(self, "probability_"):
-            self.probability_ = self.probability_.shifted(value + self.decision_intercept)
-        self._set_intercept(0.0 - value)
+        models = self.class_models
+        for model, value in zip(models, np.atleast_1d(threshold).tolist(), strict=True):
+            if hasattr(model, "probability_"):
+                model.probability_ = model.probability_.shifted(value + model.decision_intercept)
+            model._set_intercept(0.0 - value)
+        self.intercept_ = np.concatenate([model.intercept_ for model in models])
 
     @property
     def decision_intercept(self) -> float:

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 import numpy as np
-import scipy.sparse as sp
 
-from aucdist.data.block import Block, n_rows
+from aucdist.data.block import Block, as_dense, n_rows
 from aucdist.data.dataset import Schema
 from aucdist.errors import InputError, unknown
 from aucdist.kernels.row_statistics import csr_digests, dense_digests
@@ -42,10 +41,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
         raise unknown("column", name, [*schema.categories, *plain])
     if len(at) == block.n_features:
         raise InputError(f"{name!r} is the only column, so nothing would be left to learn from: name another column")
-    columns = block.X[:, at]
-    values = (
-        sp.csr_matrix(columns).toarray() if isinstance(block.rows, CsrRows) else np.asarray(columns, dtype=np.float64)
-    )
+    values = as_dense(block.X[:, at]).astype(np.float64)
     if name in schema.categories:
         taken = np.where(values.any(axis=1), np.argmax(values != 0, axis=1), -1).astype(np.float64)
     else:
@@ -92,7 +88,7 @@ def duplicates(block: Block) -> np.ndarray:
     -------
     ndarray of shape (n_samples,), int64
     """
-    return np.unique(digests_of(block), return_inverse=True)[1].astype(np.int64)
+    return codes(digests_of(block))
 
 
 def digests_of(block: Block) -> np.ndarray:

@@ -3,7 +3,7 @@
 Rows are read into this process, or are shards, or files whose parts the workers read.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from aucdist.data.storage.files import require, shown
 from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
-from aucdist.estimators.monotone import check_directions
+from aucdist.estimators.monotone import directions
 from aucdist.metrics.decisions import COST_COLUMN, refuse_no_cost
 from aucdist.scoring_costs import has_costs
 from flows.compute.clusters import Workers
@@ -175,7 +175,8 @@ def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
     unordered = {name: [f"{name}={value}" for value in values] for name, values in schema.categories.items()}
     unordered |= {name: [f"{name}#{i}" for i in range(size)] for name, size in schema.hashed.items()}
     for monotone in parameters:
-        check_directions(monotone, schema.feature_names, unordered)
+        if isinstance(monotone, Mapping):
+            directions(monotone, len(schema.feature_names), schema.feature_names, unordered)
 
 
 def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> None:

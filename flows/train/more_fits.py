@@ -11,6 +11,7 @@ from sklearn.base import clone
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json
+from aucdist.estimators.fitting import fit_rows
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.extras import load_optional
@@ -93,10 +94,7 @@ def more_fits(
 def _free(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted: Any) -> Json:
     """Return objective, passes and AUC of the model without directions, and of the model."""
     free = clone(unfitted).set_params(monotone=None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the summary has the gap of the fit
-        free.fit(blocks.train)
-
+    fit_rows(free, blocks.train)  # without its warnings: the summary has the gap of the fit
     (of_class,) = evaluation.classes
 
     def area(rows: AnyBlocks | None) -> float | None:
@@ -132,9 +130,8 @@ def _shapes_of_half(unfitted: Any, fitted: Any, rows: Blocks, inside: np.ndarray
     """Return the shapes of a model of some rows in the bins of the fitted one."""
     masked = masked_blocks(rows, inside)
     model = clone(unfitted)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings about a half are not shown
-        model.fit(masked if model.ignores_zero_weight else changed(masked, with_weight))
+    # Warnings about a half are not shown.
+    fit_rows(model, masked if model.ignores_zero_weight else changed(masked, with_weight))
     return values_at_bins(fitted.shapes(), fitted.feature_map_, model.shapes())
 
 
