@@ -1,6 +1,6 @@
 """Score any data set by a saved model, into one Parquet file for each part of the rows.
 
-A part that is there is not scored again, so that the same command resumes a run that was ended. A folder belongs to one model
+Parts that exist are not scored again, so the same command resumes an interrupted run. A folder belongs to one model
 and one version of the data, which ``_scoring.json`` names; ``_scores.json`` is written last, when all scores are there. The
 folders of the model and of the scores come from the command alone, never from a file of the folder, which may have been copied.
 """

@@ -1,4 +1,4 @@
-"""What every room uses: errors whose messages are written for users, and the type of objects of JSON."""
+"""Errors whose messages are written for users, and the type of JSON objects."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator

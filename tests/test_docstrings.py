@@ -21,7 +21,7 @@ from aucdist.estimators import ESTIMATORS
 REFERENCE = Path(__file__).parents[1] / "docs/pages/reference"
 PACKAGES = ("aucdist", "aucdist.estimators", "aucdist.metrics", "aucdist.sampling")
 ARRAYS = {"X", "y", "y_true", "y_score", "y_proba", "y_pred", "first", "second", "sample_weight"}
-SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "Warns", "Notes", "Examples")
+SECTIONS = ("Parameters", "Attributes", "Returns", "Raises", "Warns", "See Also", "Notes", "Examples")
 UNITS = {"_bytes": r"bytes|MiB|GiB", "max_passes": "passes", "tol": "relative gap|share|objective", "n_outer": "rounds"}
 """What the description of a parameter whose name ends so has to mention."""
 

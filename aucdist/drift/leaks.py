@@ -1,6 +1,6 @@
 """Find what makes a test too optimistic: columns that give the label away, order, time, and test rows that were trained on.
 
-All of it is found on the training rows, or on a sample of them, and said in sentences; nothing is changed for it.
+The checks use the training rows, or a sample of them. They return sentences and change nothing.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""Checkpoints of a fit, from which an interrupted fit resumes and ends with the same bits.
+"""Checkpoints of a fit, from which an interrupted fit resumes and ends with the same result.
 
 What a solver does depends only on its parameters and on the summaries of its steps. Therefore no solver is asked for its state: a
 journal keeps the summary of each step, and a resumed fit runs the same solver again, which gets its summaries from the journal

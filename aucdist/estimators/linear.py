@@ -321,7 +321,7 @@ class HingeClassifier(LinearClassifier):
         classes it is the weight of the rows of a class in its model against the rest, whose rows then have weight 1.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
-        and -1 one for each core. It does not change a bit of the result.
+        and -1 one for each core. It does not change the result.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     max_passes : int, default=1000
@@ -340,16 +340,19 @@ class HingeClassifier(LinearClassifier):
     Attributes
     ----------
     intercept_ : ndarray of shape (1,), float64
+        The intercept of `decision_function`.
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual, relative_gap, and zeros, the share of
         weights that are 0.
     resume_ : HingeStart
         With `warm_start` and ``sdcd`` or ``cdcd``: the state from which the next fit starts.
     coef_ : ndarray of shape (1, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
     classes_ : ndarray of shape (2,)
         The second class is the positive one.
     certificate_ : Certificate
-        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
+        How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
+        ``slack``. See [The certificate](../certificate.md).
     n_passes_ : int
         The number of passes of the fit.
     threshold_ : float
@@ -363,9 +366,15 @@ class HingeClassifier(LinearClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
+        If X has columns of categories or texts: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
-        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
+        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        `monotone_` and `explain` refer to the encoded features.
+
+    See Also
+    --------
+    LinkClassifier : Probabilities.
+    PairwiseHingeClassifier : A loss over pairs of rows.
 
     Notes
     -----

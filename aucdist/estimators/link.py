@@ -96,7 +96,7 @@ class LinkClassifier(LinearClassifier):
         fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or ``"leaves"``. The shape
         ``xi`` is chosen without the directions.
     n_jobs : int or None, default=None
-        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
         result. Several classes are fitted at the same time. A fit of two classes uses several threads if there are at least
         200,000 rows; the number of rows alone decides into how many blocks they are cut.
     warm_start : bool, default=False
@@ -135,10 +135,12 @@ class LinkClassifier(LinearClassifier):
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for a feature without a direction.
     coef_ : ndarray of shape (1, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
     classes_ : ndarray of shape (2,)
         The second class is the positive one.
     certificate_ : Certificate
-        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
+        How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
+        ``slack``. See [The certificate](../certificate.md).
     n_passes_ : int
         The number of passes of the fit.
     threshold_ : float
@@ -152,9 +154,14 @@ class LinkClassifier(LinearClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
+        If X has columns of categories or texts: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
-        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
+        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        `monotone_` and `explain` refer to the encoded features.
+
+    See Also
+    --------
+    PairwiseHingeClassifier : A ranking, with probabilities by `calibration`.
 
     Examples
     --------

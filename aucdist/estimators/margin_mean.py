@@ -168,7 +168,7 @@ class MarginMeanClassifier(BlockClassifier):
         with its parameters, or a transformer of `aucdist.maps`.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
-        and -1 one for each core. It does not change a bit of the result.
+        and -1 one for each core. It does not change the result.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
     verbose : int, default=0
@@ -193,7 +193,8 @@ class MarginMeanClassifier(BlockClassifier):
     sample_counts_ : tuple of int
         The numbers of negatives and positives in the fit.
     certificate_ : Certificate
-        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``, over the sample.
+        How close the objective over the sample is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``,
+        ``rounding`` and ``slack``. See [The certificate](../certificate.md).
     classes_ : ndarray of shape (2,)
         The second class is the positive one.
     history_ : DataFrame
@@ -211,9 +212,15 @@ class MarginMeanClassifier(BlockClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
+        If X has columns of categories or texts: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
-        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
+        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        `monotone_` and `explain` refer to the encoded features.
+
+    See Also
+    --------
+    HingeClassifier : The hinge over all rows.
+    aucdist.sampling.DistanceUnderSampler : The sampler alone.
 
     Notes
     -----

@@ -138,13 +138,13 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         or each group counts the same, however many pairs it has ("groups").
     grade_weight : {"difference", "one"} or None, default=None
         ``all-pairs``, ``sdcd``, ``sdcd-perm``. The labels are grades, where larger is more relevant, and a pair is any two
-        rows (of one group) with different grades. It weighs the difference of its grades, or one. See
+        rows (of one group) with different grades. Its weight is the difference of its grades, or 1. See
         `aucdist.solvers.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         ``all-pairs``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by
         name or position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a
         fifth of the rows, agree on it. This works without a feature map, with ``"bins"``, whose shapes then rise or fall
-        (missing values keep a cell of any height), and with ``"leaves"``. The minimum and its certificate are those of the
+        (the value of the bin of missing values is free), and with ``"leaves"``. The minimum and its certificate are those of the
         constrained problem.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
@@ -168,7 +168,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
         prints a line for every round.
     n_jobs : int or None, default=None
-        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
         result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
         threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
 
@@ -188,8 +188,10 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
     certificate_ : Certificate
-        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
+        How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
+        ``slack``. See [The certificate](../certificate.md).
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
@@ -205,9 +207,16 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
+        If X has columns of categories or texts: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
-        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
+        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        `monotone_` and `explain` refer to the encoded features.
+
+    See Also
+    --------
+    PairwiseRampClassifier : A pair in the wrong order costs at most 1; not convex.
+    LinkClassifier : Probabilities from one fit.
+    lam_path : One model for each value of `lam`.
 
     Notes
     -----
@@ -304,7 +313,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
         many pairs it has ("groups").
     grade_weight : {"difference", "one"} or None, default=None
         The labels are grades, where larger is more relevant, and a pair is any two rows (of one group) with different
-        grades. It weighs the difference of its grades, or one. See `aucdist.solvers.pairs.groups`.
+        grades. Its weight is the difference of its grades, or 1. See `aucdist.solvers.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
         position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a fifth of
@@ -332,7 +341,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
         With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
         prints a line for every round.
     n_jobs : int or None, default=None
-        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
         result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
         threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
 
@@ -342,8 +351,8 @@ class PairwiseRampClassifier(PairRankingClassifier):
         The second class is the positive one. With `grade_weight` they are -1 and 1: the lowest grade, and the grades above
         it.
     certificate_ : Certificate
-        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``. No lower bound other than 0 is known, so `dual` is
-        0 and the relative gap is 1. The status is ``stationary`` if `tol` was reached.
+        The fields ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and ``slack``. No lower bound other than
+        0 is known, so `dual` is 0 and the relative gap is 1. The status is ``stationary`` if `tol` was reached.
     majorant_gap_ : float
         The number that is compared with `tol`. With `max_fpr`, scores may tie at the boundary of the negatives that count.
         The number may then stay above `tol` although no step decreases the objective, and the status is ``finished``.
@@ -354,6 +363,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
@@ -369,9 +379,14 @@ class PairwiseRampClassifier(PairRankingClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
+        If X has columns of categories or texts: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
-        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
+        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        `monotone_` and `explain` refer to the encoded features.
+
+    See Also
+    --------
+    PairwiseHingeClassifier : A convex loss, with a certificate.
 
     Notes
     -----
@@ -430,7 +445,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         group counts the same, however many pairs it has ("groups").
     grade_weight : {"difference", "one"} or None, default=None
         ``exact``, up to 1,000 weights. The labels are grades, where larger is more relevant, and a pair is any two rows (of
-        one group) with different grades. It weighs the difference of its grades, or one. See
+        one group) with different grades. Its weight is the difference of its grades, or 1. See
         `aucdist.solvers.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         ``exact``, up to 1,000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
@@ -459,7 +474,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
         prints a line for every round.
     n_jobs : int or None, default=None
-        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
         result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
         threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
 
@@ -475,8 +490,10 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
     certificate_ : Certificate
-        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
+        How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
+        ``slack``. See [The certificate](../certificate.md).
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
@@ -492,9 +509,14 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
+        If X has columns of categories or texts: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
-        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
+        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        `monotone_` and `explain` refer to the encoded features.
+
+    See Also
+    --------
+    PairwiseHingeClassifier : The default choice for a ranking.
 
     Notes
     -----
@@ -597,7 +619,7 @@ class UnivariateRankingClassifier(RankingClassifier):
         With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
         prints a line for every round.
     n_jobs : int or None, default=None
-        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change a bit of the
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
         result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
         threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
 
@@ -610,8 +632,10 @@ class UnivariateRankingClassifier(RankingClassifier):
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
     certificate_ : Certificate
-        The fields ``primal``, ``dual``, ``relative_gap`` and ``status``.
+        How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
+        ``slack``. See [The certificate](../certificate.md).
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
     n_passes_ : int
@@ -627,9 +651,14 @@ class UnivariateRankingClassifier(RankingClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
+        If X has columns of categories or texts: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        If X has columns of categories or texts: the values of each such column, and the names of all encoded features, with
-        a 0/1 feature for each value. Weights, `monotone_` and `explain` refer to the encoded features.
+        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        `monotone_` and `explain` refer to the encoded features.
+
+    See Also
+    --------
+    PairwiseHingeClassifier : A loss over pairs of rows.
 
     Notes
     -----

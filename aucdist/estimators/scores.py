@@ -196,14 +196,18 @@ class WithThreshold:
             A score of `decision_function` before this call. It becomes 0, so that rows with higher scores are predicted
             positive. Without it, give rows and one requirement. For several classes, give an array of shape (n_classes,), in
             the order of `classes_`.
-        X, y, sample_weight : optional
-            The rows that choose the threshold, as for `fit`. Use training rows or, better, other rows, but not test rows. With
-            several classes, each class gets the threshold that meets the requirement for this class against the rest.
-        fpr, alerts, precision, recall : float, optional
-            See `aucdist.metrics.threshold_at`.
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features), optional
+            The rows that choose the threshold. Use training rows or, better, other rows, but not test rows. With several
+            classes, each class gets the threshold that meets the requirement for this class against the rest.
+        y, sample_weight : array-like of shape (n_samples,), optional
+            The labels and the weights of these rows, as for `fit`.
+        fpr, alerts : float, optional
+            At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
+        precision, recall : float, optional
+            At least this share of the flagged rows is positive, or of the positives is flagged; above 0 and at most 1.
         cost : mapping, optional
-            Costs such as ``{"false_alarm": 1, "miss": 40}``. If costs differ by row, give an array: ``{"false_alarm": 5,
-            "miss": amount}``.
+            Costs such as ``{"false_alarm": 1, "miss": 40}``: the total cost of wrong decisions is smallest. If costs differ by
+            row, give an array: ``{"false_alarm": 5, "miss": amount}``.
         per : float, optional
             The number of rows that `alerts` refers to: ``alerts=50, per=len(X)`` flags 50 rows of X if scores have no ties.
         confidence : float, optional

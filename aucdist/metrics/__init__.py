@@ -1,4 +1,4 @@
-"""Measures of rankings, of decisions and of probabilities, on labels and scores; each is written once, on mergeable counts.
+"""Measures of rankings, decisions and probabilities on labels and scores, with confidence intervals and paired tests.
 
 Examples
 --------

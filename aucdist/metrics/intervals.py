@@ -19,7 +19,7 @@ LEVEL = Number("at least 0.5 and below 1", lambda level: 0.5 <= level < 1)
 
 
 class IntervalWarning(UserWarning):
-    """There are too few rows, or too few misranked rows, for the interval to hold its level."""
+    """Warns that an interval may be too narrow: there are too few rows, or too few rows that are ranked wrongly."""
 
 
 @dataclass(frozen=True)

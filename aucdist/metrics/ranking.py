@@ -1,6 +1,6 @@
 """Ranking measures, the ROC curve and the precision-recall curve as functions of counts.
 
-Equal counts give equal bits, so the results do not depend on the partition of the data.
+Equal counts give identical results, whatever the partition of the data.
 
 Unweighted sums over pairs are integers and may exceed 2**53 (1e17 pairs are not unusual), beyond which float64 is not exact.
 They are int64, or Python integers if int64 is too small. Weighted sums are float64.

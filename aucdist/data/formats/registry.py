@@ -1,6 +1,6 @@
 """All formats by name: a new one is a class here or in a module beside this one, and a row here.
 
-Parquet is read by row groups. What other libraries read whole is one piece for each file or query.
+Parquet is read by row groups. A format that another library reads as a whole has one part for each file or query.
 """
 
 import json
