@@ -9,30 +9,22 @@ import functools
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import CHECKED, OPEN, Count, Sha256, read_json
+from aucdist.data.own_files import CHECKED, OPEN, Count, Sha256, parse_checked, to_jsonable
 from aucdist.data.shards.manifest import below, manifest_of
-from aucdist.data.shards.reading import (
-    BlockReader,
-    Hold,
-    ParallelMap,
-    fingerprint_of,
-    index_of,
-    open_parts,
-    parse_reader,
-)
-from aucdist.data.sources import Source, parse_source
+from aucdist.data.shards.reading import BlockReader, Hold, ParallelMap, fingerprint_of, index_of, open_rows
+from aucdist.data.sources import UNLABELLED, Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened
 from aucdist.data.storage.urls import carried
@@ -57,8 +49,8 @@ class Done(TypedDict):
 
 
 @dataclass(frozen=True)
-class ScoringFile:
-    """What is in the file of a scoring; before the survey its key alone.
+class Scoring:
+    """What every worker must know to score a part. It is in a file, which has the key alone until the rows are surveyed.
 
     Attributes
     ----------
@@ -66,14 +58,18 @@ class ScoringFile:
         SHA-256 that identifies this model and this version of the data.
     model : str
         The folder of the model.
-    reader : dict or None
-        The rows, as `BlockReader.to_json` returns them.
+    reader : BlockReader or None
+        The rows, once they have been surveyed.
     contributions : bool
         Whether the columns include what each feature adds to a score.
     top : int
         For a model of several classes: the number of columns that name the most likely ones.
     cost : RowCosts or None
         What decisions cost, if it is known.
+    output : str
+        The folder of the scores: that of the file.
+    urls : tuple of str
+        The URLs that contain secrets. They are not in the file, and travel with the task of each part.
     """
 
     __pydantic_config__ = CHECKED
@@ -81,33 +77,18 @@ class ScoringFile:
     key: Sha256
     model: str = ""
     model_sha256: str = ""
-    reader: Json | None = None
+    reader: BlockReader | None = None
     contributions: bool = False
     top: int = 0
     cost: RowCosts | None = None
+    output: Annotated[str, Field(exclude=True)] = ""
+    urls: Annotated[tuple[str, ...], Field(exclude=True)] = ()
 
-
-@dataclass(frozen=True)
-class Scoring:
-    """What every worker must know to score a part.
-
-    Attributes
-    ----------
-    output : str
-        The folder of the scores.
-    reader : BlockReader
-        The rows.
-    urls : tuple of str
-        The URLs that contain secrets. They are not in the file, and travel with the task of each part.
-    items : sequence
-        What `score_part` takes for each part: what the survey kept of it, or its number if an earlier run made the survey.
-    """
-
-    file: ScoringFile
-    output: str
-    reader: BlockReader
-    urls: tuple[str, ...] = ()
-    items: Sequence[Any] = field(default=(), compare=False)
+    @property
+    def rows(self) -> BlockReader:
+        """The rows, which have been surveyed."""
+        assert self.reader is not None
+        return self.reader
 
     @property
     def url(self) -> str:
@@ -142,7 +123,7 @@ def begin(
     output : str
         The folder of the scores.
     each, hold, n_parts, name
-        As for `open_parts`.
+        As for `open_rows`.
     contributions : bool, default=False
         Whether columns say what each feature adds to a score: see `LinearModel.contribution_names`. With the last column,
         ``adds_rounding``, their sum from the first to the last is the score to the last bit.
@@ -179,19 +160,26 @@ def begin(
     said += [] if cost is None else [asdict(cost), "of each class"]
     key = files.sha256_of(json.dumps(said).encode())
     urls = carried(*source.urls(), model, manifest or "")
-    url = below(output, IN_PROGRESS)
     reader = _reader_of_earlier_run(output, key, source, manifest or "")
-    if reader is not None:
-        items: Sequence[Any] = range(reader.n_blocks)
-    else:
+    if reader is None:
         # Check that the output can be written before the long survey.
-        files.write_bytes(url, json.dumps({"key": key}).encode())
-        reader, items = open_parts(
+        files.write_bytes(below(output, IN_PROGRESS), json.dumps({"key": key}).encode())
+        reader = open_rows(
             source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema_of_labels, labelled=False, name=name
         )
-    content = ScoringFile(key, model, digest, reader.to_json(), contributions, top, cost)
-    files.write_bytes(url, json.dumps(asdict(content)).encode())
-    return Scoring(content, output, reader, urls, items)
+    scoring = Scoring(key, model, digest, reader, contributions, top, cost, output, urls)
+    files.write_bytes(scoring.url, json.dumps(to_jsonable(scoring, Scoring)).encode())
+    return scoring
+
+
+def read_scoring(output: str) -> Scoring:
+    """Return the scoring whose scores are in a folder, complete or not.
+
+    Raises InputError if its file is missing or damaged.
+    """
+    url = below(output, IN_PROGRESS)
+    scoring = parse_checked(files.read_bytes(url), Scoring, files.shown(url), context=UNLABELLED)
+    return replace(scoring, output=output, urls=())
 
 
 def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str) -> BlockReader | None:
@@ -199,12 +187,10 @@ def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str)
 
     Raises InputError if the folder has other files.
     """
-    url = below(output, IN_PROGRESS)
-    earlier = read_json(url, ScoringFile) if files.exists(url) else None
+    earlier = read_scoring(output) if files.exists(below(output, IN_PROGRESS)) else None
     if earlier and earlier.key == key and earlier.reader:
-        reader = parse_reader(earlier.reader, files.shown(url))
-        if reader.is_of(source, manifest):
-            return reader
+        if earlier.reader.is_of(source, manifest):
+            return earlier.reader
     elif (earlier and earlier.reader) or (not earlier and files.names_in(output)):
         raise InputError(
             f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
@@ -244,13 +230,12 @@ def to_score(source: Source, model: LinearModel, *, labelled: bool = False) -> S
 
 @functools.lru_cache(maxsize=2)
 def _scoring_at(url: str, key: str) -> tuple[Scoring, LinearModel]:
-    known = read_json(url, ScoringFile)
-    if known.key != key or known.reader is None:
+    scoring = read_scoring(url.rpartition("/")[0])
+    if scoring.key != key or scoring.reader is None:
         raise InputError(
             f"another run has replaced {files.shown(url)} since this one began: start again, with another output"
         )
-    reader = parse_reader(known.reader, files.shown(url))
-    return Scoring(known, url.rpartition("/")[0], reader), load_model(known.model)
+    return scoring, load_model(scoring.model)
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> Json:
@@ -261,7 +246,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
     url, key : str
         The url of the `Scoring`, and the key in its file.
     item : int or StoredPart
-        The part: its number, or one of `Scoring.items`.
+        The part: its number, or one of `BlockReader.items`.
     urls : tuple of str
         The urls of the `Scoring`, whose secrets this process knows once they have arrived.
 
@@ -271,16 +256,16 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
         ``file`` and ``rows``, and ``cost`` if decisions have one: see `aucdist.scoring_costs.RowCosts.costs_of_file`.
     """
     scoring, model = _scoring_at(url, key)
-    index = index_of(item)
-    part, rows, cost = scoring.part(index), scoring.reader.rows[index], scoring.file.cost
+    reader, index, cost = scoring.rows, index_of(item), scoring.cost
+    part, rows = scoring.part(index), reader.rows[index]
     columns = COLUMNS if not model.classes else OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
     if not _is_complete(part, rows, columns | ({} if cost is None else cost.columns)):
-        block = scoring.reader.read(item)
-        _refuse_missing(block, scoring.reader, index, model)
+        block = reader.read(item)
+        _refuse_missing(block, reader, index, model)
         out = io.BytesIO()
-        table = _scores(model, block.X, block.row_id, scoring.file)
+        table = _scores(model, block.X, block.row_id, scoring)
         if cost is not None:
-            table = cost.add_cost_columns(table, block, model, scoring.reader.schema)
+            table = cost.add_cost_columns(table, block, model, reader.schema)
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     done: Json = {"file": part.rpartition("/")[2], "rows": rows}
@@ -319,14 +304,14 @@ def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:
         return False
 
 
-def _scores(model: LinearModel, X: Any, row_id: np.ndarray, file: ScoringFile) -> pa.Table:
+def _scores(model: LinearModel, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
     scores = model.decision_function(X)
     columns: dict[str, Any] = {"row_id": row_id}
     probabilities, predictions = model.probabilities(scores), model.predictions(scores)
     if model.classes:
         columns["prediction"] = pa.array(predictions, pa.string())
-        best = model.most_likely(scores, file.top)
-        columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(file.top)}
+        best = model.most_likely(scores, scoring.top)
+        columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(scoring.top)}
         for what, values in (("score", scores), ("probability", probabilities)):
             if values is not None:
                 columns |= {f"{what} {name}": values[:, k] for k, name in enumerate(model.classes)}
@@ -336,7 +321,7 @@ def _scores(model: LinearModel, X: Any, row_id: np.ndarray, file: ScoringFile) -
             columns["points"] = (scores + model.cutoff).astype(np.int64)
         if probabilities is not None:
             columns["probability"] = probabilities
-    return pa.table(columns | (model.contributions(X, scores) if file.contributions else {}))
+    return pa.table(columns | (model.contributions(X, scores) if scoring.contributions else {}))
 
 
 def finish(scoring: Scoring, parts: Sequence[Json]) -> Json:
@@ -355,9 +340,9 @@ def finish(scoring: Scoring, parts: Sequence[Json]) -> Json:
         `aucdist.scoring_costs.RowCosts.mean_cost`.
     """
     done: Json = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}
-    done |= {"parts": len(parts), "missing": scoring.reader.missing, "unknown": scoring.reader.unknown}
-    if scoring.file.cost is not None:
-        done["cost"] = scoring.file.cost.mean_cost([part["cost"] for part in parts])
+    done |= {"parts": len(parts), "missing": scoring.rows.missing, "unknown": scoring.rows.unknown}
+    if scoring.cost is not None:
+        done["cost"] = scoring.cost.mean_cost([part["cost"] for part in parts])
     listed = [{"file": part["file"], "rows": part["rows"]} for part in parts]
     files.write_bytes(below(scoring.output, DONE), json.dumps(done | {"files": listed}, indent=1).encode())
     return done

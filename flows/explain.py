@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from aucdist.batch_scoring import to_score
 from aucdist.data.block import Block, stacked
-from aucdist.data.shards.reading import open_reader
+from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
 from aucdist.linear_model import LinearModel
@@ -106,9 +106,7 @@ def _of_classes(model: LinearModel, names: Sequence[str]) -> dict[str, tuple[Lin
 
 def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
     """Yield the rows to explain, block by block."""
-    reader = open_reader(
-        to_score(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
-    )
+    reader = open_rows(to_score(source_of(config), model), schema=model.schema, labelled=False, name=config.name or "")
     left = config.rows or (FEW if config.output is None else sum(reader.rows))
     for index in range(len(reader.rows)):
         if left > 0:

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import absolute, exists, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
@@ -186,5 +186,5 @@ def _read(source: Source, data: DataConfig, schema: Schema | None) -> tuple[str,
     if not data.direct and not source.is_sharded:
         whole = read(source, schema=schema)
         return whole.fingerprint, iter([whole.block])
-    reader = open_reader(source, schema=schema)
+    reader = open_rows(source, schema=schema)
     return reader.fingerprint, (reader.read(index) for index in range(reader.n_blocks))

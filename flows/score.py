@@ -82,5 +82,5 @@ def cost_line(cost: Json) -> str:
 
 def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[Json]:
     """Write the scores, part by part."""
-    score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.file.key, urls=scoring.urls)
-    return list(parallel_map(score_part, scoring.items))
+    score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.urls)
+    return list(parallel_map(score_part, scoring.rows.items))

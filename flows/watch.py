@@ -15,7 +15,7 @@ from pydantic import Field, model_validator
 from aucdist import batch_scoring
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
-from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_parts
+from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
@@ -205,7 +205,7 @@ def _count(
     if "unknown" in source.format_of().fields and source.unknown == "error":
         source = source.model_copy(update={"unknown": "ignore"})
     with _unreadable():
-        reader, items = open_parts(
+        reader = open_rows(
             source, each=parallel_map, hold=workers.hold, schema=watched.model.schema, labelled=False, name=batch
         )
     if scores is not None:
@@ -213,7 +213,7 @@ def _count(
         if not files.exists(f"{scores}/{batch_scoring.DONE}"):
             raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
         done = read_json(f"{scores}/{batch_scoring.DONE}", batch_scoring.Done)
-        if read_json(f"{scores}/{batch_scoring.IN_PROGRESS}", batch_scoring.ScoringFile).model_sha256 != watched.digest:
+        if batch_scoring.read_scoring(scores).model_sha256 != watched.digest:
             raise InputError(f"{where} has scores of another model: name the one that made them, or leave --scores out")
         if (done["rows"], done["parts"]) != (reader.n_samples, reader.n_blocks):
             raise InputError(
@@ -224,7 +224,7 @@ def _count(
         count = functools.partial(
             count_part, saved, watched.folder, watched.columns, scores, f"{state.url}/scores/{batch}"
         )
-        counts = sum(parallel_map(count, items), BatchCounts.none(watched.profile))
+        counts = sum(parallel_map(count, reader.items), BatchCounts.none(watched.profile))
     finally:
         files.remove_files(state.url, [saved.url.rpartition("/")[2]])
     return counts, reader.missing, reader.unknown

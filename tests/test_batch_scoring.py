@@ -66,7 +66,7 @@ def begun_in(folder, source, output="scores", **options):
 
 def run(folder, source, **options):
     begun = begun_in(folder, source, **options)
-    parts = [score_part(begun.url, begun.file.key, item) for item in begun.items]
+    parts = [score_part(begun.url, begun.key, item) for item in begun.reader.items]
     done = finish(begun, parts)
     found = pa.concat_tables([pq.read_table(folder / "scores" / part["file"]) for part in parts])
     assert done["rows"] == found.num_rows
@@ -141,10 +141,10 @@ def test_the_probability_is_there_if_the_model_has_one(tmp_path, table):
 def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
     source, scores = table
     begun = begun_in(tmp_path, source, n_parts=3)
-    score_part(begun.url, begun.file.key, 1)
+    score_part(begun.url, begun.key, 1)
     before = (tmp_path / "scores" / "part-00001.parquet").stat().st_mtime_ns
     with monkeypatch.context() as patch:
-        patch.setattr(scoring, "open_parts", None)  # nor is the survey
+        patch.setattr(scoring, "open_rows", None)  # nor is the survey
         again, found = run(tmp_path, source, n_parts=3)
     assert again == begun
     check(found, scores)
@@ -220,14 +220,14 @@ def test_features_of_another_kind_are_refused_and_do_not_stand_in_the_way(tmp_pa
 def test_scores_that_were_copied_or_moved_go_on_in_their_new_folder(tmp_path, table):
     source, scores = table
     first = begun_in(tmp_path, source, n_parts=3)
-    score_part(first.url, first.file.key, 0)
+    score_part(first.url, first.key, 0)
     before = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
     shutil.copytree(tmp_path / "scores", tmp_path / "copy")
     shutil.copytree(tmp_path / "model", tmp_path / "model copy")
     begun = begin(str(tmp_path / "model copy"), source, str(tmp_path / "copy"), n_parts=3)
-    assert (begun.output, begun.file.model) == (str(tmp_path / "copy"), str(tmp_path / "model copy"))
+    assert (begun.output, begun.model) == (str(tmp_path / "copy"), str(tmp_path / "model copy"))
     shutil.rmtree(tmp_path / "model")  # nothing of the first place is needed
-    finish(begun, [score_part(begun.url, begun.file.key, i) for i in range(begun.reader.n_blocks)])
+    finish(begun, [score_part(begun.url, begun.key, i) for i in range(begun.reader.n_blocks)])
     check(pq.read_table(tmp_path / "copy"), scores)
     assert {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()} == before
 
@@ -261,7 +261,7 @@ def test_notes_of_a_scoring_that_are_damaged_or_planted(tmp_path, table, change)
     with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
         begun_in(tmp_path, source, n_parts=3)
     with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
-        scoring._scoring_at.__wrapped__(begun.url, begun.file.key)
+        scoring._scoring_at.__wrapped__(begun.url, begun.key)
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_scorings(csv: Path, tmp_path: Path) -> None:
     before = 0
     for i in range(TIMES):
         scoring = begin(str(tmp_path / "model"), source, str(tmp_path / "scores"))
-        finish(scoring, [score_part(scoring.url, scoring.file.key, part) for part in scoring.items])
+        finish(scoring, [score_part(scoring.url, scoring.key, part) for part in scoring.reader.items])
         load_model(str(tmp_path / "model"))
         shutil.rmtree(tmp_path / "scores")
         if i == WARM:

@@ -98,16 +98,16 @@ class Rows:
         )  # fmt: skip
 
     @classmethod
-    def of_parts(cls, reader: BlockReader, items: Sequence[Any], scratch: str) -> "Rows":
+    def of_parts(cls, reader: BlockReader, scratch: str) -> "Rows":
         """Return the rows of parts of files, each of which is a block.
 
-        `reader` and `items`: as `aucdist.data.shards.reading.open_parts` returned them.
         `scratch`: a folder that every worker can read; empty where this process reads the parts.
         """
-        loader: Loader = reader.saved(scratch) if scratch else reader.read
+        loader: Loader = reader.saved(scratch) if scratch else reader.without_copies().read
         largest = int(max(reader.rows) / reader.n_samples * reader.memory)
         return cls(
-            loader, items, reader.n_samples, reader.form.n_features, reader.n_pos, reader.memory, largest, reader.n_blocks
+            loader, reader.items, reader.n_samples, reader.form.n_features, reader.n_pos, reader.memory, largest,
+            reader.n_blocks,
         )  # fmt: skip
 
     @property

@@ -14,7 +14,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import read_manifest
-from aucdist.data.shards.reading import ParallelMap, open_parts, read
+from aucdist.data.shards.reading import ParallelMap, open_rows, read
 from aucdist.data.sources import Source, refuse_absent
 from aucdist.data.storage.files import require, shown
 from aucdist.engine.blocks import Summary
@@ -165,9 +165,9 @@ def _open_blocks(
 ) -> Opened:
     """Open shards, or parts of files, which are surveyed."""
     n_parts = None if schema else n_parts
-    reader, items = open_parts(source, each=parallel_map, hold=workers.hold, n_parts=n_parts, schema=schema, name=name)
+    reader = open_rows(source, each=parallel_map, hold=workers.hold, n_parts=n_parts, schema=schema, name=name)
     sharded = Rows.of_shards(read_manifest(reader.manifest)) if reader.manifest else None
-    return sharded or Rows.of_parts(reader, items, workers.scratch), reader.schema, reader.fingerprint
+    return sharded or Rows.of_parts(reader, workers.scratch), reader.schema, reader.fingerprint
 
 
 def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_and_keel import CsvFormat
-from aucdist.data.formats.parts import survey_part
+from aucdist.data.formats.parts import parse_part
 from aucdist.data.formats.registry import SvmlightFormat
 from aucdist.data.sources import find, parse_source
 from aucdist.data.storage import files
@@ -67,7 +67,7 @@ def in_parts() -> Iterator[Row]:
         for n_threads in (1, 2):
             with ThreadPoolExecutor(n_threads) as pool:
                 seconds.append(
-                    seconds_of(lambda pool=pool: list(pool.map(partial(survey_part, source, None), file_parts)))
+                    seconds_of(lambda pool=pool: list(pool.map(partial(parse_part, source, None), file_parts)))
                 )  # type: ignore[misc]
         yield {
             "what": f"a9a x 50 in {len(file_parts)} parts", "one thread s": seconds[0], "two threads s": seconds[1],

@@ -19,7 +19,7 @@ from aucdist.batch_scoring import to_score
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.data.shards.reading import open_reader
+from aucdist.data.shards.reading import open_rows
 from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
@@ -193,7 +193,7 @@ def models_of_contributions(tmp_path_factory: pytest.TempPathFactory) -> dict[st
 def explained(model: LinearModel, file: Path) -> tuple[pd.DataFrame, np.ndarray]:
     """Return what `LinearModel.explain` says of the rows of a CSV file, and their scores."""
     source = parse_source({"source": str(file), "format": "csv"}, file.name, labelled=False)
-    X = open_reader(to_score(source, model), schema=model.schema, labelled=False).read(0).X
+    X = open_rows(to_score(source, model), schema=model.schema, labelled=False).read(0).X
     return model.explain(X), model.decision_function(X)
 
 

@@ -20,7 +20,7 @@ from aucdist.batch_scoring import to_score
 from aucdist.data.block import each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.export import to_json, to_onnx, to_sql
@@ -75,7 +75,7 @@ def model_of(
 def scores(model: LinearModel, file: Path) -> np.ndarray:
     """Return the scores of the rows of a CSV file, read as the model says."""
     source = parse_source({"source": str(file), "format": "csv"}, file.name, labelled=False)
-    reader = open_reader(to_score(source, model), schema=model.schema, labelled=False)
+    reader = open_rows(to_score(source, model), schema=model.schema, labelled=False)
     return np.concatenate([model.decision_function(reader.read(i).X) for i in range(len(reader.rows))])
 
 

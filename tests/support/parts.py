@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.data.shards.reading import BlockReader, open_reader
+from aucdist.data.shards.reading import BlockReader, open_rows
 from aucdist.data.sources import Source
 
 
@@ -21,4 +21,4 @@ def all_blocks(reader: BlockReader) -> list[Block]:
 
 def in_parts(source: Source, n_parts: int, **options: Any) -> list[Block]:
     """Read a source in so many parts."""
-    return all_blocks(open_reader(source, n_parts=n_parts, **options))
+    return all_blocks(open_rows(source, n_parts=n_parts, **options))

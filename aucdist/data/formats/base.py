@@ -72,7 +72,7 @@ class Survey:
 
     `where`: names the part (the first of those merged) in errors.
     `classes`: rows of each class, by `class_name`. With several labels a row counts for each of them.
-    `sets`: of rows that may have several labels the distinct lists of them, with commas between the labels.
+    `sets`: of rows that may have several labels: rows of each distinct list of labels, with commas between them.
     `stored` and `width`: svmlight: values that are not zero, and features up to the last that occurs.
     `single`: whether all numbers are stored as float32.
     `label`: name of the label column; empty for svmlight.
@@ -87,7 +87,7 @@ class Survey:
     where: str
     rows: int
     classes: dict[str, int]
-    sets: tuple[str, ...] = ()
+    sets: dict[str, int] = field(default_factory=dict)
     stored: int = 0
     width: int = 0
     single: bool = False
@@ -102,7 +102,15 @@ class Survey:
     @classmethod
     def of(cls, where: str, labels: Labels, **columns: Any) -> "Survey":
         """Return the survey of a part whose rows have these labels; `columns` are its other fields."""
-        return cls(where, len(labels.codes), labels.counts(), labels.names if labels.topics else (), **columns)
+        return cls(
+            where, len(labels.codes), labels.counts(), labels.rows_of_names() if labels.topics else {}, **columns
+        )
+
+    def n_rows_of(self, classes: Collection[str]) -> int:
+        """Return the number of rows that are of one of these classes, or of several of them."""
+        if self.sets:
+            return sum(n for names, n in self.sets.items() if not set(classes).isdisjoint(names.split(",")))
+        return sum(self.classes.get(name, 0) for name in classes)
 
     def __add__(self, other: "Survey") -> "Survey":
         """Return the survey of both.
@@ -121,7 +129,7 @@ class Survey:
             self,
             rows=self.rows + other.rows,
             classes=_added(self.classes, other.classes),
-            sets=tuple(sorted({*self.sets, *other.sets})),
+            sets=_added(self.sets, other.sets),
             missing=_added(self.missing, other.missing),
             unknown=_added(self.unknown, other.unknown),
             stored=self.stored + other.stored,

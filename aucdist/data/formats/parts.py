@@ -40,19 +40,13 @@ NONE = -1
 class StoredPart(Stored[Parsed]):
     """A part that is parsed once, and then memory-mapped if the local disk has room for the parsed rows.
 
+    `index`: the number of its block.
     `schema`: that of the training data, for rows that are to be encoded like them.
-    `parsed`: what it holds, where that is kept in memory.
     """
-
-    parsed: Parsed | None = None
 
     def __init__(self, source: SourceFields, index: int, part: FilePart, schema: Schema | None = None):
         super().__init__(functools.partial(parse_part, source, schema), part)
         self.index = index
-
-    def read(self) -> Parsed:
-        """Return the parsed rows of the part."""
-        return super().read() if self.parsed is None else self.parsed
 
     def survey(self) -> Survey:
         """Return the survey of the part.
@@ -65,11 +59,6 @@ class StoredPart(Stored[Parsed]):
 def parse_part(source: SourceFields, schema: Schema | None, part: FilePart) -> Parsed:
     """Parse a part and return its rows; see `aucdist.data.formats.base.Format.read_part`."""
     return FORMATS[source.format].read_part(source, part, schema)
-
-
-def survey_part(source: SourceFields, schema: Schema | None, part: FilePart) -> Survey:
-    """Parse a part and return its survey; parameters and errors as `StoredPart`."""
-    return parse_part(source, schema, part).survey
 
 
 def decided(

@@ -266,7 +266,7 @@ class ShardsFormat(FileFormat):
 
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> NoReturn:
         """Refuse."""
-        raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_reader")
+        raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_rows")
 
 
 class EmbeddedFormat(Format):

@@ -1,26 +1,27 @@
 """Read any data set as blocks, each of them by the process that works on it.
 
 Sharded data sets know their blocks. Other files are split into parts, and parsed once before to number the rows and to learn the
-classes, features and categories. `open_parts` keeps what was parsed on the local disk of the process that parsed it; `read` keeps
-it in memory, and returns all rows as one block.
+classes, features and categories. `open_rows` may keep what was parsed on the local disk of the process that parsed it; `read`
+keeps it in memory, and returns all rows as one block.
 """
 
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial, reduce
+from functools import lru_cache, reduce
 from itertools import accumulate
 from operator import add
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
+from pydantic import Field
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.dataset import Dataset, Schema
-from aucdist.data.formats.base import FilePart, Survey, check_expectations, refuse_identifiers
-from aucdist.data.formats.parts import StoredPart, check_features, decided, encode, parse_part, survey_part
+from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, refuse_identifiers
+from aucdist.data.formats.parts import StoredPart, check_features, decided, encode, parse_part
 from aucdist.data.labels import listed
-from aucdist.data.own_files import CHECKED, REPAIR, Count, Sha256, parse_any, parse_checked, to_jsonable
+from aucdist.data.own_files import CHECKED, Count, Sha256, parse_checked, to_jsonable
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, manifest_of, read_schema, read_shard
 from aucdist.data.sources import UNLABELLED, Source
@@ -28,6 +29,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, carried
 from aucdist.errors import InputError
 
+Kept = TypeVar("Kept", bound=Sequence[Any])
 Hold = Callable[[Sequence[Any]], Sequence[Any]]
 """Puts small objects where they will be used, and returns what a `ParallelMap` takes in place of each."""
 
@@ -63,6 +65,8 @@ class BlockReader:
     missing, unknown : dict of str to int
         For files: the missing values, and the values of categories that the training data did not have, of the columns
         that have some.
+    kept : tuple
+        What `open_rows` kept of each block; it is in no file.
     """
 
     __pydantic_config__ = CHECKED
@@ -79,6 +83,19 @@ class BlockReader:
     manifest: str = ""
     missing: dict[str, Count] = field(default_factory=dict)
     unknown: dict[str, Count] = field(default_factory=dict)
+    kept: Annotated[tuple[Any, ...], Field(max_length=0, exclude=True)] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        """Refuse a reader that was in a file if its blocks do not go with its parts."""
+        if len(self.rows) != len(self.positives) or len(self.parts) not in (0, len(self.rows)):
+            raise InputError("its numbers of blocks, parts and positives differ")
+        if any(part.row is None for part in self.parts):
+            raise InputError("the rows of its parts are not numbered")
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """What `read` takes for each block: what was kept of it, else its number."""
+        return self.kept or range(self.n_blocks)
 
     @property
     def n_blocks(self) -> int:
@@ -101,7 +118,7 @@ class BlockReader:
         return self.manifest == manifest and urls <= set(source.format_of().part_urls(source))
 
     def read(self, item: int | StoredPart) -> Block:
-        """Read a block, given its number or its stored part.
+        """Read a block, given its number or what was kept of it.
 
         Raises
         ------
@@ -111,50 +128,34 @@ class BlockReader:
         index = index_of(item)
         if self.manifest:
             return read_shard(self.manifest, index)
+        parsed = (
+            item.read() if isinstance(item, StoredPart) else parse_part(self.source, self.schema, self.parts[index])
+        )
+        return self.encode(parsed, index)
+
+    def encode(self, parsed: Parsed, index: int) -> Block:
+        """Return what was parsed of a part as its block."""
         part = self.parts[index]
-        parsed = item.read() if isinstance(item, StoredPart) else parse_part(self.source, self.schema, part)
         return replace(encode(parsed, files.shown(part.url), self.source, self.schema, part.row or 0), index=index)
 
-    def to_json(self) -> Any:
-        """Return the reader in types of JSON."""
-        return to_jsonable(self, BlockReader)
+    def without_copies(self) -> "BlockReader":
+        """Return a reader that keeps nothing."""
+        return replace(self, kept=())
 
     def saved(self, folder: str) -> "SavedReader":
         """Write the reader into a folder that every worker can read, and return an object that reads blocks by this file.
 
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
-        data = json.dumps(self.to_json()).encode()
+        data = json.dumps(to_jsonable(self, BlockReader)).encode()
         url = below(folder, f"reader-{files.sha256_of(data)[:16]}.json")
         files.write_bytes(url, data)
-        return SavedReader(url, carried(*self.source.urls(), self.manifest), self)
+        return SavedReader(url, carried(*self.source.urls(), self.manifest), self.without_copies())
 
 
 def index_of(item: int | StoredPart) -> int:
     """Return the number of a block, given this number or the stored part."""
     return item.index if isinstance(item, StoredPart) else item
-
-
-def parse_reader(content: Any, where: str) -> BlockReader:
-    """Return the reader that `BlockReader.to_json` described.
-
-    Raises
-    ------
-    InputError
-        If the content is not that of a reader.
-    """
-    reader = parse_checked(json.dumps(content).encode(), BlockReader, where, context=UNLABELLED)
-    check_parts(reader, where)
-    return reader
-
-
-def check_parts(reader: BlockReader, where: str) -> None:
-    """Raise an InputError if the blocks of a reader that was in a file do not go with its parts."""
-    n_parts = len(reader.parts)
-    if len(reader.rows) != len(reader.positives) or n_parts not in (0, len(reader.rows)):
-        raise InputError(f"{where} is damaged: its numbers of blocks, parts and positives differ. {REPAIR}")
-    if any(part.row is None for part in reader.parts):
-        raise InputError(f"{where} is damaged: the rows of its parts are not numbered. {REPAIR}")
 
 
 @dataclass(frozen=True)
@@ -175,8 +176,7 @@ class SavedReader:
 
 @lru_cache(maxsize=4)  # the file is named after its content
 def _reader_at(url: str) -> BlockReader:
-    where = files.shown(url)
-    return parse_reader(parse_any(files.read_bytes(url), where), where)
+    return parse_checked(files.read_bytes(url), BlockReader, files.shown(url), context=UNLABELLED)
 
 
 def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dataset:
@@ -204,45 +204,39 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
         or if rows, features, classes or checksum are not the expected ones. Shards are refused: they are read block by block.
     """
     parts = source.format_of().whole_files(source)
-    reader, items, _ = _surveyed(source, parts, map, _in_memory, schema, True, name)
-    block = stacked([reader.read(item) for item in items])
+
+    def parse(source: Source) -> tuple[list[Parsed], list[Survey]]:
+        """Parse all parts, and return them and their surveys."""
+        parsed = [parse_part(source, schema, part) for part in parts]
+        return parsed, [part.survey for part in parsed]
+
+    reader, parsed = _survey(source, parts, parse, schema, True, name)
+    block = stacked([reader.encode(part, index) for index, part in enumerate(parsed)])
     options = json.dumps(source.fingerprint_keys(), sort_keys=True)
-    digests = " ".join(item.parsed.digest for item in items)
-    fingerprint = files.sha256_of(f"{digests} {options}".encode())
+    fingerprint = files.sha256_of(f"{' '.join(part.digest for part in parsed)} {options}".encode())
     return Dataset(block, reader.schema, fingerprint, name or files.shown(str(source.source)))
 
 
-def open_reader(
+def open_rows(
     source: Source,
     *,
+    each: ParallelMap = map,
+    hold: Hold | None = None,
     n_parts: int | None = None,
     schema: Schema | None = None,
     labelled: bool = True,
     name: str = "",
 ) -> BlockReader:
-    """Return a reader of a data set's blocks, like `open_parts`, without keeping the parsed rows."""
-    return open_parts(source, hold=None, n_parts=n_parts, schema=schema, labelled=labelled, name=name)[0]
-
-
-def open_parts(
-    source: Source,
-    *,
-    each: ParallelMap = map,
-    hold: Hold | None = list,
-    n_parts: int | None = None,
-    schema: Schema | None = None,
-    labelled: bool = True,
-    name: str = "",
-) -> tuple[BlockReader, Sequence[Any]]:
-    """Return a reader of a data set's blocks, and keep the parsed rows on the local disk.
+    """Return a reader of a data set's blocks.
 
     Parameters
     ----------
     each : ParallelMap
-        Makes the surveys of the parts; by default this process does, one after the other.
-    hold : callable or None
-        Puts the parts where `each` parses them and where they will be read; by default they are of this process. None keeps
-        nothing of what was parsed.
+        Makes the surveys of the parts that `hold` has placed; by default this process does, one after the other.
+    hold : callable, optional
+        Puts the parts where `each` parses them and where they will be read (``list``: in this process), and keeps the parsed rows
+        on the local disk there, for as long as the reader keeps the parts. By default this process makes the surveys, and
+        nothing of what was parsed is kept.
     n_parts : int, optional
         About how many parts to split files into, by default one for every 64 MiB (of Parquet files: uncompressed). Shards are
         the blocks that they are.
@@ -253,11 +247,6 @@ def open_parts(
     name : str
         What to call the data set in errors; by default its source.
 
-    Returns
-    -------
-    reader : BlockReader
-    items : sequence
-        What stands for each block: ``reader.read(item)`` parses nothing for as long as its copy is there.
     """
     if manifest := manifest_of(source):
         stored, shards, name = read_schema(manifest), manifest.shards, name or files.shown(manifest.folder)
@@ -279,38 +268,34 @@ def open_parts(
                 )
         rows, positives = (tuple(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
         memory, digest = sum(shard.memory for shard in shards), digest_of(manifest)
-        reader = BlockReader(source, stored, manifest.form, rows, positives, memory, {}, digest, (), manifest.url)
-        return reader, range(len(shards))
+        return BlockReader(source, stored, manifest.form, rows, positives, memory, {}, digest, (), manifest.url)
     fingerprint = fingerprint_of(source)
     parts = source.format_of().split(source, n_parts)
-    reader, items, surveys = _surveyed(source, parts, each, hold, schema, labelled, name)
-    positive = reader.schema.positive
-    if source.labels == "topics" and len(positive) > 1:  # a row of two of them is still one row
-        n_pos = tuple(each(partial(_count_positives, reader), items))
-    else:
-        n_pos = tuple(sum(part.classes.get(name, 0) for name in positive) for part in surveys)
-    return replace(reader, fingerprint=fingerprint, positives=n_pos), items
+
+    def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
+        """Survey all parts, and return what is kept of them and the surveys."""
+        if hold is None:
+            return (), [parse_part(source, schema, part).survey for part in parts]
+        kept = hold([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
+        return kept, list(each(StoredPart.survey, kept))
+
+    reader, kept = _survey(source, parts, survey, schema, labelled, name)
+    return replace(reader, fingerprint=fingerprint, kept=tuple(kept))
 
 
-def _surveyed(
+def _survey(
     source: Source,
     parts: Sequence[FilePart],
-    each: ParallelMap,
-    hold: Hold | None,
+    survey: Callable[[Source], tuple[Kept, list[Survey]]],
     schema: Schema | None,
     labelled: bool,
     name: str,
-) -> tuple[BlockReader, Sequence[Any], list[Survey]]:
-    """Survey all parts, and return their reader, the stored parts and the surveys."""
+) -> tuple[BlockReader, Kept]:
+    """Return the reader of all parts, without a fingerprint, and what was kept of them.
 
-    def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
-        """Survey the parts of the source, and return the items to read and the surveys."""
-        if hold is None:
-            return range(len(parts)), list(each(partial(survey_part, source, schema), parts))
-        items = hold([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
-        return items, list(each(StoredPart.survey, items))
-
-    items, surveys = survey(source)
+    `survey`: ``survey(source)`` returns what it keeps of the parts, and their surveys.
+    """
+    kept, surveys = survey(source)
     texts = {name for part in surveys for name in part.categories}
     if source.categorical == "auto" and any(set(part.categories) != texts for part in surveys):
         values = {name: {v for part in surveys for v in part.categories.get(name, ())} for name in sorted(texts)}
@@ -318,7 +303,7 @@ def _surveyed(
         refuse_identifiers(source, surveys[0].where, values, sum(part.rows for part in surveys))
         # A column may look like numbers in one part and hold texts in another. Now the type is known for all parts.
         source = source.model_copy(update={"categorical": sorted(texts)})
-        items, surveys = survey(source)
+        kept, surveys = survey(source)
     total = reduce(add, surveys)
     source, schema = decided(source, total, schema, labelled, name or files.shown(str(source.source)))
     grouped = source.groups is not None or source.qid == "use"
@@ -332,20 +317,9 @@ def _surveyed(
     rows = tuple(part.rows for part in surveys)
     starts = accumulate(rows, initial=0)
     numbered = tuple(replace(part, row=start) for part, start in zip(parts, starts, strict=False))
+    positives = tuple(part.n_rows_of(schema.positive) for part in surveys)
     classes, missing, unknown = total.classes, total.missing, total.unknown
-    reader = BlockReader(source, schema, form, rows, (), memory, classes, "", numbered, "", missing, unknown)
-    return reader, items, surveys
-
-
-def _in_memory(parts: Sequence[StoredPart]) -> Sequence[StoredPart]:
-    """Parse the parts and keep their rows in memory."""
-    for part in parts:
-        part.parsed = part.make(part.item)
-    return parts
-
-
-def _count_positives(reader: BlockReader, item: int | StoredPart) -> int:
-    return reader.read(item).n_pos
+    return BlockReader(source, schema, form, rows, positives, memory, classes, "", numbered, "", missing, unknown), kept
 
 
 def fingerprint_of(source: Source) -> str:

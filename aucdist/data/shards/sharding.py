@@ -24,7 +24,7 @@ import math
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -60,10 +60,9 @@ from aucdist.data.shards.reading import (
     BlockReader,
     Hold,
     ParallelMap,
-    check_parts,
     fingerprint_of,
     index_of,
-    open_parts,
+    open_rows,
 )
 from aucdist.data.sources import UNLABELLED, Dtype, Source
 from aucdist.data.split import scrambled
@@ -112,8 +111,6 @@ class ShardJob:
     `work`: the work folder, which is in the folder of the shards.
     `origin`: what the manifest will state of the rows' origin, and the key of the request.
     `urls`: those with secrets, which are not in the file of the job: they travel with each task.
-    `items`: what `aucdist.data.shards.sharding.route` takes for each part: what the survey kept of it, or its number
-        where an earlier run made the survey.
     """
 
     __pydantic_config__ = CHECKED
@@ -124,7 +121,6 @@ class ShardJob:
     seed: int
     origin: dict[str, Any]
     urls: tuple[str, ...] = ()
-    items: Sequence[Any] = field(default=(), compare=False)
 
     @property
     def target(self) -> str:
@@ -160,10 +156,8 @@ def read_job(url: str) -> ShardJob:
 
     Raises InputError if the file is missing or damaged.
     """
-    where = files.shown(url)
-    job = parse_checked(files.read_bytes(url), ShardJob, where, context=UNLABELLED)
-    check_parts(job.reader, where)
-    return replace(job, work=url.rpartition("/")[0], items=range(job.reader.n_blocks))
+    job = parse_checked(files.read_bytes(url), ShardJob, files.shown(url), context=UNLABELLED)
+    return replace(job, work=url.rpartition("/")[0])
 
 
 @dataclass(frozen=True)
@@ -271,12 +265,12 @@ def survey(
     Parameters
     ----------
     each, hold, n_parts, name
-        As for `open_parts`. None of them changes a shard.
+        As for `open_rows`. None of them changes a shard.
 
     Raises
     ------
     InputError
-        As `open_parts`.
+        As `open_rows`.
     """
     source = asked.source
     sharded = manifest_of(source)
@@ -287,15 +281,15 @@ def survey(
         same = (known.origin.get("key"), known.seed) == (asked.key, asked.seed)
         if same and known.reader.is_of(source, manifest):
             return known
-    reader, items = open_parts(source, each=each, hold=hold, n_parts=n_parts, name=name)
+    reader = open_rows(source, each=each, hold=hold, n_parts=n_parts, name=name)
     rows = reader.n_samples
     n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else reader.memory / PART_BYTES)
     origin = {
         "sources": source.format_of().describe_files(source), "reading": source.fingerprint_keys(), "classes": reader.classes,
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
-    job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls, items)
-    content = to_jsonable(replace(job, work="", urls=(), items=()), ShardJob)  # without the secrets of URLs
+    job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls)
+    content = to_jsonable(replace(job, work="", urls=()), ShardJob)  # without the secrets of URLs
     files.write_bytes(job.url, json.dumps(content).encode())
     return job
 
@@ -319,7 +313,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
     url : str
         That of the job.
     item : int or StoredPart
-        The part: its number, or one of `ShardJob.items`.
+        The part: its number, or one of `BlockReader.items`.
     urls : tuple of str
         The urls of the job, whose secrets this process knows once they have arrived.
 
@@ -455,7 +449,7 @@ def _remove_work(work: str) -> None:
 
 def route_all(job: ShardJob, each: ParallelMap) -> list[list[int]]:
     """Write the rows of every part to the work folder, sorted by shard; return the results of `route`."""
-    return list(each(functools.partial(route, job.url, urls=job.urls), job.items))
+    return list(each(functools.partial(route, job.url, urls=job.urls), job.reader.items))
 
 
 def gather_all(job: ShardJob, starts: Sequence[Sequence[int]], each: ParallelMap) -> list[Shard]:

@@ -20,7 +20,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats import arrow_tables, registry
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import CURRENT, read_manifest, read_shard, write_shards
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError
@@ -404,7 +404,7 @@ def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypat
     ):
         read(source)
     with pytest.raises(InputError, match="if you trust the file, name the columns that are needed under `keep`"):
-        open_reader(source, n_parts=2)
+        open_rows(source, n_parts=2)
     monkeypatch.setattr(arrow_tables, "MOST_GROWTH", 24 * ROWS // size + 1)
     assert read(source).block.n_samples == ROWS
 

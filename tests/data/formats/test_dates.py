@@ -11,7 +11,7 @@ from support.sharded import shard_data
 
 from aucdist.data.dataset import PARTS
 from aucdist.data.formats.table_form import are_dates, parse_date
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
 from aucdist.errors import InputError
@@ -71,7 +71,7 @@ def test_parquet_dates_of_every_type_and_csv_dates_agree(tmp_path, csv):
 def test_parts_of_a_file_and_test_files_have_the_same_dates(csv):
     rows = [f"2025-{1 + i % 12:02d}-{1 + i % 28:02d},{i}" for i in range(200)]
     source = csv(lines("when,a", rows, ["yes" if i % 3 else "no" for i in range(200)]), dates={"when": ["days"]})
-    whole, reader = read(source), open_reader(source, n_parts=4)
+    whole, reader = read(source), open_rows(source, n_parts=4)
     assert reader.n_blocks > 1
     found = np.concatenate([block.X for block in all_blocks(reader)])
     np.testing.assert_array_equal(found, whole.block.X)
@@ -141,7 +141,7 @@ def test_texts_that_are_guessed_to_be_categories_may_not_be_too_many(csv, n_part
     with pytest.raises(
         InputError, match=r"column '(name|a)': \d+ categories, more than 60 in 120 rows.*`drop: \["
     ) as caught:
-        read(source) if n_parts is None else open_reader(source, n_parts=n_parts)
+        read(source) if n_parts is None else open_rows(source, n_parts=n_parts)
     assert "list it under `categorical`" in str(caught.value)
     assert read(csv(text, categorical=["a", "name"])).block.n_features == 61 + 70
 
@@ -158,6 +158,6 @@ def test_parse_date():
 def test_shards_know_their_dates(csv, tmp_path):
     source = csv(lines("when,a", [f"{row},1" for row in ROWS]), dates={"when": ["days", "year"]})
     shard_data(request(source, str(tmp_path / "shards")))
-    schema = open_reader(Source(source=str(tmp_path / "shards"), format="shards")).schema
+    schema = open_rows(Source(source=str(tmp_path / "shards"), format="shards")).schema
     assert schema == read(source).schema
     assert schema.columns() == ["when", "a"]

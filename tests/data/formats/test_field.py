@@ -20,7 +20,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.table_form import category_key
 from aucdist.data.formats.text import found_encoding, pick
 from aucdist.data.labels import LabelWarning
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from flows.config.sources import source_from_name
@@ -75,7 +75,7 @@ def test_a_model_of_before_that_has_two_spellings_scores_as_before(load):
 def test_parts_agree_on_the_spelling_of_a_category(tmp_path):
     (tmp_path / "f.csv").write_text("k,y\n" + "1,0\n" * 30 + "1.0,1\n" * 30 + "b,0\n" * 30)
     entry = {"source": str(tmp_path / "f.csv"), "format": "csv", "label": "y", "categorical": ["k"]}
-    reader = open_reader(parse_source(entry, "a test"), n_parts=4)
+    reader = open_rows(parse_source(entry, "a test"), n_parts=4)
     assert reader.schema.categories == {"k": ("1", "b")}
     assert np.vstack([block.X for block in all_blocks(reader)]).sum(axis=0).tolist() == [60, 30]
 
@@ -118,7 +118,7 @@ def test_names_that_come_again_get_numbers(load, tmp_path):
     assert load(text).schema.feature_names == ("name", "x", "name.2", "name.1")
     (tmp_path / "g.csv").write_text(text + "5,6,7,8,1\n" * 20)
     source = parse_source({"source": str(tmp_path / "g.csv"), "format": "csv", "label": "y"}, "a test")
-    assert open_reader(source, n_parts=3).schema.feature_names == ("name", "x", "name.2", "name.1")
+    assert open_rows(source, n_parts=3).schema.feature_names == ("name", "x", "name.2", "name.1")
 
 
 def archive(**members):
@@ -139,7 +139,7 @@ def test_packed_files_are_known_by_their_first_bytes(tmp_path, name, pack):
     _, source = source_from_name(str(tmp_path / name), label="y")
     assert source.format == "csv"
     assert read(source).block.X[:, 0].tolist() == list(range(40))
-    assert open_reader(source, n_parts=3).n_samples == 40
+    assert open_rows(source, n_parts=3).n_samples == 40
 
 
 def test_endings_of_names_may_be_in_capitals(tmp_path):
@@ -188,7 +188,7 @@ def test_a_page_of_the_web_is_named(tmp_path):
     with pytest.raises(InputError, match=r"page is a web page \('<!DOCTYPE html>"):
         source_from_name(str(tmp_path / "page"), label="y")
     source = source_from_name(str(tmp_path / "page.parquet"), label="y")[1]
-    for reading in (read, open_reader):
+    for reading in (read, open_rows):
         with pytest.raises(InputError, match=r"page.parquet is not a sound Parquet file: it is a web page"):
             reading(source)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.parts import all_blocks
 
 from aucdist.data.formats.arrow_tables import path_values, typed
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
@@ -37,7 +37,7 @@ def source(folder, **options):
 
 
 def in_parts(source, n_parts=5, schema=None):
-    reader = open_reader(source, n_parts=n_parts, schema=schema)
+    reader = open_rows(source, n_parts=n_parts, schema=schema)
     blocks = all_blocks(reader)
     return reader, np.vstack([b.X for b in blocks]), np.concatenate([b.y for b in blocks])
 

@@ -15,7 +15,7 @@ from aucdist.data.formats import base
 from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.parts import parse_part
 from aucdist.data.own_files import parse_checked, to_jsonable
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source, find
 from aucdist.errors import InputError
 
@@ -24,7 +24,7 @@ CSV = "\ufeff\n  \na,kind,y\n1,tcp,0\n3,icmp,1\r\n\n5, udp ,0\n7,tcp,1"
 
 
 def planned(source, n, **options):
-    return open_reader(source, n_parts=n, **options)
+    return open_rows(source, n_parts=n, **options)
 
 
 def together(source, n, **options):

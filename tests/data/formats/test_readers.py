@@ -7,7 +7,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows
@@ -78,7 +78,7 @@ def test_a_relative_path_that_is_nowhere_is_an_error_that_lists_what_was_tried(t
     monkeypatch.setenv("AUCDIST_DATA", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as caught:
-        open_reader(Source(source="sub/f", format=fmt))
+        open_rows(Source(source="sub/f", format=fmt))
     assert f"tried: {tmp_path / 'sub/f'}, {tmp_path / 'data/sub/f'}" in str(caught.value)
 
 
@@ -137,7 +137,7 @@ def test_a_test_file_with_other_columns_is_refused(source, text, said):
     ],
 )
 def test_what_is_expected_is_checked(source, options, said):
-    for reading in (lambda given: read(given, name="mine"), lambda given: open_reader(given, n_parts=2)):
+    for reading in (lambda given: read(given, name="mine"), lambda given: open_rows(given, n_parts=2)):
         with pytest.raises(InputError) as caught:
             reading(source(SVM, **options))
         assert said in str(caught.value)
@@ -264,7 +264,7 @@ def written_table(request, tmp_path):
 def test_unknown_categories_are_as_the_source_says(written_table, unknown, rows, layout):
     train = read(written_table("train", TRAIN, categorical=["kind"]))
     assert train.schema.feature_names[1:] == ("kind=(missing)", "kind=p", "kind=q")
-    reader = open_reader(written_table("new", NEW, unknown=unknown, layout=layout), schema=train.schema)
+    reader = open_rows(written_table("new", NEW, unknown=unknown, layout=layout), schema=train.schema)
     X = reader.read(0).X
     X = X.toarray() if layout == "csr" else X
     assert X[:, 1:].tolist() == rows

@@ -21,7 +21,7 @@ from aucdist.data.formats.csv_and_keel import CsvText, parse_cells
 from aucdist.data.formats.table_form import PLAIN, Spelling, TableForm
 from aucdist.data.formats.text import BLANKS
 from aucdist.data.own_files import parse_checked
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
 
@@ -142,7 +142,7 @@ def test_the_same_rows_however_they_are_written(tmp_path, way: str, guessed: boo
     assert found.schema == expected.schema
     assert (found.block.rows.values == expected.block.rows.values).all()
     assert (found.block.y == expected.block.y).all()
-    reader = open_reader(source, n_parts=4)
+    reader = open_rows(source, n_parts=4)
     assert reader.n_blocks == (1 if "utf-16" in way else 4)
     assert (np.vstack([block.rows.values for block in all_blocks(reader)]) == expected.block.rows.values).all()
 
@@ -186,7 +186,7 @@ def test_one_list_of_missing_values(tmp_path, token: str, form: str) -> None:
         keys |= {"format": "csv", "separator": separator} | ({"decimal": ","} if separator == ";" else {})
     keys |= {} if form == "keel" else {"categorical": ["text"]}
     source = parse_source({"source": str(path), "label": "y", **keys}, "a test")
-    reader = open_reader(source, n_parts=3 if form == "parts" else 1)
+    reader = open_rows(source, n_parts=3 if form == "parts" else 1)
     assert reader.missing == {"number": 6, "text": 8}
     values = np.vstack([block.rows.values for block in all_blocks(reader)])
     assert np.isnan(values[:, 0]).tolist() == [i % 7 == 0 for i in range(n)]

@@ -12,10 +12,11 @@ import pytest
 from support.parts import all_blocks, dense
 
 from aucdist.data.formats import parts
+from aucdist.data.own_files import parse_checked, to_jsonable
 from aucdist.data.shards.block_file import Form, nbytes
 from aucdist.data.shards.manifest import write_shards
-from aucdist.data.shards.reading import open_parts, open_reader, parse_reader, read
-from aucdist.data.sources import Source
+from aucdist.data.shards.reading import BlockReader, open_rows, read
+from aucdist.data.sources import UNLABELLED, Source
 from aucdist.data.storage import files, scratch
 from aucdist.errors import InputError
 
@@ -72,7 +73,7 @@ NAMES = ["svmlight", "packed.gz", "csv", "late text", "topics", "parquet", "embe
 @pytest.mark.parametrize("name", NAMES)
 def test_blocks_together_are_the_rows_that_read_gives(source, name, n_parts):
     given = source(name)
-    opening, whole = open_reader(given, n_parts=n_parts), read(given)
+    opening, whole = open_rows(given, n_parts=n_parts), read(given)
     blocks = all_blocks(opening)
     assert opening.schema == whole.schema
     assert np.array_equal(np.concatenate([dense(b) for b in blocks]), dense(whole.block))
@@ -89,7 +90,7 @@ def test_blocks_together_are_the_rows_that_read_gives(source, name, n_parts):
 
 
 def test_shards_are_opened_as_they_are(source):
-    opening = open_reader(source("shards"))
+    opening = open_rows(source("shards"))
     assert (opening.rows, opening.n_samples, opening.form) == ((20, 10), 30, Form("dense", "float64", 4, False))
     assert opening.schema == read(source("csv")).schema
     assert opening.read(1).row_id.tolist() == list(range(20, 30))
@@ -99,8 +100,9 @@ def test_shards_are_opened_as_they_are(source):
 
 @pytest.mark.parametrize("name", [*NAMES, "shards"])
 def test_what_was_saved_reads_the_same_blocks(tmp_path, source, name):
-    opening = open_reader(source(name), n_parts=3)
-    assert parse_reader(json.loads(json.dumps(opening.to_json())), "f") == opening
+    opening = open_rows(source(name), n_parts=3)
+    content = json.dumps(to_jsonable(opening, BlockReader)).encode()
+    assert parse_checked(content, BlockReader, "f", context=UNLABELLED) == opening
     saved = pickle.loads(pickle.dumps(opening.saved(str(tmp_path / "aside"))))
     for i in range(opening.n_blocks):
         a, b = saved(i), opening.read(i)
@@ -114,10 +116,10 @@ def test_what_was_kept_of_the_survey_reads_the_same_blocks(tmp_path, monkeypatch
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, limit))
     given = source(name)
-    reader, items = open_parts(given, n_parts=3)
-    assert reader == open_reader(given, n_parts=3)
+    reader = open_rows(given, n_parts=3, hold=list)
+    assert reader == open_rows(given, n_parts=3)
     monkeypatch.setattr(parts, "parse_part", None if limit is None else parts.parse_part)
-    for i, item in enumerate(items):
+    for i, item in enumerate(reader.items):
         sent = item if limit is None else pickle.loads(pickle.dumps(item))  # what travels leaves its copy behind
         again = [reader.read(sent) for _ in range(2)]
         with monkeypatch.context() as patch:
@@ -132,11 +134,11 @@ def test_what_was_kept_of_the_survey_reads_the_same_blocks(tmp_path, monkeypatch
 
 def test_a_fingerprint_tells_files_and_options_apart(source, tmp_path):
     given = source("csv")
-    one = open_reader(given)
-    assert open_reader(given.model_copy(update={"title": "t"}), n_parts=4).fingerprint == one.fingerprint
-    assert open_reader(given.model_copy(update={"positive": "no"})).fingerprint != one.fingerprint
+    one = open_rows(given)
+    assert open_rows(given.model_copy(update={"title": "t"}), n_parts=4).fingerprint == one.fingerprint
+    assert open_rows(given.model_copy(update={"positive": "no"})).fingerprint != one.fingerprint
     (tmp_path / "csv").write_text(CSV + "9,a,no\n")
-    assert open_reader(given).fingerprint != one.fingerprint
+    assert open_rows(given).fingerprint != one.fingerprint
 
 
 def test_row_groups_that_cannot_hold_a_row_stay_on_disk(tmp_path, monkeypatch):
@@ -149,7 +151,7 @@ def test_row_groups_that_cannot_hold_a_row_stay_on_disk(tmp_path, monkeypatch):
             groups.extend(which) or read(self, which, *args, **kw)
         ),
     )
-    opening = open_reader(source, n_parts=50)
+    opening = open_rows(source, n_parts=50)
     assert opening.n_samples == 20
     assert set(groups) == {2, 3, 4, 5}
     blocks = all_blocks(opening)
@@ -171,10 +173,10 @@ def test_only_the_columns_that_are_kept_are_read(tmp_path, monkeypatch):
             columns.update(kw["columns"]) or read(self, *args, **kw)
         ),
     )
-    opening = open_reader(source, n_parts=3)
+    opening = open_rows(source, n_parts=3)
     assert opening.schema.feature_names == ("year", "x")
     assert columns == {"year", "x", "y", "k"}
-    opening = open_reader(source.model_copy(update={"where": None}), n_parts=3)
+    opening = open_rows(source.model_copy(update={"where": None}), n_parts=3)
     columns.clear()
     assert np.array_equal(np.concatenate([block.X for block in all_blocks(opening)])[:, 1], np.arange(50) / 8)
     assert columns == {"year", "x", "y"}
@@ -191,13 +193,13 @@ def test_only_the_columns_that_are_kept_are_read(tmp_path, monkeypatch):
 )
 def test_conditions_and_columns_that_do_not_fit_are_refused(tmp_path, change, said):
     with pytest.raises(InputError) as caught:
-        open_reader(table_file(tmp_path / "f").model_copy(update={"categorical": ["k"]} | change), n_parts=3)
+        open_rows(table_file(tmp_path / "f").model_copy(update={"categorical": ["k"]} | change), n_parts=3)
     assert said in str(caught.value)
 
 
 def test_shards_must_be_encoded_like_the_training_data(source):
     schema = read(source("csv")).schema
-    assert open_reader(source("shards"), schema=schema).n_samples == 30
+    assert open_rows(source("shards"), schema=schema).n_samples == 30
     for change, said in (
         (
             {"feature_names": ("n", "kind=a", "kind=b", "kind=d")},
@@ -210,10 +212,10 @@ def test_shards_must_be_encoded_like_the_training_data(source):
         ),
     ):
         with pytest.raises(InputError) as caught:
-            open_reader(source("shards"), schema=type(schema)(**vars(schema) | change))
+            open_rows(source("shards"), schema=type(schema)(**vars(schema) | change))
         assert said in str(caught.value)
     with pytest.raises(InputError, match="31 rows are expected, but 30 were found"):
-        open_reader(source("shards").model_copy(update={"rows": 31}))
+        open_rows(source("shards").model_copy(update={"rows": 31}))
 
 
 @pytest.mark.parametrize(
@@ -234,10 +236,10 @@ def test_only_rows_in_memory_and_stated_checksums_cost_a_hash_of_the_file(source
     given, hashed = source(name), []
     stored, sha256_of = Path(given.source).read_bytes(), files.sha256_of
     monkeypatch.setattr(files, "sha256_of", lambda data: hashed.append(data) or sha256_of(data))
-    assert open_reader(given).n_samples > 0
+    assert open_rows(given).n_samples > 0
     assert stored not in hashed
     read(given)
     assert stored in hashed
     hashed.clear()
-    open_reader(given.model_copy(update={"sha256": sha256_of(stored)}))
+    open_rows(given.model_copy(update={"sha256": sha256_of(stored)}))
     assert stored in hashed

@@ -195,13 +195,13 @@ def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
         function = getattr(sharding, name)
         monkeypatch.setattr(sharding, name, lambda *args, **kw: done.append(name) or function(*args, **kw))
 
-    for name in ("open_parts", "to_table", "write_shard"):
+    for name in ("open_rows", "to_table", "write_shard"):
         count(name)
     with monkeypatch.context() as patch:
         kill_after(patch, 2 + 2 * 3 + 3 * 2 + 1)  # in the third of four shards, after its file and before its note
         with pytest.raises(Killed):
             shard_data(request(source, target, rows_per_shard=8), n_parts=3)
-    assert done == ["open_parts"] + 3 * ["to_table"] + 3 * ["write_shard"]
+    assert done == ["open_rows"] + 3 * ["to_table"] + 3 * ["write_shard"]
     done.clear()
     shard_data(request(source, target, rows_per_shard=8), n_parts=3)
     assert done == ["write_shard", "write_shard"]

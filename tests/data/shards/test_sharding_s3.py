@@ -10,7 +10,7 @@ from support.s3_servers import SERVERS, bucket_on
 from support.sharded import shard_data
 
 from aucdist.data.shards.manifest import read_manifest, read_schema, read_shard, verify_shard
-from aucdist.data.shards.reading import open_reader
+from aucdist.data.shards.reading import open_rows
 from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
 from aucdist.data.storage import s3
@@ -62,7 +62,7 @@ def test_shards_on_s3_have_the_bytes_of_those_on_a_disk(bucket, table, tmp_path)
     )["ETag"].strip('"')
     assert read_schema(manifest) == read_schema(local)
     assert [verify_shard(f"s3://{BUCKET}/set", i) for i in range(len(local.shards))] == [None] * len(local.shards)
-    assert open_reader(Source(source=f"s3://{BUCKET}/set", format="shards")).n_samples == 60
+    assert open_rows(Source(source=f"s3://{BUCKET}/set", format="shards")).n_samples == 60
 
 
 def test_a_generation_outlives_its_successor(bucket, table):
@@ -87,7 +87,7 @@ def test_row_groups_are_read_in_ranges(bucket, monkeypatch):
     source = Source(source=f"s3://{BUCKET}/wide.parquet", format="parquet", label="y", keep=["c3"])
     read, s3_read = [], s3.read
     monkeypatch.setattr(s3, "read", lambda fs, path, *args: read.append(s3_read(fs, path, *args)) or read[-1])
-    opening = open_reader(source, n_parts=4)
+    opening = open_rows(source, n_parts=4)
     assert opening.n_blocks == 4
     read.clear()
     assert np.array_equal(opening.read(2).X[:, 0], wide["c3"].to_numpy()[10_000:15_000])
@@ -98,7 +98,7 @@ def test_row_groups_are_read_in_ranges(bucket, monkeypatch):
 
 def test_a_file_that_changes_while_it_is_read_is_refused(bucket, table):
     there, _ = table
-    opening = open_reader(there, n_parts=4)
+    opening = open_rows(there, n_parts=4)
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(TABLE), sink, row_group_size=5)
     bucket.put_object(

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from support.web_server import folder_server
 
-from aucdist.data.shards.reading import open_reader, read
+from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source
 from aucdist.data.storage import files, guard
 from aucdist.data.storage.files import read_buffer
@@ -180,7 +180,7 @@ def test_what_has_no_end_is_not_read(tmp_path, make):
     for form in ("csv", "svmlight", "parquet", "keel"):
         label = {"label": "y"} if form in ("csv", "parquet") else {}
         source = Source(source=str(path), format=form, **label)
-        for open_it in (read, open_reader):
+        for open_it in (read, open_rows):
             with pytest.raises(InputError, match="a pipe, a socket or a device"):
                 open_it(source)
 

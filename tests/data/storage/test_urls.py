@@ -14,7 +14,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import read_shard
-from aucdist.data.shards.reading import open_reader
+from aucdist.data.shards.reading import open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage.urls import Url, carried, enter, hide, hide_error, reveal, shown, visible_text
 from aucdist.errors import InputError
@@ -144,13 +144,13 @@ def test_scores_that_were_ended_keep_no_password(source, tmp_path):
     args = str(tmp_path / "model"), source, str(tmp_path / "scores")
     begun = scoring.begin(*args)
     assert scoring.begin(*args) == begun
-    parts = [scoring.score_part(begun.url, begun.file.key, 0, urls=begun.urls)]
+    parts = [scoring.score_part(begun.url, begun.key, 0, urls=begun.urls)]
     assert scoring.finish(begun, parts)["rows"] == N
     assert PASSWORD.encode() not in left_behind(tmp_path / "scores")
 
 
 def test_an_opening_that_travels(source, tmp_path):
-    saved = open_reader(source).saved(str(tmp_path / "scratch"))
+    saved = open_rows(source).saved(str(tmp_path / "scratch"))
     assert PASSWORD.encode() not in left_behind(tmp_path / "scratch")
     travelled = pickle.loads(pickle.dumps(saved))
     assert travelled.reader is None
