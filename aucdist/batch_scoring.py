@@ -21,10 +21,10 @@ from typing_extensions import TypedDict
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import CHECKED, OPEN, Count, Sha256, parse_checked, to_jsonable
+from aucdist.data.own_files import CHECKED, OPEN, Count, Sha256, read_json, write_json
 from aucdist.data.shards.manifest import below, manifest_of
 from aucdist.data.shards.reading import BlockReader, Hold, ParallelMap, fingerprint_of, index_of, open_rows
-from aucdist.data.sources import UNLABELLED, Source, parse_source
+from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened
 from aucdist.data.storage.urls import carried
@@ -163,12 +163,12 @@ def begin(
     reader = _reader_of_earlier_run(output, key, source, manifest or "")
     if reader is None:
         # Check that the output can be written before the long survey.
-        files.write_bytes(below(output, IN_PROGRESS), json.dumps({"key": key}).encode())
+        write_json(below(output, IN_PROGRESS), {"key": key})
         reader = open_rows(
             source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema_of_labels, labelled=False, name=name
         )
     scoring = Scoring(key, model, digest, reader, contributions, top, cost, output, urls)
-    files.write_bytes(scoring.url, json.dumps(to_jsonable(scoring, Scoring)).encode())
+    write_json(scoring.url, scoring)
     return scoring
 
 
@@ -177,9 +177,7 @@ def read_scoring(output: str) -> Scoring:
 
     Raises InputError if its file is missing or damaged.
     """
-    url = below(output, IN_PROGRESS)
-    scoring = parse_checked(files.read_bytes(url), Scoring, files.shown(url), context=UNLABELLED)
-    return replace(scoring, output=output, urls=())
+    return replace(read_json(below(output, IN_PROGRESS), Scoring), output=output, urls=())
 
 
 def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str) -> BlockReader | None:
@@ -220,7 +218,7 @@ def to_score(source: Source, model: LinearModel, *, labelled: bool = False) -> S
     rules = {key: value for key, value in model.reading.items() if key in of.fields and key not in own}
     if own.get("header"):
         rules.pop("columns", None)  # the column names of files without a header
-    read = parse_source(rules | own, f"{files.shown(str(source.source))}, read as the model says", labelled=False)
+    read = parse_source(rules | own, f"{source.display_name}, read as the model says", labelled=False)
     changes = {"classes": None, "features": None} | of.for_scoring(read, model.schema)
     if labelled:
         label = read.label if read.label is not None or not of.needs_label else model.schema.label

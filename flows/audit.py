@@ -15,6 +15,7 @@ import pandas as pd
 from pydantic import Field
 
 from aucdist.data.block import Block
+from aucdist.data.own_files import json_digest
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.data.storage.urls import Location
 from aucdist.drift import batch as drift
@@ -31,7 +32,7 @@ from aucdist.report.html import render_template
 from aucdist.report.text import certificate_text, point_sentences
 from flows.config.base import Cli, Strict
 from flows.export import rows_of_run
-from flows.json_values import json_digest, json_text, jsonable
+from flows.json_values import json_text, jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, configuration_of, read_about
 from flows.run_folder.scores import NAMED, SCORES, read_scores

@@ -1,6 +1,5 @@
 """Values as JSON has them."""
 
-import hashlib
 import json
 from typing import Any
 
@@ -18,11 +17,6 @@ def jsonable(value: Any) -> Any:
 def json_text(value: Any) -> str:
     """Return a value as the text of a JSON file."""
     return json.dumps(jsonable(value), indent=2, allow_nan=False) + "\n"
-
-
-def json_digest(value: Any) -> str:
-    """Return the SHA-256 of a value in types of JSON, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def flattened(content: Json) -> Json:

@@ -140,7 +140,7 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
     matching, held_out = sorted(files.expand(source.source)), config.held_out or 0
     if len(matching) < held_out + 1:
         raise InputError(
-            f"{files.shown(str(source.source))} matches {len(matching)} files, of which {held_out} are held "
+            f"{source.display_name} matches {len(matching)} files, of which {held_out} are held "
             "out: one more at least is needed"
         )
     trained = matching[: len(matching) - held_out]

@@ -16,7 +16,6 @@ from aucdist.data.labels import listed
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
-from aucdist.data.storage.files import shown
 from aucdist.drift.leaks import Sample, columns_alone, leaks_of, sample_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, Json
@@ -89,9 +88,7 @@ def preview(config: PreviewConfig, observer: RunObserver) -> Json:
     data, page = _data_config(config.config, config.settings), config.html
     source = configured_source(data)
     if source.is_sharded:
-        raise InputError(
-            f"{shown(str(source.source))} is sharded: its features are made; `aucdist data show` names them"
-        )
+        raise InputError(f"{source.display_name} is sharded: its features are made; `aucdist data show` names them")
     data_set = read(source, name=data.name or "")
     schema = data_set.schema
     if schema.classes:

@@ -38,6 +38,9 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 MOST_GROWTH = 1000
 """Scores of a model that is constant shrink to a thousandth."""
 ROW_ID = "row_id"
+UNLABELLED = {"labelled": False}
+"""The validation context of pydantic for a source that needs no label: its rows are only scored, or a file of ours says how they
+were read."""
 
 
 def _file_name(name: str) -> str:
@@ -54,11 +57,10 @@ FilePath = Annotated[str, AfterValidator(lambda path: "/".join(map(_file_name, p
 """The name of a file in a folder, or in a folder of it."""
 
 
-def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, Any] | None = None) -> T:
+def parse_checked(data: bytes, kind: type[T], where: str) -> T:
     """Return JSON as an object of a type.
 
     `kind`: a dataclass, a pydantic model, or a type such as ``list[int]``.
-    `context`: for the validators of pydantic.
     Raises InputError if it is no JSON, is too large or too deep, has a number that is not finite, or is not of that type, naming
         the key.
     """
@@ -66,7 +68,7 @@ def parse_checked(data: bytes, kind: type[T], where: str, *, context: dict[str, 
         raise InputError(f"{where} is damaged: it has {len(data)} bytes, and at most {MOST_BYTES} are read. {REPAIR}")
     parse_any(data, where)  # fields that a schema leaves open must be finite, too
     try:
-        content: T = _adapter(kind).validate_json(data, context=context)  # type: ignore[arg-type]  # types are hashable
+        content: T = _adapter(kind).validate_json(data, context=UNLABELLED)  # type: ignore[arg-type]  # types are hashable
         return content
     except ValidationError as e:
         raise InputError(f"{where} is damaged: {first_fault(e)}. {REPAIR}") from None
@@ -78,6 +80,21 @@ def read_json(url: str, kind: type[T]) -> T:
     Raises InputError if the file cannot be read, or is not of that type.
     """
     return parse_checked(files.read_bytes(url), kind, files.shown(url))
+
+
+def write_json(url: str, content: Any) -> None:
+    """Write an object that `read_json` reads: a dataclass, or what types of JSON hold."""
+    files.write_bytes(url, json_of(content))
+
+
+def json_of(content: Any) -> bytes:
+    """Return the bytes that `write_json` writes."""
+    return json.dumps(to_jsonable(content, type(content))).encode()
+
+
+def json_digest(content: Any) -> str:
+    """Return the SHA-256 of a value in types of JSON, whatever the order of its keys."""
+    return files.sha256_of(json.dumps(content, sort_keys=True).encode())
 
 
 def read_parquet(

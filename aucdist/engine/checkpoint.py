@@ -20,7 +20,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.block import Block
-from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, json_digest, parse_checked
 from aucdist.data.storage.faults import patient
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha256_of, write_bytes
 from aucdist.engine.blocks import BlockFunction, Blocks, Step, Summary, without_rows
@@ -217,7 +217,7 @@ class Journal:
             journal = [*(before.journal if before else []), self.folder.put(serialize(entries))]
             number = before.number + 1 if before else 0
             checkpoint = Checkpoint(self._fingerprint, number, self._rounds, journal, memory)
-            manifest = {"sha256": _sha256(asdict(checkpoint)), "content": asdict(checkpoint)}
+            manifest = {"sha256": json_digest(asdict(checkpoint)), "content": asdict(checkpoint)}
             write_bytes(self._manifest(number), json.dumps(manifest).encode())
         except InputError as error:
             self._note(f"no checkpoint could be written: {error}")
@@ -253,7 +253,7 @@ class Journal:
             try:
                 manifest = parse_checked(read_bytes(f"{self.folder.url}/{name}"), _Manifest, "the manifest")
                 content = manifest["content"]
-                if manifest["sha256"] != _sha256(content):
+                if manifest["sha256"] != json_digest(content):
                     raise InputError("its checksum is wrong")
                 if content.get("format") != FORMAT:
                     raise _DifferentFit(
@@ -372,7 +372,3 @@ def _update_digest(tree: Any, update: Callable[[bytes], None]) -> None:
         update(repr(tree).encode())
     else:
         update(getattr(tree, "__qualname__", "").encode())
-
-
-def _sha256(content: Any) -> str:
-    return sha256_of(json.dumps(content, sort_keys=True).encode())

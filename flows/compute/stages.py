@@ -10,11 +10,11 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist import __version__
-from aucdist.data.own_files import CHECKED, Sha256, read_json
+from aucdist.data.own_files import CHECKED, Sha256, json_digest, read_json
 from aucdist.data.storage.files import explained, open_fs, write_bytes
 from aucdist.errors import InputError
 from flows.compute.clusters import Workers, open_cluster, s3_as_configured
-from flows.json_values import json_digest, jsonable
+from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 
 COMPILING = "compiling kernels, once per machine"

@@ -7,7 +7,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_
 
 from aucdist.data.formats.source_fields import EachOf
 from aucdist.data.labels import EACH
-from aucdist.data.sources import UNLABELLED, ClassName, Source, find
+from aucdist.data.own_files import UNLABELLED
+from aucdist.data.sources import ClassName, Source, find
 from aucdist.errors import InputError, Json
 from flows.config.base import NAME, Cli, Strict
 

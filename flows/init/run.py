@@ -128,7 +128,7 @@ def describe(
             f"{source.format}, which needs no description"
         )
     rows = first_rows(source)
-    where, names = files.shown(str(source.source)), rows.columns.column_names
+    where, names = source.display_name, rows.columns.column_names
     form = TableForm.of(rows.source, None, names, where)
     column = rows.columns.select([form.label])
     labels = table_of(column, TableForm(form.label, ()), where, rows.place, are_cells=source.format == "csv").labels
@@ -210,7 +210,7 @@ def _columns(rows: FirstRows, form: TableForm, signs: np.ndarray, apart: set[str
     for c in looked_at:
         if c.name in form.dates or kinds.get(c.name, c.kind) != c.kind:
             c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), form.dates.get(c.name, ())
-    where = files.shown(str(source.source))
+    where = source.display_name
     dropped = [pick(rows.columns.column_names, column, where, "drop") for column in source.drop or ()]
     looked_at += [Column(name, "drop", "as given") for name in dropped if name != form.label]
     looked_at += [Column(name, "drop", f"its type is {columns[name].type}") for name in columns if name not in texts]
@@ -305,7 +305,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     # A survey has no rows, but so many of each class.
     names = tuple(surveyed.classes)
     labels = Labels(np.repeat(np.arange(len(names)), list(surveyed.classes.values())), names)
-    positive, guessed, _ = _positive(source, labels, files.shown(str(source.source)), "the labels have", [])
+    positive, guessed, _ = _positive(source, labels, source.display_name, "the labels have", [])
     of = source.format_of()
     n_features = len(of.feature_names(source, surveyed))
     sparse = of.is_sparse(surveyed, n_features)
@@ -343,7 +343,7 @@ def _head(source: Source, n: int, whole: bool, output: Path | None, n_files: int
     rows = f"{'the' if whole else 'the first'} {n:,} rows"
     if not whole and n_files > 1:
         rows = f"{n:,} rows, the first of each of {n_files} files,"
-    of = f"from {rows} of {files.shown(str(source.source)).rpartition('/')[2]}"
+    of = f"from {rows} of {source.display_name.rpartition('/')[2]}"
     if output is None:
         return [f"Written by `aucdist train` {of}."]
     return [

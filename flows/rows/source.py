@@ -16,7 +16,7 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.reading import ParallelMap, open_rows, read
 from aucdist.data.sources import Source, refuse_absent
-from aucdist.data.storage.files import require, shown
+from aucdist.data.storage.files import require
 from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
@@ -93,7 +93,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
         if n_blocks is not None:
             n_shards = len(read_manifest(require(str(source.source))).shards)
             raise InputError(
-                f"`blocks` is {n_blocks}, but {config.name or shown(str(source.source))} is sharded, and its "
+                f"`blocks` is {n_blocks}, but {config.name or source.display_name} is sharded, and its "
                 f"{n_shards} shards are the blocks: leave it out"
             )
         if (test := config.test_source) is not None and not test.is_sharded:
@@ -146,7 +146,7 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
     sets = test_sets = None
     if schema.classes:  # each class is fitted against the rest
         sets, test_sets = LabelSets.of_schema(schema), LabelSets.of_schema(of_test)
-    name = config.name or shown(str(source.source))
+    name = config.name or source.display_name
     rows = TrainTestRows(name, source, schema, fingerprint, train, test, sets=sets, test_sets=test_sets)
     if sets is None and train.n_pos in (0, train.n_samples):
         raise InputError(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from aucdist import __version__
+from aucdist.data.own_files import json_digest
 from aucdist.data.storage.files import absolute, names_in, remove
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.checkpoint import Journal
@@ -15,7 +16,6 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import Json
 from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig
-from flows.json_values import json_digest
 from flows.progress.console import RunObserver
 
 GRACE = 20

@@ -333,7 +333,7 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
         than its folder.
     """
     with _parquet_file(part.url, data) as (file, parquet):
-        form, read = _form(source, schema, _names(parquet, part.url), files.shown(part.url))
+        form, read = _form(source, schema, _names(parquet, part.url), part.where)
         table, first, where = _rows(parquet, file, source, part, read, form.texts)
         return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + first}")
 
@@ -414,7 +414,7 @@ def _needed_groups(
     """Return which of some row groups can hold rows; `columns` are those of the file itself."""
     if source.where is None:
         return list(groups)
-    where, guarantee = files.shown(part.url), ds.scalar(True)
+    where, guarantee = part.where, ds.scalar(True)
     for name, value in folder_values(part, columns.names).items():
         guarantee &= ds.field(name) == value if value.is_valid else ds.field(name).is_null()
         columns = columns.append(pa.field(name, value.type))
@@ -445,7 +445,7 @@ def _rows(
 
     `read`: the columns; `texts`: those whose values in the names of folders are texts.
     """
-    where, added = files.shown(part.url), folder_values(part, file.schema_arrow.names, texts)
+    where, added = part.where, folder_values(part, file.schema_arrow.names, texts)
     asked = [column for column, _, _ in source.where or ()]
     groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
     needed = _needed_groups(raw, source, part, groups, file.schema_arrow)

@@ -65,6 +65,11 @@ class FilePart:
     folder_texts: tuple[str, ...] = ()
     version: str = ""
 
+    @property
+    def where(self) -> str:
+        """What messages call its file."""
+        return files.shown(self.url)
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -321,7 +326,7 @@ class FileFormat(Format):
         urls = files.expand(source.source)
         if source.sha256 is not None and len(urls) > 1:
             raise InputError(
-                f"`sha256` is the checksum of one file, but {files.shown(str(source.source))} means {len(urls)} of "
+                f"`sha256` is the checksum of one file, but {source.display_name} means {len(urls)} of "
                 "them: name one file, or leave `sha256` out"
             )
         return urls
@@ -336,9 +341,7 @@ class FileFormat(Format):
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse a file, or a range of one, and return its rows."""
         if part.version and files.stat(part.url).etag != part.version:
-            raise InputError(
-                f"{files.shown(part.url)} has changed since it was first read: start again when it is complete"
-            )
+            raise InputError(f"{part.where} has changed since it was first read: start again when it is complete")
         if part.stop is not None:
             return self.read_range(source, part, schema)
         data = files.read_bytes(part.url, source.sha256)
@@ -346,7 +349,7 @@ class FileFormat(Format):
         digest = "" if part.version and source.sha256 is None else files.sha256_of(data)
         if source.sha256 not in (None, digest):
             raise InputError(
-                f"{files.shown(part.url)} has sha256 {digest}, but {source.sha256} is expected: download the file "
+                f"{part.where} has sha256 {digest}, but {source.sha256} is expected: download the file "
                 "again, or correct `sha256`"
             )
         parsed = self.parse(unpacked(data, part.url), source, part, schema)

@@ -250,7 +250,7 @@ class CsvFormat(TableFormat, LineFormat):
         """Return the columns. A range of a file, which has no header, brings their names."""
         from aucdist.data.formats.table_form import TableForm
 
-        where, first_line, names = files.shown(part.url), part.line or 1, list(part.columns)
+        where, first_line, names = part.where, part.line or 1, list(part.columns)
         data = as_utf8(data, where, source, first_line)
         if not names:
             names, start, first_line = csv_head(data, where, source)
@@ -334,7 +334,7 @@ class KeelFormat(FileFormat):
         """
         from aucdist.data.formats.table_form import MISSING_CATEGORY, TableForm
 
-        where = files.shown(part.url)
+        where = part.where
         domains, roles, data, first_line = _head(data, where)
         names = list(domains)
         outputs = roles.get("output") or names[-1:]

@@ -73,7 +73,7 @@ class ArrowFileFormat(TableFormat, FileFormat):
         """Return the columns."""
         from aucdist.data.formats.arrow_tables import parse_arrow
 
-        where = files.shown(part.url)
+        where = part.where
         return parse_arrow(to_arrow(self.reader, data, where, source), where, source, schema)
 
 
@@ -116,7 +116,7 @@ class LoadedFormat(TableFormat):
         from aucdist.data.formats.arrow_tables import digest_of, parse_arrow
 
         table = to_arrow(self.reader, part.url, source)
-        return replace(parse_arrow(table, files.shown(part.url), source, schema), digest=digest_of(table))
+        return replace(parse_arrow(table, part.where, source, schema), digest=digest_of(table))
 
 
 class DeltaFormat(LoadedFormat):
@@ -220,7 +220,7 @@ class SvmlightFormat(LineFormat):
         from aucdist.data.formats.svmlight import parse_svmlight
 
         n_features = len(schema.feature_names) if schema else source.n_features
-        return parse_svmlight(data, files.shown(part.url), source, n_features, part.line or 1)
+        return parse_svmlight(data, part.where, source, n_features, part.line or 1)
 
     def feature_names(self, source: SourceFields, survey: Survey) -> tuple[str, ...]:
         """Return the numbers of the features, up to the largest that occurs or that the source states."""
@@ -244,7 +244,7 @@ class SvmlightFormat(LineFormat):
         start = 0 if source.zero_based else 1
         if schema.feature_names != tuple(str(i) for i in range(start, start + len(schema.feature_names))):
             raise InputError(
-                f"{files.shown(str(source.source))}: the model was trained on features with names "
+                f"{source.display_name}: the model was trained on features with names "
                 f"({schema.feature_names[0]}, ...), but features of svmlight files have only numbers: give a table "
                 "with these columns"
             )

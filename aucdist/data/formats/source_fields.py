@@ -8,7 +8,7 @@ from typing_extensions import TypedDict
 from aucdist.data.dataset import DatePart
 from aucdist.data.labels import EACH, class_name
 from aucdist.data.own_files import OPEN
-from aucdist.data.storage.urls import FreeText, Location
+from aucdist.data.storage.urls import FreeText, Location, shown
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
@@ -184,6 +184,11 @@ class SourceFields(BaseModel):
     def is_sharded(self) -> bool:
         """Whether its rows are blocks already, which are read through `aucdist.data.shards` only."""
         return self.format == "shards"
+
+    @property
+    def display_name(self) -> str:
+        """What messages call it: its files, without the secrets of URLs."""
+        return shown(str(self.source))
 
     def urls(self) -> list[str]:
         """Return the files, folders, patterns and URLs as a list."""

@@ -21,10 +21,10 @@ from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, refuse_identifiers
 from aucdist.data.formats.parts import StoredPart, check_features, decided, encode, parse_part
 from aucdist.data.labels import listed
-from aucdist.data.own_files import CHECKED, Count, Sha256, parse_checked, to_jsonable
+from aucdist.data.own_files import CHECKED, Count, Sha256, json_digest, json_of, read_json
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, manifest_of, read_schema, read_shard
-from aucdist.data.sources import UNLABELLED, Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, carried
 from aucdist.errors import InputError
@@ -136,7 +136,7 @@ class BlockReader:
     def encode(self, parsed: Parsed, index: int) -> Block:
         """Return what was parsed of a part as its block."""
         part = self.parts[index]
-        return replace(encode(parsed, files.shown(part.url), self.source, self.schema, part.row or 0), index=index)
+        return replace(encode(parsed, part.where, self.source, self.schema, part.row or 0), index=index)
 
     def without_copies(self) -> "BlockReader":
         """Return a reader that keeps nothing."""
@@ -147,7 +147,7 @@ class BlockReader:
 
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
-        data = json.dumps(to_jsonable(self, BlockReader)).encode()
+        data = json_of(self)
         url = below(folder, f"reader-{files.sha256_of(data)[:16]}.json")
         files.write_bytes(url, data)
         return SavedReader(url, carried(*self.source.urls(), self.manifest), self.without_copies())
@@ -176,7 +176,7 @@ class SavedReader:
 
 @lru_cache(maxsize=4)  # the file is named after its content
 def _reader_at(url: str) -> BlockReader:
-    return parse_checked(files.read_bytes(url), BlockReader, files.shown(url), context=UNLABELLED)
+    return read_json(url, BlockReader)
 
 
 def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dataset:
@@ -214,7 +214,7 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
     block = stacked([reader.encode(part, index) for index, part in enumerate(parsed)])
     options = json.dumps(source.fingerprint_keys(), sort_keys=True)
     fingerprint = files.sha256_of(f"{' '.join(part.digest for part in parsed)} {options}".encode())
-    return Dataset(block, reader.schema, fingerprint, name or files.shown(str(source.source)))
+    return Dataset(block, reader.schema, fingerprint, name or source.display_name)
 
 
 def open_rows(
@@ -305,7 +305,7 @@ def _survey(
         source = source.model_copy(update={"categorical": sorted(texts)})
         kept, surveys = survey(source)
     total = reduce(add, surveys)
-    source, schema = decided(source, total, schema, labelled, name or files.shown(str(source.source)))
+    source, schema = decided(source, total, schema, labelled, name or source.display_name)
     grouped = source.groups is not None or source.qid == "use"
     graded, costed, width = source.labels == "grades", source.cost_column is not None, len(schema.feature_names)
     form = Form(source.layout, str(source.dtype), width, False, grouped, graded, costed, bool(schema.classes))
@@ -326,11 +326,9 @@ def fingerprint_of(source: Source) -> str:
     """Return a fingerprint of the version of a data set and of the way it is read; see `BlockReader`."""
     if manifest := manifest_of(source):
         return digest_of(manifest)
-    content = json.dumps([source.format_of().describe_files(source), source.fingerprint_keys()], sort_keys=True)
-    return files.sha256_of(content.encode())
+    return json_digest([source.format_of().describe_files(source), source.fingerprint_keys()])
 
 
 def digest_of(manifest: Manifest) -> str:
     """Return a fingerprint of a sharded data set: the SHA-256 of its rows' and features' checksums."""
-    content = json.dumps([manifest.features.sha256, *(shard.sha256 for shard in manifest.shards)])
-    return files.sha256_of(content.encode())
+    return json_digest([manifest.features.sha256, *(shard.sha256 for shard in manifest.shards)])

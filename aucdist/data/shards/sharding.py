@@ -19,12 +19,11 @@ all of the work, and those that end later find the shards of the first.
 import functools
 import io
 import itertools
-import json
 import math
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -36,7 +35,7 @@ from pydantic import Field
 from aucdist.data.block import Block
 from aucdist.data.formats.base import PART_BYTES
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import CHECKED, Count, T, parse_checked, read_json, to_jsonable
+from aucdist.data.own_files import CHECKED, Count, T, json_digest, read_json, write_json
 from aucdist.data.shards.block_file import (
     ColumnStatistics,
     from_table,
@@ -64,7 +63,7 @@ from aucdist.data.shards.reading import (
     index_of,
     open_rows,
 )
-from aucdist.data.sources import UNLABELLED, Dtype, Source
+from aucdist.data.sources import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
@@ -156,8 +155,7 @@ def read_job(url: str) -> ShardJob:
 
     Raises InputError if the file is missing or damaged.
     """
-    job = parse_checked(files.read_bytes(url), ShardJob, files.shown(url), context=UNLABELLED)
-    return replace(job, work=url.rpartition("/")[0])
+    return replace(read_json(url, ShardJob), work=url.rpartition("/")[0])
 
 
 @dataclass(frozen=True)
@@ -213,9 +211,8 @@ def request(
         )
     if dtype is not None:
         source = source.model_copy(update={"dtype": dtype})
-    key = json.dumps([FORMAT, fingerprint_of(source), rows_per_shard, seed])
-    target = absolute(target)
-    made = Request(source, target, rows_per_shard, seed, files.sha256_of(key.encode()))
+    key = json_digest([FORMAT, fingerprint_of(source), rows_per_shard, seed])
+    made = Request(source, absolute(target), rows_per_shard, seed, key)
     files.refuse_link(made.work)
     files.write_bytes(below(made.work, IN_PROGRESS), b"these files belong to a run that has not ended\n")
     return made
@@ -289,8 +286,7 @@ def survey(
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
     job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls)
-    content = to_jsonable(replace(job, work="", urls=()), ShardJob)  # without the secrets of URLs
-    files.write_bytes(job.url, json.dumps(content).encode())
+    write_json(job.url, replace(job, work="", urls=()))  # without the secrets of URLs
     return job
 
 
@@ -341,7 +337,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
                     stream.write_table(table.slice(first, last - first))
             starts.append(out.tell())
         files.write_bytes(file, out.getvalue())
-        files.write_bytes(record, json.dumps(starts).encode())
+        write_json(record, starts)
         return starts
     except InputError:
         if _committed_beside(url) is None:
@@ -386,7 +382,7 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         block = block.take(np.argsort(scrambled(block.row_id, job.seed)), index=index)
         shard = write_shard(block, job.target, index)
         files.write_bytes(_statistics(job, index), statistics_to_parquet(None, ColumnStatistics.of(block)))
-        files.write_bytes(record, json.dumps(asdict(shard)).encode())
+        write_json(record, shard)
         return shard
     except InputError:
         manifest = _committed_beside(url)

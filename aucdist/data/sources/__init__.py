@@ -18,20 +18,19 @@ from pydantic import ValidationError, ValidationInfo, model_validator
 from aucdist.data.formats.base import Format
 from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS, formats_with
 from aucdist.data.formats.source_fields import ClassName, Dtype, SourceFields
+from aucdist.data.own_files import UNLABELLED
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import read_configuration, unpacked
 from aucdist.data.storage.urls import data_root, is_relative
 from aucdist.errors import InputError, as_input_error, unknown
 
-__all__ = ["UNLABELLED", "ClassName", "Dtype", "Source", "parse_source"]
+__all__ = ["ClassName", "Dtype", "Source", "parse_source"]
 
 if TYPE_CHECKING:
     FormatName = str
 else:
     FormatName = Literal[tuple(FORMATS)]
 
-UNLABELLED = {"labelled": False}
-"""The validation context of pydantic for a source whose rows are only scored and need no label."""
 GITHUB = "https://github.com"
 ORIGIN = re.compile(r"github:([^@:]+)@([0-9a-f]+):(.+)")
 """The repository, commit and path in an ``origin``."""

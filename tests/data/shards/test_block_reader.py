@@ -1,7 +1,6 @@
 """Openings: whatever the parts, the blocks together are the rows that `read` gives."""
 
 import gzip
-import json
 import pickle
 from pathlib import Path
 
@@ -12,11 +11,11 @@ import pytest
 from support.parts import all_blocks, dense
 
 from aucdist.data.formats import parts
-from aucdist.data.own_files import parse_checked, to_jsonable
+from aucdist.data.own_files import json_of, parse_checked
 from aucdist.data.shards.block_file import Form, nbytes
 from aucdist.data.shards.manifest import write_shards
 from aucdist.data.shards.reading import BlockReader, open_rows, read
-from aucdist.data.sources import UNLABELLED, Source
+from aucdist.data.sources import Source
 from aucdist.data.storage import files, scratch
 from aucdist.errors import InputError
 
@@ -101,8 +100,7 @@ def test_shards_are_opened_as_they_are(source):
 @pytest.mark.parametrize("name", [*NAMES, "shards"])
 def test_what_was_saved_reads_the_same_blocks(tmp_path, source, name):
     opening = open_rows(source(name), n_parts=3)
-    content = json.dumps(to_jsonable(opening, BlockReader)).encode()
-    assert parse_checked(content, BlockReader, "f", context=UNLABELLED) == opening
+    assert parse_checked(json_of(opening), BlockReader, "f") == opening
     saved = pickle.loads(pickle.dumps(opening.saved(str(tmp_path / "aside"))))
     for i in range(opening.n_blocks):
         a, b = saved(i), opening.read(i)
