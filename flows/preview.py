@@ -4,13 +4,14 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
 
 from aucdist.data.block import Block, Columns, each_of
-from aucdist.data.dataset import Dataset, Schema, date_features
+from aucdist.data.dataset import Dataset, Schema
+from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.labels import listed
 from aucdist.data.shards.reading import read
@@ -163,14 +164,22 @@ def _column(schema: Schema, block: Block, column: str, features: list[int]) -> J
     names = [schema.feature_names[j] for j in features]
     in_columns = Columns(block)
     values = [in_columns[j] for j in features[:MOST_FEATURES]]
-    if column in schema.categories or column in schema.hashed:
-        becomes = "categories" if column in schema.categories else "hashed"
+    kind = column_kind(column, schema)
+    if kind in ("categories", "hashed"):
         about = [f"{name} ({int(np.count_nonzero(of)):,} rows)" for name, of in zip(names, values, strict=False)]
     else:
-        becomes = "dates" if column in schema.dates else "number"
         about = [f"{name} ({_range(of)})" for name, of in zip(names, values, strict=False)]
     more = [f"and {len(names) - len(about)} more"] * (len(names) > len(about))
-    return {"column": column, "becomes": becomes, "n_features": len(names), "features": about + more}
+    return {"column": column, "becomes": kind, "n_features": len(names), "features": about + more}
+
+
+def column_kind(column: str, schema: Schema) -> str:
+    """Return what a column becomes: ``number``, or several features."""
+    if column in schema.categories:
+        return "categories"
+    if column in schema.hashed:
+        return "hashed"
+    return "dates" if column in schema.dates else "number"
 
 
 def _range(values: np.ndarray) -> str:
@@ -261,27 +270,24 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
 
 def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
     """Return the columns as they are shown, those that rank the rows best first."""
-    alone = columns_alone(sample, schema)
+    alone, features = columns_alone(sample, schema), schema.by_column()
     names = sorted(alone, key=lambda name: (-alone[name].auc, name))[:MOST_SHOWN]
-    position = {name: j for j, name in enumerate(schema.feature_names)}
-    return [_drawing_of(name, alone[name].auc, sample, schema, position) for name in names]
+    return [_drawing_of(name, features[name], alone[name].auc, sample, schema) for name in names]
 
 
-def _drawing_of(name: str, auc: float, sample: Sample, schema: Schema, position: dict[str, int]) -> ColumnDrawing:
-    sides = [~sample.positive, sample.positive]
-    if name in schema.categories:
-        values = [value for value in schema.categories[name] if f"{name}={value}" in position]
-        flags = sample.values[:, [position[f"{name}={value}"] for value in values]] > 0
+def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample, schema: Schema) -> ColumnDrawing:
+    """Draw a column; `features`: the positions of its features, with their categories or numbers."""
+    sides, kind = [~sample.positive, sample.positive], column_kind(name, schema)
+    if kind in ("categories", "hashed"):
+        values = [str(item) for item in features.values()]
+        flags = sample.values[:, list(features)] > 0
         order = np.argsort(-flags.sum(axis=0), kind="stable")[:MOST_BARS]
         counts = [flags[side].sum(axis=0)[order] for side in sides]
         labels = [values[i] for i in order]
-        kind, shown_range = "categories", f"{len(values)}: {', '.join(labels[:3])}"
-        missing = float(flags[:, values.index("(missing)")].mean()) if "(missing)" in values else 0.0
+        shown_range = f"{len(values)}: {', '.join(labels[:3])}"
+        missing = float(flags[:, values.index(MISSING_CATEGORY)].mean()) if MISSING_CATEGORY in values else 0.0
     else:
-        feature, kind = name, "number"
-        if name in schema.dates:
-            feature, kind = date_features(name, schema.dates[name])[-1], "date"
-        column = sample.values[:, position[feature]]
+        column = sample.values[:, list(features)[-1]]  # of a date the last of its parts
         present = ~np.isnan(column)
         if not present.any():
             return ColumnDrawing(name, kind, auc, "no values", 1.0, [])

@@ -133,6 +133,14 @@ def test_heights_are_shares_of_each_class() -> None:
     assert max(positive for _, positive, _ in many.bars) == HEIGHT
 
 
+def test_a_hashed_column_has_a_bar_for_each_of_its_features() -> None:
+    positive = np.arange(200) < 50
+    flags = np.arange(200)[:, np.newaxis] % 3 == np.arange(3)
+    schema = Schema(("k#0", "k#1", "k#2"), "y", ("1",), ("0",), {}, {"k": 3})
+    (column,) = shown_columns(Sample(flags * 1.0, positive, np.arange(200)), schema)
+    assert (column.kind, column.range, len(column.bars)) == ("hashed", "3: 0, 1, 2", 3)
+
+
 @pytest.mark.skipif(installed() is None, reason="there is no Chromium here (Debian: apt-get install chromium)")
 def test_the_page_in_chromium(page: str, tmp_path: Path) -> None:
     assert page
