@@ -53,7 +53,7 @@ NAMED = [
     ),
     (
         "solvers/pairs/cutting_planes.py",
-        "        better = self.value < self.objective(self.here)\n",
+        "        better = self.value < self.objective(self.cuts.here)\n",
         "        better = True\n",
         "tests/solvers/pairs/test_pair_kernels.py",
     ),

@@ -7,7 +7,6 @@ negatives count is `aucdist.solvers.pairs.top_negatives`'s.
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -71,14 +70,6 @@ class Cut:
     gradient: np.ndarray = field(default_factory=partial(np.zeros, 0))
 
 
-class ScoredPoint(NamedTuple):
-    """Weights, the anchors' scores there as far as the client has them, and a bound on the error of any row's score."""
-
-    w: np.ndarray
-    scores: np.ndarray
-    error: float
-
-
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
@@ -135,8 +126,10 @@ class PairCuts(PairProblem):
 
     Attributes
     ----------
-    present, target : ScoredPoint
-        The present point, and the one scored last: both ends of the line along which cuts are taken.
+    here : Cut
+        The cut at the present point, where the line begins along which cuts are taken; only the point before the first.
+    scores : ndarray of float64
+        What the client has of the anchors' scores there.
     half_width : float
         The half-width of the band of pairs. A cut is the mean of those at scores of the larger class that are shifted by the
         `shifts` within it: see `aucdist.solvers.pairs.kernels.cut_group`.
@@ -150,12 +143,13 @@ class PairCuts(PairProblem):
         super().__init__(blocks, HINGE, groups, negatives, start=start, every=every)
         self.part_error = negatives.part_error(blocks, self.rounding)
         self.half_width, self.width = 0.0, 0.0
-        self.present = self.target = ScoredPoint(start, self.first_scores, self.rounding.score(start))
+        self.here, self.scores = Cut(start, np.inf, 0.0, self.rounding.score(start)), self.first_scores
+        self._target = self.scores, 0.0  # the end of the line, and a bound on the error of any row's score there
 
     def score(self, w: np.ndarray) -> np.ndarray:
         """Score all rows at w, the end of the line that starts at the present point."""
-        self.target = ScoredPoint(w, super().score(w), self.rounding.score(w))
-        return self.target.scores
+        self._target = super().score(w), self.rounding.score(w)
+        return self._target[0]
 
     def value_error(self, reach: float) -> float:
         """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
@@ -163,7 +157,7 @@ class PairCuts(PairProblem):
 
     def scores_at(self, step: float) -> np.ndarray:
         """Return the scores that the client has of anchors at a step of the way."""
-        return self.present.scores + step * (self.target.scores - self.present.scores)
+        return self.scores + step * (self._target[0] - self.scores)
 
     def thresholds(self, step: float, scores: np.ndarray) -> tuple[Threshold | None, Threshold | None]:
         """Return which negatives count for a cut at a step, and which for the loss there; None where all do."""
@@ -192,9 +186,11 @@ class PairCuts(PairProblem):
         gap : float
             What is left of the objective's gap: it says how much slack the loss may have.
         """
-        present, target, reach = self.present, self.target, self.rounding.reach
+        here, reach = self.here, self.rounding.reach
         # The errors of scores at a step of the way: those of both ends, and of the sums of both.
-        error = abs(1.0 - step) * present.error + abs(step) * target.error + 4.0 * EPS * (reach(present.w) + reach(w))
+        error = (
+            abs(1.0 - step) * here.score_error + abs(step) * self._target[1] + 4.0 * EPS * (reach(here.w) + reach(w))
+        )
         scores, stair = self.scores_at(step), shifts(self.half_width)
         soft, hard = self.thresholds(step, scores)
         for _ in range(MOST_TRIES):
@@ -220,6 +216,8 @@ class PairCuts(PairProblem):
     def finish(self, cut: Cut, keep: bool) -> Cut:
         """Return a cut with its gradient; with `keep` the present point moves to it."""
         gradient = self.gradient(cut.slopes, cut.scale, cut.step if keep else None)
+        cut = replace(cut, gradient=gradient, slopes=np.zeros(0))
         if keep:
-            self.present = self.target = ScoredPoint(cut.w, self.scores_at(cut.step), cut.score_error)
-        return replace(cut, gradient=gradient, slopes=np.zeros(0))
+            self.here, self.scores = cut, self.scores_at(cut.step)
+            self._target = self.scores, cut.score_error
+        return cut

@@ -54,8 +54,8 @@ from aucdist.solvers.pairs.newton import (
     START,
     WIDE,
     WIDEST,
-    Sample,
-    SampleAt,
+    RowSample,
+    Samples,
     newton_step,
     step_to_zero,
 )
@@ -149,9 +149,9 @@ class CuttingPlanes:
 
     Attributes
     ----------
-    here, best : Cut
-        The cut at the present point, and that of the lowest objective; before the first cut only the point is known.
     cuts : PairCuts
+    best : Cut
+        That of the lowest objective.
     bundle : Bundle
     """
 
@@ -165,9 +165,9 @@ class CuttingPlanes:
         in_cells = objective.groups is None and min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS
         self.cuts = CellCuts(blocks, objective, w) if in_cells else PairCuts(blocks, objective, w)
         self.rounding, self.negatives = self.cuts.rounding, self.cuts.negatives
-        self.sample = Sample(self.cuts)
+        self.samples = Samples(self.cuts)
         self.bundle = Bundle(blocks.n_features)
-        self.here = self.best = Cut(w, np.inf, 0.0, self.rounding.score(w))
+        self.best = self.cuts.here
         few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
         self._second_order = not self.penalty.has_corners and (self.negatives.is_top_only or few_features)
         self._passes_before, self._n_taken, self._n_taken_before, self.gap = passes_before, 0, 0, 1.0
@@ -193,12 +193,12 @@ class CuttingPlanes:
         self.gap, self._unchanged = 1.0, 0
         self._bound = 0.0, 0.0  # the objective is never below 0
         if self._second_order:
-            self.cuts.half_width = START if self.here.w.any() else WIDEST
+            self.cuts.half_width = START if self.cuts.here.w.any() else WIDEST
         if self.negatives.is_top_only and not self.penalty.has_corners:
             self.cuts.width = self.cuts.half_width or WIDE
         if self.bundle.n_points == 0 or self._second_order:
-            self.best = replace(self.here, loss=np.inf)
-            self.accept(self.cuts.cut(0.0, self.here.w, self.gap_left), follow=True)
+            self.best = replace(self.cuts.here, loss=np.inf)
+            self.accept(self.cuts.cut(0.0, self.cuts.here.w, self.gap_left), follow=True)
         if self.penalty.has_corners:
             yield self._proximal_steps()
             return
@@ -234,17 +234,17 @@ class CuttingPlanes:
             gaps.append(self.gap * self.objective(self.best))
             if has_stalled(gaps, FALLEN):
                 return
-            cuts, penalty, before = self.cuts, self.penalty, self.objective(self.here)
-            w, h = self.here.w, cuts.half_width
-            for_step, for_search = self.sample.at(self.here, h, anew=astray)
-            gradient = self.here.gradient + penalty.lam * w
+            cuts, penalty = self.cuts, self.penalty
+            w, h, before = cuts.here.w, cuts.half_width, self.objective(cuts.here)
+            for_step, for_search = self.samples.for_band(h, anew=astray)
+            gradient = cuts.here.gradient + penalty.lam * w
             widths = h, cuts.width
             if self.negatives.is_top_only:
                 self._narrow_band()  # before the step, which looks ahead
             pairs = for_step.pairs(h, cuts.width)
             if self.negatives.is_top_only:
                 gradient += pairs.ahead()
-            move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.sample.is_dense)
+            move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.samples.is_dense)
             cuts.score(w + move)
             step, first = self._line_search(for_search, move, widths)
             if step < SHORT:
@@ -259,15 +259,15 @@ class CuttingPlanes:
             while not self.accept(cuts.cut(step, w + step * move, self.gap_left), follow=True, worst=worst):
                 step *= 0.2
                 worst = worst if step > 1e-3 else np.inf
-            slope = float(self.here.gradient @ move) + penalty.slope_along(w, move, step)
+            slope = float(cuts.here.gradient @ move) + penalty.slope_along(w, move, step)
             astray = step < SHORT or abs(slope) > ASTRAY * abs(first)
 
     def _line_searches(self) -> Iterator[Round]:
         """Yield what is known, and then take a cut beyond the end of a line search."""
+        cuts, n_without_descent, gaps, interior_points = self.cuts, 0, list[float](), self._interior_points()
         # Where few negatives count, the first cuts say little about weights far off: where the minimum is near 0, the bundle's
         # minimiser is a thousand times too long, and it costs most of the passes to come back from there.
-        mu = self._first_weight() if self.negatives.is_top_only and not self.here.w.any() else 0.0
-        cuts, n_without_descent, gaps, interior_points = self.cuts, 0, list[float](), self._interior_points()
+        mu = self._first_weight() if self.negatives.is_top_only and not cuts.here.w.any() else 0.0
         # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
         cuts.half_width = 0.0
@@ -282,13 +282,13 @@ class CuttingPlanes:
                 cuts.width *= 0.25
             cuts.width = cuts.width if cuts.width > NARROWEST else 0.0
             if mu > 0.0:
-                target = self.bundle.proximal_point(self.penalty, self.here.w, mu)
-            move = target - self.here.w
+                target = self.bundle.proximal_point(self.penalty, cuts.here.w, mu)
+            move = target - cuts.here.w
             cuts.score(target)
-            _, for_search = self.sample.at(self.here, WIDE, anew=False)
+            _, for_search = self.samples.for_band(WIDE, anew=False)
             step = self._line_search(for_search, move)[0]
             beyond = step + BEYOND * (1.0 - step)
-            self.accept(cuts.cut(beyond, self.here.w + beyond * move, self.gap_left))
+            self.accept(cuts.cut(beyond, cuts.here.w + beyond * move, self.gap_left))
             n_without_descent = n_without_descent + 1 if step == STEPS[0] else 0
             if step > FAR or n_without_descent > 2:
                 # The target may be further off; or three line searches found no descent, and a nearer target would not
@@ -320,9 +320,9 @@ class CuttingPlanes:
         """Yield what is known, and then take a cut at the bundle's minimiser near the best point."""
         mu, null_steps = self._first_weight() or self.penalty.lam, 0
         while True:
-            target, model, bound = self.bundle.proximal_combination(self.penalty, self.here.w, mu)
+            target, model, bound = self.bundle.proximal_combination(self.penalty, self.cuts.here.w, mu)
             yield self._round(bound, target)
-            before = self.objective(self.here)
+            before = self.objective(self.cuts.here)
             predicted = before - model
             self.cuts.score(target)
             self.accept(self.cuts.cut(1.0, target, self.gap_left))
@@ -349,7 +349,7 @@ class CuttingPlanes:
 
     def _first_weight(self) -> float:
         """Return the weight mu with which a first step along the gradient would about halve the objective."""
-        return self.penalty.steepest_square(self.here.gradient) / self.objective(self.here)
+        return self.penalty.steepest_square(self.cuts.here.gradient) / self.objective(self.cuts.here)
 
     def _is_stuck(self, dual: float, passes: int) -> bool:
         """Return whether gradients are so long, as those of unscaled columns, that rounding errors hide any descent.
@@ -363,13 +363,14 @@ class CuttingPlanes:
         return self.bundle.resolution(self.penalty.lam) > self.objective(self.best)
 
     def _line_search(
-        self, sample: SampleAt, move: np.ndarray, widths: tuple[float, float] | None = None
+        self, sample: RowSample, move: np.ndarray, widths: tuple[float, float] | None = None
     ) -> tuple[float, float]:
         """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope here.
 
         `widths`: those of both bands at the last cut, where they are narrower now.
         """
-        w, penalty, both = self.here.w, self.penalty, (self.cuts.half_width, self.cuts.width)
+        here, penalty, both = self.cuts.here, self.penalty, (self.cuts.half_width, self.cuts.width)
+        w = here.w
         along = sample.slope_along(move, *both)
         if both == (0.0, 0.0):
             # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
@@ -380,7 +381,7 @@ class CuttingPlanes:
                 low, high = STEPS[k - 1 : k + 1]
                 step = low + (high - low) * slope(low) / (slope(low) - slope(high))
             return step if penalty.signs is None else min(step, 1.0), slope(STEPS[0])
-        first, of_sample = float(self.here.gradient @ move) + penalty.slope_along(w, move, 0.0), along(0.0)
+        first, of_sample = float(here.gradient @ move) + penalty.slope_along(w, move, 0.0), along(0.0)
         if widths is not None and widths != both:
             first += of_sample - sample.slope_along(move, *widths)(0.0)
         if not first < 0.0:
@@ -402,16 +403,14 @@ class CuttingPlanes:
         self.value = self.objective(cut)
         if self.value > worst:
             return False
-        better = self.value < self.objective(self.here)
+        better = self.value < self.objective(self.cuts.here)
         cut = self.cuts.finish(cut, follow or better)
         if self.value < self.objective(self.best):
             self.best = cut
-        if follow or better:
-            self.here = cut
         self.smoothing_gap = cut.loss - (cut.height + float(cut.gradient @ cut.w))
         self.threshold_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0
         self._n_taken += 1
-        self.sample.follow(cut.step if follow or better else 0.0)
+        self.samples.follow(cut.step if follow or better else 0.0)
         self.bundle.add(cut.height, cut.gradient)
         return True
 

@@ -16,7 +16,7 @@ gradients.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -27,7 +27,7 @@ from aucdist.data.block import Block, column_squares, matrix_of_rows, pair_momen
 from aucdist.engine.blocks import Summary, without_rows
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import Rows, accumulate, project
-from aucdist.solvers.pairs.cuts import Cut, PairCuts
+from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
 from aucdist.solvers.pairs.top_negatives import HARD, MeanHinge, Threshold, soften, threshold_of, weigh_bands
@@ -140,7 +140,8 @@ def draw_rows(
     in_groups = memory.codes is not None
     codes = memory.codes, np.repeat(memory.runs[1], np.diff(memory.runs[0])) if in_groups else None
     drawn: Summary = {}
-    for name, of_class, of_rows in zip(CLASSES, (memory.anchors, memory.others), codes, strict=True):
+    for name, of_class, of_rows in zip(("anchors", "others"), (memory.anchors, memory.others), codes, strict=True):
+        samples = []
         by_band = name == "others" and not whole_groups
         positions, most = of_class.positions, shares[1:].max() if by_band else shares[0]
         uniform = uniforms(of_rows if whole_groups else block.row_id.take(positions), seed)
@@ -152,12 +153,13 @@ def draw_rows(
         if by_band:
             share = np.where(near.holds(1.0 + of_class.present[places]), shares[1], shares[2])
         share = np.where(share < 1.0, share * likely[places], 1.0)
-        for number, lot in enumerate((uniform, 1.0 - uniform)[: 1 if (shares >= 1.0).all() else 2]):
+        for lot in (uniform, 1.0 - uniform)[: 1 if (shares >= 1.0).all() else 2]:
             chosen = np.flatnonzero(lot <= share)
             place = places[chosen]
             rows = block.take(positions.take(place))
             weights = rows.weights() if whole_groups else rows.weights() / np.minimum(share[chosen], 1.0)
-            drawn[f"{name} {number}"] = [(rows, weights, of_rows.take(place) if in_groups else None)]
+            samples.append((rows, weights, of_rows.take(place) if in_groups else None))
+        drawn[name] = [samples]
     return memory, drawn
 
 
@@ -174,59 +176,23 @@ def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> tuple
     return memory, {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
 
 
-CLASSES = ("anchors", "others")
-
-
 # ---- the client's side ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """The rows that are drawn: the anchors, then those of the larger class.
+class Samples:
+    """The rows that are drawn: two samples of them, or one of all rows.
 
     Attributes
     ----------
-    rows : Block
-    n_anchors : int
-    weights : ndarray of shape (n_rows,), float64
-        Divided by the share that was drawn of rows like this one.
-    codes : ndarray of shape (n_rows,), int64, or None
-        The number of each row's group, where pairs are within groups.
-    h : float
-        The half-width of the band that the rows were drawn for.
-    complete : bool
-        Whether all rows were drawn.
-    """
-
-    rows: Block
-    n_anchors: int
-    weights: np.ndarray
-    codes: np.ndarray | None
-    h: float
-    complete: bool
-
-    @cached_property
-    def matrix(self) -> np.ndarray:
-        """The rows as a dense matrix, which several steps take rows of."""
-        matrix = matrix_of_rows(self.rows.rows)
-        return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
-
-
-class Sample:
-    """The rows that are drawn, at one point after another.
-
-    Attributes
-    ----------
+    samples : list of RowSample
+        Empty until rows are drawn.
     is_dense : bool
         Whether the matrix of second derivatives is made.
     """
 
     def __init__(self, cuts: PairCuts):
         self.cuts, self._seed, self._square = cuts, SEED, 0.0
-        self._drawn: tuple[Drawn, Drawn] | None = None
-        # The last line search, and the scores at the present point that are known from it.
-        self._searched: SampleAt | None = None
-        self._scores: np.ndarray | None = None
+        self.samples: list[RowSample] = []
         n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
         self._n = ROWS_OF_TOP
         if not cuts.negatives.is_top_only:
@@ -237,50 +203,41 @@ class Sample:
         groups = cuts.groups
         self._whole_groups = groups is not None and groups.grouped and self._n < cuts.n_others
 
-    def at(self, cut: Cut, h: float, *, anew: bool) -> "tuple[SampleAt, SampleAt]":
-        """Return the drawn rows for a step from a cut and for its line search, new ones if too few of them are in the band.
+    def for_band(self, h: float, *, anew: bool) -> "tuple[RowSample, RowSample]":
+        """Return a sample for a step and one for its line search, drawn again if too few of the rows are in the band.
 
         Both are different rows, unless all rows are drawn: over the rows that a step comes from, it always seems the right one.
 
         Parameters
         ----------
-        cut : Cut
-            The one at the present point.
         h : float
             The half-width of the band.
         anew : bool
             Whether to draw other rows in any case: the last ones did not say where the minimum is.
         """
-        drawn, cuts = self._drawn, self.cuts
-        if drawn is None and self._n < cuts.n_others and not self._whole_groups:
+        samples, cuts = self.samples, self.cuts
+        if not samples and self._n < cuts.n_others and not self._whole_groups:
             self._square = cuts.blocks.reduce(measure_rows)["squares"] / cuts.blocks.n_samples
-        for_search = None
-        if drawn is not None and (drawn[0].complete or (not anew and h <= drawn[0].h)):
-            for_search = SampleAt(drawn[1], cuts, cut, self._scores)
-        if drawn is None or for_search is None or not (drawn[0].complete or for_search.is_enough(h, self._n)):
-            near, stride = self._near(cuts.present.scores, h, cut.threshold), max(1, cuts.n_others // COUNTED)
+        if len(samples) != 1 and not (samples and not anew and h <= samples[0].h and samples[1].is_enough(h, self._n)):
+            near, stride = self._near(h), max(1, cuts.n_others // COUNTED)
             n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
-            self._drawn = drawn = self._draw(min(n_band, cuts.n_others), near, h)
-            for_search = SampleAt(drawn[1], cuts, cut)
-        self._searched = for_search
-        return for_search if drawn[0] is drawn[1] else SampleAt(drawn[0], cuts, cut), for_search
+            self.samples = samples = self._draw(min(n_band, cuts.n_others), near, h)
+        return samples[0], samples[-1]
 
     def follow(self, step: float) -> None:
-        """Keep the scores at this step of the way that was searched last; forget them if the step leaves another way."""
-        if self._searched is not None:
-            self._scores = self._searched.scores_at(step)
-        elif step != 0.0:
-            self._scores = None
-        self._searched = None
+        """Move with the present point, which is now at this step of the way that was searched last."""
+        for sample in self.samples:
+            sample.follow(step)
 
-    def _near(self, scores: np.ndarray, h: float, threshold: Threshold | None) -> Intervals:
+    def _near(self, h: float) -> Intervals:
         """Return which scores plus 1 of the larger class are in the band: those in pairs, or those that about count."""
+        threshold = self.cuts.here.threshold
         if threshold is None or self.cuts.negatives.are_anchors:
-            return Intervals.around(scores, AROUND * h)
+            return Intervals.around(self.cuts.scores, AROUND * h)
         width = h if threshold.band is None else float(np.ptp(threshold.band.scores))
         return Intervals(np.array([1.0 + threshold.score - BELOW * width]), np.array([np.inf]))
 
-    def _draw(self, n_band: float, near: "Intervals", h: float) -> tuple[Drawn, Drawn]:
+    def _draw(self, n_band: float, near: "Intervals", h: float) -> "list[RowSample]":
         cuts, groups, n = self.cuts, self.cuts.groups, self._n
         self._seed += 1
         if self._whole_groups:
@@ -290,78 +247,93 @@ class Sample:
             shares = np.array([n / cuts.n_anchors, of_band, OUTSIDE * n / rest if rest > 0.0 else of_band])
         drawn = cuts.blocks.reduce(draw_rows, shares, self._whole_groups, near, self._square, self._seed)
         samples = []
-        for number in range(len(drawn) // len(CLASSES)):
-            parts = [drawn[f"{name} {number}"] for name in CLASSES]
-            n_anchors, codes = sum(len(weights) for _, weights, _ in parts[0]), None
-            blocks, weighs, of_groups = zip(*parts[0], *parts[1], strict=True)
+        for number in range(len(drawn["anchors"][0])):
+            anchors, others = ([samples[number] for samples in drawn[name]] for name in ("anchors", "others"))
+            n_anchors, codes = sum(len(weights) for _, weights, _ in anchors), None
+            blocks, weighs, of_groups = zip(*anchors, *others, strict=True)
             weights = np.concatenate(weighs)
             if groups is not None:
                 codes = np.concatenate(of_groups).astype(np.int64)
                 weights[:n_anchors] *= groups.factor[codes[:n_anchors]]
             if self._whole_groups:
                 weights[:n_anchors] /= min(shares[0], 1.0)
-            samples.append(Drawn(stacked(blocks), n_anchors, weights, codes, h, len(drawn) == len(CLASSES)))
-        return samples[0], samples[-1]
+            samples.append(RowSample(cuts, stacked(blocks), n_anchors, weights, codes, h))
+        return samples
 
 
-class SampleAt:
-    """The drawn rows at a point.
+@dataclass(eq=False)
+class RowSample:
+    """A sample of the rows at the present point: the anchors, then rows of the larger class.
 
-    Parameters
+    Attributes
     ----------
-    drawn : Drawn
     cuts : PairCuts
-    cut : Cut
-        The one at the point.
-    scores : ndarray of shape (n_rows,), float64, optional
-        Those at the point, where they are known.
+    rows : Block
+    n_anchors : int
+    weights : ndarray of shape (n_rows,), float64
+        Divided by the share that was drawn of rows like this one.
+    codes : ndarray of shape (n_rows,), int64, or None
+        The number of each row's group, where pairs are within groups.
+    h : float
+        The half-width of the band that the rows were drawn for.
     """
 
-    def __init__(self, drawn: Drawn, cuts: PairCuts, cut: Cut, scores: np.ndarray | None = None):
-        self.drawn, self.cuts, self.cut = drawn, cuts, cut
-        self._scores = scores
-        self._way: tuple[np.ndarray, np.ndarray] | None = None
-        n, n_rows, are_anchors = drawn.n_anchors, len(drawn.weights), cuts.negatives.are_anchors
+    cuts: PairCuts
+    rows: Block
+    n_anchors: int
+    weights: np.ndarray
+    codes: np.ndarray | None
+    h: float
+    _scores: np.ndarray | None = field(default=None, init=False)
+    _way: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        n, n_rows, are_anchors = self.n_anchors, len(self.weights), self.cuts.negatives.are_anchors
         self.negatives = slice(0, n) if are_anchors else slice(n, n_rows)
         self.positives = slice(n, n_rows) if are_anchors else slice(0, n)
         self.sign = -1.0 if are_anchors else 1.0  # where the negatives are anchors, scores are mirrored
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The rows as a dense matrix, which several steps take rows of."""
+        matrix = matrix_of_rows(self.rows.rows)
+        return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
     @property
     def scores(self) -> np.ndarray:
         """The rows' scores, float64 of shape (n_rows,): a pair's margin is that of the anchor minus that of the other row."""
         if self._scores is None:
-            self._scores = self.drawn.rows.scores(self.cuts.sign * self.cut.w)
+            self._scores = self.rows.scores(self.cuts.sign * self.cuts.here.w)
         return self._scores
-
-    def scores_at(self, step: float) -> np.ndarray | None:
-        """Return the scores at a step of the way that was searched; None where there was none."""
-        if step == 0.0:
-            return self.scores
-        return None if self._way is None else self.scores + step * self._way[1]
 
     def _change(self, move: np.ndarray) -> np.ndarray:
         """Return by how much a way changes the scores, which is computed once for a way."""
         if self._way is None or self._way[0] is not move:
-            self._way = move, self.drawn.rows.scores(self.cuts.sign * move)
+            self._way = move, self.rows.scores(self.cuts.sign * move)
         return self._way[1]
+
+    def follow(self, step: float) -> None:
+        """Move the scores to this step of the way that was searched; forget them if another way was gone."""
+        if step != 0.0:
+            self._scores = None if self._way is None else self.scores + step * self._way[1]
+        self._way = None
 
     def is_enough(self, h: float, n: int) -> bool:
         """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
-        threshold, cuts = self.cut.threshold, self.cuts
-        if threshold is None or cuts.negatives.are_anchors:
-            return self.pairs(h, 0.0).n_others >= FEW * min(n, self.cut.n_band)
-        counted = self.drawn.weights[self.negatives] * (threshold.parts(self.scores[self.negatives]) > 0.0)
+        cuts, here = self.cuts, self.cuts.here
+        if here.threshold is None or cuts.negatives.are_anchors:
+            return self.pairs(h, 0.0).n_others >= FEW * min(n, here.n_band)
+        counted = self.weights[self.negatives] * (here.threshold.parts(self.scores[self.negatives]) > 0.0)
         total = float(counted.sum())
         return total * total >= FEW * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(counted @ counted)
 
     def apart(self, scores: np.ndarray, h: float) -> np.ndarray:
         """Return the scores with a range for each group, so that pairs of two groups are in no band."""
-        codes = self.drawn.codes
-        return scores if codes is None else scores + codes * (np.ptp(scores) + 2.0 + 2.0 * h)
+        return scores if self.codes is None else scores + self.codes * (np.ptp(scores) + 2.0 + 2.0 * h)
 
     def pairs(self, h: float, width: float) -> "Pairs":
         """Return the pairs in the band of half-width h, where negatives will count in part in a band of this width."""
-        weights, threshold = self.drawn.weights, self.cut.threshold
+        weights, threshold = self.weights, self.cuts.here.threshold
         if threshold is not None:
             weights = weights.copy()
             weights[self.negatives] *= threshold.parts(self.sign * self.scores[self.negatives])
@@ -369,7 +341,7 @@ class SampleAt:
 
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
-        h, subset, codes, weights = h or HARD, self.cuts.negatives, self.drawn.codes, self.drawn.weights
+        h, subset, codes, weights = h or HARD, self.cuts.negatives, self.codes, self.weights
         scores, change = self.sign * self.scores, self.sign * self._change(move)
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
         # Searching for nearly ascending numbers is faster.
@@ -415,9 +387,8 @@ class Pairs:
         That of the band in which negatives will count in part, after it narrowed; 0 for that of the cut.
     """
 
-    def __init__(self, sample: SampleAt, weights: np.ndarray, h: float, width: float):
-        drawn, cuts = sample.drawn, sample.cuts
-        n, scores = drawn.n_anchors, sample.apart(sample.scores, h)
+    def __init__(self, sample: RowSample, weights: np.ndarray, h: float, width: float):
+        cuts, n, scores = sample.cuts, sample.n_anchors, sample.apart(sample.scores, h)
         a, b = (np.argsort(part, kind="stable") for part in (scores[:n], scores[n:]))
         a, b = a[weights[:n][a] > 0.0], n + b[weights[n:][b] > 0.0]
         low, high = ends(scores[a] - 1.0, scores[b], h)
@@ -432,21 +403,20 @@ class Pairs:
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
         # What the negatives near the threshold add: see `_near`.
         self.rates, self._active, self._ahead = np.zeros(0), np.zeros(0), np.zeros(0)
-        self._middle, threshold = np.zeros(cuts.blocks.n_features), sample.cut.threshold
+        self._middle, threshold = np.zeros(cuts.blocks.n_features), cuts.here.threshold
         self.of_top = threshold is not None
         if threshold is not None and threshold.band is not None:
             which = np.concatenate([which, self._near(sample, threshold, threshold.band.width, width, h)])
-        self._drawn, self._which = drawn, which
+        self._sample, self._which = sample, which
 
     @cached_property
     def rows(self) -> Rows:
         """The rows in one matrix, which is made only when it is needed."""
-        return rows_at(self._drawn.rows.rows, self._which)
+        return rows_at(self._sample.rows.rows, self._which)
 
-    def _near(self, sample: SampleAt, threshold: Threshold, before: float, width: float, h: float) -> np.ndarray:
+    def _near(self, sample: RowSample, threshold: Threshold, before: float, width: float, h: float) -> np.ndarray:
         """Return the negatives that count in part in a band that was as wide as `before`, and keep what they add."""
-        drawn, rows = sample.drawn, np.arange(len(sample.scores))
-        scores, weights = sample.sign * sample.scores, drawn.weights
+        rows, weights, scores = np.arange(len(sample.scores)), sample.weights, sample.sign * sample.scores
         negatives, positives = rows[sample.negatives], rows[sample.positives]
         parts = threshold.parts(scores[negatives])
         partly = (parts > 0.0) & (parts < 1.0) & (weights[negatives] > 0.0)
@@ -461,7 +431,7 @@ class Pairs:
         middle = float(self.rates @ scores[near]) / float(self.rates.sum())
         coefs = np.zeros(len(scores))
         coefs[positives] = weights[positives] * np.clip((middle + 1.0 + h - scores[positives]) / (2.0 * h), 0.0, 1.0)
-        accumulate(drawn.rows.rows, rows, coefs / (float(coefs.sum()) or 1.0), self._middle)
+        accumulate(sample.rows.rows, rows, coefs / (float(coefs.sum()) or 1.0), self._middle)
         return near
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
@@ -493,12 +463,12 @@ class Pairs:
 
     def matrix(self) -> np.ndarray:
         """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
-        drawn, which, pairs = self._drawn, self._which, slice(self.n_pairs)
-        (low, high), n, rows = self._of_anchors, self.n_anchors, drawn.rows.rows
+        sample, which, pairs = self._sample, self._which, slice(self.n_pairs)
+        (low, high), n, rows = self._of_anchors, self.n_anchors, sample.rows.rows
         if isinstance(rows, BinRows) and len(self._middle) > FEATURES_PER_CODE * rows.codes.shape[1]:
             total = self.scale * pair_moments(rows_at(rows, which[pairs]), low, high, self.weights, self.partners)
         else:
-            every = drawn.matrix[which[pairs]]
+            every = sample.matrix[which[pairs]]
             A, B = every[:n], every[n:]
             # The sums of each anchor's partners, from running sums; then in their place what A' is multiplied by.
             below = running_sums(self.weights[n:, np.newaxis] * B)
@@ -510,7 +480,7 @@ class Pairs:
             B = np.sqrt(self.partners[n:, np.newaxis]) * B  # a matrix times its own transpose is half the arithmetic
             total = self.scale * (total + total.T + B.T @ B)
         if len(self.rates):
-            near = self._active[:, np.newaxis] * (drawn.matrix[which[self.n_pairs :]] - self._middle)
+            near = self._active[:, np.newaxis] * (sample.matrix[which[self.n_pairs :]] - self._middle)
             near -= self.rates @ near / self.rates.sum()
             near *= np.sqrt(self.rates)[:, np.newaxis]
             total += near.T @ near

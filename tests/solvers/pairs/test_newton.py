@@ -31,8 +31,8 @@ def at_a_point(block, w, h, **options):
     """Return a solver at w, and its drawn rows there: all of them, as they are few."""
     planes = CuttingPlanes(LocalBlocks([block]), PairObjective(**options), w)
     planes.cuts.half_width = h
-    planes.accept(planes.cuts.cut(0.0, planes.here.w, planes.gap_left), follow=True)
-    return planes, planes.sample.at(planes.here, h, anew=False)[0]
+    planes.accept(planes.cuts.cut(0.0, w, planes.gap_left), follow=True)
+    return planes, planes.samples.for_band(h, anew=False)[0]
 
 
 def pairs_in_plain_python(X, y, weight, group):
@@ -79,11 +79,10 @@ def test_rows_drawn_stand_for_all():
     block = simulate(6_000, 5, 0.3, seed=0)
     w = np.full(5, 0.3)
     exact, drawn = (at_a_point(block, w, 0.3) for _ in range(2))
-    exact[0].sample._n, drawn[0].sample._n = 10**6, 1_000
-    (whole, _), (half, other) = (planes.sample.at(planes.here, 0.3, anew=True) for planes, _ in (exact, drawn))
-    assert whole.drawn.complete
-    assert not half.drawn.complete
-    assert set(half.drawn.rows.row_id.tolist()) != set(other.drawn.rows.row_id.tolist())
+    exact[0].samples._n, drawn[0].samples._n = 10**6, 1_000
+    (whole, same), (half, other) = (planes.samples.for_band(0.3, anew=True) for planes, _ in (exact, drawn))
+    assert whole is same
+    assert set(half.rows.row_id.tolist()) != set(other.rows.row_id.tolist())
     H = whole.pairs(0.3, 0.0).matrix()
     assert np.linalg.norm(half.pairs(0.3, 0.0).matrix() - H) < 0.15 * np.linalg.norm(H)
 
@@ -152,11 +151,10 @@ def test_groups_are_drawn_whole():
     block = Block.of(X, y, group=group)
     blocks = LocalBlocks([block])
     planes = CuttingPlanes(blocks, PairObjective(groups=pair_groups(blocks)))
-    planes.sample._n = 400
+    planes.samples._n = 400
     found = solve(planes.rounds(1e-3), tol=1e-3, max_passes=100)
-    drawn = planes.sample._drawn[0]
+    drawn, _ = planes.samples.samples  # two, as not all rows are drawn
     sizes = np.bincount(drawn.codes)
-    assert not drawn.complete
     assert set(sizes[sizes > 0]) == {10}
     assert found.certificate.status is Status.CONVERGED
     first = slice(0, 400)

@@ -114,13 +114,13 @@ def started(weight=None, lam=1e-2):
 
 def test_a_point_that_is_worse_does_not_become_the_best_one():
     _, _, state = started()
-    best, here, primal = state.best, state.here, state.objective(state.best)
+    best, here, primal = state.best, state.cuts.here, state.objective(state.best)
     far = 50.0 * np.ones_like(best.w)
     state.cuts.score(far)
     state.accept(state.cuts.cut(1.0, far, state.gap_left))
     assert state.value > primal
     assert state.best is best
-    assert state.here is here
+    assert state.cuts.here is here
     # On the way back to the present point, from the scores that the blocks keep of it.
     state.cuts.half_width = 0.0
     state.accept(state.cuts.cut(0.0, here.w, state.gap_left))
@@ -132,11 +132,11 @@ def test_a_point_that_is_worse_does_not_become_the_best_one():
 def test_a_line_search_ends_where_the_objective_turns(lam, h):
     weight = np.random.default_rng(3).uniform(0.2, 30, 28)
     X, y, state = started(weight, lam)
-    state.cuts.half_width, w = h, state.here.w
+    state.cuts.half_width, w = h, state.cuts.here.w
     state.accept(state.cuts.cut(0.0, w, state.gap_left), follow=True)
-    move = -np.linspace(0.5, 1.5, len(w)) * (state.here.gradient + lam * w)
+    move = -np.linspace(0.5, 1.5, len(w)) * (state.cuts.here.gradient + lam * w)
     move /= np.linalg.norm(move)
-    rows, _ = state.sample.at(state.here, h or 1.0, anew=False)
+    rows, _ = state.samples.for_band(h or 1.0, anew=False)
     step, slope = state._line_search(rows, move)
     assert slope < 0.0
     around = np.linspace(-1, 1, 41) * h if h else [0.0]

@@ -268,8 +268,8 @@ def at_a_point(X, y, weight, w, h, width, n_blocks=1):
     """Return the solver at w, and its drawn rows there, which are all."""
     planes = CuttingPlanes(blocks_of(X, y, n_blocks, weight), PairObjective(subset=TopNegatives(0.4)), w)
     planes.cuts.half_width, planes.cuts.width = h, width
-    planes.accept(planes.cuts.cut(0.0, planes.here.w, planes.gap_left), follow=True)
-    return planes, planes.sample.at(planes.here, h, anew=False)[0]
+    planes.accept(planes.cuts.cut(0.0, w, planes.gap_left), follow=True)
+    return planes, planes.samples.for_band(h, anew=False)[0]
 
 
 def drawn_problem(classes, alike):
