@@ -221,7 +221,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     def _validated_blocks(self, X: Any, y: Any = None, sample_weight: Any = None) -> Blocks:
         """Check parameters and data, set what describes the data, and return the rows of two classes as blocks."""
-        if self._by_folds:
+        if self._features_auto:
             raise InputError("features='auto' is chosen by `fit`: name a feature map here, such as that in its chosen_")
         self.check_parameters()
         rows = training_blocks(self, X, y, sample_weight)

@@ -73,9 +73,9 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     counts: list[Any] = []
     for number in range(int(folds.max()) + 1):
         other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)
-        fits = fit_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=False)))
+        fits = fit_rows(other, ViewBlocks(blocks, FoldRows(folds, number, held_out=False)))
         give_warnings(other, fits, but=ConvergenceWarning)  # the fit of all rows gives that
-        held_out, w = mapped_rows(other, ViewBlocks(blocks, Side(folds, number, held_out=True))), other.coef_[0]
+        held_out, w = mapped_rows(other, ViewBlocks(blocks, FoldRows(folds, number, held_out=True))), other.coef_[0]
         counts.append(count_scores(held_out, w) if costs is None else count_costs(held_out, w, costs))
     return sum(counts[1:], start=counts[0])
 
@@ -110,7 +110,7 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class FoldRows:
     """Takes the rows of a fold from a block, or all others.
 
     Attributes

@@ -24,7 +24,7 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features
-from aucdist.estimators.scores import mapped_rows, mean_and_spread, naming_class
+from aucdist.estimators.scores import errors_name_class, mapped_rows, mean_and_spread
 from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import (
     all_or_nothing,
@@ -104,7 +104,9 @@ def fit_rows(
             starts = _last_fits(model, rows)
         forget_fit(model)
         fitted = model
-        if model._by_folds:  # an estimator like this one, whose features, and lam, folds of the training rows choose
+        if (
+            model._features_auto
+        ):  # an estimator like this one, whose features, and lam, folds of the training rows choose
             fitted, fitted.chosen_ = estimators.feature_search(model, rows)
             vars(fitted).update(attributes_of_data(model))
         if isinstance(rows, ClassBlocks):
@@ -124,7 +126,7 @@ def _last_fits(model: Any, rows: AnyBlocks) -> list[Start | None]:
     """Return the weights of the last fit for each class, where `warm_start` asks for them and the classes are the same."""
     sets, last = rows.sets if isinstance(rows, ClassBlocks) else None, vars(model).get("label_sets_")
     nothing: list[Start | None] = [None] * (1 if sets is None else sets.n_classes)
-    if not getattr(model, "warm_start", False) or model._by_folds or (sets is None) != (last is None):
+    if not getattr(model, "warm_start", False) or model._features_auto or (sets is None) != (last is None):
         return nothing
     if sets is not None and not np.array_equal(last.classes, sets.classes):
         return nothing
@@ -175,10 +177,10 @@ def fit_classes(model: Any, rows: ClassBlocks, callback: Callback | None, starts
         """Fit the model of a class; return what the fit found, and the standard deviation of its scores."""
         of_class = models[k]
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
-        with naming_class(model, k):
+        with errors_name_class(model, k):
             name = f"{type(model).__name__} {names[k]}"
             fit = _fit_two_classes(of_class, rows.of_class(k), with_class, starts[k], name)
-        fit.unseen = None  # of many classes these scores would take gigabytes
+        fit.unseen = fit.ranges = None  # of many classes they would take gigabytes
         assert fit.counts is not None
         scaled = sets.exclusive and not hasattr(of_class, "probability_")
         return fit, mean_and_spread(fit.counts)[1] if scaled else 1.0

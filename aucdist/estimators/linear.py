@@ -444,8 +444,8 @@ class HingeClassifier(LinearClassifier):
                 raise unknown("class in class_weight", label, self.classes_)
         return [float(class_weight.get(label, 1.0)) for label in self.classes_.tolist()]
 
-    def _check_own_parameters(self) -> None:
-        super()._check_own_parameters()
+    def _check_combination(self) -> None:
+        super()._check_combination()
         weights = self.class_weight
         if weights is None or (isinstance(weights, str) and weights == BALANCED):
             return

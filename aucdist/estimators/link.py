@@ -202,8 +202,8 @@ class LinkClassifier(LinearClassifier):
     monotone: Any = None
     _has_probabilities = True
 
-    def _check_own_parameters(self) -> None:
-        super()._check_own_parameters()
+    def _check_combination(self) -> None:
+        super()._check_combination()
         if self.xi is not None and self.link != "gev":
             raise InputError(f"xi applies to link gev; with {self.link!r} it must be None")
         if isinstance(self.xi, numbers.Real):

@@ -92,6 +92,11 @@ class GramRows:
         return KernelBlock(**vars(block), vectors=self.vectors, sigma=self.sigma, at_once=self.at_once)
 
 
+def auc_of(blocks: Blocks, scaling: Preprocessor, w: np.ndarray) -> float:
+    """Return the AUC of rows by the weights of scaled features."""
+    return auc(count_scores(ViewBlocks(blocks, Prepare(scaling)), w))
+
+
 def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
     """Return how many rows of the Gram matrix a block may hold at a time; None if it can keep all of them.
 
@@ -263,8 +268,8 @@ class MarginMeanClassifier(BlockClassifier):
     sample_counts_: tuple[int, int] = field(init=False)
     _scaling: Preprocessor = field(init=False)
 
-    def _check_own_parameters(self) -> None:
-        super()._check_own_parameters()
+    def _check_combination(self) -> None:
+        super()._check_combination()
         for name in ("sigma", "gram_bytes"):
             if getattr(self, name) is not None and self.kernel != "rbf":
                 raise InputError(f"{name} applies to kernel rbf; with {self.kernel!r} it must be None")
@@ -274,33 +279,30 @@ class MarginMeanClassifier(BlockClassifier):
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
         sample, plane = self._sample(blocks, scaling, seeds[0])
-        solution, warned = self._solve_sample(sample, scaling, seeds, callback), list[Warning]()
+        solution, self._scaling = self._solve_sample(sample, scaling, seeds, callback)
+        warned = list[Warning]()
         if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
-            by_plane = auc(count_scores(ViewBlocks(blocks, Prepare(scaling)), plane.w))
-            area = self._auc_of_all_rows(blocks, solution)
+            by_plane, area = auc_of(blocks, scaling, plane.w), auc_of(blocks, self._scaling, solution.w)
             if area < by_plane - LOSS:
-                before = self._scaling, self.sample_counts_
-                every = self._solve_sample(ViewBlocks(blocks, Prepare(scaling)), scaling, seeds, callback)
-                area_of_every = self._auc_of_all_rows(blocks, every)
-                if area_of_every < area:  # even worse
-                    self._scaling, self.sample_counts_ = before
-                else:
-                    solution = every
+                rows = ViewBlocks(blocks, Prepare(scaling))
+                every, scaling_of_every = self._solve_sample(rows, scaling, seeds, callback)
+                area_of_every = auc_of(blocks, scaling_of_every, every.w)
+                if area_of_every >= area:  # else it is even worse
+                    solution, self._scaling, sample = every, scaling_of_every, rows
                     better_by_all = RankingWarning(
                         f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, where "
                         f"the hyperplane itself has {by_plane:.3g}: the model is therefore fitted to all rows, where its AUC is "
                         f"{area_of_every:.3g}. sampler=None fits all rows at once"
                     )
                     warned.append(better_by_all)
+        self.sample_counts_ = (sample.n_neg, sample.n_pos)
         return solution, Fit(self._set_weights(solution, blocks), warnings=warned)
 
-    def _auc_of_all_rows(self, blocks: Blocks, solution: Solution) -> float:
-        return auc(count_scores(ViewBlocks(blocks, Prepare(self._scaling)), solution.w))
-
-    def _solve_sample(self, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback) -> Solution:
-        """Fit the rows of the sample."""
-        self.sample_counts_ = (sample.n_neg, sample.n_pos)
-        if 0 in self.sample_counts_:
+    def _solve_sample(
+        self, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback
+    ) -> tuple[Solution, Preprocessor]:
+        """Fit the rows of the sample, and return the solution and the scaling that it is for."""
+        if 0 in (sample.n_neg, sample.n_pos):
             raise InputError(
                 f"the sampler left {sample.n_neg} negative and {sample.n_pos} positive rows, but both classes are "
                 "needed: change its parameters, or set sampler=None"
@@ -326,10 +328,9 @@ class MarginMeanClassifier(BlockClassifier):
             else:
                 self.sigma_ = float(self.sigma)
             sample = ViewBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
-        self._scaling = scaling
         options = self._solver_options(seeds[1])
         rounds = self.resolved_solver.rounds(sample, self.lam1, self.lam2, gram=self.kernel == "rbf", **options)
-        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback), scaling
 
     def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:
         """Return the rows of the fit, scaled, and the default hyperplane if that picked them."""

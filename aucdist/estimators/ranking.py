@@ -64,8 +64,8 @@ class RankingClassifier(LinearClassifier):
         """Whether a fit takes a row of weight 0 for absent, to the last bit; calibration copies rows of its own folds."""
         return super().ignores_zero_weight and self.calibration is None
 
-    def _check_own_parameters(self) -> None:
-        super()._check_own_parameters()
+    def _check_combination(self) -> None:
+        super()._check_combination()
         if self.prior is not None and self.calibration is None:
             raise InputError("prior applies to probabilities: give calibration='logit', or leave prior out")
         if all(getattr(self, name, None) is not None for name in TOP_CONSTRAINTS):
@@ -261,8 +261,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
             fit.warnings.append(collapsed)
         return fit
 
-    def _check_own_parameters(self) -> None:
-        super()._check_own_parameters()
+    def _check_combination(self) -> None:
+        super()._check_combination()
         expander = self._expander
         if self.penalty == GroupL1.name and expander is not None and not expander.has_groups:
             raise InputError(

@@ -99,7 +99,7 @@ def _thresholds_of_rows(
     X, thresholds = checked_rows(model, X), []
     for k, of_class in enumerate(model.class_models):
         scores = of_class._scores_without_intercept(X)
-        with naming_class(model, k):
+        with errors_name_class(model, k):
             if confidence is None:
                 thresholds.append(threshold_at(members[:, k], scores, sample_weight=sample_weight, **requirement))
                 continue
@@ -117,7 +117,7 @@ def _thresholds_of_rows(
 
 
 @contextmanager
-def naming_class(model: Any, k: int) -> Iterator[None]:
+def errors_name_class(model: Any, k: int) -> Iterator[None]:
     """Name the class at position `k` in an InputError, where the model has several."""
     try:
         yield

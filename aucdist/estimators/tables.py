@@ -39,7 +39,7 @@ NO_LABELS = "no_validation"  # as scikit-learn says that there is no y
 def allows_missing(estimator: Any) -> bool:
     """Return whether the estimator has a feature map with a place for missing values."""
     features = estimator.features
-    if estimator._by_folds:
+    if estimator._features_auto:
         if not hasattr(estimator, "chosen_"):
             return True
         features = estimator.chosen_.get("features")

@@ -134,14 +134,14 @@ class WithSolver(BaseEstimator, ABC):
         return copy
 
     @property
-    def _by_folds(self) -> bool:
+    def _features_auto(self) -> bool:
         """Whether folds choose the feature map."""
         return isinstance(self.features, str) and self.features == AUTO
 
     @property
     def _expander(self) -> Expander | None:
         """The unfitted feature map; None without one, and where folds choose it."""
-        return None if self._by_folds else expander_of(self.features)
+        return None if self._features_auto else expander_of(self.features)
 
     def check_parameters(self) -> None:
         """Check every parameter, as `fit` does first.
@@ -169,9 +169,9 @@ class WithSolver(BaseEstimator, ABC):
             raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}")
         own.check_parameters()
         own.check_for(self)
-        self._check_own_parameters()
+        self._check_combination()
 
-    def _check_own_parameters(self) -> None:
+    def _check_combination(self) -> None:
         """Check how the parameters of a subclass go together; each alone `_parameter_constraints` checks."""
 
     def _solver_options(self, seed: int | None = None) -> dict[str, Any]:
@@ -212,8 +212,10 @@ def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Sol
     if not isinstance(name, str) or name not in solvers:
         raise unknown("solver", name, solvers)
     solver = solvers[name]()
-    check_names(own, solver, solvers)
-    return solver.set_params(**own)
+    if own:
+        check_names(own, solver, solvers)
+        solver.set_params(**own)
+    return solver
 
 
 def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type[Solver]]) -> None:

@@ -20,7 +20,7 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings
-from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, naming_class
+from aucdist.estimators.scores import count_costs, count_scores, errors_name_class, mapped_rows
 from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
@@ -152,7 +152,7 @@ def _set_thresholds(
     thresholds, promised = [], []
     for k, of_class in enumerate(classes):
         counts, guarantee = of_class.setters, None
-        with naming_class(estimator, k):
+        with errors_name_class(estimator, k):
             if isinstance(counts, CostCounts):
                 threshold = counts.cheapest_threshold()
             elif confidence is None:
