@@ -104,9 +104,8 @@ def fit_rows(
             starts = _last_fits(model, rows)
         forget_fit(model)
         fitted = model
-        if (
-            model._features_auto
-        ):  # an estimator like this one, whose features, and lam, folds of the training rows choose
+        if model._features_auto:
+            # An estimator like this one, whose features, and lam, folds of the training rows choose.
             fitted, fitted.chosen_ = estimators.feature_search(model, rows)
             vars(fitted).update(attributes_of_data(model))
         if isinstance(rows, ClassBlocks):

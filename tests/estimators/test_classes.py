@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
@@ -31,6 +32,7 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
+from aucdist.estimators.fitting import fit_rows
 
 ALL = [
     PairwiseHingeClassifier(),
@@ -226,7 +228,26 @@ def test_the_last_fit_is_what_counts(digits, topics):
     assert not hasattr(model, "certificates_")
     model.fit(X, topics)
     assert not hasattr(model, "certificate_")
+    assert not hasattr(model, "history_")
     assert model.decision_function(X).shape == (300, 3)
+
+
+def test_counts_without_the_weights_of_the_rows_are_not_returned(digits):
+    X, y = digits
+    classes, codes = np.unique(y, return_inverse=True)
+    block = Block.of(X, np.ones(len(X)), code=codes, weight=np.full(len(X), 2.0))
+    rows = ClassBlocks(LocalBlocks([block]), LabelSets.of_classes(classes))
+    fits = fit_rows(PairwiseHingeClassifier(solver="msgd", max_passes=2, random_state=0), rows)
+    assert [fit.counts for fit in fits] == [None] * 4
+
+
+def test_lines_of_classes_are_fitted_side_by_side(digits):
+    X, y = digits
+    model = PairwiseHingeClassifier(monotone="auto", tol=1e-2)
+    side_by_side, one_by_one = fitted(clone(model).set_params(n_jobs=3), X, y), fitted(model, X, y)
+    np.testing.assert_array_equal(side_by_side.coef_, one_by_one.coef_)
+    directions = [[of_class.monotone_ for of_class in each.estimators_] for each in (side_by_side, one_by_one)]
+    np.testing.assert_array_equal(*directions)
 
 
 def test_two_classes_after_several_keep_their_feature_map(digits):
