@@ -21,6 +21,8 @@ from aucdist.engine.steps import (
     MergeTree,
     Step,
     Summary,
+    call,
+    first_argument,
     in_threads,
     number_of_threads,
     reads_rows_itself,
@@ -154,7 +156,8 @@ class Blocks(ABC):
     """The rows of a data set in blocks, in this process or on workers.
 
     A step is a module-level function ``step(block, memory, *args) -> (memory, summary)``. `memory` is what the block keeps
-    until the next step (None before the first); it stays where the block is. `summary` is a dict whose values support ``+``:
+    until the next step (None before the first); it stays where the block is. A step that leaves it as it is returns the summary
+    alone. `summary` is a dict whose values support ``+``:
     arrays and numbers add up, lists concatenate in the order of the blocks, other objects bring their own ``__add__``. They are
     added up in a fixed binary tree over the numbers of the blocks (`aucdist.engine.steps`). A step is pure: it changes neither
     its inputs nor anything else, and what it returns depends on its inputs alone, so it may run in any thread, and again on
@@ -384,8 +387,8 @@ class LocalBlocks(Blocks):
             after, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self._threads)
         else:  # nothing to share or to read: a step on few rows takes less than locks would
             tree, after = MergeTree(), []
-            for number, block in enumerate(numbers if getattr(step, "without_rows", False) else self._blocks):
-                memory, summary = step(block, self._memory[number], *args)
+            for number, argument in enumerate(numbers if first_argument(step) == "number" else self._blocks):
+                memory, summary = call(step, argument, self._memory[number], args)
                 after.append(memory)
                 tree.add(0, number, summary)
         self._memory = after
@@ -398,9 +401,9 @@ class _WithoutMemory:
     def __init__(self, function: BlockFunction):
         self.function, self.__name__ = function, getattr(function, "__name__", type(function).__name__)
 
-    def __call__(self, block: Block, memory: Any, *args: Any) -> tuple[Any, Summary]:
-        """Return the memory, and what the function returns."""
-        return memory, self.function(block, *args)
+    def __call__(self, block: Block, memory: Any, *args: Any) -> Summary:
+        """Return what the function returns."""
+        return self.function(block, *args)
 
 
 def find_ranges(block: Block) -> Summary:

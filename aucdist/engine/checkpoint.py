@@ -108,9 +108,9 @@ class _Manifest(TypedDict):
 
 
 @without_rows
-def save_memory(block: int, memory: Any, folder: CheckpointFolder) -> tuple[Any, Summary]:
+def save_memory(block: int, memory: Any, folder: CheckpointFolder) -> Summary:
     """Write each block's memory to a file."""
-    return memory, {"names": [folder.put(serialize(memory))]}
+    return {"names": [folder.put(serialize(memory))]}
 
 
 @without_rows
@@ -120,13 +120,13 @@ def restore_memory(block: int, memory: None, folder: CheckpointFolder, names: li
 
 
 @without_rows
-def check_files(block: int, memory: None, folder: CheckpointFolder, names: list[str]) -> tuple[None, Summary]:
+def check_files(block: int, memory: None, folder: CheckpointFolder, names: list[str]) -> Summary:
     """Check the files of each block's memory, and report those that are not what was written."""
     try:
         folder.get(names[block])
     except (InputError, IndexError) as error:
-        return None, {"broken": [str(error)]}
-    return None, {"broken": []}
+        return {"broken": [str(error)]}
+    return {"broken": []}
 
 
 class Journal:

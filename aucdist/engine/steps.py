@@ -30,7 +30,7 @@ N_JOBS = Number("other than 0 (-1: one thread for each core)", lambda n: n != 0,
 MOST_HELPERS = 1024
 """The largest number of helper threads. Threads are started as they are needed and never wait for each other. A helper
 that has not started is cancelled."""
-Step = Callable[..., tuple[Any, Summary]]
+Step = Callable[..., tuple[Any, Summary] | Summary]
 BlockFunction = Callable[..., Summary]
 """``function(block, *args)``: a step that needs no memory and leaves none."""
 
@@ -80,14 +80,25 @@ def _sum(left: Summary, right: Summary) -> Summary:
 
 def without_rows(step: Step) -> Step:
     """Mark a step that works on the blocks' memory alone: it gets each block's number in its place, and nothing is read."""
-    step.without_rows = True  # type: ignore[attr-defined]
+    step.takes = "number"  # type: ignore[attr-defined]
     return step
 
 
 def reads_rows_itself(step: Step) -> Step:
     """Mark a step that seldom needs the rows: it gets a stored block as it is, to read it or not, in place of its rows."""
-    step.reads_rows_itself = True  # type: ignore[attr-defined]
+    step.takes = "source"  # type: ignore[attr-defined]
     return step
+
+
+def first_argument(step: Step) -> str:
+    """Return what a step takes of each block: its "rows", or its "number" or "source" if it is marked."""
+    return getattr(step, "takes", "rows")
+
+
+def call(step: Step, argument: Any, memory: Any, args: Sequence[Any]) -> tuple[Any, Summary]:
+    """Run a step on a block, and return the block's new memory and the summary."""
+    result = step(argument, memory, *args)
+    return result if isinstance(result, tuple) else (memory, result)
 
 
 def number_of_threads(n_jobs: int | None) -> int:
@@ -147,15 +158,16 @@ def run_step(
     """
     tree = MergeTree()
     instead: Sequence[Any] | None = None
-    if getattr(step, "without_rows", False):
+    takes = first_argument(step)
+    if takes == "number":
         instead = numbers
-    elif getattr(step, "reads_rows_itself", False) or all(isinstance(block, Block) for block in blocks):
+    elif takes == "source" or all(isinstance(block, Block) for block in blocks):
         instead = blocks
     with _blocks_in_turn(blocks, threads) if instead is None else nullcontext(instead.__getitem__) as take:
 
         def work(i: int) -> Any:
             """Run the step on a block, which has no name: it has to be gone when the next one is waited for."""
-            memory, summary = step(take(i), memories[i], *args)
+            memory, summary = call(step, take(i), memories[i], args)
             tree.add(0, numbers[i], summary)
             return memory
 

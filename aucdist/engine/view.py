@@ -16,16 +16,8 @@ from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.storage.scratch import Copy, scratch
-from aucdist.engine.blocks import (
-    BlockFunction,
-    BlockInfo,
-    Blocks,
-    LocalBlocks,
-    Step,
-    StoredBlock,
-    Summary,
-    reads_rows_itself,
-)
+from aucdist.engine.blocks import BlockInfo, Blocks, LocalBlocks, StoredBlock
+from aucdist.engine.steps import BlockFunction, Step, Summary, call, first_argument, reads_rows_itself
 
 Change = Callable[[Block], Block]
 """Makes a block of a block: picklable and pure. It travels once, and runs again where a worker was lost. It may have
@@ -77,17 +69,17 @@ class ChangedBlock:
 
 @dataclass(frozen=True, eq=False)
 class ViewMemory:
-    """The memory of a block: the new block (None before it is made), and the memory of the steps."""
+    """The memory of a block: the new block or how it is made, and the memory of the steps on it."""
 
-    made: Block | ChangedBlock
-    of_steps: Any
+    block: Block | ChangedBlock
+    step_memory: Any
 
 
 @dataclass(frozen=True, eq=False)
 class _Unread:
     """The argument of a step that reads its rows itself."""
 
-    made: ChangedBlock
+    recipe: ChangedBlock
     source: Any
 
     @property
@@ -97,7 +89,7 @@ class _Unread:
 
     def read(self) -> Block:
         """Make the block."""
-        return self.made.block(self.source)
+        return self.recipe.block(self.source)
 
 
 class ViewBlocks(Blocks):
@@ -120,16 +112,16 @@ class ViewBlocks(Blocks):
         self._changes: tuple[Change, ...] = (change,) if over is None else (*over._changes, change)
         self._reads_source: bool = keep == "nowhere" and (over is None or over._reads_source)
         self._same_rows = blocks.same_rows if getattr(change, "same_rows", False) else None
-        self._made: Blocks = self._source.without_memory() if over is None else over._made.fork()
+        self._after_change: Blocks = self._source.without_memory() if over is None else over._after_change.fork()
         if keep == "nowhere" and getattr(change, "rows_only", False):
-            self._made.reduce(_view, change, "unread")
+            self._after_change.reduce(_view, change, "unread")
             infos = [replace(info, lasting=False, ranges=None) for info in blocks.infos]
         else:
-            infos = self._made.reduce(_view, change, keep)["infos"]
+            infos = self._after_change.reduce(_view, change, keep)["infos"]
         super().__init__(infos)
         self._ranges = ranges
         self.feature_names = blocks.feature_names if self.n_features == blocks.n_features else None
-        self._now = self._made.fork()
+        self._with_memory = self._after_change.fork()
 
     @property
     def same_rows(self) -> Blocks:
@@ -139,21 +131,20 @@ class ViewBlocks(Blocks):
     def without_memory(self) -> Self:
         """Return the same blocks with empty memory; they are not made again."""
         other = copy.copy(self)
-        other._now = self._made.fork()
+        other._with_memory = self._after_change.fork()
         return other
 
     def fork(self) -> Self:
         """Return the same blocks with the memory they have now."""
         other = copy.copy(self)
-        other._now = self._now.fork()
+        other._with_memory = self._with_memory.fork()
         return other
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on every new block."""
-        seldom = getattr(step, "without_rows", False) or getattr(step, "reads_rows_itself", False)
-        on_view = _on_view_of_read if self._reads_source and not seldom else _on_view
+        on_view = _on_view_of_read if self._reads_source and first_argument(step) == "rows" else _on_view
         # The step is not the head of a tuple: Dask would take that for a task.
-        return self._now.reduce(on_view, step, args)
+        return self._with_memory.reduce(on_view, step, args)
 
     def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> Blocks:
         """Return new blocks, each made of one piece of every block after the function."""
@@ -171,7 +162,7 @@ def _view(
     source: Block | StoredBlock, memory: ViewMemory | None, change: Change, keep: Keep | Literal["unread"]
 ) -> tuple[ViewMemory, Summary]:
     """Make the block, keep it in its place, and describe it; unread: keep how it is made, and read nothing."""
-    base = memory.made if isinstance(memory, ViewMemory) else None
+    base = memory.block if isinstance(memory, ViewMemory) else None
     if keep == "unread":
         return ViewMemory(ChangedBlock(base, change, False), None), {}
     before = _block_of(base, source)
@@ -190,17 +181,17 @@ def _on_view(
     source: Block | StoredBlock, memory: ViewMemory, step: Step, args: tuple[Any, ...]
 ) -> tuple[ViewMemory, Summary]:
     """Run a step on the new block, made of a stored one."""
-    made = memory.made
+    block, takes = memory.block, first_argument(step)
     on: Any
-    if getattr(step, "without_rows", False):
+    if takes == "number":
         on = source.index
-    elif isinstance(made, ChangedBlock) and getattr(step, "reads_rows_itself", False):
-        on = _Unread(made, source)
+    elif takes == "source" and isinstance(block, ChangedBlock):
+        on = _Unread(block, source)
     else:
-        on = _block_of(made, source)
-    of_steps, summary = step(on, memory.of_steps, *args)
+        on = _block_of(block, source)
+    left, summary = call(step, on, memory.step_memory, args)
     # The same memory shows that the step left none: it then need not be repeated where a worker is lost.
-    return (memory if of_steps is memory.of_steps else ViewMemory(made, of_steps)), summary
+    return (memory if left is memory.step_memory else ViewMemory(block, left)), summary
 
 
 def _on_view_of_read(block: Block, memory: ViewMemory, step: Step, args: tuple[Any, ...]) -> tuple[ViewMemory, Summary]:

@@ -53,7 +53,7 @@ def test_many_large_calls_take_little_memory_and_are_repeated_from_the_file(mort
     there = DaskBlocks.load(mortal, load, N_BLOCKS)
     here = LocalBlocks([load(i) for i in range(N_BLOCKS)])
     blocks, expected = (ViewBlocks(b, same, keep="memory") if view else b for b in (there, here))
-    chain = blocks._now if view else blocks
+    chain = blocks._with_memory if view else blocks
     for b in (blocks, expected):
         b.reduce(start)
     r = np.random.default_rng(0)
@@ -71,7 +71,7 @@ def test_many_large_calls_take_little_memory_and_are_repeated_from_the_file(mort
 def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(mortal, view):
     there = DaskBlocks.load(mortal, load, N_BLOCKS)
     blocks = ViewBlocks(there, same, keep="memory") if view else there
-    chain = blocks._now if view else blocks
+    chain = blocks._with_memory if view else blocks
     blocks.reduce(start)
     blocks.reduce(add_dots, np.ones(LARGE))
     n, values = len(chain._chain), np.full(LARGE, 2.0)

@@ -12,6 +12,7 @@ from sklearn.svm import SVC
 
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.steps import first_argument
 from aucdist.errors import InputError
 from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, measure_distances
 
@@ -135,7 +136,7 @@ class Counting(LocalBlocks):
         return self
 
     def reduce(self, step, *args):
-        if not getattr(step, "without_rows", False):
+        if first_argument(step) != "number":
             self.read.append(step.__name__)
         return super().reduce(step, *args)
 

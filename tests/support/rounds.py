@@ -19,7 +19,9 @@ def rounds_of(solver: type[Solver]) -> Callable[..., Iterator[Any]]:
 
     def rounds(*args: Any, **options: Any) -> Iterator[Any]:
         own = {name: options.pop(name) for name in solver().get_params() if name in options}
-        return solver(**own).rounds(*args, **options)
+        with_own = solver(**own)
+        with_own.check_parameters()  # as an estimator does
+        return with_own.rounds(*args, **options)
 
     return rounds
 

@@ -249,7 +249,7 @@ def keep_all_rows(block: Block, memory: None, data: Block) -> tuple[Block, Summa
 @without_rows
 def run_chains(
     block: int, memory: Block, proposals: Proposals, n_samples: int, starts: Sequence[tuple[np.ndarray, int]], n_blocks: int
-) -> tuple[Block, Summary]:  # fmt: skip
+) -> Summary:  # fmt: skip
     """Continue the block's share of the chains over the rows of all blocks, each from its position, with its seed.
 
     Return number, last position, samples and accepted steps of each.
@@ -261,4 +261,4 @@ def run_chains(
             LabelledRows.of(memory), proposals, starts[k][1], _skipped(n_samples), position, samples
         )
         chains.append((k, position, samples, n_accepted))
-    return memory, {"chains": chains}
+    return {"chains": chains}

@@ -143,10 +143,10 @@ def keep_curvatures(block: Block, memory: object, theta: np.ndarray, loss: LinkL
     return curved, {"diagonal": np.append(column_squares(block.rows, curved), curved.sum())}
 
 
-def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, Summary]:
+def hessian_product(block: Block, memory: np.ndarray, direction: np.ndarray) -> Summary:
     """Return the product of the Hessian of the losses and a vector."""
     coefs = memory * (block.scores(direction[:-1]) + direction[-1])
-    return memory, {"product": np.append(block.sums(coefs), coefs.sum())}
+    return {"product": np.append(block.sums(coefs), coefs.sum())}
 
 
 class LinkSolver(Solver):
@@ -340,8 +340,8 @@ def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.
 
 
 @without_rows
-def loss_slopes(block: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLoss) -> tuple[ScoresAlong, Summary]:
+def loss_slopes(block: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLoss) -> Summary:
     """Return the derivative of the loss along the move, at several steps."""
     out = np.zeros(len(steps))
     slopes_along_move(memory, loss.terms, steps, out)
-    return memory, {"slopes": out}
+    return {"slopes": out}

@@ -114,7 +114,7 @@ def keep_rows(block: Block, memory: None, rows: SweptRows, w: np.ndarray) -> tup
 
 def sweep(
     block: Block, memory: SweptRows, w: np.ndarray, margins: np.ndarray, steps: ColumnSteps, number: int
-) -> tuple[SweptRows, Summary]:
+) -> Summary:
     """Return the gradient by the block's weights at these margins, and the weights and margins after a sweep over them."""
     owns_intercept = memory.intercept and block.index == 0
     own = np.append(w[block.row_id], w[-1:] if owns_intercept else [])
@@ -128,7 +128,7 @@ def sweep(
     local, labels = margins.copy(), memory.labels if owns_intercept else np.zeros(0)
     steps = steps._replace(seed=block_seed(steps.seed, number, block.index))
     column_steps(block.rows, labels, memory.shares, steps, local, own)
-    return memory, {"sums": [sums], "w": [own], "margins": local if memory.alone else local - margins}
+    return {"sums": [sums], "w": [own], "margins": local if memory.alone else local - margins}
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------

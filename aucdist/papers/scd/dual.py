@@ -116,9 +116,9 @@ def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, constant
     return replace(memory, order=order, active=memory.active._replace(n=n)), {"loss": loss}
 
 
-def send_duals(block: Block, memory: RowDuals) -> tuple[RowDuals, Summary]:
+def send_duals(block: Block, memory: RowDuals) -> Summary:
     """Return the dual variables of the block's rows."""
-    return memory, {"duals": [memory.table[:, DUAL].copy()]}
+    return {"duals": [memory.table[:, DUAL].copy()]}
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------

@@ -167,17 +167,17 @@ class PrimalState:
             self.w[:n_weights] = start
         self.passes, self.moves, self._reach = 0.0, 0, 0.0
         self.t, self.eta, self.slope, self.slopes = 0, math.nan, np.zeros_like(self.w), np.zeros_like(self.w)
-        self._bound, self._best, self._best_w = (0.0, 0.0), math.inf, self.w
-        self._best_error = 0.0
+        self._bound = 0.0, 0.0
+        self._best = math.inf, 0.0, self.w
+        """The objective, its rounding error, and the weights."""
         self._mean = np.zeros_like(self.w)
         self._point = np.zeros((2, blocks.n_features + 1))
         if intercept and start is None:
             # The best intercept without features predicts the heavier class, whose loss is then 0; that of the other rows is 2.
             neg, pos = self.shares[0] * blocks.weight_neg, self.shares[1] * blocks.weight_pos
-            self._best_w = np.zeros_like(self.w)
-            self._best_w[-1] = 1.0 if pos >= neg else -1.0
-            self._best = 2.0 * min(neg, pos)
-            self._best_error = 2.0 * EPS * self._best
+            w, value = np.zeros_like(self.w), 2.0 * min(neg, pos)
+            w[-1] = 1.0 if pos >= neg else -1.0
+            self._best = value, 2.0 * EPS * value, w
 
     def value(self, loss: float, w: np.ndarray) -> float:
         """Return the objective at w, given the loss at w."""
@@ -212,12 +212,14 @@ class PrimalState:
         self._bound = higher(self._bound, (bound, self._bound_error(bound)))
         shown = self._mean if self.average else self.w
         self._reach = max(self._reach, self.rounding.reach(shown[:-1]) + abs(float(shown[-1])))
-        if self.value(loss, shown) < self._best:
-            self._best, self._best_w = self.value(loss, shown), shown.copy()
-            self._best_error = self._primal_error(self._best)
-        w = self._best_w if self.intercept else self._best_w[:-1]
-        passes = math.ceil(self.passes)
-        return Round(w, self._best, self._bound[0], passes, primal_error=self._best_error, dual_error=self._bound[1])
+        value = self.value(loss, shown)
+        if value < self._best[0]:
+            self._best = value, self._primal_error(value), shown.copy()
+        primal, primal_error, w = self._best
+        return Round(
+            w if self.intercept else w[:-1], primal, self._bound[0], math.ceil(self.passes),
+            primal_error=primal_error, dual_error=self._bound[1],
+        )  # fmt: skip
 
     def _primal_error(self, value: float) -> float:
         """Return a bound on the rounding error of the objective: that of the scores, of those moved along, and of the sums."""

@@ -199,12 +199,12 @@ def ascend_dual(
     return memory.after(turn, block, own), summary
 
 
-def return_duals(block: Block, memory: SamplingMemory, offsets: np.ndarray) -> tuple[SamplingMemory, Summary]:
+def return_duals(block: Block, memory: SamplingMemory, offsets: np.ndarray) -> Summary:
     """Return the dual variables that are not 0, by pair: row of the minority, row of the larger class, value."""
     table = Duals.of(block, memory).table
     stored = np.sort(table[table["value"] != 0.0], order="number")
     i, j = np.divmod(stored["number"] - 1, max(1, len(memory.majority)))
-    return memory, {"i": [i], "j": [j + offsets[block.index]], "value": [stored["value"]]}
+    return {"i": [i], "j": [j + offsets[block.index]], "value": [stored["value"]]}
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
@@ -289,9 +289,8 @@ class SDCD(PairSolver):
         Raises
         ------
         InputError
-            Before the first round, for parameters or data that cannot be used.
+            Before the first round, for a start or data that cannot be used.
         """
-        self.check_parameters()
         groups = pair_groups(blocks, **grouping, weighted=True)
         before = 0
         duals: sp.coo_array | None = None

@@ -103,9 +103,8 @@ class MSGD(PairSolver):
         Raises
         ------
         InputError
-            Before the first round, for parameters or data that cannot be used.
+            Before the first round, for a start or data that cannot be used.
         """
-        self.check_parameters()
         if start is not None and not isinstance(start, DescentState):
             raise InputError(
                 "msgd continues from weights and the number of steps that led to them, and would discard weights alone: "
@@ -116,8 +115,6 @@ class MSGD(PairSolver):
                 f"the weights to start from are of {len(start.w)} features, but the data have {blocks.n_features}: "
                 "start from a fit with the same features"
             )
-        if blocks.has_weights:
-            raise InputError("solver msgd does not support sample weights: use solver 'all-pairs' or 'sdcd'")
         before, total = (
             (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
         )
@@ -183,7 +180,6 @@ class OAMInf(Solver):
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, seed: int = 0) -> Iterator[Round]:
         """Yield after each epoch the weights and their exact objective; `seed` is of the reservoirs, where there are some."""
-        self.check_parameters()
         has_dual = self.buffer_size is None and start is None and self.n_pairs is None and blocks.n_blocks == 1
         rounding, blocks = rounding_of_pairs(blocks), blocks.without_memory()
         w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)

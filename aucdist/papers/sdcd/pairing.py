@@ -113,10 +113,10 @@ def find_majority(
 
 def collect_minority(
     block: Block, memory: SamplingMemory, ranks: np.ndarray, first: int, end: int, offsets: np.ndarray
-) -> tuple[SamplingMemory, Summary]:
+) -> Summary:
     """Return the block's rows whose numbers in the minority are first, ..., end - 1."""
     numbers = ranks[offsets[block.index] : offsets[block.index + 1]]
-    return memory, {"rows": [block.take(memory.own[(numbers >= first) & (numbers < end)])]}
+    return {"rows": [block.take(memory.own[(numbers >= first) & (numbers < end)])]}
 
 
 def receive_minority(

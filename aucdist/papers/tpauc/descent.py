@@ -85,7 +85,7 @@ def moments_of_both_classes(block: Block, full: bool) -> Summary:
     return {"neg": class_moments(block, -1, full=full), "pos": class_moments(block, 1, full=full)}
 
 
-def score_rows(
+def score_square_rows(
     block: Block, memory: SquareDescentMemory | None, w: np.ndarray, weights: PerClass, means: PerClass, n_moves: int
 ) -> tuple[SquareDescentMemory, Summary]:
     """Compute the scores at w, at first without moves, else in place of those that were moved there.
@@ -120,7 +120,7 @@ def _within_classes(block: Block, memory: SquareDescentMemory, means: PerClass) 
 
 def variance_within_classes(block: Block, w: np.ndarray, weights: PerClass, means: PerClass) -> Summary:
     """Return the scores' within-class variance at w, and S w. The memory is left alone."""
-    return score_rows(block, None, w, weights, means, 0)[1]
+    return score_square_rows(block, None, w, weights, means, 0)[1]
 
 
 def score_direction(
@@ -269,7 +269,7 @@ class SubspaceDescent:
         """Compute the scores, the objective and the gradient at the weights."""
         moments, self._drift = self.moments, 0.0
         means = moments.scores_of_means(self.w)
-        self._take(self.blocks.reduce(score_rows, self.w, moments.weights, means, len(self.moves)))
+        self._take(self.blocks.reduce(score_square_rows, self.w, moments.weights, means, len(self.moves)))
 
     def _take(self, summary: Summary) -> None:
         """Set the objective and the gradient, given the variance of the scores within the classes."""
@@ -331,7 +331,7 @@ def prepare_sampling(
 
 def svrg_epoch(
     block: Block, memory: SquareDescentMemory, means: np.ndarray, slope: np.ndarray, lam: float, seeds: tuple[int, int]
-) -> tuple[SquareDescentMemory, Summary]:
+) -> Summary:
     """Run an epoch over the block's rows, from the weights whose gradient is `slope`, and return the change of the weights."""
     n, sampling, u = block.n_samples, memory.extra, np.zeros(block.n_features)
     if n:
@@ -340,7 +340,7 @@ def svrg_epoch(
         terms = SquareTerms(sampling.factors, products, basis, basis @ basis.T, sampling.eta, lam, n // 2)
         order = sampling.draw(block_seed(*seeds, block.index))
         square_epoch(block.rows, order, block.y, terms, u.copy(), u)
-    return memory, {"reached": u * sampling.curvature}
+    return {"reached": u * sampling.curvature}
 
 
 class SVRG(Solver):

@@ -345,9 +345,7 @@ def project_on_directions(
 
 
 @without_rows
-def inner_steps(
-    block: int, memory: MarginMemory, plane: Plane, n_inner: int | None, seeds: tuple[int, int]
-) -> tuple[MarginMemory, Summary]:
+def inner_steps(block: int, memory: MarginMemory, plane: Plane, n_inner: int | None, seeds: tuple[int, int]) -> Summary:
     """Take the steps of a round over the block's rows, and return the move along each direction times the block's weight."""
     c = np.zeros(len(plane.gram))
     n_steps = len(memory.share) if n_inner is None else n_inner
@@ -357,7 +355,7 @@ def inner_steps(
         before = 0 if len(memory.slopes) else (number - 1) * n_steps
         rows = RowsInPlane(memory.moves, memory.scores, memory.y, memory.weight, memory.pull, memory.slopes)
         steps_along(rows, plane, before, n_steps, block_seed(seed, number, block), c)
-    return memory, {"move": memory.share.sum() * c}
+    return {"move": memory.share.sum() * c}
 
 
 def move_and_evaluate(
@@ -436,7 +434,7 @@ class ZOSGD(ZOVR):
 
 def svrg_round(
     block: Block, memory: MarginMemory, slope: np.ndarray, lam2: float, n_inner: int | None, seeds: tuple[int, int]
-) -> tuple[MarginMemory, Summary]:
+) -> Summary:
     """Take the steps of a round over the block's rows, from the weights with gradient `slope`, and return the block's move."""
     z = np.zeros(len(slope))
     n_steps = len(memory.share) if n_inner is None else n_inner
@@ -452,7 +450,7 @@ def svrg_round(
                 svrg_steps(DenseRows(values), places, drawn[part], margins, steps, z)
         else:
             svrg_steps(block.rows, drawn, drawn, margins, (lam2, before, 0), z)
-    return memory, {"move": memory.share.sum() / (before + n_steps + 1) * (z - n_steps * slope)}
+    return {"move": memory.share.sum() / (before + n_steps + 1) * (z - n_steps * slope)}
 
 
 class SVRG(MarginSolver):
