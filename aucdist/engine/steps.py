@@ -78,13 +78,13 @@ def _sum(left: Summary, right: Summary) -> Summary:
     return {key: value + right[key] for key, value in left.items()}
 
 
-def without_rows(step: Step) -> Step:
+def without_rows(step: T) -> T:
     """Mark a step that works on the blocks' memory alone: it gets each block's number in its place, and nothing is read."""
     step.takes = "number"  # type: ignore[attr-defined]
     return step
 
 
-def reads_rows_itself(step: Step) -> Step:
+def reads_rows_itself(step: T) -> T:
     """Mark a step that seldom needs the rows: it gets a stored block as it is, to read it or not, in place of its rows."""
     step.takes = "source"  # type: ignore[attr-defined]
     return step
