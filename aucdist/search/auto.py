@@ -5,7 +5,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,19 +14,12 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
-from aucdist.maps.base import changed, with_weight
 from aucdist.maps.binning import missing_columns
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.candidates import FORESTS, LEAVES_OF_TOP, Features, candidates, left_out
-from aucdist.search.choice import FEWEST_FOLDS, Result, Row, Rule, choose, search_summary
-from aucdist.search.fold import check_measure, score_path
-from aucdist.search.folds import (
-    Folds,
-    gathered,
-    masked_blocks,
-    searched_classes,
-    smallest_class,
-)
+from aucdist.search.choice import FEWEST_FOLDS, Result, Row, Rule, search_summary
+from aucdist.search.fold import check_measure, fit_on_masks
+from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Point, points_of, race
 from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
@@ -73,8 +65,8 @@ class AutoSearch:
     ----------
     points : list of dict
         The settings: maps, and values of lam unless one is given.
-    metric : str
-        The full name of the measure of the folds, for `aucdist.metrics.measures.find_measure`.
+    measure : Measure
+        What the folds measure.
     rule : str
     n_first : int
         The number of folds after which maps are dropped each time: see `aucdist.search.schedule.race`.
@@ -85,7 +77,7 @@ class AutoSearch:
     """
 
     points: list[Point]
-    metric: str
+    measure: Measure
     n_first: int = MOST_FOLDS
     n_folds: int = MOST_FOLDS
     n_fitted: int = MOST_FOLDS
@@ -130,22 +122,32 @@ def auto_search(
     Raises
     ------
     InputError
-        If no map is left.
+        If no map is left, or the measure is not one of these rows.
     """
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": n_features}
     maps = candidates(estimator, **size, missing=missing, grouped=grouped)
     rate = trained_max_fpr(estimator, n_neg)
-    metric = metric or find_measure(**default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)).name
+    default = default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)
+    measure = find_measure(**default) if metric is None else find_measure(metric)
+    check_measure(measure, grouped, lowest_grade)
     fewest = min(n_pos, n_neg, *([] if n_groups is None else [n_groups]))
     n_folds = max(2, min(MOST_FOLDS, fewest))
     n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (HELD_OUT, ENOUGH_HELD_OUT))
-    if rate is not None:
+    own_lams = FORESTS if rate is None else LEAVES_OF_TOP
+    usual = [features for features in maps if features not in own_lams]
+    forests = [features for features in maps if features in own_lams]
+    groups: list[tuple[list[Features], Sequence[float], Point]]
+    if rate is None:
+        groups = [(usual, lams_for(estimator, n_pos, n_neg), {}), (forests, LAMS_OF_FORESTS, {})]
+    else:
         n_first = n_fitted = n_folds
+        top = next({k: v} for k in TOP_PARAMETERS if (v := estimator.get_params()[k]) is not None)
+        over_all = [features for features in maps if features in ALL_PAIRS]
+        groups = [(usual, LAMS_OF_TOP, top), (forests, LAMS_OF_LEAVES, top)]
+        groups += [(over_all, LAMS_OF_ALL_PAIRS, dict.fromkeys(top))]
     return AutoSearch(
-        _points_of_all_pairs(estimator, maps, lam, lams_for(estimator, n_pos, n_neg))
-        if rate is None
-        else _points_of_top(estimator, maps, lam),
-        metric,
+        _settings(estimator, groups, lam),
+        measure,
         n_first=n_first,
         n_folds=n_folds,
         n_fitted=max(n_fitted, min(FEWEST_FOLDS, n_folds)),
@@ -162,41 +164,19 @@ def lams_for(estimator: BlockClassifier, n_pos: int, n_neg: int) -> tuple[float,
     return tuple(float(f"{lam * scale:.2g}") for lam in LAMS_OF_PROBABILITIES)
 
 
-def _points(
-    estimator: BlockClassifier, maps: Sequence[Features], lam: float | None, lams: Sequence[float]
+def _settings(
+    estimator: BlockClassifier, groups: Sequence[tuple[Sequence[Features], Sequence[float], Point]], lam: float | None
 ) -> list[Point]:
-    if not maps:
-        return []
-    tried = (lam,) if lam is not None else lams
-    has_lam = "lam" in estimator.get_params()
-    return points_of(estimator, {"features": list(maps)} | ({"lam": tried} if has_lam else {}))
+    """Return the settings of groups of maps, each group with its values of lam and of other parameters.
 
-
-def _points_of_all_pairs(
-    estimator: BlockClassifier, maps: Sequence[Features], lam: float | None, lams: Sequence[float]
-) -> list[Point]:
-    forests = [features for features in maps if features in FORESTS]
-    points = _points(estimator, [features for features in maps if features not in forests], lam, lams)
-    return _with_all_names(estimator, points + _points(estimator, forests, lam, LAMS_OF_FORESTS))
-
-
-def _points_of_top(estimator: BlockClassifier, maps: Sequence[Features], lam: float | None) -> list[Point]:
-    """Return the settings for the top of the list, and those of `ALL_PAIRS`."""
-    (name, value), *_ = [(k, v) for k in TOP_PARAMETERS if (v := estimator.get_params()[k]) is not None]
-    leaves = [features for features in maps if features in LEAVES_OF_TOP]
-    points = _points(estimator, [features for features in maps if features not in leaves], lam, LAMS_OF_TOP)
-    points += _points(estimator, leaves, lam, LAMS_OF_LEAVES)
-    over_all = _points(estimator, [features for features in maps if features in ALL_PAIRS], lam, LAMS_OF_ALL_PAIRS)
-    return _with_all_names(
-        estimator, [point | {name: value} for point in points] + [point | {name: None} for point in over_all]
-    )
-
-
-def _with_all_names(estimator: BlockClassifier, points: Sequence[Point]) -> list[Point]:
-    """Return the points with a value for each parameter that one of them has: a table of settings has a column for each."""
-    own = estimator.get_params()
-    named = {name: own[name] for point in points for name in point}
-    return [named | point for point in points]
+    All settings have a value for each parameter that one of them has: a table of settings has a column for each.
+    """
+    own, points = estimator.get_params(), list[Point]()
+    for maps, lams, others in groups:
+        grid = {"features": maps} | ({"lam": lams if lam is None else (lam,)} if "lam" in own else {})
+        points += [point | others for point in points_of(estimator, grid)] if maps else []
+    names = {name: own[name] for point in points for name in point}
+    return [names | point for point in points]
 
 
 def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
@@ -296,8 +276,6 @@ def choose_features(
         estimator, **size, missing=missing, lam=lam, n_groups=n_groups, grouped=pairs_in is not None, lowest_grade=lowest,
         metric=metric,
     )  # fmt: skip
-    measure = find_measure(search.metric)
-    check_measure(measure, pairs_in is not None, lowest)
     if (without := left_out(estimator, **size)) is not None:
         note(without)
     folds = Folds(row_id, y, search.n_folds, groups=groups, strata=None if of_classes is None else y)
@@ -307,7 +285,7 @@ def choose_features(
         classes = searched_classes(of_classes.sets, y, folds, note)
         rows = replace(of_classes, sets=classes.sets)
     table, n_jobs = try_settings(estimator, search, rows, folds, done)
-    summary = search_summary(table, choose(table, measure, search.rule), folds, measure, search.rule, classes)
+    summary = search_summary(table, folds, search.measure, search.rule, classes)
     summary |= {
         "folds": {"number": search.n_folds, "fitted": len(table[0].results), "repeats": 1, "seed": folds.seed},
         "placement": "masks",
@@ -332,34 +310,25 @@ def try_settings(
         One for each point.
     n_tasks : int
     """
-    n_tasks, measure = 0, find_measure(search.metric)
+    n_tasks = 0
     rough = clone(estimator).set_params(tol=search.tol)
 
-    def answer(jobs: list[FitJob]) -> list[list[Result]]:
-        """Do the jobs, and report each."""
+    def run_jobs(jobs: list[FitJob]) -> list[list[Result]]:
+        """Do the jobs, and report each; an error that the data cause becomes the result of its settings."""
         nonlocal n_tasks
         n_tasks, results = n_tasks + len(jobs), []
         for number, job in enumerate(jobs, n_tasks - len(jobs) + 1):
-            results.append(_results(rough, job, rows, folds, measure))
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # the table says what did not converge
+                    results.append(fit_on_masks(rough, job, folds.sides(job.fold), rows, search.measure))
+            except ValueError as error:  # InputError is one
+                results.append([{"error": str(error)} for _ in job.points])
             done(number, n_tasks, job.points[0])
         return results
 
     fitted = folds.outer()[: search.n_fitted]
-    return race(rough, search.points, fitted, measure, search.n_first, answer), n_tasks
-
-
-def _results(estimator: BlockClassifier, job: FitJob, rows: AnyBlocks, folds: Folds, measure: Measure) -> list[Result]:
-    """Return the results of the settings of a job; an error that the data cause becomes their result."""
-    train, held_out = (rows.then(partial(masked_blocks, inside=side)) for side in folds.sides(job.fold))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the table says what did not converge
-        # A solver that does not ignore rows of weight 0 gets the others alone.
-        if not estimator.ignores_zero_weight:
-            train = train.then(partial(changed, change=with_weight))
-        try:
-            return score_path(estimator, job.points, train, held_out, measure, job.n_always)
-        except ValueError as error:  # InputError is one
-            return [{"error": str(error)} for _ in job.points]
+    return race(rough, search.points, fitted, search.measure, search.n_first, run_jobs), n_tasks
 
 
 def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Point]:

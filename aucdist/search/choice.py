@@ -285,10 +285,10 @@ def interval(
 
 
 def search_summary(
-    rows: Sequence[Row], chosen: int, folds: Folds, measure: Measure, rule: Rule,
-    classes: SearchedClasses | None = None, nested: Sequence[Json] | None = None,
+    rows: Sequence[Row], folds: Folds, measure: Measure, rule: Rule, classes: SearchedClasses | None = None,
+    nested: Sequence[Json] | None = None,
 ) -> Json:  # fmt: skip
-    """Return what the folds say of the settings, under the keys of ``aucdist cv --json``.
+    """Choose a setting, and return what the folds say of all, under the keys of ``aucdist cv --json``.
 
     The score is the mean over the folds: with `nested` of what each fold chose, else of the chosen setting, which is optimistic.
 
@@ -296,14 +296,20 @@ def search_summary(
     ----------
     rows : sequence of Row
         All settings.
-    chosen : int
-        Position of the chosen one.
+    rule : {"best", "one-se", "simplest"}
+        See `choose`.
     classes : SearchedClasses, optional
         For several classes, over which the scores are means.
     nested : sequence of dict, optional
         For each fold the ``parameters`` that its own training rows chose, None if they could not, and their ``value`` on it.
+
+    Raises
+    ------
+    RunError
+        If every setting failed.
     """
-    results, values = rows[chosen].results, rows[chosen].values
+    chosen = rows[choose(rows, measure, rule)]
+    results, values = chosen.results, chosen.values
     if nested is not None:
         settings, values = [row.parameters for row in rows], [choice["value"] for choice in nested]
         results = tuple(
@@ -316,7 +322,7 @@ def search_summary(
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
     fewest, shares = folds.fewest if classes is None else int(classes.n_rows.min()), over_folds(results)
     summary = {
-        "best": rows[chosen].parameters,
+        "best": chosen.parameters,
         "score": score,
         "interval": None if score is None else interval(known, measure, share, fewest, shares),
         "metric": measure.name,

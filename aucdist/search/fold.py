@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from aucdist.data.block import Block
+from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
@@ -16,12 +17,39 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.fitting import map_once
 from aucdist.estimators.linear import lam_path
 from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_rows, scores_of
-from aucdist.maps.base import encoded
-from aucdist.metrics.counts import ScoreCounts
+from aucdist.maps.base import changed, encoded, with_weight
 from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.choice import SECOND_MEASURE, Point, Result, shares_of
+from aucdist.search.folds import Sides, masked_blocks
+from aucdist.search.schedule import FitJob
 from aucdist.solvers.base import REACHED
+
+
+def fit_on_masks(
+    estimator: BlockClassifier, job: FitJob, sides: Sides, rows: AnyBlocks, measure: Measure,
+    prepare: Preprocessor | None = None,
+) -> list[Result]:  # fmt: skip
+    """Do a job of a search on blocks that are not copied: rows outside of its fold get weight 0.
+
+    Parameters
+    ----------
+    sides : Sides
+        The rows of the fold of the job.
+    rows : Blocks or ClassBlocks
+        All rows. A solver that does not ignore rows of weight 0 gets the others alone.
+    prepare : Preprocessor, optional
+        The encoding that the fold has learnt.
+
+    Returns
+    -------
+    list of dict
+        Those of `score_path`.
+    """
+    train, held_out = (rows.then(partial(masked_blocks, inside=side, prepare=prepare)) for side in sides)
+    if not clone(estimator).set_params(**job.points[0]).ignores_zero_weight:
+        train = train.then(partial(changed, change=with_weight))
+    return score_path(estimator, job.points, train, held_out, measure, job.n_always)
 
 
 def score_path(
@@ -124,7 +152,7 @@ def _result_of_classes(results: Sequence[Result], n: Sequence[int]) -> Result:
 def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks) -> Result:
     kept = getattr(model, "n_features_kept", None)
     if measure.name == "auc":
-        counts = _counted(model, held_out, mapped)[0]  # without a threshold: both measures are of the order alone
+        counts = count_scores(*_scored(model, held_out, mapped)[:2])  # both measures are of the order alone
         value = {"value": measure.of(counts), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts)}
     else:
         of_model = measured(model, held_out, measure, group_weight, mapped)
@@ -160,22 +188,23 @@ def measured(
     """
     if mapped is None:
         mapped = mapped_rows(model, blocks)
-    if measure.needs == "groups":
-        return measure.of(scored_groups(model, blocks, group_weight, mapped))
     if measure.needs == "costs":
         return measure.of(count_costs(mapped, model.coef_[0], measure.costs), model.raw_threshold)
-    counts, threshold, shift = _counted(model, blocks, mapped)
+    rows, scorer, threshold, shift = _scored(model, blocks, mapped)
+    if measure.needs == "groups":
+        return measure.of(scored_groups(rows, scorer, group_weight))
+    counts = count_scores(rows, scorer)
     if measure.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
     return measure.of(counts, threshold)
 
 
-def _counted(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[ScoreCounts, float, float]:
-    """Return the counts of a model's scores, its threshold among them, and what probabilities add to a score."""
+def _scored(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[Blocks, Scorer, float, float]:
+    """Return rows, what scores them, the threshold of these scores, and what probabilities add to a score."""
     if hasattr(model, "coef_"):
         # Without the intercept, which could round two scores into one.
-        return count_scores(mapped, model.coef_[0]), model.raw_threshold, model.decision_intercept
-    return count_scores(blocks.unmapped, partial(_decisions, model)), 0.0, 0.0
+        return mapped, model.coef_[0], model.raw_threshold, model.decision_intercept
+    return blocks.unmapped, partial(_decisions, model), 0.0, 0.0
 
 
 def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -> None:
@@ -202,20 +231,13 @@ def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -
         )
 
 
-def scored_groups(
-    model: Any, blocks: Blocks, group_weight: GroupWeight = "pairs", mapped: Blocks | None = None
-) -> ScoredGroups:
+def scored_groups(blocks: Blocks, scorer: Scorer, group_weight: GroupWeight = "pairs") -> ScoredGroups:
     """Return labels or grades, scores and groups of the rows with a weight, block by block; one reduction.
 
     Parameters
     ----------
-    model : estimator
-        Fitted.
     blocks : Blocks
         Rows with grades but without groups are one group.
-    group_weight : {"pairs", "groups"}
-    mapped : Blocks, optional
-        As for `measured`.
 
     Raises
     ------
@@ -226,12 +248,7 @@ def scored_groups(
         raise InputError(
             f"the rows have no groups: {', '.join(WITHIN_GROUPS)} cannot be measured. Give groups, or another metric"
         )
-    if hasattr(model, "coef_"):
-        # Without the intercept, which could round two scores into one.
-        mapped = mapped_rows(model, blocks) if mapped is None else mapped
-        gathered = mapped.sum(_score_groups, model.coef_[0])
-    else:
-        gathered = blocks.sum(_score_groups, partial(_decisions, model))
+    gathered = blocks.sum(_score_groups, scorer)
     y, scores, groups, weight = (np.concatenate(gathered[name]) for name in ("y", "scores", "groups", "weight"))
     return ScoredGroups(y, scores, groups, weight, group_weight)
 

@@ -126,14 +126,13 @@ class Folds:
     def _partition(self, repeat: int, fold: int | None, rows: np.ndarray | None = None) -> Partition:
         if (repeat, fold) not in self._made:
             at = slice(None) if rows is None else rows
+            groups, time, strata = (
+                None if column is None else column[at] for column in (self.groups, self.time, self.strata)
+            )
             self._made[repeat, fold] = partition(
                 self.row_id[at], self.y[at], self.n_folds if fold is None else self.n_inner or 0,
                 block_seed(self.seed, repeat, 0 if fold is None else 1 + fold),
-                groups=None if self.groups is None else self.groups[at],
-                time=None if self.time is None else self.time[at],
-                gap_rows=self.gap_rows,
-                gap_time=self.gap_time,
-                strata=None if self.strata is None else self.strata[at],
+                groups=groups, time=time, gap_rows=self.gap_rows, gap_time=self.gap_time, strata=strata,
                 group_names=self.group_names,
             )  # fmt: skip
         return self._made[repeat, fold]

@@ -32,31 +32,35 @@ class FitJob(NamedTuple):
     n_always: int | None = None
 
 
-Answer = Callable[[list[FitJob]], list[list[Result]]]
+RunJobs = Callable[[list[FitJob]], list[list[Result]]]
 """A function that takes jobs and returns the results of each job, one for each of its points: that of
 `aucdist.search.fold.score_path`, or an ``error``."""
 
 
 def fit_settings(
-    estimator: BlockClassifier, points: Sequence[Point], sets: Sequence[Sequence[Fold]], max_passes: int, answer: Answer
+    estimator: BlockClassifier,
+    points: Sequence[Point],
+    sets: Sequence[Sequence[Fold]],
+    max_passes: int,
+    run_jobs: RunJobs,
 ) -> list[list[Row]]:
-    """Fit all settings on all folds by jobs that are answered together, and return their rows for each set of folds."""
+    """Fit all settings on all folds by jobs that run together, and return their rows for each set of folds."""
     paths = paths_of(estimator, points)
     jobs = [
         FitJob(fold, tuple(points[i] for i in path), max_passes) for folds in sets for fold in folds for path in paths
     ]
-    answers, tables = iter(answer(jobs)), []
+    results_of_jobs, tables = iter(run_jobs(jobs)), []
     for folds in sets:
         results: list[list[Result]] = [[] for _ in points]
         for _, path in itertools.product(folds, paths):
-            for i, result in zip(path, next(answers), strict=True):
+            for i, result in zip(path, next(results_of_jobs), strict=True):
                 results[i].append(result)
         tables.append([Row(point, tuple(own), max_passes) for point, own in zip(points, results, strict=True)])
     return tables
 
 
 def halve(
-    estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], measure: Measure, answer: Answer,
+    estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], measure: Measure, run_jobs: RunJobs,
     halving: tuple[int, int],
 ) -> list[Row]:  # fmt: skip
     """Fit all settings with few passes, the better ones with more, and so on, and return for each the results of its last rung.
@@ -71,7 +75,7 @@ def halve(
     alive, (passes, factor) = list(range(len(points))), halving
     while True:
         passes = estimator.max_passes if len(alive) == 1 else min(passes, estimator.max_passes)
-        (table,) = fit_settings(estimator, [points[i] for i in alive], [folds], passes, answer)
+        (table,) = fit_settings(estimator, [points[i] for i in alive], [folds], passes, run_jobs)
         rows |= zip(alive, table, strict=True)
         if passes == estimator.max_passes:
             return [rows[i] for i in range(len(points))]
@@ -128,7 +132,7 @@ class RacingMap:
 
 def race(
     estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], measure: Measure, n_first: int,
-    answer: Answer,
+    run_jobs: RunJobs,
 ) -> list[Row]:  # fmt: skip
     """Run a race of feature maps over the folds, and return for each setting its results, empty where it was not fitted.
 
@@ -155,9 +159,9 @@ def race(
         """Fit maps on the folds so far, and rank all maps that are in the race."""
         for k, fold in enumerate(folds[:n]):
             jobs = [(entrant, entrant.jobs(fold, k)) for entrant in entrants]
-            answers = iter(answer([job for _, of_map in jobs for job in of_map]))
+            results = iter(run_jobs([job for _, of_map in jobs for job in of_map]))
             for entrant, of_map in jobs:
-                entrant.take(k, [result for _ in of_map for result in next(answers)])
+                entrant.take(k, [result for _ in of_map for result in next(results)])
         for entrant in entrants:
             entrant.rank(measure)
         further = [

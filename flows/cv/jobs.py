@@ -20,9 +20,10 @@ from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure
+from aucdist.search import fold
 from aucdist.search.choice import Result
 from aucdist.search.fold import score_path
-from aucdist.search.folds import Fold, Sides, masked_blocks
+from aucdist.search.folds import Fold, Sides
 from aucdist.search.schedule import FitJob
 from flows.rows.rows import Encoding, Rows, then, with_classes
 
@@ -50,6 +51,15 @@ class JobSettings:
     names: tuple[str, ...]
     sets: LabelSets | None
 
+    def estimator_of(self, job: FitJob) -> Any:
+        """Return the unfitted estimator of a job, with the seed of its fold unless it has one."""
+        estimator = clone(self.estimator).set_params(max_passes=job.max_passes)
+        if estimator.random_state is None:
+            inner = 0 if job.fold.inner is None else 1 + job.fold.inner
+            seed = block_seed(block_seed(self.seed, job.fold.repeat, job.fold.fold), inner, 0) % 2**31
+            estimator.set_params(random_state=seed)
+        return estimator
+
 
 def select_rows(block: Block, side: np.ndarray) -> Block:
     """Return the rows of a block that are on one side of a fold.
@@ -68,7 +78,9 @@ def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequ
     if settings.encoding is not None:
         preprocessor = settings.encoding.fit(each_of(train))
         train, held_out = ([preprocessor.transform(block) for block in part] for part in (train, held_out))
-    return _scored(job, settings, *(with_classes(LocalBlocks(side), settings.sets) for side in (train, held_out)))
+    rows, tested = (with_classes(LocalBlocks(side), settings.sets) for side in (train, held_out))
+    rows.of_all().feature_names = settings.names or None
+    return score_path(settings.estimator_of(job), job.points, rows, tested, settings.measure)
 
 
 def fit_on_masks(
@@ -84,8 +96,7 @@ def fit_on_masks(
     if settings.encoding is not None:
         on_side = replace(rows, loader=partial(then, rows.loader, partial(select_rows, side=sides.train)))
         preprocessor = settings.encoding.fit(on_side.each(parallel_map))
-    masks = (partial(masked_blocks, inside=side, prepare=preprocessor) for side in (sides.train, sides.held_out))
-    return _scored(job, settings, *(blocks.then(mask) for mask in masks))
+    return fold.fit_on_masks(settings.estimator_of(job), job, sides, blocks, settings.measure, preprocessor)
 
 
 def fit_on_worker(
@@ -120,16 +131,6 @@ def failed(job: FitJob, e: Exception) -> list[Result]:
     wrong_input = isinstance(e, InputError)
     text = str(e) if wrong_input else f"{type(e).__name__}: {e}"
     return [{"error": text, "again": not wrong_input}] * len(job.points)
-
-
-def _scored(job: FitJob, settings: JobSettings, train: AnyBlocks, held_out: AnyBlocks) -> list[Result]:
-    train.of_all().feature_names = settings.names or None
-    estimator = clone(settings.estimator).set_params(max_passes=job.max_passes)
-    if estimator.random_state is None:
-        inner = 0 if job.fold.inner is None else 1 + job.fold.inner
-        seed = block_seed(block_seed(settings.seed, job.fold.repeat, job.fold.fold), inner, 0) % 2**31
-        estimator.set_params(random_state=seed)
-    return score_path(estimator, job.points, train, held_out, settings.measure)
 
 
 # ---- where jobs run ----------------------------------------------------------------------------------------------------

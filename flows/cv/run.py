@@ -20,7 +20,7 @@ from aucdist.report.text import parameters_text
 from aucdist.search.choice import Point, Result, Row, Rule, choose, search_summary
 from aucdist.search.folds import Fold
 from aucdist.search.schedule import FitJob, fit_settings, halve
-from flows.compute.clusters import Workers
+from flows.compute.clusters import Workers, worker_memory
 from flows.compute.stages import ResultCache, StageRunner, Stages
 from flows.config.data import refuse_for_classes
 from flows.cv.config import CvConfig
@@ -105,18 +105,14 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
         else:
             tables = fit_settings(model, config.points, sets, model.max_passes, runner.run)
     outer, *inner = tables
-    chosen = choose(outer, measure, config.rule)
     nested = None if config.nested is None else _nested(config.rule, outer, inner, folds.outer(), measure)
-    summary = jsonable(
-        search_summary(outer, chosen, folds, measure, config.rule, rows.classes, nested)
-        | {
-            "folds": config.folds.model_dump(mode="json", exclude_none=True),
-            "placement": placement,
-            "tasks": {"all": runner.n_jobs, "kept": runner.n_cached, "failed": sum(bool(row.errors) for row in outer)},
-            "seconds": time.perf_counter() - start,
-        }
-    )
-    return outer[chosen].parameters, summary
+    summary = search_summary(outer, folds, measure, config.rule, rows.classes, nested) | {
+        "folds": config.folds.model_dump(mode="json", exclude_none=True),
+        "placement": placement,
+        "tasks": {"all": runner.n_jobs, "kept": runner.n_cached, "failed": sum(bool(row.errors) for row in outer)},
+        "seconds": time.perf_counter() - start,
+    }
+    return summary["best"], jsonable(summary)
 
 
 def _nested(rule: Rule, outer: list[Row], inner: list[list[Row]], folds: list[Fold], measure: Measure) -> list[Json]:
@@ -146,8 +142,7 @@ def _memory_per_task(client: Any) -> float:
     """Return the bytes that one task may use at most."""
     if client is None:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    return min(((w["memory_limit"] or math.inf) / max(w["nthreads"], 1) for w in workers), default=math.inf)
+    return min((limit or math.inf) / n_threads for limit, n_threads in worker_memory(client))
 
 
 class JobRunner:
@@ -187,14 +182,13 @@ class JobRunner:
             job = jobs[missing[k]]
             results[missing[k]] = answers
             self._keep_values(job, answers)
-            error = next((result["error"] for result in answers if "error" in result), None)
-            if error is None:
+            if (error := answers[0].get("error")) is None:
                 self._cache.put(*_cache_key(job), answers)
             else:
                 fold = job.fold
                 inner = "" if fold.inner is None else f", inner fold {fold.inner + 1}"
                 where = f"fold {fold.fold + 1} of repeat {fold.repeat + 1}{inner}"  # as users count them
-                self._observer.note(f"failed: {where}: {answers[0].get('error')}")
+                self._observer.note(f"failed: {where}: {error}")
                 self._n_failed += 1
             left = len(jobs) - len(results)
             self._report(len(jobs), left, (time.monotonic() - start) / (len(missing) - left) * left)
@@ -222,6 +216,7 @@ class JobRunner:
         args: tuple[Any, ...]
         if self._placement == "masks":
             blocks = with_classes(rows.load(workers), settings.sets)
+            blocks.of_all().feature_names = settings.names
             work, args = fit_on_masks, (settings, rows, workers.parallel_map(), blocks)
         elif workers.client is None:
             work, args = fit_on_copies, (settings, list(rows.blocks()))

@@ -16,7 +16,6 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
-from aucdist.metrics.measures import find_measure
 from aucdist.search.auto import auto_search, try_settings
 from aucdist.search.choice import choose
 from aucdist.search.folds import Folds
@@ -157,7 +156,7 @@ def _auto(rows: GroupRows, folds: Splits) -> tuple[Scores, str]:
     )  # fmt: skip
     own = Folds(np.arange(len(y)), y, search.n_folds, groups=rows.group)
     table, _ = try_settings(estimator, search, blocks, own)
-    best = table[choose(table, find_measure(search.metric), search.rule)].parameters
+    best = table[choose(table, search.measure, search.rule)].parameters
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = estimator.set_params(**best).fit(blocks)

@@ -80,11 +80,11 @@ def chosen_by_folds(
         most = train.n_features * (train.n_features - 1) // 2
         tried = [one for one in maps if one is None or one.get("pairs", 0) <= most] or [{"map": "bins", "pairs": most}]
         points = points_of(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)})
-        search = AutoSearch(points, "auc", rule="best")
+        search = AutoSearch(points, find_measure("auc"), rule="best")
         blocks = LocalBlocks([train])
         folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)
         table, _ = try_settings(estimator, search, blocks, folds)
-        best = table[choose(table, find_measure("auc"), search.rule)].parameters
+        best = table[choose(table, search.measure, search.rule)].parameters
         return clone(estimator).set_params(**best).fit(blocks).decision_function, _named(best)
 
     return fit

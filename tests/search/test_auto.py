@@ -38,7 +38,7 @@ SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
 )
 def test_the_measure_is_the_one_that_is_trained_for(given, metric):
     search = auto_search(PairwiseHingeClassifier(**given), **SIZE)
-    assert (search.metric, search.rule, search.n_folds) == (metric, "best" if given else "simplest", 5)
+    assert (search.measure.name, search.rule, search.n_folds) == (metric, "best" if given else "simplest", 5)
     assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not given else LAMS_OF_TOP)
     tried = [point["features"] for point in search.points]
     forests = LEAVES_OF_TOP if given else FORESTS

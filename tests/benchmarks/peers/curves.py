@@ -169,7 +169,7 @@ def _auto(train: Block) -> tuple[Scores, str]:
     search = auto_search(estimator, n_pos=n_pos, n_neg=few.n_samples - n_pos, n_features=few.n_features)
     folds = Folds(few.row_id, few.y, search.n_folds, seed=FOLD_SEED)
     table, _ = try_settings(estimator, search, LocalBlocks([few]), folds)
-    best = table[choose(table, find_measure(search.metric), search.rule)].parameters
+    best = table[choose(table, search.measure, search.rule)].parameters
     model = clone(estimator).set_params(**best).fit(LocalBlocks([train]))
     return model.decision_function, f"features {best['features']} lam {best['lam']:g}"
 

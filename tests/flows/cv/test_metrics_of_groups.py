@@ -77,7 +77,7 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
         assert measured(model, held_out, measure, "groups").mean == pytest.approx(expected.values.mean(), abs=1e-14)
         expected = ndcg_of_groups(grade[inside], scores[inside], k=3, **of)
         assert measured(model, held_out, ndcg).mean == pytest.approx(expected.mean, abs=1e-14)
-    assert len(scored_groups(model, held_out).y) == inside.sum()
+    assert len(scored_groups(held_out, model.coef_[0]).y) == inside.sum()
     with pytest.raises(InputError, match="the rows have no groups"):
         measured(model, in_blocks(X, grade, False), ndcg)
 
@@ -183,6 +183,6 @@ def test_folds_of_few_groups():
     size = {"n_pos": 50, "n_neg": 200, "n_features": 3}
     assert auto_search(PairwiseHingeClassifier(), **size, n_groups=3).n_folds == 3
     search = auto_search(PairwiseHingeClassifier(), **size, lowest_grade=0.0)
-    assert search.metric == "group_auc"  # of one group of all rows the first ten say nothing
+    assert search.measure.name == "group_auc"  # of one group of all rows the first ten say nothing
     tried = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9, grouped=True).points
     assert sum("within_groups" in (point["features"] or {}) for point in tried) == 2 * len(LAMS)
