@@ -135,15 +135,15 @@ def title(model: type[BaseModel]) -> str:
 def model_of(command: Command) -> type[BaseModel]:
     """Return the model of a command: of one that reads a file, that of the file."""
     model: type[BaseModel] = resolve_name(command.model)
-    return getattr(model, "of", model)
+    return getattr(model, "config_class", model)
 
 
 def use_of(command: Command) -> str:
     """Return a sentence on where the configuration of a command comes from."""
     flow = command.flow.rpartition(":")[2].replace("_", "-")
     and_flow = f" and the flow `{flow}`" if flow else ""
-    if hasattr(resolve_name(command.model), "of"):
-        return f"The files of `aucdist {command.name}`{and_flow}, in `configs/{resolve_name(command.model).kind}`."
+    if hasattr(resolve_name(command.model), "config_class"):
+        return f"The files of `aucdist {command.name}`{and_flow}, in `configs/{resolve_name(command.model).folder}`."
     return f"The options of `aucdist {command.name}`{and_flow}."
 
 

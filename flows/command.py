@@ -44,7 +44,7 @@ class Command:
     `name`: as it is typed; of a command below another one, both names with a blank between them.
     `summary`, `more`: the first sentence of its help, and what follows it.
     `page`: its page of the documentation, ``docs/pages/how-to/<page>.md``.
-    `model`: ``module:class`` of the pydantic model. If the class has a method `config`, what that returns is what the function
+    `model`: ``module:class`` of the pydantic model. If the class has a method `load`, what that returns is what the function
         and the flow get: the configuration of a file that the options name, say.
     `function`: ``module:function`` of the plain function. It takes the configuration and an observer, which it calls with stages
         and their progress, and returns what ``--json`` prints.
@@ -184,7 +184,7 @@ def config_of(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> 
                 "--set changes a key of the source, but no rows were named: name a file or data set, or leave out --set"
             )
     config: Any = validated(model, {name: value for name, value in given.items() if value is not None}, where)
-    return config.resolved() if hasattr(config, "resolved") else config
+    return config.load() if hasattr(config, "load") else config
 
 
 # ---- running, printing, errors ------------------------------------------------------------------------------------------
@@ -257,11 +257,11 @@ def report_errors(debug: bool) -> Iterator[None]:
         from aucdist.data.storage.urls import hide
         from aucdist.errors import InputError, RunError
         from aucdist.extras import EXTRAS, explain_missing
-        from flows.config.prefect_api import explained
+        from flows.config.prefect_api import as_user_error
 
         if debug:
             click.echo(hide(traceback.format_exc()), err=True, nl=False)
-        e = explained(e)
+        e = as_user_error(e)
         if isinstance(e, ModuleNotFoundError) and (e.name or "").partition(".")[0] in EXTRAS:
             e = InputError(explain_missing(e))
         if isinstance(e, MemoryError):

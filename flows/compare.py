@@ -24,7 +24,7 @@ from aucdist.metrics.partial import SHARE, partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.report.comparison import render_comparison_page, sentences
 from aucdist.report.text import value_text
-from aucdist.search.choice import groups_test
+from aucdist.search.choice import corrected_groups_test
 from aucdist.store import resolve
 from flows.config.base import Cli, Strict
 from flows.json_values import flattened, json_text, jsonable
@@ -319,7 +319,7 @@ def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
 
     def test(a: Run, b: Run, _: str) -> Difference:
         first, second = shares[a.name], shares[b.name]
-        within = groups_test(first, second, share) if first and second else None
+        within = corrected_groups_test(first, second, share) if first and second else None
         return within or corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), share)
 
     return _tests(runs, test)

@@ -74,7 +74,7 @@ class KeepCurrentConfig(Strict):
 class KeepCurrentOptions(FileOptions):
     """The options of `aucdist keep-current`."""
 
-    kind, of = "keep_current", KeepCurrentConfig
+    folder, config_class = "keep_current", KeepCurrentConfig
 
 
 def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:

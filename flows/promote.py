@@ -65,7 +65,7 @@ class PromoteConfig(Strict):
 
 
 @dataclass(frozen=True, eq=False)
-class ScoredByBoth:
+class PairedScores:
     """The scores of the same rows by two models.
 
     `rows`: what they are, in words.
@@ -96,7 +96,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     else:
         name, source = batch_name(config.data), source_of(config.data)
         before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(model_folder(run), shown(run), source, name)
-        pair = ScoredByBoth(name, rows.y, rows.scores, before.scores)
+        pair = PairedScores(name, rows.y, rows.scores, before.scores)
     if new.classes:
         measured = measured_classes(pair.y)
         if not len(measured):
@@ -131,7 +131,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     )
 
 
-def _calibration(pair: ScoredByBoth, new: LinearModel, old: LinearModel) -> Json | None:
+def _calibration(pair: PairedScores, new: LinearModel, old: LinearModel) -> Json | None:
     """Return the difference of the Brier losses, version in use minus run, with its interval; None without probabilities.
 
     For several classes the loss of a row is the mean over them.
@@ -148,7 +148,7 @@ def _calibration(pair: ScoredByBoth, new: LinearModel, old: LinearModel) -> Json
     return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": means}
 
 
-def _on_test_rows(run: str, in_use: str, model: LinearModel) -> ScoredByBoth:
+def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
     """Return the scores of the run's test rows.
 
     Raises InputError if the version in use was trained on some of them, or if they have to be read again and have changed.
@@ -168,7 +168,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> ScoredByBoth:
         if new.about["data"]["fingerprint"] == old.about["data"]["fingerprint"]:
             old_y, old_scores = labels_and_scores(old)
             if np.array_equal(new.row_id, old.row_id) and np.array_equal(y, old_y):
-                return ScoredByBoth("the test rows of both runs", y, scores, old_scores)
+                return PairedScores("the test rows of both runs", y, scores, old_scores)
             if in_training := int(np.count_nonzero(~np.isin(new.row_id, old.row_id))):
                 raise InputError(
                     f"{IN_USE} was trained on {in_training:,} of the {len(y):,} test rows of {shown(run)}: the same data was "
@@ -180,7 +180,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> ScoredByBoth:
     rescored = _scored_by(in_use, IN_USE, own or source_of(data), name, None if own else new.row_id)
     if not (np.array_equal(rescored.row_id, new.row_id) and np.array_equal(rescored.y, y)):
         raise InputError(f"{name} cannot be read again as they were: its data has changed since. Name rows by --data")
-    return ScoredByBoth("the test rows of the run", y, scores, rescored.scores)
+    return PairedScores("the test rows of the run", y, scores, rescored.scores)
 
 
 def _scored_by(folder: str, what: str, source: Source, data: str, row_ids: np.ndarray | None = None) -> HeldOutRows:

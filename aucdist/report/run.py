@@ -84,7 +84,7 @@ class Report:
     `map_name`: the feature map of the model: the certificate is given the map.
     `max_fpr`: the false positive rate up to which the partial AUC was trained for.
     `free`: objective and AUC of the same fit without directions of features, and of this one:
-        `flows.train.more_fits.more_fits`.
+        `flows.train.more_fits.extra_fits`.
     `leaks`: what makes the test look better than new rows will.
 
     For several classes:

@@ -43,7 +43,7 @@ Shares = Mapping[str, Sequence[float]]
 of all weights."""
 
 
-def shares_of(measured: OfGroups) -> dict[str, list[float]]:
+def group_shares(measured: OfGroups) -> dict[str, list[float]]:
     """Return the shares of a fold's groups, whose names are numbers."""
     bundle = scrambled(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(BUNDLES)
     keys, at = np.unique(bundle, return_inverse=True)
@@ -52,7 +52,7 @@ def shares_of(measured: OfGroups) -> dict[str, list[float]]:
     return {str(key): [a, b] for key, a, b in zip(keys.tolist(), value.tolist(), mass.tolist(), strict=True)}
 
 
-def over_folds(results: Sequence[Result]) -> dict[str, list[float]] | None:
+def mean_group_shares(results: Sequence[Result]) -> dict[str, list[float]] | None:
     """Return the shares of groups in the mean over folds, each fold the same; None if a fold has none, or there is one bundle."""
     if not all("groups" in result for result in results):
         return None
@@ -69,7 +69,7 @@ def standard_error(shares: Shares) -> float:
     return _error(_deviations(shares))
 
 
-def groups_test(shares: Shares, other: Shares | None, test_over_train: float) -> Difference | None:
+def corrected_groups_test(shares: Shares, other: Shares | None, test_over_train: float) -> Difference | None:
     """Test a mean over folds, or its difference from that of another model on the same folds, against 0.
 
     Student's t with one degree less than there are bundles. The variance is multiplied by ``2 + test_over_train``, as
@@ -78,7 +78,7 @@ def groups_test(shares: Shares, other: Shares | None, test_over_train: float) ->
     Parameters
     ----------
     shares, other : mapping
-        As `over_folds` returns them.
+        As `mean_group_shares` returns them.
     test_over_train : float
         Held-out rows per training row.
 
@@ -162,7 +162,7 @@ class Row:
     @cached_property
     def shares(self) -> dict[str, list[float]] | None:
         """The shares of groups in the mean, see `aucdist.search.choice`; None without groups, or if a fold failed."""
-        return over_folds(self.results)
+        return mean_group_shares(self.results)
 
     @property
     def standard_error(self) -> float | None:
@@ -269,14 +269,14 @@ def interval(
         Rows of the smaller class, or groups. Where all values are equal there is no spread to estimate, and a share gets the
         bound of `aucdist.metrics.ranking.auc_interval` for such a case.
     shares : mapping, optional
-        Those of groups in the mean: the interval is that of `aucdist.search.choice.groups_test`.
+        Those of groups in the mean: the interval is that of `aucdist.search.choice.corrected_groups_test`.
 
     Returns
     -------
     (float, float) or None
         None if there is no estimate.
     """
-    of_groups = None if shares is None else groups_test(shares, None, test_over_train)
+    of_groups = None if shares is None else corrected_groups_test(shares, None, test_over_train)
     test = of_groups or corrected_t_test(values, test_over_train, LEVEL)
     if test.method == "exact-bound":
         q = (1 - LEVEL) ** (1 / fewest)
@@ -320,7 +320,7 @@ def search_summary(
     score = float(np.mean(known)) if len(known) == len(values) else None
     sizes = [folds.sizes(fold) for fold in folds.outer()]
     share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
-    fewest, shares = folds.fewest if classes is None else int(classes.n_rows.min()), over_folds(results)
+    fewest, shares = folds.fewest if classes is None else int(classes.n_rows.min()), mean_group_shares(results)
     summary = {
         "best": chosen.parameters,
         "score": score,

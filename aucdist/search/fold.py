@@ -20,7 +20,7 @@ from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_
 from aucdist.maps.base import changed, encoded, with_weight
 from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, Measure, ScoredGroups
-from aucdist.search.choice import SECOND_MEASURE, Point, Result, shares_of
+from aucdist.search.choice import SECOND_MEASURE, Point, Result, group_shares
 from aucdist.search.folds import Sides, masked_blocks
 from aucdist.search.schedule import FitJob
 from aucdist.solvers.base import REACHED
@@ -157,7 +157,7 @@ def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupW
     else:
         of_model = measured(model, held_out, measure, group_weight, mapped)
         within = isinstance(of_model, OfGroups)
-        value = {"value": of_model.mean, "groups": shares_of(of_model)} if within else {"value": of_model}
+        value = {"value": of_model.mean, "groups": group_shares(of_model)} if within else {"value": of_model}
     return (
         value
         | {

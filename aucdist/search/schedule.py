@@ -17,7 +17,7 @@ from aucdist.search.folds import Fold
 FIRST_LAMS = 3
 """The number of values of lam that are tried for each map. A smaller lam takes more passes than all those before it and
 is rarely the best, so it is tried only if the one before is the best so far."""
-LOST, FAR = 1.0, 5.0
+DROP_FROM_SECOND_FOLD, DROP_AFTER_FIRST_FOLD = 1.0, 5.0
 """A map is dropped if it is this many standard errors of the difference behind the best one: the first number from two folds
 on, the second after one fold. Dropping maps after one fold changed no choice on the folds of 18 tables, and saved a quarter
 of the fits on tables of 10,000 rows."""
@@ -94,14 +94,14 @@ class RacingMap:
         For each setting its results on the first folds.
     n_tried : int
         The number of settings that are fitted, from the largest lam on.
-    place, row, value : int, Row, float
+    best_index, row, value : int, Row, float
         The position of the best setting so far, its results, and their mean, with a sign that makes larger values better.
-    behind : float
+    errors_behind_best : float
         By how many standard errors it is behind the best map.
     """
 
     def __init__(self, points: list[Point], estimator: BlockClassifier):
-        self.points, self.estimator, self.behind = points, estimator, math.inf
+        self.points, self.estimator, self.errors_behind_best = points, estimator, math.inf
         self.results: list[list[Result]] = [[] for _ in points]
         # A job with several values of lam ends where they get worse. Else the first ones are fitted, and then one more at a time.
         self.n_tried = len(points) if len(paths_of(estimator, points)) == 1 else min(FIRST_LAMS, len(points))
@@ -123,8 +123,8 @@ class RacingMap:
         rows = [Row(self.points[i], tuple(self.results[i]), self.estimator.max_passes) for i in range(self.n_tried)]
         values = [-math.inf if row.mean is None else measure.sign * row.mean for row in rows]
         self.value = max(values)
-        self.place = values.index(self.value)
-        self.row = rows[self.place]
+        self.best_index = values.index(self.value)
+        self.row = rows[self.best_index]
 
     def _missing(self, k: int) -> list[int]:
         return [i for i in range(self.n_tried) if len(self.results[i]) == k]
@@ -136,12 +136,12 @@ def race(
 ) -> list[Row]:  # fmt: skip
     """Run a race of feature maps over the folds, and return for each setting its results, empty where it was not fitted.
 
-    After every `n_first` folds, the better half of the maps goes on, at least two, but no map that is `LOST` standard errors
-    behind the best one, or `FAR` of them after a single fold. The simplest of the maps that are hardly worse than the best one
-    also goes on, because the rule ``simplest`` may choose it. Each map is then fitted up to the value of lam after its best one
-    so far. On the first folds, smaller values of lam are tried as long as the map gets better. Landmarks of half the width are
-    tried if those of the full width are among the two best maps. If no map that is left can be fitted on a fold, the best
-    dropped map comes back. The race ends if one map is left after `FEWEST_FOLDS` folds.
+    After every `n_first` folds, the better half of the maps goes on, at least two, but no map that is `DROP_FROM_SECOND_FOLD`
+    standard errors behind the best one, or `DROP_AFTER_FIRST_FOLD` of them after a single fold. The simplest of the maps that are
+    hardly worse than the best one also goes on, because the rule ``simplest`` may choose it. Each map is then fitted up to the
+    value of lam after its best one so far. On the first folds, smaller values of lam are tried as long as the map gets better.
+    Landmarks of half the width are tried if those of the full width are among the two best maps. If no map that is left can be
+    fitted on a fold, the best dropped map comes back. The race ends if one map is left after `FEWEST_FOLDS` folds.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def race(
         further = [
             entrant
             for entrant in entrants
-            if n == n_first and entrant.place + 1 == entrant.n_tried < len(entrant.points)
+            if n == n_first and entrant.best_index + 1 == entrant.n_tried < len(entrant.points)
         ]
         for entrant in further:
             entrant.n_tried += 1
@@ -184,18 +184,19 @@ def race(
         while not racing[0].row.complete and left:
             racing.append(left.pop())
             fit(racing[-1:])
-        best, n_better, most = racing[0].row, max(2, len(racing) // 2), FAR if n == 1 else LOST
+        best, n_better = racing[0].row, max(2, len(racing) // 2)
+        most = DROP_AFTER_FIRST_FOLD if n == 1 else DROP_FROM_SECOND_FOLD
         for entrant in racing:
             row = entrant.row
-            entrant.behind = errors_behind(row.values, best.values, measure) if row.complete else math.inf
-        near = [entrant for entrant in racing if entrant.behind <= CLEAR]
+            entrant.errors_behind_best = errors_behind(row.values, best.values, measure) if row.complete else math.inf
+        near = [entrant for entrant in racing if entrant.errors_behind_best <= CLEAR]
         simplest = min(near, key=lambda entrant: complexity_of(entrant.points[0]), default=racing[0])
-        better = [entrant for entrant in racing[:n_better] if entrant.behind <= most]
+        better = [entrant for entrant in racing[:n_better] if entrant.errors_behind_best <= most]
         stay = [entrant for entrant in racing if entrant in better or entrant is simplest]
         left += [entrant for entrant in reversed(racing) if entrant not in stay]
         racing = stay
         for entrant in racing:
-            entrant.n_tried = min(entrant.n_tried, entrant.place + 2)
+            entrant.n_tried = min(entrant.n_tried, entrant.best_index + 2)
     return [
         Row(point, tuple(results + [{}] * (n - len(results))), estimator.max_passes)
         for entrant in maps

@@ -115,16 +115,16 @@ class TestConfig(Strict):
             raise InputError(
                 f"`{key}` belongs to `time`, the column that says which rows come last: leave it out, or give `time`"
             )
-        if self.groups is not None and self.is_apart:
+        if self.groups is not None and self.is_separate_data_set:
             raise InputError(
                 "`groups` says how rows are split, but a test set of its own is taken as it is: leave `groups` out"
             )
-        if self.is_apart:
+        if self.is_separate_data_set:
             source_of(self)  # raises an error for a name that is not in the catalog
         return self
 
     @property
-    def is_apart(self) -> bool:
+    def is_separate_data_set(self) -> bool:
         """Whether the test rows are a data set of their own."""
         return self.name is not None or self.source is not None
 
@@ -181,12 +181,12 @@ class DataConfig(DataRef):
     @property
     def test_source(self) -> Source | None:
         """The source of the test rows, where they are a data set of their own."""
-        return source_of(self.test) if self.test is not None and self.test.is_apart else None
+        return source_of(self.test) if self.test is not None and self.test.is_separate_data_set else None
 
 
 def refuse_for_classes(config: Any) -> None:
     """Raise an InputError if a configuration of a run has a key that is for two classes."""
-    if config.shapes.has_fits:
+    if config.shapes.requested:
         raise InputError("shapes is for two classes: leave it out, or set `positive` to one class in place of `each`")
 
 

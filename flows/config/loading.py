@@ -103,19 +103,19 @@ def _names(folder: Path) -> list[str]:
 
 
 class FileOptions(Strict):
-    """The options of a command whose configuration is a file; `of` is its model, which lies in ``configs/<kind>``."""
+    """The options of a command whose configuration is a file of the model `config_class` in ``configs/<folder>``."""
 
-    kind: ClassVar[str]
-    of: ClassVar[type[BaseModel]]
+    folder: ClassVar[str]
+    config_class: ClassVar[type[BaseModel]]
 
     config: Annotated[str, Cli(place=1)]
     """A YAML file, or the name of one that comes with the project."""
     settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
     """Change a key, as in --set model.lam=1e-2. May be repeated."""
 
-    def resolved(self) -> BaseModel:
+    def load(self) -> BaseModel:
         """Return the configuration."""
-        return load_config(self.of, self.kind, self.config, self.settings, getattr(self, "output", None))
+        return load_config(self.config_class, self.folder, self.config, self.settings, getattr(self, "output", None))
 
 
 class RunOptions(FileOptions):

@@ -155,7 +155,7 @@ class ShapesConfig(Strict):
     """Whether to fit the model without `monotone` as well, so that the report says what the directions cost."""
 
     @property
-    def has_fits(self) -> bool:
+    def requested(self) -> bool:
         """Whether there is anything to fit."""
         return self.halves is not None or self.compare_free
 

@@ -30,7 +30,7 @@ def api_configured() -> bool:
     return bool(_active_profile(dotenv, tables).get(KEY))
 
 
-def explained(error: Exception) -> Exception:
+def as_user_error(error: Exception) -> Exception:
     """Return an error of a flow; one of Prefect's client about its server becomes an `InputError` that says what to do."""
     text = str(error)
     if text.startswith("Failed to reach API at"):

@@ -226,4 +226,4 @@ class CvConfig(RunConfig):
 class CvOptions(RunOptions):
     """The options of `aucdist cv`."""
 
-    kind, of = "cv", CvConfig
+    folder, config_class = "cv", CvConfig

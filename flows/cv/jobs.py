@@ -25,7 +25,7 @@ from aucdist.search.choice import Result
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Sides
 from aucdist.search.schedule import FitJob
-from flows.rows.rows import Encoding, Rows, then, with_classes
+from flows.rows.rows import Encoding, Rows, load_and_apply, with_classes
 
 CONCURRENT_FITS = 4
 """Fits at a time that share the blocks: while one waits for the network, others compute."""
@@ -94,7 +94,7 @@ def fit_on_masks(
     """
     preprocessor = None
     if settings.encoding is not None:
-        on_side = replace(rows, loader=partial(then, rows.loader, partial(select_rows, side=sides.train)))
+        on_side = replace(rows, loader=partial(load_and_apply, rows.loader, partial(select_rows, side=sides.train)))
         preprocessor = settings.encoding.fit(on_side.each(parallel_map))
     return fold.fit_on_masks(settings.estimator_of(job), job, sides, blocks, settings.measure, preprocessor)
 

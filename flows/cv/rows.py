@@ -130,5 +130,5 @@ def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndar
     for name_of_part in ("train", "calibration", "test"):
         if (part := getattr(rows, name_of_part)) is not None:
             values[name_of_part], block, changes["schema"] = take_column(part.block, rows.schema, name)
-            changes[name_of_part] = Rows.of_block(block, part.wanted_blocks)
+            changes[name_of_part] = Rows.of_block(block, part.requested_blocks)
     return replace(rows, **changes), values["train"], values["test"]

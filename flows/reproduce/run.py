@@ -119,7 +119,7 @@ class ReproduceOptions(Strict):
     output: Annotated[str | None, Cli(metavar="URL")] = None
     """The folder or URL of the results. By default it is runs."""
 
-    def resolved(self) -> Paper:
+    def load(self) -> Paper:
         """Read the paper's configuration.
 
         Raises InputError if the configuration is wrong; the message names the file and the key.

@@ -64,7 +64,7 @@ class Rows:
     `n_bytes` and `largest_block`: bytes that all blocks take in memory, and the largest of them.
     `n_blocks`: blocks that the rows are partitioned into. It depends on the data and the configuration, never on the
         workers.
-    `wanted_blocks`: of rows in this process: the number that was asked for; by default one block for each 64 MiB of
+    `requested_blocks`: of rows in this process: the number that was asked for; by default one block for each 64 MiB of
         values.
     """
 
@@ -76,16 +76,16 @@ class Rows:
     n_bytes: int
     largest_block: int
     n_blocks: int
-    wanted_blocks: int | None = None
+    requested_blocks: int | None = None
 
     @classmethod
-    def of_block(cls, block: Block, wanted_blocks: int | None = None) -> "Rows":
+    def of_block(cls, block: Block, requested_blocks: int | None = None) -> "Rows":
         """Return rows that this process has."""
         n_bytes = sum(np.asarray(part).nbytes for part in block.rows)
-        n_blocks = wanted_blocks or max(1, math.ceil(block.rows.values.nbytes / BYTES_PER_BLOCK))
+        n_blocks = requested_blocks or max(1, math.ceil(block.rows.values.nbytes / BYTES_PER_BLOCK))
         return cls(
             _itself, [block], block.n_samples, block.n_features, block.n_pos, n_bytes, math.ceil(n_bytes / n_blocks),
-            n_blocks, wanted_blocks,
+            n_blocks, requested_blocks,
         )  # fmt: skip
 
     @classmethod
@@ -111,14 +111,14 @@ class Rows:
         )  # fmt: skip
 
     @property
-    def are_here(self) -> bool:
+    def in_this_process(self) -> bool:
         """Whether this process has the rows."""
         return self.loader is _itself
 
     @property
     def block(self) -> Block:
         """All rows, in their order, which this process has."""
-        assert self.are_here
+        assert self.in_this_process
         (block,) = self.items
         return block
 
@@ -183,11 +183,11 @@ class Rows:
 
     def without_copies(self) -> "Rows":
         """Return the same rows without the copies of what was parsed: where they are needed again the files are read."""
-        return self if self.are_here else replace(self, items=range(self.n_blocks))
+        return self if self.in_this_process else replace(self, items=range(self.n_blocks))
 
     def for_workers(self, schema: Schema, workers: Workers, folder: str) -> "Rows":
         """Return the same rows in blocks that all workers can read, from `folder` of their scratch space if need be."""
-        if not self.are_here:
+        if not self.in_this_process:
             return self
         blocks = partition(self.block, self.n_blocks)
         if workers.client is None:
@@ -201,7 +201,7 @@ class Rows:
         Raises InputError if they are to be streamed, but are in the memory of the only process there is.
         """
         rows = self.for_workers(schema, workers, part)
-        if rows.are_here:
+        if rows.in_this_process:
             if cache == "stream":
                 raise InputError(
                     "cache: stream is for shards or for workers, but the rows are in this process already: leave it out"
@@ -234,17 +234,17 @@ class Rows:
 
         `sizes`: those that change, of rows that have not been read.
         """
-        if not self.are_here:
-            return replace(self, loader=partial(then, self.loader, change), **sizes)
-        return Rows.of_block(change(self.block), self.wanted_blocks)
+        if not self.in_this_process:
+            return replace(self, loader=partial(load_and_apply, self.loader, change), **sizes)
+        return Rows.of_block(change(self.block), self.requested_blocks)
 
     def each(self, parallel_map: ParallelMap) -> EachBlock:
         """Return what calls a function on each block, where the rows are."""
-        run = map if self.are_here else parallel_map
-        return lambda function: run(partial(then, self.loader, function), self.items)
+        run = map if self.in_this_process else parallel_map
+        return lambda function: run(partial(load_and_apply, self.loader, function), self.items)
 
 
-def then(loader: Loader, function: Callable[[Block], Any], item: Any) -> Any:
+def load_and_apply(loader: Loader, function: Callable[[Block], Any], item: Any) -> Any:
     """Read a block, and return what a function makes of it."""
     return function(loader(item))
 
@@ -322,7 +322,7 @@ class TrainTestRows:
         n_classes, rows, test = None, self, config.test
         if self.sets is not None:
             n_classes = self.sets.n_classes if self.sets.exclusive else 1
-        if test is not None and not test.is_apart:
+        if test is not None and not test.is_separate_data_set:
             train, held_out, how = self.train.split(test, self.schema, n_classes, parallel_map)
             rows = replace(rows, train=train, test=held_out, per_day=getattr(how, "per_day", {}))
         if config.calibration is not None:

@@ -99,7 +99,7 @@ class FittedRun:
         again.
     `leaks`: what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
-    `free` and `bands`: what `flows.train.more_fits.more_fits` returns; None without such fits.
+    `free` and `bands`: what `flows.train.more_fits.extra_fits` returns; None without such fits.
     `baselines`: what `flows.train.more_fits.baselines` returns.
     `named_groups`: values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
     """

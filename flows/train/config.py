@@ -114,13 +114,13 @@ def load_train(config: str, settings: Sequence[str] = (), output: str | None = N
 class TrainOptions(RunOptions, DataFileOptions):
     """The options of `aucdist train`, whose argument may also be a file of data."""
 
-    kind, of = "train", TrainConfig
+    folder, config_class = "train", TrainConfig
 
     config: Annotated[str, Cli(place=1)]
     """A YAML file, the name of one that comes with the project, or a file of data. For a file of data, the
     configuration is made as by `aucdist init`."""
 
-    def resolved(self) -> BaseModel:
+    def load(self) -> BaseModel:
         """Return the configuration: that of the file, or one that is made for a file of data and left in the run folder."""
         options = [key for key in DataFileOptions.model_fields if getattr(self, key) is not None]
         if options and is_yaml(self.config):
@@ -129,7 +129,7 @@ class TrainOptions(RunOptions, DataFileOptions):
         if not options and (
             suffix in ("", ".yaml", ".yml") or not ("://" in self.config or Path(self.config).exists())
         ):
-            return super().resolved()
+            return super().load()
         from flows.init.run import describe
 
         below = "data.source."

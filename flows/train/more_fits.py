@@ -52,7 +52,7 @@ def choose_features(
     return model.with_parameters(search["best"]), jsonable(search)
 
 
-def more_fits(
+def extra_fits(
     config: ShapesConfig,
     model: ModelConfig,
     fitted: Any,
@@ -77,7 +77,7 @@ def more_fits(
     train, n_fits = blocks.train.of_all(), n_halves + compare_free
     unfitted = clone(model.built)
     if compare_free:
-        free = _free(unfitted, evaluation, blocks, fitted)
+        free = _fit_without_monotone(unfitted, evaluation, blocks, fitted)
         observer.tasks(Tasks(1, n_fits, best="without directions"))
     if n_halves:
         if getattr(fitted, "monotone_", None) is not None:
@@ -91,7 +91,7 @@ def more_fits(
     return free, bands
 
 
-def _free(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted: Any) -> Json:
+def _fit_without_monotone(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted: Any) -> Json:
     """Return objective, passes and AUC of the model without directions, and of the model."""
     free = clone(unfitted).set_params(monotone=None)
     fit_rows(free, blocks.train)  # without its warnings: the summary has the gap of the fit
@@ -144,7 +144,7 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Json]:
     Both have the defaults of their libraries, and one thread. There are none without test rows, for several classes, and for rows
     that are not in this process, too few or too many.
     """
-    if rows.sets is not None or rows.test is None or not (rows.train.are_here and rows.test.are_here):
+    if rows.sets is not None or rows.test is None or not (rows.train.in_this_process and rows.test.in_this_process):
         return []
     train, test = rows.train.block, rows.test.block
     if train.n_samples < FEWEST_ROWS or train.n_samples * train.n_features > MOST_VALUES:

@@ -21,7 +21,7 @@ from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import Checkpoints, open_checkpoints
 from flows.train.config import TrainConfig
-from flows.train.more_fits import baselines, choose_features, more_fits
+from flows.train.more_fits import baselines, choose_features, extra_fits
 from flows.train.stages import evaluate, fit, profile, starts_from, usable_classes
 
 
@@ -150,8 +150,8 @@ def fit_and_evaluate(
     evaluation = stages("evaluate", evaluate, estimator, fits, blocks, observer, point, per_day)
     training_profile, digests, leaks = stages("profile", profile, estimator, rows, blocks, evaluation)
     free = bands = None
-    if config.shapes.has_fits:
-        free, bands = stages("shapes", more_fits, config.shapes, model, estimator, evaluation, blocks, observer)
+    if config.shapes.requested:
+        free, bands = stages("shapes", extra_fits, config.shapes, model, estimator, evaluation, blocks, observer)
     reached = stages("baselines", baselines, rows, observer) if config.baselines else []
     if groups and evaluation.test_rows is not None:
         tested = np.searchsorted(row_id, evaluation.test_rows["row_id"].to_numpy())

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from aucdist.metrics.compare import auc_test
-from flows.promote import LEVEL, ScoredByBoth
+from flows.promote import LEVEL, PairedScores
 
 ROWS, AUC = 20_000, 0.85
 """Rows, and the AUC of the model in use."""
@@ -20,17 +20,17 @@ SHARES, CORRELATIONS = (0.5, 0.2, 0.05), (0.7, 0.9)
 """Positives among the rows, and the correlation of the two scores within a class."""
 
 
-def drawn(auc_new: float, share: float, correlation: float, rng: np.random.Generator) -> ScoredByBoth:
+def drawn(auc_new: float, share: float, correlation: float, rng: np.random.Generator) -> PairedScores:
     """Draw labels and the scores of two models."""
     y = np.where(np.arange(ROWS) < share * ROWS, 1, -1)
     common = rng.normal(size=(ROWS, 1)) * math.sqrt(correlation)
     noise = common + rng.normal(size=(ROWS, 2)) * math.sqrt(1.0 - correlation)
     distance = math.sqrt(2.0) * ndtri(np.array([auc_new, AUC]))
     new, old = (noise + np.where(y == 1, 1.0, 0.0)[:, None] * distance).T
-    return ScoredByBoth("drawn rows", y, new, old)
+    return PairedScores("drawn rows", y, new, old)
 
 
-def promoted(pair: ScoredByBoth) -> bool:
+def promoted(pair: PairedScores) -> bool:
     """Return whether the new model is surely better, as a promotion without a margin asks."""
     return auc_test(pair.y, pair.new, pair.old, LEVEL).low > 0.0
 

@@ -19,7 +19,15 @@ from aucdist.metrics.groups import OfGroups
 from aucdist.metrics.measures import MEASURES, find_measure
 from aucdist.search import choice
 from aucdist.search import fold as fold_module
-from aucdist.search.choice import Row, choose, groups_test, interval, over_folds, shares_of, standard_error
+from aucdist.search.choice import (
+    Row,
+    choose,
+    corrected_groups_test,
+    group_shares,
+    interval,
+    mean_group_shares,
+    standard_error,
+)
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Folds, masked_blocks
 from aucdist.search.schedule import fit_settings, halve, paths_of, points_of, race
@@ -439,7 +447,7 @@ AREA = MEASURES["group_auc"]
 
 def fold(values, weights, names):
     found = OfGroups(np.asarray(values), np.asarray(weights, dtype=float), 0, np.asarray(names))
-    return {"value": found.mean, "groups": shares_of(found)}
+    return {"value": found.mean, "groups": group_shares(found)}
 
 
 def folds_of(values, weights, n_folds=4):
@@ -454,7 +462,7 @@ def test_the_standard_error_is_that_of_drawing_groups(monkeypatch):
     r = np.random.default_rng(0)
     values, weights = r.random(400), r.integers(1, 9, 400).astype(float)
     other = values + 0.1 * r.normal(size=400)
-    first, second = (over_folds(folds_of(v, weights)) for v in (values, other))
+    first, second = (mean_group_shares(folds_of(v, weights)) for v in (values, other))
     means = np.zeros((2, 2000))
     for b in range(2000):
         count = r.multinomial(400, np.full(400, 1 / 400))
@@ -462,31 +470,33 @@ def test_the_standard_error_is_that_of_drawing_groups(monkeypatch):
             w = (count * weights)[k::4]
             means[:, b] += np.array([w @ values[k::4], w @ other[k::4]]) / w.sum() / 4
     assert standard_error(first) == pytest.approx(means[0].std(), rel=0.08)
-    apart = groups_test(first, second, 0.25)
+    apart = corrected_groups_test(first, second, 0.25)
     width = 2 * 1.966 * (means[0] - means[1]).std() * np.sqrt(2.25)
     assert apart.high - apart.low == pytest.approx(width, rel=0.08)
     assert apart.value == pytest.approx(np.mean([v["value"] for v in folds_of(values, weights)]) - choice._mean(second))
-    assert groups_test(first, first, 0.25) is None
-    assert groups_test(first, {"0": [0.5, 1.0], "1": [0.0, 0.0]}, 0.25) is None
+    assert corrected_groups_test(first, first, 0.25) is None
+    assert corrected_groups_test(first, {"0": [0.5, 1.0], "1": [0.0, 0.0]}, 0.25) is None
 
 
 def test_bundles_and_repeats_change_little():
     r = np.random.default_rng(1)
     values, weights = r.random(5000), np.ones(5000)
     once = folds_of(values, weights)
-    shares = over_folds(once)
+    shares = mean_group_shares(once)
     assert len(shares) <= choice.BUNDLES
     assert standard_error(shares) == pytest.approx(np.std(values) / np.sqrt(5000), rel=0.1)
-    assert standard_error(over_folds(once + once)) == pytest.approx(standard_error(shares), rel=1e-9)  # no new groups
-    assert over_folds([*once, {"value": 0.5}]) is None
-    assert over_folds([fold([0.5], [1.0], [0]), fold([0.6], [1.0], [0])]) is None
+    assert standard_error(mean_group_shares(once + once)) == pytest.approx(
+        standard_error(shares), rel=1e-9
+    )  # no new groups
+    assert mean_group_shares([*once, {"value": 0.5}]) is None
+    assert mean_group_shares([fold([0.5], [1.0], [0]), fold([0.6], [1.0], [0])]) is None
 
 
 def test_with_a_group_for_each_fold_it_is_the_error_of_the_folds():
     values = [0.6, 0.7, 0.65, 0.9]
     results = [fold([v], [3.0], [k]) for k, v in enumerate(values)]
-    assert standard_error(over_folds(results)) == pytest.approx(np.std(values, ddof=1) / 2)
-    assert interval(values, AREA, 1 / 3, 4, shares=over_folds(results)) == pytest.approx(
+    assert standard_error(mean_group_shares(results)) == pytest.approx(np.std(values, ddof=1) / 2)
+    assert interval(values, AREA, 1 / 3, 4, shares=mean_group_shares(results)) == pytest.approx(
         interval(values, AREA, 1 / 3, 4)
     )
 

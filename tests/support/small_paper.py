@@ -56,7 +56,7 @@ def write(folder: Path, config: dict[str, Any], targets: str = PRINTED) -> Path:
 
 def load_paper(paper: str, **options: Any) -> Paper:
     """Return the configuration of a paper, with these options of the command."""
-    return ReproduceOptions(paper=paper, **options).resolved()
+    return ReproduceOptions(paper=paper, **options).load()
 
 
 def run(path: Path, **options: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.config.prefect_api import api_configured, explained
+from flows.config.prefect_api import api_configured, as_user_error
 
 URL = "http://127.0.0.1:4200/api"
 PROFILES = f"""
@@ -55,4 +55,4 @@ def test_broken_file_is_left_to_prefect(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_errors_that_are_not_about_the_server_stay_as_they_are() -> None:
     error = RuntimeError("no memory")
-    assert explained(error) is error
+    assert as_user_error(error) is error
