@@ -37,7 +37,7 @@ def fit_on_masks(
     sides : Sides
         The rows of the fold of the job.
     rows : Blocks or ClassBlocks
-        All rows. A solver that does not ignore rows of weight 0 gets the others alone.
+        All rows.
     prepare : Preprocessor, optional
         The encoding that the fold has learnt.
 
@@ -46,10 +46,20 @@ def fit_on_masks(
     list of dict
         Those of `score_path`.
     """
-    train, held_out = (rows.then(partial(masked_blocks, inside=side, prepare=prepare)) for side in sides)
-    if not clone(estimator).set_params(**job.points[0]).ignores_zero_weight:
-        train = train.then(partial(changed, change=with_weight))
+    train = training_rows(clone(estimator).set_params(**job.points[0]), rows, sides.train, prepare)
+    held_out = rows.then(partial(masked_blocks, inside=sides.held_out, prepare=prepare))
     return score_path(estimator, job.points, train, held_out, measure, job.n_always)
+
+
+def training_rows(
+    estimator: BlockClassifier, rows: AnyBlocks, inside: np.ndarray, prepare: Preprocessor | None = None
+) -> AnyBlocks:
+    """Return the rows of blocks that are inside a mask, for an estimator to fit.
+
+    The others have weight 0; a solver that does not ignore rows of weight 0 gets a copy without them.
+    """
+    masked = rows.then(partial(masked_blocks, inside=inside, prepare=prepare))
+    return masked if estimator.ignores_zero_weight else masked.then(partial(changed, change=with_weight))
 
 
 def score_path(

@@ -115,11 +115,14 @@ class ModelConfig(Strict):
         return estimator
 
 
-def refuse_nonlinear(model: Any) -> None:
-    """Check that an estimator is linear: a run folder stores one weight for each feature.
+def check_estimator(model: Any, *, missing: bool) -> None:
+    """Check that a run folder, which has a weight for each feature, can hold an estimator, and that the rows can be fitted.
 
-    Raises InputError if its kernel is not linear; the message says what to do instead.
+    `missing`: whether the rows may have missing values.
+    Raises InputError if its kernel is not linear, or it has no place for missing values; the message says what to do instead.
     """
+    from aucdist.estimators.tables import allows_missing
+
     kernel = getattr(model, "kernel", "linear")
     if kernel != "linear":
         raise InputError(
@@ -127,15 +130,7 @@ def refuse_nonlinear(model: Any) -> None:
             f"Take `kernel: linear`, or fit it in Python: {type(model).__name__}(kernel={kernel!r}).fit(X, y)"
         )
 
-
-def refuse_missing(model: Any) -> None:
-    """Check that an estimator has a place for missing values, where the data keep them.
-
-    Raises InputError if it has not.
-    """
-    from aucdist.estimators.tables import allows_missing
-
-    if not allows_missing(model):
+    if missing and not allows_missing(model):
         raise InputError(
             "`impute: keep` leaves missing values to a feature map that has a place for them: use `features: bins`, "
             f"`leaves` or `auto`, not {model.features!r}, or `impute: mean` or `median`"

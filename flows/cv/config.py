@@ -10,7 +10,7 @@ from aucdist.errors import InputError, Json
 from flows.config.base import Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import RunOptions
-from flows.config.model import refuse_missing, refuse_nonlinear
+from flows.config.model import check_estimator
 from flows.train.config import RunConfig
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ class CvConfig(RunConfig):
     """Gives fewer passes to settings that score badly."""
     placement: Literal["auto", "tasks", "masks"] = "auto"
     """`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay in their blocks, and all workers
-    work on one fold after the other. `auto` decides by the size of the data. The numbers are the same with all three.
+    work on one fold after the other; a solver that does not ignore rows of weight 0 gets copies of those of the fold.
+    `auto` decides by the size of the data. The numbers are the same with all three.
     """
 
     @model_validator(mode="after")
@@ -155,20 +156,12 @@ class CvConfig(RunConfig):
         measure = self.measure
         for point in points:
             model = clone(self.model.built).set_params(**point)
-            refuse_nonlinear(model)
+            check_estimator(model, missing=self.data.impute == "keep" and not self.model.chooses_features)
             if measure.needs == "probability" and not hasattr(model, "predict_proba"):
                 raise InputError(
                     f"metric {measure.name!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
                     "take auc, average_precision or g_mean, or a model with predict_proba"
                 )
-            if self.placement == "masks" and not model.ignores_zero_weight:
-                able = ", ".join(name for name, solver in model.solvers.items() if solver.ignores_zero_weight) or "none"
-                raise InputError(
-                    f"placement `masks` needs a solver that ignores rows of weight 0 (of {type(model).__name__}: {able}) and no "
-                    "calibration: use `tasks`"
-                )
-            if self.data.impute == "keep" and not self.model.chooses_features:
-                refuse_missing(model)
         return self
 
     def with_candidates(

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.errors import Json, RunError
@@ -131,8 +130,6 @@ def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
     """Return whether folds are tasks or masks, and why."""
     if config.placement != "auto":
         return config.placement, "as configured"
-    if not all(clone(config.model.built).set_params(**point).ignores_zero_weight for point in config.points):
-        return "tasks", "the solver needs a copy of the rows of each fold"
     memory = _memory_per_task(client)
     needed = f"a task needs about {COPIES * n_bytes / 2**20:,.0f} MiB of {memory / 2**20:,.0f}"
     return ("tasks", needed) if COPIES * n_bytes <= memory / 2 else ("masks", f"{needed}, more than half")

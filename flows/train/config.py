@@ -16,7 +16,7 @@ from flows.config.base import NAME, Cli, Strict
 from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Config, ThreadsHere
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, refuse_for_classes
 from flows.config.loading import RunOptions, config_of, load_config, parse_yaml
-from flows.config.model import ModelConfig, ShapesConfig, check_shapes, refuse_missing, refuse_nonlinear
+from flows.config.model import ModelConfig, ShapesConfig, check_estimator, check_shapes
 from flows.config.operating_point import OperatingPointConfig, hold_out
 from flows.config.sources import is_yaml, source_from_name
 
@@ -92,9 +92,7 @@ class TrainConfig(RunConfig):
     @model_validator(mode="after")
     def _can_be_run(self) -> "TrainConfig":
         model = self.model.built
-        refuse_nonlinear(model)
-        if self.data.impute == "keep" and not self.model.chooses_features:
-            refuse_missing(model)
+        check_estimator(model, missing=self.data.impute == "keep" and not self.model.chooses_features)
         check_shapes(self.shapes, self.model)
         if self.data.of_each and self.audit is not None:
             raise InputError("audit is for two classes: leave it out, or set `positive` to one class")

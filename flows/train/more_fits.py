@@ -15,13 +15,13 @@ from aucdist.estimators.fitting import fit_rows
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.extras import load_optional
-from aucdist.maps.base import changed, with_weight
 from aucdist.maps.bins import BinMap
 from aucdist.maps.explain import values_at_bins
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.report.text import parameters_text, value_text
-from aucdist.search.folds import gathered, masked_blocks
+from aucdist.search.fold import training_rows
+from aucdist.search.folds import gathered
 from flows.config.model import ModelConfig, ShapesConfig
 from flows.json_values import jsonable
 from flows.progress.console import RunObserver, Tasks
@@ -128,10 +128,8 @@ def _half(row_id: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
 
 def _shapes_of_half(unfitted: Any, fitted: Any, rows: Blocks, inside: np.ndarray) -> list[np.ndarray]:
     """Return the shapes of a model of some rows in the bins of the fitted one."""
-    masked = masked_blocks(rows, inside)
     model = clone(unfitted)
-    # Warnings about a half are not shown.
-    fit_rows(model, masked if model.ignores_zero_weight else changed(masked, with_weight))
+    fit_rows(model, training_rows(model, rows, inside))  # warnings about a half are not shown
     return values_at_bins(fitted.shapes(), fitted.feature_map_, model.shapes())
 
 

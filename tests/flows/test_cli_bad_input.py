@@ -228,8 +228,6 @@ LINES = {  # what the message must name
     "cv digits --set cluster=none --set folds.groups=pixel_0_9": "unknown column 'pixel_0_9'",
     "cv digits --set cluster=none --set folds.groups=pixel_0_1": "groups straddle training and test rows",
     "cv digits --set 'data={name: digits, log1p: [nothing]}' --set cluster=none": "unknown feature in log1p 'nothing'",
-    "cv digits --set placement=masks --set 'model={solver: sdcd}' --set rule=best": "PairwiseHingeClassifier: all-pairs",
-    "cv digits --set placement=masks --set 'grid.calibration=[null, logit]'": "placement `masks`",
     "shard nosuch out": "unknown data set 'nosuch'",
     "shard no/such.csv out": "cannot read no/such.csv: no such file or folder",
     "shard rows out": "format 'csv' needs `label`",

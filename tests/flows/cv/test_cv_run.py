@@ -108,7 +108,14 @@ def test_a_second_search_does_nothing_again(whole: tuple[dict[str, Any], Recordi
 def test_the_size_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(run, "_memory_per_task", lambda client: 4e6)
     assert found_in(tmp_path)["placement"] == "masks"
-    assert found_in(tmp_path, "model={estimator: PairwiseSquareClassifier}")["placement"] == "tasks"
+
+
+@pytest.mark.parametrize("model", ["{solver: sdcd, tol: 0.05}", "{calibration: logit, tol: 0.05}"])
+def test_solvers_that_do_not_ignore_rows_of_weight_0_give_the_same_table_on_masks(model: str, tmp_path: Path) -> None:
+    settings = (f"model={model}", "grid.lam=[1.0, 0.1]")
+    tasks, masks = (found_in(tmp_path / how, *settings, f"placement={how}") for how in ("tasks", "masks"))
+    assert masks["placement"] == "masks"
+    assert figures(masks) == figures(tasks)
 
 
 @pytest.mark.slow
