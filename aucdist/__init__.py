@@ -50,7 +50,7 @@ __all__ = [
     "lam_path",
 ]
 
-estimators.feature_search = search.choose_features
+estimators.feature_search = search.with_chosen_features
 
 
 def __getattr__(name: str) -> Any:

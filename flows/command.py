@@ -72,7 +72,7 @@ class Command:
 
         sys.modules.setdefault("scipy.stats", ImportedLater("scipy.stats"))
         with report_errors(debug):
-            config = config_of(resolve_name(self.model), f"aucdist {self.name}", options)
+            config = config_from_options(resolve_name(self.model), f"aucdist {self.name}", options)
             if self.flow and api_configured():
                 flow = resolve_name(self.flow)  # importing Prefect configures its logging
                 quiet_prefect_log(debug)
@@ -161,7 +161,7 @@ def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
                 yield name, field, part
 
 
-def config_of(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> Any:
+def config_from_options(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> Any:
     """Return the configuration that options stand for; those that were not given take the defaults of the model.
 
     `where`: the command, as errors name it.

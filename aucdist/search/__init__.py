@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def choose_features(estimator: Any, rows: Any) -> Any:
+def with_chosen_features(estimator: Any, rows: Any) -> Any:
     """Return what `aucdist.search.auto.with_chosen_features` does; it is loaded here, because few fits need it."""
     from aucdist.search.auto import with_chosen_features
 

@@ -17,7 +17,7 @@ from aucdist.estimators.link import balance
 from aucdist.maps.binning import missing_columns
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.candidates import FORESTS, LEAVES_OF_TOP, Features, candidates, left_out
-from aucdist.search.choice import FEWEST_FOLDS, Result, Row, Rule, search_summary
+from aucdist.search.choice import FEWEST_FOLDS, FoldScore, Rule, SettingScores, search_summary
 from aucdist.search.fold import check_measure, fit_on_masks
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Point, points_of, race
@@ -301,19 +301,19 @@ def try_settings(
     rows: AnyBlocks,
     folds: Folds,
     done: Callable[[int, int, Point], None] = _silent,
-) -> tuple[list[Row], int]:
+) -> tuple[list[SettingScores], int]:
     """Fit settings on the training rows of each fold and score them on its other rows, which get weight 0.
 
     Returns
     -------
-    table : list of Row
+    table : list of SettingScores
         One for each point.
     n_tasks : int
     """
     n_tasks = 0
     rough = clone(estimator).set_params(tol=search.tol)
 
-    def run_jobs(jobs: list[FitJob]) -> list[list[Result]]:
+    def run_jobs(jobs: list[FitJob]) -> list[list[FoldScore]]:
         """Do the jobs, and report each; an error that the data cause becomes the result of its settings."""
         nonlocal n_tasks
         n_tasks, results = n_tasks + len(jobs), []

@@ -36,7 +36,7 @@ dropped because the two differences were equal."""
 Rule = Literal["best", "one-se", "simplest"]
 Point = dict[str, Any]
 """A setting: values of parameters."""
-Result = dict[str, Any]
+FoldScore = dict[str, Any]
 """What a fold says of a setting, see `aucdist.search.fold.score_path`."""
 Shares = Mapping[str, Sequence[float]]
 """For each bundle, the sum of the weighted values of its groups and the sum of their weights, both divided by the sum
@@ -52,7 +52,7 @@ def group_shares(measured: OfGroups) -> dict[str, list[float]]:
     return {str(key): [a, b] for key, a, b in zip(keys.tolist(), value.tolist(), mass.tolist(), strict=True)}
 
 
-def mean_group_shares(results: Sequence[Result]) -> dict[str, list[float]] | None:
+def mean_group_shares(results: Sequence[FoldScore]) -> dict[str, list[float]] | None:
     """Return the shares of groups in the mean over folds, each fold the same; None if a fold has none, or there is one bundle."""
     if not all("groups" in result for result in results):
         return None
@@ -119,7 +119,7 @@ def _error(deviations: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class Row:
+class SettingScores:
     """A setting with its results over the folds.
 
     Attributes
@@ -131,7 +131,7 @@ class Row:
     """
 
     parameters: Point
-    results: tuple[Result, ...]
+    results: tuple[FoldScore, ...]
     max_passes: int
 
     @property
@@ -192,7 +192,7 @@ class Row:
         )
 
 
-def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
+def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
     """Return the position of the chosen setting.
 
     ``best`` has the best mean; among equals the larger lam, then the earlier one. ``one-se`` is the setting with the largest lam
@@ -204,7 +204,7 @@ def choose(rows: Sequence[Row], measure: Measure, rule: Rule) -> int:
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of SettingScores
         Settings whose fits had fewer passes than others are not candidates, and neither are settings that failed.
     rule : {"best", "one-se", "simplest"}
 
@@ -285,7 +285,7 @@ def interval(
 
 
 def search_summary(
-    rows: Sequence[Row], folds: Folds, measure: Measure, rule: Rule, classes: SearchedClasses | None = None,
+    rows: Sequence[SettingScores], folds: Folds, measure: Measure, rule: Rule, classes: SearchedClasses | None = None,
     nested: Sequence[Json] | None = None,
 ) -> Json:  # fmt: skip
     """Choose a setting, and return what the folds say of all, under the keys of ``aucdist cv --json``.
@@ -294,7 +294,7 @@ def search_summary(
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of SettingScores
         All settings.
     rule : {"best", "one-se", "simplest"}
         See `choose`.
@@ -337,7 +337,12 @@ def search_summary(
 
 
 def summary_of_classes(
-    classes: SearchedClasses, chosen: Sequence[Result], rows: Sequence[Row], measure: Measure, rule: Rule, share: float
+    classes: SearchedClasses,
+    chosen: Sequence[FoldScore],
+    rows: Sequence[SettingScores],
+    measure: Measure,
+    rule: Rule,
+    share: float,
 ) -> Json:
     """Return the scores of each class over the folds, and their weighted mean.
 
@@ -345,7 +350,7 @@ def summary_of_classes(
     ----------
     chosen : sequence of dict
         For each fold the result of what was chosen, as `aucdist.search.fold.score_path` returned it.
-    rows : sequence of Row
+    rows : sequence of SettingScores
         All settings.
     rule : {"best", "one-se", "simplest"}
     share : float
@@ -385,7 +390,7 @@ def _mean_and_interval(values: Sequence[float], measure: Measure, share: float, 
     }
 
 
-def _alone(rows: Sequence[Row], k: int, measure: Measure, rule: Rule) -> Json | None:
+def _alone(rows: Sequence[SettingScores], k: int, measure: Measure, rule: Rule) -> Json | None:
     """Return the setting that the class at position `k` alone would have chosen, and its mean."""
     of_class = [
         replace(row, results=tuple({**r, "value": r["classes"][k]} if "value" in r else r for r in row.results))

@@ -20,7 +20,7 @@ from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_
 from aucdist.maps.base import changed, encoded, with_weight
 from aucdist.metrics.groups import GroupWeight, OfGroups
 from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, Measure, ScoredGroups
-from aucdist.search.choice import SECOND_MEASURE, Point, Result, group_shares
+from aucdist.search.choice import SECOND_MEASURE, FoldScore, Point, group_shares
 from aucdist.search.folds import Sides, masked_blocks
 from aucdist.search.schedule import FitJob
 from aucdist.solvers.base import REACHED
@@ -29,7 +29,7 @@ from aucdist.solvers.base import REACHED
 def fit_on_masks(
     estimator: BlockClassifier, job: FitJob, sides: Sides, rows: AnyBlocks, measure: Measure,
     prepare: Preprocessor | None = None,
-) -> list[Result]:  # fmt: skip
+) -> list[FoldScore]:  # fmt: skip
     """Do a job of a search on blocks that are not copied: rows outside of its fold get weight 0.
 
     Parameters
@@ -69,7 +69,7 @@ def score_path(
     held_out: AnyBlocks,
     measure: Measure,
     n_always: int | None = None,
-) -> list[Result]:
+) -> list[FoldScore]:
     """Fit one model per point and score each; with several classes, fit a model for each class against the rest.
 
     Parameters
@@ -105,7 +105,7 @@ def score_path(
     # Of the one that is searched, so that all settings are measured alike.
     group_weight: GroupWeight = estimator.group_weight or "pairs"
     mapped: list[Blocks] = []
-    by_lam: dict[Any, Result] = {}
+    by_lam: dict[Any, FoldScore] = {}
 
     def is_last(model: Any) -> bool:
         """Score a model, and tell whether the path ends with it. Models along lam have one feature map: rows are mapped once."""
@@ -129,7 +129,7 @@ def score_path(
 
 def _score_path_of_classes(
     estimator: BlockClassifier, points: Sequence[Point], train: ClassBlocks, held_out: ClassBlocks, measure: Measure
-) -> list[Result]:
+) -> list[FoldScore]:
     shared = clone(estimator).set_params(**points[0])
     train = map_once(shared, train)
     if hasattr(shared, "feature_map_"):
@@ -145,7 +145,7 @@ def _score_path_of_classes(
     return [_result_of_classes(results, n) for results in zip(*paths, strict=True)]
 
 
-def _result_of_classes(results: Sequence[Result], n: Sequence[int]) -> Result:
+def _result_of_classes(results: Sequence[FoldScore], n: Sequence[int]) -> FoldScore:
     values = [result["value"] for result in results]
     statuses = [result["status"] for result in results]
     return {
@@ -159,7 +159,7 @@ def _result_of_classes(results: Sequence[Result], n: Sequence[int]) -> Result:
     }
 
 
-def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks) -> Result:
+def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks) -> FoldScore:
     kept = getattr(model, "n_features_kept", None)
     if measure.name == "auc":
         counts = count_scores(*_scored(model, held_out, mapped)[:2])  # both measures are of the order alone

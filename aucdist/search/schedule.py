@@ -11,7 +11,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.with_solver import PREFIX, refuse_moved, solver_of
 from aucdist.metrics.measures import Measure
-from aucdist.search.choice import CLEAR, FEWEST_FOLDS, Point, Result, Row, complexity_of, errors_behind
+from aucdist.search.choice import CLEAR, FEWEST_FOLDS, FoldScore, Point, SettingScores, complexity_of, errors_behind
 from aucdist.search.folds import Fold
 
 FIRST_LAMS = 3
@@ -32,7 +32,7 @@ class FitJob(NamedTuple):
     n_always: int | None = None
 
 
-RunJobs = Callable[[list[FitJob]], list[list[Result]]]
+RunJobs = Callable[[list[FitJob]], list[list[FoldScore]]]
 """A function that takes jobs and returns the results of each job, one for each of its points: that of
 `aucdist.search.fold.score_path`, or an ``error``."""
 
@@ -43,7 +43,7 @@ def fit_settings(
     sets: Sequence[Sequence[Fold]],
     max_passes: int,
     run_jobs: RunJobs,
-) -> list[list[Row]]:
+) -> list[list[SettingScores]]:
     """Fit all settings on all folds by jobs that run together, and return their rows for each set of folds."""
     paths = paths_of(estimator, points)
     jobs = [
@@ -51,18 +51,20 @@ def fit_settings(
     ]
     results_of_jobs, tables = iter(run_jobs(jobs)), []
     for folds in sets:
-        results: list[list[Result]] = [[] for _ in points]
+        results: list[list[FoldScore]] = [[] for _ in points]
         for _, path in itertools.product(folds, paths):
             for i, result in zip(path, next(results_of_jobs), strict=True):
                 results[i].append(result)
-        tables.append([Row(point, tuple(own), max_passes) for point, own in zip(points, results, strict=True)])
+        tables.append(
+            [SettingScores(point, tuple(own), max_passes) for point, own in zip(points, results, strict=True)]
+        )
     return tables
 
 
 def halve(
     estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], measure: Measure, run_jobs: RunJobs,
     halving: tuple[int, int],
-) -> list[Row]:  # fmt: skip
+) -> list[SettingScores]:  # fmt: skip
     """Fit all settings with few passes, the better ones with more, and so on, and return for each the results of its last rung.
 
     Successive halving (Jamieson & Talwalkar, "Non-stochastic Best Arm Identification", AISTATS 2016), the passes being the
@@ -71,7 +73,7 @@ def halve(
 
     `halving`: the passes of the first rung, and the factor.
     """
-    rows: dict[int, Row] = {}
+    rows: dict[int, SettingScores] = {}
     alive, (passes, factor) = list(range(len(points))), halving
     while True:
         passes = estimator.max_passes if len(alive) == 1 else min(passes, estimator.max_passes)
@@ -94,7 +96,7 @@ class RacingMap:
         For each setting its results on the first folds.
     n_tried : int
         The number of settings that are fitted, from the largest lam on.
-    best_index, row, value : int, Row, float
+    best_index, row, value : int, SettingScores, float
         The position of the best setting so far, its results, and their mean, with a sign that makes larger values better.
     errors_behind_best : float
         By how many standard errors it is behind the best map.
@@ -102,7 +104,7 @@ class RacingMap:
 
     def __init__(self, points: list[Point], estimator: BlockClassifier):
         self.points, self.estimator, self.errors_behind_best = points, estimator, math.inf
-        self.results: list[list[Result]] = [[] for _ in points]
+        self.results: list[list[FoldScore]] = [[] for _ in points]
         # A job with several values of lam ends where they get worse. Else the first ones are fitted, and then one more at a time.
         self.n_tried = len(points) if len(paths_of(estimator, points)) == 1 else min(FIRST_LAMS, len(points))
 
@@ -112,7 +114,7 @@ class RacingMap:
         paths = paths_of(self.estimator, points)
         return [FitJob(fold, tuple(points[i] for i in path), self.estimator.max_passes, n_always) for path in paths]
 
-    def take(self, k: int, results: list[Result]) -> None:
+    def take(self, k: int, results: list[FoldScore]) -> None:
         """Add the results of these jobs; from the first setting without one on, none is fitted any more."""
         for i, result in zip(self._missing(k), results, strict=True):
             self.results[i] += [result] if result else []
@@ -120,7 +122,10 @@ class RacingMap:
 
     def rank(self, measure: Measure) -> None:
         """Choose the setting that is best on the folds so far."""
-        rows = [Row(self.points[i], tuple(self.results[i]), self.estimator.max_passes) for i in range(self.n_tried)]
+        rows = [
+            SettingScores(self.points[i], tuple(self.results[i]), self.estimator.max_passes)
+            for i in range(self.n_tried)
+        ]
         values = [-math.inf if row.mean is None else measure.sign * row.mean for row in rows]
         self.value = max(values)
         self.best_index = values.index(self.value)
@@ -133,7 +138,7 @@ class RacingMap:
 def race(
     estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], measure: Measure, n_first: int,
     run_jobs: RunJobs,
-) -> list[Row]:  # fmt: skip
+) -> list[SettingScores]:  # fmt: skip
     """Run a race of feature maps over the folds, and return for each setting its results, empty where it was not fitted.
 
     After every `n_first` folds, the better half of the maps goes on, at least two, but no map that is `DROP_FROM_SECOND_FOLD`
@@ -198,7 +203,7 @@ def race(
         for entrant in racing:
             entrant.n_tried = min(entrant.n_tried, entrant.best_index + 2)
     return [
-        Row(point, tuple(results + [{}] * (n - len(results))), estimator.max_passes)
+        SettingScores(point, tuple(results + [{}] * (n - len(results))), estimator.max_passes)
         for entrant in maps
         for point, results in zip(entrant.points, entrant.results, strict=True)
     ]

@@ -21,7 +21,7 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure
 from aucdist.search import fold
-from aucdist.search.choice import Result
+from aucdist.search.choice import FoldScore
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Sides
 from aucdist.search.schedule import FitJob
@@ -29,7 +29,7 @@ from flows.rows.rows import Encoding, Rows, load_and_apply, with_classes
 
 CONCURRENT_FITS = 4
 """Fits at a time that share the blocks: while one waits for the network, others compute."""
-JobResults = Iterator[tuple[int, list[Result]]]
+JobResults = Iterator[tuple[int, list[FoldScore]]]
 _BLOCKS: dict[str, list[Block]] = {}
 """All rows of the search that this process works for."""
 
@@ -69,7 +69,7 @@ def select_rows(block: Block, side: np.ndarray) -> Block:
     return block.take(side[block.row_id], index=block.index)
 
 
-def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[Result]:
+def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[FoldScore]:
     """Do a job on copies of its rows, in this process.
 
     Returns one for each setting; see `aucdist.search.fold.score_path`.
@@ -85,7 +85,7 @@ def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequ
 
 def fit_on_masks(
     job: FitJob, sides: Sides, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: AnyBlocks
-) -> list[Result]:
+) -> list[FoldScore]:
     """Do a job on blocks that are not copied: rows outside the fold get weight 0.
 
     `job`, `sides` and `settings`: as for `fit_on_copies`.
@@ -101,7 +101,7 @@ def fit_on_masks(
 
 def fit_on_worker(
     job: FitJob, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
-) -> list[Result]:
+) -> list[FoldScore]:
     """Do a job on copies of its rows, on a worker. The first job of a search reads all rows; they stay for the others.
 
     `job`, `sides` and `settings`: as for `fit_on_copies`.
@@ -118,7 +118,7 @@ def fit_on_worker(
         return fit_on_copies(job, sides, settings, _BLOCKS[search])
 
 
-def attempt(work: Any, job: FitJob, *args: Any) -> list[Result]:
+def attempt(work: Any, job: FitJob, *args: Any) -> list[FoldScore]:
     """Do a job and return its results; an error becomes its results, with whether a retry could help."""
     try:
         return work(job, *args)
@@ -126,7 +126,7 @@ def attempt(work: Any, job: FitJob, *args: Any) -> list[Result]:
         return failed(job, e)
 
 
-def failed(job: FitJob, e: Exception) -> list[Result]:
+def failed(job: FitJob, e: Exception) -> list[FoldScore]:
     """Return the results of a job that failed."""
     wrong_input = isinstance(e, InputError)
     text = str(e) if wrong_input else f"{type(e).__name__}: {e}"
@@ -136,7 +136,7 @@ def failed(job: FitJob, e: Exception) -> list[Result]:
 # ---- where jobs run ----------------------------------------------------------------------------------------------------
 
 
-def run_in_threads(jobs: Sequence[FitJob], do: Callable[[FitJob], list[Result]]) -> JobResults:
+def run_in_threads(jobs: Sequence[FitJob], do: Callable[[FitJob], list[FoldScore]]) -> JobResults:
     """Do several jobs at a time in threads of this process, whose steps run on the workers; a failed job is retried once.
 
     `do`: returns the results of a job.
@@ -149,7 +149,7 @@ def run_in_threads(jobs: Sequence[FitJob], do: Callable[[FitJob], list[Result]])
 def run_on_workers(
     jobs: Sequence[FitJob],
     sides_of: Callable[[Fold], Sides],
-    work: Callable[..., list[Result]],
+    work: Callable[..., list[FoldScore]],
     *args: Any,
     client: Any,
 ) -> JobResults:

@@ -16,7 +16,7 @@ from aucdist.errors import Json, RunError
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure
 from aucdist.report.text import parameters_text
-from aucdist.search.choice import Point, Result, Row, Rule, choose, search_summary
+from aucdist.search.choice import FoldScore, Point, Rule, SettingScores, choose, search_summary
 from aucdist.search.folds import Fold
 from aucdist.search.schedule import FitJob, fit_settings, halve
 from flows.compute.clusters import Workers, worker_memory
@@ -114,7 +114,9 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     return summary["best"], jsonable(summary)
 
 
-def _nested(rule: Rule, outer: list[Row], inner: list[list[Row]], folds: list[Fold], measure: Measure) -> list[Json]:
+def _nested(
+    rule: Rule, outer: list[SettingScores], inner: list[list[SettingScores]], folds: list[Fold], measure: Measure
+) -> list[Json]:
     """Return for each fold the setting that its own training rows choose, and the score of this setting on the held-out rows."""
     choices = []
     for k, (fold, rows) in enumerate(zip(folds, inner, strict=True)):
@@ -164,9 +166,9 @@ class JobRunner:
         self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
         self.n_jobs = self.n_cached = 0
 
-    def run(self, jobs: list[FitJob]) -> list[list[Result]]:
+    def run(self, jobs: list[FitJob]) -> list[list[FoldScore]]:
         """Return the results of each job."""
-        results: dict[int, list[Result]] = {
+        results: dict[int, list[FoldScore]] = {
             i: cached for i, job in enumerate(jobs) if (cached := self._cache.get(*_cache_key(job))) is not None
         }
         missing = [i for i in range(len(jobs)) if i not in results]
@@ -191,7 +193,7 @@ class JobRunner:
             self._report(len(jobs), left, (time.monotonic() - start) / (len(missing) - left) * left)
         return [results[i] for i in range(len(jobs))]
 
-    def _keep_values(self, job: FitJob, results: list[Result]) -> None:
+    def _keep_values(self, job: FitJob, results: list[FoldScore]) -> None:
         for point, result in zip(job.points, results, strict=True):
             if "value" in result and job.fold.inner is None:
                 self._values.setdefault(parameters_text(point), []).append(result["value"])
@@ -221,7 +223,7 @@ class JobRunner:
             args = (settings, uuid.uuid4().hex, rows.loader, rows.items)
             return lambda jobs: run_on_workers(jobs, sides, fit_on_worker, *args, client=workers.client)
 
-        def do(job: FitJob) -> list[Result]:
+        def do(job: FitJob) -> list[FoldScore]:
             return attempt(work, job, sides(job.fold), *args)
 
         if workers.client is None:

@@ -32,7 +32,7 @@ FEWEST_ROWS, MOST_VALUES = 100, 2**24
 """With fewer training rows a baseline says nothing. More values would take longer than a line of a report is worth."""
 
 
-def choose_features(
+def choose_feature_map(
     model: ModelConfig, rows: AnyBlocks, missing: bool, whole: np.ndarray | None, observer: RunObserver
 ) -> tuple[ModelConfig, Json]:
     """Return a model of `features: auto` with the map that folds choose, and what was tried, as ``aucdist cv --json`` prints it.

@@ -21,7 +21,7 @@ from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import Checkpoints, open_checkpoints
 from flows.train.config import TrainConfig
-from flows.train.more_fits import baselines, choose_features, extra_fits
+from flows.train.more_fits import baselines, choose_feature_map, extra_fits
 from flows.train.stages import evaluate, fit, profile, starts_from, usable_classes
 
 
@@ -140,7 +140,7 @@ def fit_and_evaluate(
     check_costs_of_rows(blocks.train, point)
     if model.chooses_features:
         missing, whole = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map())
-        model, search = stages("choose features", choose_features, model, blocks.train, missing, whole, observer)
+        model, search = stages("choose features", choose_feature_map, model, blocks.train, missing, whole, observer)
     checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
     starts = None
     if start is not None and checkpoints is None:  # a fit that resumes begins as it began

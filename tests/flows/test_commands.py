@@ -13,7 +13,7 @@ from support.printed import script
 
 from aucdist.errors import InputError
 from flows.cli import COMMANDS
-from flows.command import Command, config_of, parameters
+from flows.command import Command, config_from_options, parameters
 from flows.config.base import Cli, Strict
 from flows.up import deployments_file
 
@@ -50,11 +50,11 @@ def test_a_model_becomes_options_and_options_become_the_model() -> None:
     command = click.Command("x", params=options)
     parsed = command.make_context("x", ["a", "b", "c", "--if", "better"]).params
     expected = Model(first="a", last=["b", "c"], condition="better")
-    assert config_of(Model, "aucdist x", parsed) == expected
+    assert config_from_options(Model, "aucdist x", parsed) == expected
     defaults = command.make_context("x", ["a"]).params
-    assert config_of(Model, "aucdist x", defaults) == Model(first="a")
+    assert config_from_options(Model, "aucdist x", defaults) == Model(first="a")
     with pytest.raises(InputError, match="aucdist x: rows"):
-        config_of(Model, "aucdist x", {**defaults, "rows": 0})
+        config_from_options(Model, "aucdist x", {**defaults, "rows": 0})
 
 
 @pytest.mark.parametrize("pool", ["local", "kubernetes"])
@@ -70,7 +70,7 @@ def test_the_flow_is_called_where_an_api_is_configured(command: Command, monkeyp
     monkeypatch.setattr(
         "flows.command.resolve_name", lambda path: lambda *args: called.append((path, args[0])) or {"run": path}
     )
-    monkeypatch.setattr("flows.command.config_of", lambda model, where, options: "a configuration")
+    monkeypatch.setattr("flows.command.config_from_options", lambda model, where, options: "a configuration")
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     command.main(as_json=True, debug=True)
     monkeypatch.setenv("PREFECT_API_URL", "")

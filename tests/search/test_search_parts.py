@@ -20,7 +20,7 @@ from aucdist.metrics.measures import MEASURES, find_measure
 from aucdist.search import choice
 from aucdist.search import fold as fold_module
 from aucdist.search.choice import (
-    Row,
+    SettingScores,
     choose,
     corrected_groups_test,
     group_shares,
@@ -38,7 +38,7 @@ AUC, LOSS = MEASURES["auc"], MEASURES["brier_loss"]
 
 def row(lam, values, passes=1000, **more):
     results = tuple({"error": "broken"} if v is None else {"value": v} for v in values)
-    return Row({"lam": lam, **more}, results, passes)
+    return SettingScores({"lam": lam, **more}, results, passes)
 
 
 # ---- grid ----
@@ -287,13 +287,13 @@ def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
 def test_the_average_precision_decides_where_the_auc_does_not():
     def setting(features, aucs, precisions):
         results = [{"value": v, "average_precision": p} for v, p in zip(aucs, precisions, strict=True)]
-        return Row({"features": features, "lam": 1.0}, tuple(results), 10)
+        return SettingScores({"features": features, "lam": 1.0}, tuple(results), 10)
 
     simple = setting(None, [0.90, 0.91, 0.92], [0.50, 0.51, 0.52])
     level = setting({"map": "bins"}, [0.91, 0.90, 0.92], [0.60, 0.62, 0.61])
     worse = setting({"map": "leaves"}, [0.85, 0.86, 0.86], [0.80, 0.81, 0.82])
     assert choose([simple, level, worse], AUC, "simplest") == 1
-    without = [Row(r.parameters, tuple({"value": v} for v in r.values), 10) for r in (simple, level, worse)]
+    without = [SettingScores(r.parameters, tuple({"value": v} for v in r.values), 10) for r in (simple, level, worse)]
     assert choose(without, AUC, "simplest") == 0
 
 
@@ -505,7 +505,8 @@ def test_one_standard_error_and_the_interval_are_of_the_groups():
     r = np.random.default_rng(2)
     level = r.random(40)
     spread = [
-        Row({"lam": lam}, tuple(folds_of(level + gain, np.ones(40))), 9) for lam, gain in ((1.0, 0.0), (0.1, 0.03))
+        SettingScores({"lam": lam}, tuple(folds_of(level + gain, np.ones(40))), 9)
+        for lam, gain in ((1.0, 0.0), (0.1, 0.03))
     ]
     error = spread[1].standard_error
     assert spread[1].summary()["standard_error"] == error == standard_error(spread[1].shares)

@@ -21,7 +21,7 @@ from aucdist.engine.blocks import block_seed
 from aucdist.metrics.measures import MEASURES
 from aucdist.model import load_model
 from aucdist.report.text import search_verdict
-from aucdist.search.choice import Row, summary_of_classes
+from aucdist.search.choice import SettingScores, summary_of_classes
 from aucdist.search.folds import SearchedClasses
 from flows.orchestration.flows import markdown_of, table_of
 
@@ -175,13 +175,13 @@ def test_a_fold_that_failed_leaves_no_means() -> None:
     sets = LabelSets.of_classes(["a", "b"])
     classes = SearchedClasses(sets, np.array([30, 20]), ())
     good = {"value": 0.8, "weighted": 0.82, "classes": [0.9, 0.7]}
-    row = Row({"lam": 1.0}, (good, good, {"error": "no room"}), 10)
+    row = SettingScores({"lam": 1.0}, (good, good, {"error": "no room"}), 10)
     found = summary_of_classes(classes, row.results, [row], MEASURES["auc"], "best", 0.5)
     assert found["weighted"] is found["weighted_interval"] is None
     assert [one["mean"] for one in found["rows"]] == [None, None]
     assert [one["alone"] for one in found["rows"]] == [None, None]
     assert "weighted" not in row.summary()
-    whole = Row({"lam": 0.1}, (good, good, good), 10)
+    whole = SettingScores({"lam": 0.1}, (good, good, good), 10)
     found = summary_of_classes(classes, whole.results, [row, whole], MEASURES["auc"], "best", 0.5)
     assert [one["mean"] for one in found["rows"]] == pytest.approx([0.9, 0.7])
     assert found["rows"][0]["alone"] == {"parameters": {"lam": 0.1}, "mean": pytest.approx(0.9)}

@@ -16,7 +16,7 @@ from support.top_optima import top_hinge
 from aucdist import PairwiseHingeClassifier, lam_path
 from aucdist.errors import InputError
 from aucdist.metrics.measures import MEASURES
-from aucdist.search.choice import Row
+from aucdist.search.choice import SettingScores
 from aucdist.search.fold import score_path
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.pairs import cutting_planes
@@ -174,7 +174,7 @@ def test_a_search_says_how_many_features_each_fit_keeps(penalty):
         return
     few, more = (one["features_kept"] for one in found)
     assert 1 <= few <= more <= 6
-    assert Row({}, tuple(found), 10).summary()["features_kept"] == [few, more]
+    assert SettingScores({}, tuple(found), 10).summary()["features_kept"] == [few, more]
 
 
 def test_directions_hold_beside_groups():
