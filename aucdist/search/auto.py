@@ -16,7 +16,7 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
 from aucdist.maps.binning import missing_columns
 from aucdist.metrics.measures import Measure, find_measure
-from aucdist.search.candidates import FORESTS, LEAVES_OF_TOP, Features, candidates, left_out
+from aucdist.search.candidates import FORESTS, LEAVES_OF_TOP, Features, candidates
 from aucdist.search.choice import FEWEST_FOLDS, FoldScore, Rule, SettingScores, search_summary
 from aucdist.search.fold import check_measure, fit_on_masks
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
@@ -55,6 +55,10 @@ ALL_PAIRS: tuple[Features, ...] = (
 )
 """The maps that are also fitted over all pairs if a model is trained for the top. If few rows overlap there, no weights
 separate the highest negatives, and the order of all rows is the better guide."""
+
+
+def _silent(*_: Any) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ def auto_search(
     grouped: bool = False,
     lowest_grade: float | None = None,
     metric: str | None = None,
+    note: Callable[[str], None] = _silent,
 ) -> AutoSearch:
     """Return the search of `features: auto` for an estimator and rows.
 
@@ -118,6 +123,8 @@ def auto_search(
         The lowest grade, if labels are grades.
     metric : str, optional
         The full name of a measure in place of `default_metric`'s.
+    note : callable
+        Takes a sentence on what is left out.
 
     Raises
     ------
@@ -125,7 +132,7 @@ def auto_search(
         If no map is left, or the measure is not one of these rows.
     """
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": n_features}
-    maps = candidates(estimator, **size, missing=missing, grouped=grouped)
+    maps = candidates(estimator, **size, missing=missing, grouped=grouped, note=note)
     rate = trained_max_fpr(estimator, n_neg)
     default = default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)
     measure = find_measure(**default) if metric is None else find_measure(metric)
@@ -207,10 +214,6 @@ def default_metric(max_fpr: float | None, *, grouped: bool = False, lowest_grade
     return {"metric": "group_auc" if grouped or lowest_grade is not None else "auc"}
 
 
-def _silent(*_: Any) -> None:
-    """Say nothing."""
-
-
 def choose_features(
     estimator: BlockClassifier,
     rows: AnyBlocks,
@@ -274,10 +277,8 @@ def choose_features(
     lowest = float(gathered(blocks, "grade")[0].min()) if blocks.has_grades else None
     search = auto_search(
         estimator, **size, missing=missing, lam=lam, n_groups=n_groups, grouped=pairs_in is not None, lowest_grade=lowest,
-        metric=metric,
+        metric=metric, note=note,
     )  # fmt: skip
-    if (without := left_out(estimator, **size)) is not None:
-        note(without)
     folds = Folds(row_id, y, search.n_folds, groups=groups, strata=None if of_classes is None else y)
     folds.check()
     classes = None

@@ -1,5 +1,6 @@
 """The feature maps that `features: auto` tries, and their order from the simplest on."""
 
+from collections.abc import Callable
 from typing import Any
 
 from aucdist.errors import InputError
@@ -63,8 +64,9 @@ LEAVES_IN_GROUPS: tuple[Features, ...] = (
 
 
 def candidates(
-    estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int, missing: bool = False, grouped: bool = False
-) -> list[Features]:
+    estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int, missing: bool = False, grouped: bool = False,
+    note: Callable[[str], None] = lambda sentence: None,
+) -> list[Features]:  # fmt: skip
     """Return the feature maps to try, the simplest first.
 
     They are None, which stands for no map; bins whose shapes rise or fall like a straight line (`monotone`, which
@@ -82,6 +84,8 @@ def candidates(
         Whether values may be missing: bins and leaves have a place for them.
     grouped : bool
         Whether rows have groups.
+    note : callable
+        Takes a sentence on the map that would have been tried if its package were there.
 
     Raises
     ------
@@ -103,15 +107,15 @@ def candidates(
         maps += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
     if binned and n_features > 1 and min(n_pos, n_neg) >= ENOUGH:
         maps.append({"map": "bins", "pairs": min(PAIRS, n_features * (n_features - 1) // 2)})
-    if _suits_leaves(estimator, n_pos, n_neg, n_features) and _why_not() is None:
-        if is_of_top(estimator) and estimator.monotone is None:
-            maps += LEAVES_OF_TOP
+    of_top = any(getattr(estimator, name, None) is not None for name in TOP_PARAMETERS)
+    enough, grown = ENOUGH_OF_TOP if of_top else ENOUGH, min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
+    if estimator.resolved_solver.takes_codes and min(n_pos, n_neg) >= enough and grown * n_features <= MOST_VALUES:
+        try:
+            load_optional("lightgbm")
+        except InputError as error:
+            note(f"features: auto does not try leaves, since {error}")
         else:
-            maps += [
-                *(FORESTS if _may_have_score(estimator) else (LEAVES,)),
-                *([LARGE_LEAVES] if n_pos + n_neg >= MANY_ROWS else []),
-                *(LEAVES_IN_GROUPS if grouped else ()),
-            ]
+            maps += _leaves(estimator, of_top, n_pos + n_neg, grouped)
     if not maps:
         raise InputError(
             f"features: auto has no feature map for both missing values and solver {estimator.resolved_solver.name!r}, "
@@ -120,37 +124,17 @@ def candidates(
     return maps
 
 
-def left_out(estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int) -> str | None:
-    """Return a sentence on the map that `candidates` would have tried if its package were there; None if there is none."""
-    if not _suits_leaves(estimator, n_pos, n_neg, n_features) or (why := _why_not()) is None:
-        return None
-    return f"features: auto does not try leaves, since {why}"
-
-
-def _suits_leaves(estimator: BlockClassifier, n_pos: int, n_neg: int, n_features: int) -> bool:
-    grown = min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
-    takes_codes = estimator.resolved_solver.takes_codes
-    enough = ENOUGH_OF_TOP if is_of_top(estimator) else ENOUGH
-    return takes_codes and min(n_pos, n_neg) >= enough and grown * n_features <= MOST_VALUES
-
-
-def _may_have_score(estimator: BlockClassifier) -> bool:
-    """Return whether LightGBM's score may be a column: not in a model with directions, nor in one of probabilities."""
-    return estimator.monotone is None and "link" not in estimator.get_params()
-
-
-def is_of_top(estimator: BlockClassifier) -> bool:
-    """Return whether an estimator is trained for the top of the list."""
-    return any(getattr(estimator, name, None) is not None for name in TOP_PARAMETERS)
-
-
-def _why_not() -> str | None:
-    """Return why no trees can be grown here, or None if they can."""
-    try:
-        load_optional("lightgbm")
-    except InputError as error:
-        return str(error)
-    return None
+def _leaves(estimator: BlockClassifier, of_top: bool, n_samples: int, grouped: bool) -> list[Features]:
+    """Return the forests to try; `of_top`: whether the estimator is trained for the top of the list."""
+    if of_top and estimator.monotone is None:
+        return [*LEAVES_OF_TOP]
+    # LightGBM's score may be no column of a model with directions, nor of one of probabilities.
+    may_have_score = estimator.monotone is None and "link" not in estimator.get_params()
+    return [
+        *(FORESTS if may_have_score else (LEAVES,)),
+        *([LARGE_LEAVES] if n_samples >= MANY_ROWS else []),
+        *(LEAVES_IN_GROUPS if grouped else ()),
+    ]
 
 
 def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:

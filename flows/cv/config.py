@@ -182,12 +182,10 @@ class CvConfig(RunConfig):
         if not self.model.chooses_features:
             return self.model_copy(update={"metric": "group_auc"}) if (grouped or graded) and not has_metric else self
         from aucdist.search.auto import default_metric, trained_max_fpr
-        from aucdist.search.candidates import candidates, left_out
+        from aucdist.search.candidates import candidates
 
         model = self.model.built
-        maps = candidates(model, **size, missing=self.data.impute == "keep", grouped=grouped)
-        if (sentence := left_out(model, **size)) is not None:
-            note(sentence)
+        maps = candidates(model, **size, missing=self.data.impute == "keep", grouped=grouped, note=note)
         changes = {"model": self.model.with_parameters({"features": None}), "grid": {**self.grid, "features": maps}}
         if not has_metric:
             rate = trained_max_fpr(model, size["n_neg"])

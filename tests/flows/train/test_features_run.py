@@ -17,7 +17,7 @@ from aucdist.errors import InputError
 from aucdist.maps import NystroemMap
 from aucdist.metrics import roc_auc_score as auc_of
 from aucdist.model import load_model
-from aucdist.search.candidates import FORESTS, LARGE_LEAVES, LEAVES, candidates, complexity, left_out
+from aucdist.search.candidates import FORESTS, LARGE_LEAVES, LEAVES, candidates, complexity
 from flows.config.model import ModelConfig
 from flows.run_folder.folder import read_about
 from flows.train.config import load_train
@@ -116,12 +116,13 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
 def test_without_lightgbm_no_leaves_are_tried_and_a_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     model, size = ModelConfig().built, {"n_pos": 400, "n_neg": 900, "n_features": 2}
     assert FORESTS[0] in candidates(model, **size)
-    assert left_out(model, **size) is None
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    assert candidates(model, **size)[-1] == {"map": "bins", "pairs": 1}
-    assert "does not try leaves, since lightgbm is not installed: in the folder" in str(left_out(model, **size))
-    assert left_out(model, **size | {"n_pos": 49}) is None
-    assert left_out(ModelConfig(solver="sdcd").built, **size) is None
+    notes: list[str] = []
+    assert candidates(model, **size, note=notes.append)[-1] == {"map": "bins", "pairs": 1}
+    assert "does not try leaves, since lightgbm is not installed: in the folder" in notes.pop()
+    candidates(model, **size | {"n_pos": 49}, note=notes.append)
+    candidates(ModelConfig(solver="sdcd").built, **size, note=notes.append)
+    assert not notes
 
 
 def test_auto_takes_leaves_where_three_features_interact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
