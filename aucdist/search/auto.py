@@ -18,7 +18,7 @@ from aucdist.maps.binning import missing_columns
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.search.candidates import FORESTS, LEAVES_OF_TOP, Features, candidates
 from aucdist.search.choice import FEWEST_FOLDS, FoldScore, Rule, SettingScores, search_summary
-from aucdist.search.fold import check_measure, fit_on_masks
+from aucdist.search.fold import check_measure, score_job
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Point, points_of, race
 from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
@@ -322,7 +322,7 @@ def try_settings(
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # the table says what did not converge
-                    results.append(fit_on_masks(rough, job, folds.sides(job.fold), rows, search.measure))
+                    results.append(score_job(rough, job, folds.sides(job.fold), rows, search.measure))
             except ValueError as error:  # InputError is one
                 results.append([{"error": str(error)} for _ in job.points])
             done(number, n_tasks, job.points[0])

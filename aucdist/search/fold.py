@@ -26,7 +26,7 @@ from aucdist.search.schedule import FitJob
 from aucdist.solvers.base import REACHED
 
 
-def fit_on_masks(
+def score_job(
     estimator: BlockClassifier, job: FitJob, sides: Sides, rows: AnyBlocks, measure: Measure,
     prepare: Preprocessor | None = None,
 ) -> list[FoldScore]:  # fmt: skip

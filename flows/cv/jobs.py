@@ -20,9 +20,8 @@ from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure
-from aucdist.search import fold
 from aucdist.search.choice import FoldScore
-from aucdist.search.fold import score_path
+from aucdist.search.fold import score_job, score_path
 from aucdist.search.folds import Fold, Sides
 from aucdist.search.schedule import FitJob
 from flows.rows.rows import Encoding, Rows, load_and_apply, with_classes
@@ -96,7 +95,7 @@ def fit_on_masks(
     if settings.encoding is not None:
         on_side = replace(rows, loader=partial(load_and_apply, rows.loader, partial(select_rows, side=sides.train)))
         preprocessor = settings.encoding.fit(on_side.each(parallel_map))
-    return fold.fit_on_masks(settings.estimator_of(job), job, sides, blocks, settings.measure, preprocessor)
+    return score_job(settings.estimator_of(job), job, sides, blocks, settings.measure, preprocessor)
 
 
 def fit_on_worker(
