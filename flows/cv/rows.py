@@ -97,7 +97,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
         observer.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")
     if settings.time is not None:
         rows, time, _ = _take_column(rows, settings.time)
-    row_id, y = rows.train.row_ids_and_labels(workers.parallel_map())
+    row_id, y, whole = rows.train.gathered(workers.parallel_map(), "row_id", "label", "group")
     source = source_of(config.data)
     if manifest := manifest_of(source):
         grouped, graded = manifest.form.grouped, manifest.form.graded
@@ -110,7 +110,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
         if groups is not None:
             whose = "the source's groups" if grouped else "the groups of the split"
             raise InputError(f"{whose} are kept whole in folds: leave out `folds.groups` and `duplicates: together`")
-        groups = rows.train.groups(workers.parallel_map())
+        groups = whole
         rows = rows if grouped else rows.without_groups(config.data)
     sets = rows.sets
     strata = None if sets is None else y

@@ -1,7 +1,6 @@
 """Training and test rows in one shape, whether this process has them or workers read them in blocks; split and encoded."""
 
 import math
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -127,20 +126,13 @@ class Rows:
         for item in self.items:
             yield load(self.loader, item)
 
-    def row_ids_and_labels(self, parallel_map: ParallelMap) -> tuple[np.ndarray, np.ndarray]:
-        """Return id (int64) and label (int8) of every row, block by block: 9 bytes each. The rows are read once.
+    def gathered(self, parallel_map: ParallelMap, *names: str) -> list[Any]:
+        """Return these attributes of all rows, block by block; None for what rows do not have. The rows are read once.
 
-        In place of the label, rows with several classes have the place of their set of classes (int32).
+        Such as ``row_id`` (int64), ``group`` (int64) and ``label``: int8, or of several classes the place of their set (int32).
         """
-        parts = self.each(parallel_map)(operator.attrgetter("row_id", "label"))
-        row_id, y = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return row_id, y
-
-    def groups(self, parallel_map: ParallelMap) -> np.ndarray | None:
-        """Return the group of every row (int64), block by block; None where rows have none. The rows are read once."""
-        parts = list(self.each(parallel_map)(operator.attrgetter("group")))
-        there = [part for part in parts if part is not None]
-        return np.concatenate(there) if len(there) == len(parts) else None
+        parts = self.each(parallel_map)(partial(_attributes, names))
+        return [None if column[0] is None else np.concatenate(column) for column in zip(*parts, strict=True)]
 
     def split(
         self, test: TestConfig, schema: Schema, n_classes: int | None, parallel_map: ParallelMap
@@ -249,6 +241,10 @@ def load_and_apply(loader: Loader, function: Callable[[Block], Any], item: Any) 
     return function(loader(item))
 
 
+def _attributes(names: tuple[str, ...], block: Block) -> list[np.ndarray | None]:
+    return [getattr(block, name) for name in names]
+
+
 def _side_of(split: Split | TimeSplit, test: bool, block: Block) -> Block:
     return block.take(split.is_test(block) if test else split.is_train(block), index=block.index)
 
@@ -353,8 +349,7 @@ class TrainTestRows:
         """Return the group of each training row at the place of its id (int64), where the split kept groups whole; else None."""
         if self.grouped is None:
             return None
-        row_id, groups = self.grouped.row_ids_and_labels(parallel_map)[0], self.grouped.groups(parallel_map)
-        assert groups is not None  # the split has read them
+        row_id, groups = self.grouped.gathered(parallel_map, "row_id", "group")
         by_id = np.full(int(row_id.max()) + 1, -1, dtype=np.int64)
         by_id[row_id] = groups
         return by_id

@@ -132,7 +132,7 @@ def fit_and_evaluate(
     rows, model, search, start = prepare(workers)
     point, row_id, groups = config.operating_point, np.zeros(0), {}
     if config.audit is not None and rows.test is not None:  # before the fit, which a wrong name should not cost
-        row_id = np.sort(rows.test.row_ids_and_labels(workers.parallel_map(observer))[0])
+        row_id = np.sort(rows.test.gathered(workers.parallel_map(observer), "row_id")[0])
         groups = stages("groups", named_groups, config.data, config.audit.groups, row_id, retry=True)
     blocks = stages("partition", rows.partition, config.cache, workers, observer)
     observer.about(rows.size())
