@@ -335,11 +335,15 @@ def details_of(fitted: FittedRun) -> Json:
         evaluation, per_day = fitted.evaluation, fitted.rows.per_day
         of_class, threshold = evaluation.classes[0], fitted.estimator.raw_threshold
         setters = setters_of(fitted)
-        parts = {"train": of_class.train, "test": of_class.test}
+        interval = of_class.interval and asdict(of_class.interval)
         details |= {
             "threshold": 0.0,
-            "details": {part: detail_of(counts, threshold) for part, counts in parts.items() if counts is not None},
-            "interval": None if of_class.interval is None else asdict(of_class.interval),
+            "details": {
+                part: detail_of(counts, threshold)
+                for part, counts in (("train", of_class.train), ("test", of_class.test))
+                if counts is not None
+            },
+            "interval": interval and {"auc": interval.pop("value"), **interval},
             "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold
                 "rows": evaluation.set_on if setters is of_class.setters else "training",
                 "n_pos": setters.rows_pos,
