@@ -11,11 +11,19 @@ from support.processes import absent_in_turn
 ROOT = Path(__file__).resolve().parents[1]
 import_graph = script("import_graph")
 
-USE_CASES = {
-    "flows.train", "flows.cv", "flows.compare", "flows.promote", "flows.mlflow_registry", "flows.model_store",
-    "flows.threshold", "flows.audit", "flows.watch", "flows.watch_state", "flows.keep_current", "flows.init", "flows.score",
-    "flows.explain", "flows.export", "flows.shard", "flows.data_sets", "flows.preview", "flows.up", "flows.reproduce",
-}  # fmt: skip
+SHARED = [
+    {"flows", "flows.json_values", "flows.versions"},
+    {"flows.config", "flows.progress"},
+    {"flows.compute"},
+    {"flows.rows"},
+    {"flows.run_folder"},
+    {"flows.command"},
+]
+"""The floors of `flows` below the use cases."""
+ABOVE = [{"flows.orchestration"}, {"flows.cli"}]
+USE_CASES = {f"flows.{module.name}" for module in pkgutil.iter_modules([str(ROOT / "flows")])}.difference(
+    *SHARED, *ABOVE
+)
 FLOORS = [
     {"aucdist.errors", "aucdist.extras", "aucdist.parameters"},
     {"aucdist.kernels", "aucdist.metrics"},
@@ -29,15 +37,9 @@ FLOORS = [
         "aucdist.search", "aucdist.scorecard", "aucdist.model", "aucdist.linear_model", "aucdist.export", "aucdist",
         "aucdist.batch_scoring", "aucdist.scoring_costs", "aucdist.held_out",
     },
-    {"flows", "flows.json_values", "flows.versions"},
-    {"flows.config", "flows.progress"},
-    {"flows.compute"},
-    {"flows.rows"},
-    {"flows.run_folder"},
-    {"flows.command"},
+    *SHARED,
     USE_CASES,
-    {"flows.orchestration"},
-    {"flows.cli"},
+    *ABOVE,
 ]  # fmt: skip
 """From the ground up. Folds (selection) lie below the estimators, so that calibration can use them; samplers call solvers."""
 
