@@ -6,11 +6,13 @@
 A fence of text right below a fence of Python holds what that code printed.
 `tests/test_page_code.py` runs the same code and compares the words exactly and the numbers by size. Commands print much that
 changes, such as times, so only a fence of text that is there already holds what the commands above it print;
-`tests/test_printed_commands.py` compares these. The stories of docs/pages/examples have a script of their own, docs/stories.py.
+`tests/test_printed_commands.py` compares these. One page is kept as a notebook as well. The stories of docs/pages/examples have
+a script of their own, docs/stories.py.
 """
 
 import contextlib
 import io
+import json
 import os
 import re
 import sys
@@ -22,10 +24,12 @@ from typing import Any
 from stories import printed_by_commands
 
 PAGES = Path(__file__).resolve().parent / "pages"
-CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 COMMANDS = re.compile(r"^```sh\n(.*?)^```\n(\n```text\n.*?^```\n)?", re.MULTILINE | re.DOTALL)
 ELSEWHERE = ("how-to/dask-cluster", "how-to/exporting")
 """These need a cluster, or the files that the commands of the page write."""
+NOTEBOOK = PAGES / "rare-class.ipynb"
+"""The page of this name as a notebook."""
 
 
 def names() -> list[str]:
@@ -63,6 +67,26 @@ def with_outputs_of_commands(page: str) -> str:
     return COMMANDS.sub(renew, (PAGES / f"{page}.md").read_text(encoding="utf-8"))
 
 
+def notebook() -> str:
+    """Return the page of the notebook with its code and the printed output in cells, as the JSON of a file."""
+    text, cells, end = NOTEBOOK.with_suffix(".md").read_text(encoding="utf-8"), list[dict[str, Any]](), 0
+
+    def add(kind: str, source: str, **of_code: Any) -> None:
+        if lines := source.strip().splitlines(keepends=True):
+            cells.append({"cell_type": kind, "id": f"cell-{len(cells)}", "metadata": {}, "source": lines} | of_code)
+
+    for number, fences in enumerate(CODE.finditer(text), 1):
+        add("markdown", text[end : fences.start()])
+        printed = {"name": "stdout", "output_type": "stream", "text": (fences[2] or "").splitlines(keepends=True)}
+        add("code", fences[1], execution_count=number, outputs=[printed] if fences[2] else [])
+        end = fences.end()
+    add("markdown", text[end:])
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    about = {"kernelspec": kernel, "language_info": {"name": "python"}}
+    whole = {"cells": cells, "metadata": about, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+
+
 def _run(code: str, namespace: dict[str, Any]) -> str:
     with contextlib.redirect_stdout(io.StringIO()) as out, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the data of examples are small
@@ -75,6 +99,8 @@ def write(page: str, *, commands: bool = False) -> None:
     with TemporaryDirectory() as folder, contextlib.chdir(folder):
         text = with_outputs_of_commands(page) if commands else with_outputs(page)
         (PAGES / f"{page}.md").write_text(text, encoding="utf-8")
+    if page == NOTEBOOK.stem:
+        NOTEBOOK.write_text(notebook(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """The Python code of the documentation runs as it is printed, each page's from top to bottom, and prints what the page shows."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,15 @@ def test_a_page_shows_what_its_code_prints(page: str, tmp_path: Path, monkeypatc
             pytest.skip(f"{package} is not installed")
     monkeypatch.chdir(tmp_path)
     assert differences(GUIDES.with_outputs(page), text_of(page)) == []
+
+
+def test_the_notebook_is_its_page() -> None:
+    """So its code runs, and prints what the notebook shows."""
+    assert GUIDES.NOTEBOOK.read_text(encoding="utf-8") == GUIDES.notebook()
+    cells = json.loads(GUIDES.notebook())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert "".join(code[0]["source"]).startswith("from sklearn.datasets import")
+    assert sum(bool(cell["outputs"]) for cell in code) == text_of(GUIDES.NOTEBOOK.stem).count("```text")
 
 
 def test_code_on_a_cluster(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
