@@ -133,6 +133,8 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
             A ValueError: if a parameter is out of its range, or the data cannot be sampled.
         """
         self.check_parameters()
+        if np.ma.is_masked(y):
+            raise InputError("labels are masked, and NumPy would take the values below the mask: leave these rows out")
         kind = type_of_target(y, input_name="y")
         if kind.startswith("multilabel") or kind.endswith("multioutput"):
             indicator = np.asarray(y)

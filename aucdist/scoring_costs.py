@@ -85,8 +85,9 @@ class RowCosts:
             positive = members[:, k] if self.labelled else ~flagged  # a flagged row may be a false alarm, others a miss
             of_row = costs.of_rows(positive, block.cost)
             if self.labelled:
-                sides = (positive, ~positive)
-                about.append([[int(side.sum()), float(of_row[side].max(initial=0.0))] for side in sides])
+                about.append(
+                    [[int(rows.sum()), float(of_row[rows].max(initial=0.0))] for rows in (positive, ~positive)]
+                )
                 cost = np.where(flagged != positive, of_row, 0.0)
             else:
                 assert own.probability is not None  # else the costs are unknown

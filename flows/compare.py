@@ -363,11 +363,11 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
     }
     points = [row.get("operating_point") for run in runs for row in run.about["classes"] if row["name"] in labels]
     if (costs := common_costs(points)) is not None:
-        column, positive = runs[0].column("cost"), {name: y > 0 for name, y in labels.items()}
+        column = runs[0].column("cost")
         compared["cost_differences"] = _tests(
             runs,
             lambda a, b, name: mean_cost_difference(
-                positive[name], (a.wrong(name), b.wrong(name)), costs.of_rows(positive[name], column)
+                labels[name] > 0, (a.wrong(name), b.wrong(name)), costs.of_rows(labels[name] > 0, column)
             ),
             classes,
         )

@@ -15,7 +15,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
 from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.partial import partial_auc_interval
-from aucdist.metrics.ranking import auc_interval
+from aucdist.metrics.ranking import Interval, auc_interval
 from aucdist.report.text import Json
 
 ALPHA = 0.001
@@ -102,7 +102,7 @@ def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np
     return {"rows": len(members), "measures": measures, "classes": classes}
 
 
-def _ends(estimate: Estimate) -> dict[str, float]:
+def _ends(estimate: Estimate | Interval) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, unmasked
 from aucdist.data.label_sets import LabelSets, check_distinct
 from aucdist.data.labels import group_numbers
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
@@ -127,7 +127,7 @@ def _blocks_here(
     labels = labels if sets is None else np.ones(X.shape[0], dtype=np.int8)
     weight = None
     if sample_weight is not None:
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(unmasked(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
     block = Block.of(X, labels, weight=weight, group=group, grade=grade, code=code)
     if weight is not None and not (weight > 0).all():
         block = replace(block.take(np.flatnonzero(weight > 0)), row_id=np.arange(np.count_nonzero(weight)))
@@ -141,8 +141,8 @@ def _complete(y: Any) -> Any:
     if y is None or sp.issparse(y) or _is_indicator(y):
         return y
     values = y if hasattr(y, "dtype") else np.asarray(y, dtype=object) if isinstance(y, list | tuple) else np.asarray(y)
-    if np.ndim(values) == 1 and getattr(values.dtype, "kind", "O") not in "biuSU":
-        missing = np.asarray(pd.isna(np.asarray(values, dtype=object)))
+    if np.ndim(values) == 1 and (np.ma.is_masked(values) or getattr(values.dtype, "kind", "O") not in "biuSU"):
+        missing = np.asarray(pd.isna(np.asarray(values, dtype=object))) | np.ma.getmask(values)
         if missing.any():
             raise InputError(
                 f"Input y contains NaN: the label of row {int(np.argmax(missing))} (from 0) is missing; leave out rows without "

@@ -269,8 +269,10 @@ def _first_of_equal(ascending: np.ndarray) -> np.ndarray:
 
 
 def as_column(name: str, values: object) -> np.ndarray:
-    """Return values as float64 of shape (n,), or raise an InputError that names them."""
+    """Return values as float64 of shape (n,), NaN where they are masked, or raise an InputError that names them."""
     try:
+        if isinstance(values, np.ma.MaskedArray):  # NumPy would take the values below the mask
+            values = np.ma.filled(values.astype(np.float64), np.nan)
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} are not numbers: {error}. Convert them first") from None
@@ -287,7 +289,8 @@ def checked_scores(y: object, scores: object) -> tuple[np.ndarray, np.ndarray]:
             f"y_score has {len(scores)} values, but y_true has shape {y.shape}: give one label for each score"
         )
     refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
-    refuse("score", scores, ~np.isfinite(scores), "is not finite")
+    kind = "NaN" if np.isnan(scores).any() else "infinity"  # as scikit-learn says it
+    refuse(f"Input y_score contains {kind}: the score", scores, ~np.isfinite(scores), "is not finite")
     return y, scores
 
 
@@ -308,7 +311,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
 def counts_of(
     y_true: Any, y_score: Any, sample_weight: Any = None, pos_label: Any = None, *, one_class: bool = False
 ) -> ScoreCounts:
-    """Return the counts of checked labels and scores; errors start with scikit-learn's words.
+    """Return the counts of labels and scores; errors start with scikit-learn's words.
 
     Those of Dask collections are counted chunk by chunk, on the current client's workers if there is one.
     """
@@ -336,8 +339,6 @@ def counts_of(
         check_consistent_length(signs, scores, sample_weight)
     except ValueError as error:
         raise InputError(str(error)) from None
-    kind = "NaN" if np.isnan(scores).any() else "infinity"
-    refuse(f"Input y_score contains {kind}: the score", scores, ~np.isfinite(scores), "is not finite")
     return ScoreCounts.from_scores(signs, scores, sample_weight)
 
 
@@ -373,8 +374,10 @@ def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> 
 
 
 def labels_of(name: str, values: Any) -> np.ndarray:
-    """Return labels as an array of one dimension."""
+    """Return labels as an array of one dimension; raise an InputError that names them if there is another one, or a mask."""
     column = np.asarray(values)
     if column.ndim != 1:
         raise InputError(f"{name} has shape {column.shape}, but one dimension is needed: give one value for each row")
+    if isinstance(values, np.ma.MaskedArray):
+        refuse(f"the value of {name}", column, np.ma.getmaskarray(values), "is masked")
     return column

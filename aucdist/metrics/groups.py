@@ -8,7 +8,7 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
-from aucdist.metrics.counts import refuse
+from aucdist.metrics.counts import as_column, labels_of, refuse
 from aucdist.metrics.intervals import check_level, score_interval, unseen_bound
 from aucdist.parameters import OneOf
 
@@ -217,7 +217,7 @@ def ndcg_of_groups(
     ([1.0, 0.0], 0.5)
     """
     OneOf(("linear", "exponential")).check("gain", gain)
-    grade = np.asarray(y_true, dtype=np.float64)
+    grade = as_column("labels", y_true)
     refuse("grade", grade, grade < 0, "is negative; grades are at least 0 here")
     relevance = grade if gain == "linear" else np.exp2(grade) - 1.0
     rows = _by_group(relevance, y_score, groups, sample_weight)
@@ -308,12 +308,12 @@ class _Rows:
 
 
 def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Rows:
-    y, score = np.asarray(y_true, dtype=np.float64), np.asarray(y_score, dtype=np.float64)
-    named = np.asarray(groups)
-    weight = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    y, score, named = as_column("labels", y_true), as_column("scores", y_score), labels_of("groups", groups)
+    weight = np.ones(len(y)) if sample_weight is None else as_column("weights", sample_weight)
     lengths = [v.size for v in (y, score, named, weight)]
     if len(set(lengths)) > 1 or not len(y):
         raise InputError(f"labels, scores, groups and weights have the lengths {lengths}; one for each row is needed")
+    refuse("label", y, np.isnan(y), "is missing")
     refuse("score", score, ~np.isfinite(score), "is not finite")
     refuse("weight", weight, ~(np.isfinite(weight) & (weight >= 0.0)), "is negative or not finite")
     names, number, counts = np.unique(named, return_inverse=True, return_counts=True)

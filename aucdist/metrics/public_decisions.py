@@ -80,10 +80,9 @@ def threshold_at(
     if cost is not None and all(value is None for value in shares.values()):
         costs = Costs.of(cost)
         if costs.differ_by_row:
-            _, weight = _costs_of_rows(y_true, costs, pos_label)
-            if sample_weight is not None:
-                weight = weight * as_column("weights", sample_weight)
-            return CostCounts(counts_of(y_true, y_score, weight, pos_label), weight.sum()).cheapest_threshold()
+            _, cost_of_rows, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
+            weighted = counts_of(y_true, y_score, weight * cost_of_rows, pos_label)
+            return CostCounts(weighted, float(weight.sum())).cheapest_threshold()
     return decisions.threshold_at(counts, **shares, cost=cost)
 
 
@@ -249,8 +248,7 @@ def expected_cost(
     costs = Costs(false_alarm, miss)
     if not costs.differ_by_row:
         return decisions.expected_cost(counts, threshold, false_alarm=false_alarm, miss=miss)
-    positive, cost = _costs_of_rows(y_true, costs, pos_label)
-    weight = None if sample_weight is None else as_column("weights", sample_weight)
+    positive, cost, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
     return mean_cost(_flagged(y_score, threshold) != positive, cost, weight)
 
 
@@ -314,9 +312,8 @@ def expected_cost_interval(
     if not costs.differ_by_row:
         return decisions.expected_cost_interval(counts, threshold, level, false_alarm=false_alarm, miss=miss)
     refuse_weights(counts)
-    positive, cost = _costs_of_rows(y_true, costs, pos_label)
-    wrong = _flagged(y_score, threshold) != positive
-    there = slice(None) if sample_weight is None else as_column("weights", sample_weight) > 0
+    positive, cost, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
+    wrong, there = _flagged(y_score, threshold) != positive, weight > 0
     return DecisionCosts.of(positive[there], wrong[there], cost[there]).interval(level)
 
 
@@ -978,12 +975,14 @@ def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike 
     return decisions.g_mean(confusion_counts(y_true, y_pred, sample_weight))
 
 
-def _costs_of_rows(y_true: ArrayLike, costs: Costs, pos_label: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return which rows are positive, and what a wrong decision on each costs."""
+def _costs_of_rows(
+    y_true: ArrayLike, costs: Costs, sample_weight: ArrayLike | None, pos_label: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return which rows are positive, what a wrong decision on each costs, and the weights of the rows."""
     positive = signs_of(y_true, pos_label)[1] > 0
     cost = costs.of_rows(positive)
     refuse_no_cost(cost[~positive].sum(), cost[positive].sum())
-    return positive, cost
+    return positive, cost, np.ones(len(positive)) if sample_weight is None else as_column("weights", sample_weight)
 
 
 def _flagged(y_score: ArrayLike, threshold: float) -> np.ndarray:

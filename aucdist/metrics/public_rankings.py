@@ -180,7 +180,9 @@ def roc_auc_difference(
     >>> difference.value > 0, difference.p_value < 0.05
     (True, True)
     """
-    return compare.auc_test(signs_of(y_true, pos_label)[1], np.asarray(first), np.asarray(second), level)
+    return compare.auc_test(
+        signs_of(y_true, pos_label)[1], as_column("scores", first), as_column("scores", second), level
+    )
 
 
 def partial_roc_auc_score(
@@ -350,7 +352,12 @@ def partial_roc_auc_difference(
     (True, True)
     """
     return compare.partial_auc_test(
-        signs_of(y_true, pos_label)[1], np.asarray(first), np.asarray(second), max_fpr, level, standardized=standardized
+        signs_of(y_true, pos_label)[1],
+        as_column("scores", first),
+        as_column("scores", second),
+        max_fpr,
+        level,
+        standardized=standardized,
     )
 
 

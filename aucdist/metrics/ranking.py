@@ -42,25 +42,31 @@ BAND = two_sided_z(math.sqrt(0.95))
 
 
 @dataclass(frozen=True)
-class Interval(Estimate):
-    """The AUC with its confidence interval, within [0, 1].
+class Interval:
+    """A confidence interval of the AUC, which ``metrics.json`` has by these names.
 
     Attributes
     ----------
-    value : float
-        The AUC of these rows.
     low, high : float
-        The bounds of the interval.
+        The bounds, within [0, 1].
+    auc : float
+        The AUC of these rows.
     level : float
         The share of samples for which such an interval contains the AUC of the population.
     method : str
         "score", or "exact-bound" if the variance cannot be estimated; see `auc_interval`.
     """
 
+    low: float
+    high: float
+    auc: float
+    level: float
+    method: str
+
     @property
-    def auc(self) -> float:
-        """The AUC, which is `value`."""
-        return self.value
+    def value(self) -> float:
+        """The AUC, by the name that other measures have in an `Estimate`."""
+        return self.auc
 
 
 def auc(counts: ScoreCounts) -> float:
@@ -127,7 +133,8 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
             stacklevel=2,
         )
     variance = delong_variance(counts) if fewest > 1 else 0.0
-    return Interval(**vars(area_interval(area, variance, [(counts.rows_pos, counts.rows_neg)], level)))
+    estimate = area_interval(area, variance, [(counts.rows_pos, counts.rows_neg)], level)
+    return Interval(estimate.low, estimate.high, area, level, estimate.method)
 
 
 def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]], level: float) -> Estimate:

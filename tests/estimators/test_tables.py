@@ -27,6 +27,7 @@ from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.tables import checked_rows
 from aucdist.maps import BinExpander
 from aucdist.model import load_model, save_model
+from aucdist.sampling import MWMOTE
 
 RANDOM = np.random.default_rng(0)
 N = 50
@@ -331,6 +332,13 @@ def test_what_is_masked_is_missing() -> None:
         PairwiseHingeClassifier().fit(X, np.arange(30) % 2)
     assert PairwiseHingeClassifier(features="bins").fit(X, np.arange(30) % 2).feature_map_.missing.all()
     assert BinExpander().fit(X).map_.missing.all()
+    y, mask = np.arange(30) % 2, np.arange(30) == 3
+    with pytest.raises(InputError, match="the label of row 3"):
+        PairwiseHingeClassifier().fit(X.data, np.ma.array(y, mask=mask))
+    with pytest.raises(ValueError, match="sample_weight contains NaN"):
+        PairwiseHingeClassifier().fit(X.data, y, sample_weight=np.ma.array(np.ones(30), mask=mask))
+    with pytest.raises(InputError, match="labels are masked"):
+        MWMOTE().fit_resample(X.data, np.ma.array(y, mask=mask))
 
 
 def test_sparse_columns_of_pandas_may_miss_values() -> None:

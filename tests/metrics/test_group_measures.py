@@ -155,6 +155,9 @@ def test_all_measures_have_names():
     [
         (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1]), "lengths"),
         (lambda: group_auc_score([0, 1], [0.0, np.nan], groups=[1, 1]), "score at position 1 .* is not finite"),
+        (lambda: group_auc_score([0, np.nan], [0.0, 1.0], groups=[1, 1]), "label at position 1 .* is missing"),
+        (lambda: recall_of_groups(["a", "b"], [0.0, 1.0], groups=[1, 1]), "labels are not numbers"),
+        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=np.ma.array([1, 1], mask=[0, 1])), "groups at position 1 .* masked"),
         (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "Allowed: pairs, groups"),
         (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "Allowed: linear, exponential"),

@@ -195,6 +195,20 @@ def test_bad_labels_are_named(y, message):
         average_precision_score(y, [0.1, 0.2, 0.3])
 
 
+def test_what_is_masked_is_refused_and_not_taken_from_below_the_mask():
+    y, scores = np.array([0, 0, 1, 1]), np.array([0.1, 0.2, 0.3, 0.9])
+    mask = [False, False, False, True]
+    with pytest.raises(InputError, match=r"the score at position 3 .* is not finite"):
+        average_precision_score(y, np.ma.array(scores, mask=mask))
+    with pytest.raises(InputError, match=r"the score at position 3 .* is not finite"):
+        metrics.roc_auc_difference(y, scores, np.ma.array(scores, mask=mask))
+    with pytest.raises(InputError, match=r"the value of y_true at position 3 .* is masked"):
+        average_precision_score(np.ma.array(y, mask=mask), scores)
+    with pytest.raises(InputError, match=r"weight at position 3 .* is negative or not finite"):
+        average_precision_score(y, scores, sample_weight=np.ma.array([1, 1, 1, 1], mask=mask))
+    assert average_precision_score(np.ma.array(y), np.ma.array(scores)) == average_precision_score(y, scores) == 1.0
+
+
 @pytest.mark.parametrize("predicted", [[0, 1, 2], [0, 1, "1"], [0, 1, np.nan]])
 def test_a_predicted_label_that_is_not_in_the_truth_is_named(predicted):
     with pytest.raises(InputError, match="predicted label at position"):
