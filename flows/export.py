@@ -102,14 +102,14 @@ class ExportConfig(Strict):
 def export(config: ExportConfig, observer: RunObserver) -> Json:
     """Write a model in the form of another system.
 
-    Raises InputError if there is no such model, the target cannot express it, or the file is there already.
+    Raises InputError if there is no such model, the target cannot express it, or the file already exists.
     """
     with s3_as_configured(config, observer):
         observer.stage("export")
         folder = model_folder(config.model)
         output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"
         if exists(output) and not config.force:
-            raise InputError(f"{shown(output)} is there already: name another by --output, or replace it by --force")
+            raise InputError(f"{shown(output)} already exists: name another by --output, or replace it by --force")
         if config.to == "scorecard":
             model = load_two_classes(folder, "a scorecard")
             card = card_of(model, folder, config)

@@ -97,12 +97,14 @@ def promotion_lines(result: Json) -> list[str]:
     lines = []
     if (test := result["decision"]) is not None:
         lines.append(
-            f"{measure_text(test)} of the run minus that in use: {test['value']:+.5f}, {100 * test['level']:.0f} % interval "
-            f"{test['low']:+.5f} to {test['high']:+.5f}, on {test['rows']:,} rows ({test['of']})"
+            f"{measure_text(test)} of the new run minus that of the version in use: {test['value']:+.5f}, "
+            f"{100 * test['level']:.0f} % interval {test['low']:+.5f} to {test['high']:+.5f}, "
+            f"on {test['rows']:,} rows ({test['of']})"
         )
         if (loss := test["calibration"]) is not None:
             lines.append(
-                f"Brier loss in use minus that of the run: {loss['value']:+.5f} ({loss['low']:+.5f} to {loss['high']:+.5f})"
+                f"Brier loss of the version in use minus that of the new run: {loss['value']:+.5f} "
+                f"({loss['low']:+.5f} to {loss['high']:+.5f})"
             )
         lines.append(f"drawn in {result['picture']}")
     if result["promoted"]:

@@ -101,7 +101,8 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         measured = measured_classes(pair.y)
         if not len(measured):
             raise InputError(
-                f"{pair.rows}: no class has two rows and two others, so nothing can be measured: name more rows by --data"
+                f"{pair.rows}: no class has two rows and two rows of other classes, so nothing can be measured: "
+                "name more rows by --data"
             )
         tests = [auc_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
         classes = [
@@ -179,7 +180,9 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
     own = data.test_source
     rescored = _scored_by(in_use, IN_USE, own or source_of(data), name, None if own else new.row_id)
     if not (np.array_equal(rescored.row_id, new.row_id) and np.array_equal(rescored.y, y)):
-        raise InputError(f"{name} cannot be read again as they were: its data has changed since. Name rows by --data")
+        raise InputError(
+            f"{name} cannot be read again, because its data have changed since the run. Name rows by --data"
+        )
     return PairedScores("the test rows of the run", y, scores, rescored.scores)
 
 

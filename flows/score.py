@@ -71,13 +71,13 @@ def cost_line(cost: Json) -> str:
     """Return what the decisions on the rows cost, as a line of text; `cost` as in the result."""
     if cost["kind"] == "unknown":
         return f"what the decisions cost is not known: {cost['why']}"
-    value = number_text(100 * cost["value"]) + (" by the alarms of all classes" if "classes" in cost else "")
+    value = number_text(100 * cost["value"]) + (" by the alerts of all classes" if "classes" in cost else "")
     if cost["kind"] == "expected":
         return f"the decisions on 100 rows are expected to cost {value}, if the probabilities are right"
     if cost["interval"] is None:
         return f"the decisions on 100 rows cost {value}"
     low, high = (number_text(100 * end) for end in cost["interval"])
-    return f"the decisions on 100 rows cost {value} (95 %: {low} to {high})"
+    return f"the decisions on 100 rows cost {value} (95 % interval {low} to {high})"
 
 
 def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[Json]:

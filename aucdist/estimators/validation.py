@@ -306,7 +306,7 @@ def grades_of(estimator: Any, y: np.ndarray) -> np.ndarray | None:
     if estimator.grade_weight is None:
         return None
     if y.dtype.kind not in "biuf":
-        raise InputError("grade_weight takes the labels for grades: give numbers, larger ones for more relevant rows")
+        raise InputError("with grade_weight, labels are grades: give numbers, larger ones for more relevant rows")
     grades = y.astype(np.float64)
     if not np.isfinite(grades).all():
         raise InputError(

@@ -108,8 +108,8 @@ class TestConfig(Strict):
             raise InputError("give exactly one of `fraction`, `time`, `name` and `source`")
         if "seed" in self.model_fields_set and keys != ["fraction"]:
             raise InputError(
-                "`seed` belongs to `fraction`; the last rows, or a test set of its own, are taken as they are: leave "
-                "it out"
+                "`seed` works with `fraction` only: the last rows, or a separate test set, are not drawn at random. Leave it "
+                "out"
             )
         for key in sorted({"last", "gap", "keep"} & self.model_fields_set if self.time is None else ()):
             raise InputError(
@@ -117,7 +117,7 @@ class TestConfig(Strict):
             )
         if self.groups is not None and self.is_separate_data_set:
             raise InputError(
-                "`groups` says how rows are split, but a test set of its own is taken as it is: leave `groups` out"
+                "`groups` says how rows are split, but a separate test set is not split: leave `groups` out"
             )
         if self.is_separate_data_set:
             source_of(self)  # raises an error for a name that is not in the catalog

@@ -128,7 +128,7 @@ def _refuse_second_header(columns: pa.Table, text: CsvText) -> None:
         if not again.any():
             return
     place = text.place(int(np.argmax(again)), columns.column_names[0])
-    raise InputError(f"{place}: the header stands here again, as where files were joined: remove the line")
+    raise InputError(f"{place}: the header is repeated here, as if two files were joined: remove the line")
 
 
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:

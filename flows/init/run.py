@@ -85,7 +85,7 @@ def init(config: InitConfig, observer: RunObserver) -> Json:
     name, source = source_from_name(config.data, config.settings, label=config.label, positive=config.positive)
     file = config.output or Path(f"{name}.yaml")
     if file.exists() and not config.force:
-        raise InputError(f"{file} is there already: name another by --output, or replace it by --force")
+        raise InputError(f"{file} already exists: name another by --output, or replace it by --force")
     described = describe(name, source, file, time=config.time, groups=config.groups)
     files.write_bytes(str(file.absolute()), described.text.encode())
     return {

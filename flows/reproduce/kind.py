@@ -307,7 +307,7 @@ def read_dataset(task: Task) -> Dataset:
     """
     data = _read(json.dumps(task["source"]))
     if data.fingerprint != task["fingerprint"]:
-        raise RunError(f"{task['source']['source']}: a worker reads other data there than the client did")
+        raise RunError(f"{task['source']['source']}: a worker read other data at this path than the client")
     return data
 
 

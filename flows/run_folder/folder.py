@@ -294,7 +294,7 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
             if not draft.exists():
                 raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder by --output") from None
             raise InputError(
-                f"{draft} is there already: another run of this name writes into it, or was killed. Give this run "
+                f"{draft} already exists: another run of this name writes into it, or was killed. Give this run "
                 "another name, or remove the folder if no run uses it"
             ) from None
         made = True
@@ -339,7 +339,7 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
     def publish() -> None:
         if retried(lambda: fs.exists(f"{path}/{METRICS}")):
             raise RunError(
-                f"the run is lost: {shown(url)} is there already, and belongs to another run. Name another output"
+                f"the run is lost: {shown(url)} already exists, and belongs to another run. Name another output"
             )
         files = sorted((p for p in draft.rglob("*") if p.is_file()), key=lambda p: (p.name == METRICS, p))
         try:

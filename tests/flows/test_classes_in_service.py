@@ -61,7 +61,7 @@ def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str
     assert [one["name"] for one in decision["classes"]] == ["0", "1", "2", "3"]
     assert decision["value"] == pytest.approx(np.mean([one["value"] for one in decision["classes"]]))
     said, _ = run("promote", bad, store, "--if", "not-worse")
-    assert "mean AUC of the classes of the run minus that in use" in said
+    assert "mean AUC of the classes of the new run minus that of the version in use" in said
     assert "version 2 stays in use" in said
     # Rows that neither has seen, read with the classes of the model; the class that was left out counts with the rest.
     named = result_of("promote", good, store, "--if", "not-worse", "--margin", 0.1, "--data", folder / "new.csv")

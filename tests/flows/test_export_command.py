@@ -51,7 +51,7 @@ def test_a_file_is_replaced_only_if_asked(made: Path, monkeypatch: pytest.Monkey
     assert found["columns"] == ["age", "pages", "browser", "seen"]
     assert found["bytes"] == len(output.read_bytes())
     output.write_text("mine")
-    assert "is there already" in run("export", made, "--to", "json", code=2)[1]
+    assert "already exists" in run("export", made, "--to", "json", code=2)[1]
     assert output.read_text() == "mine"
     assert run("export", made, "--to", "json", "--force")[0] == f"{output}: 4 columns, {found['bytes']:,} bytes\n"
     assert output.read_text() == to_json(load_model(f"{made}/model"))

@@ -263,7 +263,7 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
     """Write blocks as a sharded data set, each block as one shard.
 
     `blocks`: of one layout, type and number of features. A block without rows is legal.
-    `url`: a folder: a path or an fsspec URL. A data set that is there already is replaced; its shards are not removed.
+    `url`: a folder: a path or an fsspec URL. An existing data set is replaced; its shards are not removed.
     Returns the URLs of the shards.
     Raises InputError if the blocks do not go together, or if the folder is not writable or cannot be reached.
     """

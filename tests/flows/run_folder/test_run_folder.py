@@ -42,7 +42,7 @@ def test_nothing_is_left_unless_published_but_folders_that_were_there(tmp_path: 
 def test_a_run_whose_name_is_taken_leaves_the_work_of_the_other(tmp_path: Path) -> None:
     with run_folder(str(tmp_path), "same") as first:
         (first.draft / "kept").write_text("work")
-        with pytest.raises(InputError, match="is there already"), run_folder(str(tmp_path), "same"):
+        with pytest.raises(InputError, match="already exists"), run_folder(str(tmp_path), "same"):
             pass
         assert (first.draft / "kept").read_text() == "work"
         first.publish()

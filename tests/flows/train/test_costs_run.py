@@ -277,7 +277,7 @@ def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Pa
     assert of_shards["value"] == pytest.approx(realised["value"])
     again = sets("label=kind", "cost_column=amount")
     out, _ = aucdist("score", whole["run"] + "/model", folder / "rows.csv", folder / "known", *again)
-    assert "by the alarms of all classes" in out
+    assert "by the alerts of all classes" in out
     assert model.models[0].about["operating_point"] == {"cost": {"false_alarm": 5, "miss": "cost_column"}}
 
 
