@@ -123,7 +123,7 @@ def draw_rows(
     near: "Intervals",
     square: float,
     seed: int,
-) -> tuple[Any, Summary]:
+) -> Summary:
     """Return two samples of the block's rows, drawn by their ids, or by the numbers of their groups; one if it has all rows.
 
     A number between 0 and 1 draws a row for the first sample where it is small, and for the second where it is large.
@@ -160,7 +160,7 @@ def draw_rows(
             weights = rows.weights() if whole_groups else rows.weights() / np.minimum(share[chosen], 1.0)
             samples.append((rows, weights, of_rows.take(place) if in_groups else None))
         drawn[name] = [samples]
-    return memory, drawn
+    return drawn
 
 
 def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
@@ -170,10 +170,10 @@ def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
 
 
 @without_rows
-def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> tuple[Any, Summary]:
+def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> Summary:
     """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
     scores = 1.0 + memory.others.present[::stride]
-    return memory, {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
+    return {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------

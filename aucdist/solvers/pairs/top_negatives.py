@@ -321,39 +321,35 @@ def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[np
 
 
 @without_rows
-def count_cells(
-    block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool
-) -> tuple[Any, Summary]:
+def count_cells(block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
     """Count the negatives by 16 bits of their scores."""
     weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
     count_keys(*negatives_at(memory, step, are_anchors), prefix, shift, weight, rows)
-    return memory, {"weight": weight, "rows": rows}
+    return {"weight": weight, "rows": rows}
 
 
 @without_rows
-def gather_cell(
-    block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool
-) -> tuple[Any, Summary]:
+def gather_cell(block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
     """Return scores and weights of the negatives in a cell; of all of them for a shift of 64."""
     scores, weights = negatives_at(memory, step, are_anchors)
     if shift < 64:
         inside = np.flatnonzero(ordered_keys(scores + 0.0) >> shift == prefix)  # -0.0 has the key of 0.0
         scores, weights = scores[inside], weights[inside]
-    return memory, {"scores": [scores], "weights": [weights]}
+    return {"scores": [scores], "weights": [weights]}
 
 
 @without_rows
-def gather_larger(block: int, memory: Any, step: float | None, every: int) -> tuple[Any, Summary]:
+def gather_larger(block: int, memory: Any, step: float | None, every: int) -> Summary:
     """Return scores and weights of one in `every` rows of the larger class."""
-    return memory, {"scores": [memory.others.scores_at(step)[::every]], "weights": [memory.others.weights[::every]]}
+    return {"scores": [memory.others.scores_at(step)[::every]], "weights": [memory.others.weights[::every]]}
 
 
 @without_rows
 def weigh_larger(
     block: int, memory: Any, step: float | None, knots: Knots, starts: np.ndarray, width: float
-) -> tuple[Any, Summary]:
+) -> Summary:
     """Return what the negatives, the larger class, weigh in each of some bands of a width."""
-    return memory, {"weighs": weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)}
+    return {"weighs": weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)}
 
 
 # ---- the client's side ------------------------------------------------------------------------------------------------
