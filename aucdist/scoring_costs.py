@@ -155,7 +155,7 @@ def members_of(block: Block, schema: Schema, classes: Sequence[str]) -> np.ndarr
     """Return which of some classes of a schema each row has, bool of shape (n_rows, n_classes)."""
     assert block.code is not None
     places = [schema.classes.index(name) for name in classes]
-    return np.asarray(LabelSets.of_schema(schema).only(places).indicator(block.code).toarray())
+    return LabelSets.of_schema(schema).only(places).indicator(block.code)
 
 
 def has_costs(source: Source) -> bool:

@@ -15,8 +15,6 @@ from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
 from aucdist.linear_model import LinearModel
-from aucdist.metrics.decisions import threshold_at
-from aucdist.metrics.guarantees import guaranteed_threshold
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content
 from aucdist.report.html import render_template
 from aucdist.report.text import point_sentences
@@ -27,7 +25,7 @@ from flows.config.operating_point import OperatingPointConfig
 from flows.json_values import json_text
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about, run_folder, timestamped
-from flows.run_folder.results import detail_of, how_set, point_of
+from flows.run_folder.results import detail_of, how_set, point_of, threshold_by
 from flows.run_folder.scores import DECISION, SCORES, SETTERS, counts_of, read_scores, read_setters
 
 HISTORY = "history.parquet"
@@ -123,12 +121,7 @@ def _decide(
             f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can guarantee nothing about new "
             "rows: train with `operating_point.confidence`, or with `data.calibration`"
         )
-    requirement, guarantee = config.requirement(kept.get("per_day")), None
-    if config.confidence is None:
-        cut = threshold_at(setters, **requirement)
-    else:
-        guarantee = guaranteed_threshold(setters, config.confidence, **requirement)
-        cut = guarantee.threshold
+    cut, guarantee = threshold_by(config, setters, kept.get("per_day"))
     cut, shift = (without_intercept(cut, model.intercept), cut) if rows == "test" else (cut, cut + model.intercept)
     shown_rows, counts, at, per_day = "training", setters, cut, kept.get("per_day")
     details = {part: dict(detail) for part, detail in about.get("details", {}).items()}

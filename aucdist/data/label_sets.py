@@ -125,9 +125,9 @@ class LabelSets:
         of_sets = np.bincount(codes, minlength=self.members.shape[0])
         return np.asarray(self.members.T @ of_sets, dtype=np.int64)
 
-    def indicator(self, codes: np.ndarray) -> sp.csr_array:
-        """Return which classes rows have: csr_array of shape (n_samples, n_classes), bool."""
-        return sp.csr_array(sp.csr_array(self.members)[codes])
+    def indicator(self, codes: np.ndarray) -> np.ndarray:
+        """Return which classes rows have, bool of shape (n_samples, n_classes); `codes` are the indices of their sets."""
+        return np.asarray(self.members.toarray()[codes])
 
 
 def sets_of_topics(

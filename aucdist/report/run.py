@@ -3,7 +3,7 @@
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -63,17 +63,16 @@ THRESHOLD_BY_G_MEAN = (
 class Report:
     """The contents of the page of a run.
 
-    `run`: the object that ``aucdist train --json`` prints.
+    `run`: what ``metrics.json`` of the run has.
     `data`: name, source, counts and note of the data, in the order of the page. Entries that are None are left out.
     `config`: the resolved configuration, as YAML.
+    `classes`: of each class, or of two classes of the positive one, the counts of X w of training rows and of test rows; None
+        where there are no test rows, or all are on one side.
     `cost`: label and value of each cost of the run.
-    `versions`: versions of the packages that decide the result.
     `command`: the command that runs the configuration again.
-    `search`: the object that ``aucdist cv --json`` prints, where a search chose the parameters.
 
     For two classes:
 
-    `train` and `test`: counts of X w; `test` is None where there are no test rows.
     `threshold`: of X w: the scores of the model, X w - threshold, are positive above it.
     `history`: one row per round: ``round``, ``passes``, ``seconds``, ``primal``, ``dual``, ``relative_gap``.
     `weights`: feature name and weight, in any order; the page shows the largest.
@@ -83,27 +82,20 @@ class Report:
     `additive`: the shapes of a model of binned features, which are shown in place of its weights.
     `map_name`: the feature map of the model: the certificate is given the map.
     `max_fpr`: the false positive rate up to which the partial AUC was trained for.
-    `free`: objective and AUC of the same fit without directions of features, and of this one:
-        `flows.train.more_fits.extra_fits`.
     `leaks`: what makes the test look better than new rows will.
 
     For several classes:
 
-    `curves`: counts of each class: of the test rows, or of the training rows where there are none.
     `confusions`, of shape (n_classes, n_classes), int64, or None: how many test rows of each class were predicted to be
         of each. None without test rows.
     """
 
-    title: str
     run: Json
     data: Json
     config: str
+    classes: Sequence[tuple[ScoreCounts, ScoreCounts | None]]
     cost: Sequence[tuple[str, str]] = ()
-    versions: dict[str, str] = field(default_factory=dict)
     command: str = "aucdist train"
-    search: Json | None = None
-    train: ScoreCounts | None = None
-    test: ScoreCounts | None = None
     threshold: float = 0.0
     history: pd.DataFrame | None = None
     weights: Sequence[tuple[str, float]] = ()
@@ -113,9 +105,7 @@ class Report:
     additive: AdditiveModel | None = None
     map_name: str | None = None
     max_fpr: float | None = None
-    free: Json | None = None
     leaks: Sequence[str] = ()
-    curves: Sequence[ScoreCounts] = ()
     confusions: np.ndarray | None = None
 
 
@@ -124,15 +114,15 @@ def render_run_page(report: Report) -> str:
 
     Raises InputError if the training or the test scores of two classes have one class only.
     """
-    values = _several(report) if "classes" in report.run else _two_classes(report)
-    if report.search is not None:
-        values["sentences"].append(search_verdict(report.search))
+    values, search = _several(report) if "classes" in report.run else _two_classes(report), report.run.get("search")
+    if search is not None:
+        values["sentences"].append(search_verdict(search))
     return render_template(
         Path(__file__).with_name("run.html"),
-        title=report.title,
+        title=report.run["name"],
         report=report,
         run=report.run,
-        search=None if report.search is None else search_section(report.search),
+        search=None if search is None else search_section(search),
         **values,
     )
 
@@ -141,15 +131,15 @@ def render_run_page(report: Report) -> str:
 
 
 def _two_classes(report: Report) -> Json:
-    assert report.train is not None
-    shown, which = (report.train, "training") if report.test is None else (report.test, "test")
+    ((train, test),), run = report.classes, report.run
+    shown, which = (train, "training") if test is None else (test, "test")
     interval: ranking.Interval | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", IntervalWarning)
         if not shown.weighted:
             interval = ranking.auc_interval(shown)
     interval_warnings = [text[:1].upper() + text[1:] for text in (str(w.message) for w in caught)]
-    population, point = _population_text(report), report.run.get("operating_point")
+    population, point = _population_text(report), run.get("operating_point")
     reliability: Json | None = None
     shape: Json | None = None
     if (counts := report.probabilities) is not None:
@@ -181,16 +171,16 @@ def _two_classes(report: Report) -> Json:
         "warnings": _warnings_of_two(report, interval, interval_warnings),
         "population": population,
         "area": ranking.auc(shown),
-        "train_area": ranking.auc(report.train),
+        "train_area": ranking.auc(train),
         "interval": interval,
         "average_precision": ranking.average_precision(shown),
         "prevalence": shown.n_pos / (shown.n_pos + shown.n_neg),
-        "n_train": report.train.rows_pos + report.train.rows_neg,
-        "excess": proved_excess(report.run["certificate"]),
-        "certificate": certificate_text(report.run["certificate"], population),
+        "n_train": train.rows_pos + train.rows_neg,
+        "excess": proved_excess(run["certificate"]),
+        "certificate": certificate_text(run["certificate"], population),
         "figures": _figures(report, shown, which),
         "decisions": _decisions(report),
-        "rule": DEFAULT_THRESHOLDS.get(report.run["estimator"], THRESHOLD_BY_G_MEAN)
+        "rule": DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN)
         if point is None
         else THRESHOLD_BY_TARGET.format(target_text(point["wanted"])),
         "thresholds": _thresholds(report, shown),
@@ -223,7 +213,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
         )
     elif proved_excess(certificate) is None:
         texts.append("The objective has no certificate: there is no positive dual value to compare it with.")
-    if report.test is None:
+    if report.classes[0][1] is None:
         texts.append(NO_TEST_ROWS)
     if interval is not None and interval.low <= 0.5:
         texts.append(
@@ -250,10 +240,10 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
     )
     sentences = [
         f"A positive {which} row scores higher than a negative one{whichever} {often}: AUC {measured}.",
-        f"The training objective is {certificate_text(report.run['certificate'], _population_text(report))}{given_map}.",
+        f"The training objective is {certificate_text(run['certificate'], _population_text(report))}{given_map}.",
     ]
-    if report.free is not None:
-        sentences.append(directions_text(report.free))
+    if "free" in run:
+        sentences.append(directions_text(run["free"]))
     if baselines := run.get("baselines"):
         reached = "; ".join(
             f"{other['name']} {auc_text(other['test_auc'])} (average precision {other['average_precision']:.4f})"
@@ -283,8 +273,8 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
 
 def _population_text(report: Report) -> str:
     """Return what the objective is a mean over."""
-    assert report.train is not None
-    pos, neg = report.train.rows_pos, report.train.rows_neg
+    train, _ = report.classes[0]
+    pos, neg = train.rows_pos, train.rows_neg
     if (groups := report.run.get("groups")) is not None and report.of_pairs:
         graded = "rows with different grades" if groups["graded"] else "a positive and a negative row"
         return f"over all pairs of {graded}" + (
@@ -295,7 +285,6 @@ def _population_text(report: Report) -> str:
 
 def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, str]:
     """Return the SVG of each figure for which there is data."""
-    assert report.train is not None
     assert report.history is not None
     history = plots.thin_history(report.history)
     curve = f"The {which} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
@@ -307,7 +296,7 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, str]:
     )
     point = report.run.get("operating_point")
     at = None if point is None else (point["fpr"]["value"], point["recall"]["value"])
-    train, test, max_fpr = report.train, report.test, report.max_fpr
+    (train, test), max_fpr = report.classes[0], report.max_fpr
     figures: dict[str, tuple[str, str, plots.Plot]] = {
         "roc": ("ROC curve", curve, lambda axes: plots.roc(axes, train, test, log_x=False)),
         "roc-low": (
@@ -331,8 +320,8 @@ def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, str]:
 
 def _decisions(report: Report) -> list[Json]:
     """Return the confusion matrix of the test and of the training rows, its rates, and the intervals of some of them."""
-    tables = []
-    for name, counts in (("test", report.test), ("training", report.train)):
+    (train, test), tables = report.classes[0], []
+    for name, counts in (("test", test), ("training", train)):
         if counts is None:
             continue
         table, ends = decisions.confusion(counts, report.threshold), {}
@@ -386,6 +375,7 @@ def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
 
 def _several(report: Report) -> Json:
     run, rows, tested = report.run, report.run["classes"], report.confusions is not None
+    curves = [train if test is None else test for train, test in report.classes]
     part = "test_auc" if tested else "train_auc"
     order = sorted(range(len(rows)), key=lambda k: (rows[k][part] is None, rows[k][part] or 0.0, k))
     return {
@@ -396,7 +386,7 @@ def _several(report: Report) -> Json:
         "warnings": _warnings(run, tested),
         "classes": [rows[k] | {"excess": proved_excess(rows[k]["certificate"])} for k in order],
         "confusions": None if report.confusions is None else _confusions(report, report.confusions, order),
-        "curves": [(_short(rows[k]["name"]), rows[k][part], _roc_points(report.curves[k])) for k in order],
+        "curves": [(_short(rows[k]["name"]), rows[k][part], _roc_points(curves[k])) for k in order],
     }
 
 

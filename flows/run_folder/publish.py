@@ -1,5 +1,6 @@
 """Writes the run folder: model, history, test scores, configuration, report and metrics."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from flows.config.loading import to_yaml
 from flows.json_values import json_text, jsonable
 from flows.rows.rows import Rows, TrainTestRows
 from flows.run_folder.folder import CONFIG, METRICS, RunFolder
-from flows.run_folder.results import FittedRun, details_of, setters_of
+from flows.run_folder.results import FittedRun, ScoredRows, details_of
 from flows.run_folder.scores import NAMED, SCORES, SETTERS
 from flows.versions import versions
 
@@ -32,52 +33,43 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     """
     config, draft = to_yaml(fitted.config), folder.draft
     _save_model(fitted, result, draft / "model")
-    histories = [model.history_ for model in fitted.models]
-    if fitted.several:
-        names = fitted.rows.schema.classes
-        histories = [table.assign(**{"class": name}) for name, table in zip(names, histories, strict=True)]
+    classes, histories = fitted.rows.schema.classes, [model.history_ for model in fitted.estimator.class_models]
+    if classes:
+        histories = [table.assign(**{"class": name}) for name, table in zip(classes, histories, strict=True)]
     else:
-        counts = setters_of(fitted)
+        (of_class,) = fitted.evaluation.classes
+        counts = of_class.setters
         table = pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg})
         pq.write_table(table, draft / SETTERS, compression="zstd")
     pd.concat(histories).to_parquet(draft / "history.parquet", index=False)
-    if fitted.evaluation.test_rows is not None:
-        pq.write_table(scores_table(fitted), draft / SCORES, compression="zstd")
-    page = render_run_page(report_of(fitted, result, config, command))
+    if (test := fitted.evaluation.test) is not None:
+        pq.write_table(scores_table(test, classes, fitted.named_groups), draft / SCORES, compression="zstd")
     search = {} if fitted.search is None else {"search": fitted.search}
-    metrics = json_text(result | details_of(fitted) | search)
-    for name, text in ((CONFIG, config), ("report.html", page), (METRICS, metrics)):
+    result = result | details_of(fitted) | search
+    page = render_run_page(report_of(fitted, result, config, command))
+    for name, text in ((CONFIG, config), ("report.html", page), (METRICS, json_text(result))):
         (draft / name).write_text(text, encoding="utf-8")
     folder.publish()
 
 
-def scores_table(fitted: FittedRun) -> pa.Table:
-    """Return id, label and score of the test rows, and weight, group, grade and cost if there are some.
+def scores_table(test: ScoredRows, classes: tuple[str, ...], named_groups: Mapping[str, np.ndarray]) -> pa.Table:
+    """Return id, label and score of the test rows, and weight, group, grade and cost if there are some, and named groups.
 
     For several classes id, classes, prediction, cost, and a score of each class. Scores are those of the saved model.
     """
-    table, scores = fitted.evaluation.test_rows, fitted.scores
-    assert table is not None
-    if not fitted.several:
-        table = table.add_column(2, "score", [scores[:, 0]])
-        for name, values in fitted.named_groups.items():
+    table = test.table
+    if not classes:
+        table = table.add_column(2, "score", [test.scores[:, 0]])
+        for name, values in named_groups.items():
             table = table.append_column(f"{NAMED}{name}", [pa.array(values, pa.string())])
         return table
-    classes = fitted.rows.schema.classes
-    columns: Json = {
-        "row_id": table["row_id"],
-        "label": _texts(fitted.members, classes),
-        "prediction": _texts(fitted.predicted, classes),
-    }
+    names = np.array(classes, dtype=object)
+    columns: Json = {"row_id": table["row_id"]}
+    for column, which in (("label", test.members), ("prediction", test.predicted)):
+        columns[column] = pa.array([",".join(names[row]) for row in which], pa.string())
     if "cost" in table.column_names:
         columns["cost"] = table["cost"]
-    return pa.table(columns | {f"score {name}": scores[:, k] for k, name in enumerate(classes)})
-
-
-def _texts(members: np.ndarray, classes: tuple[str, ...]) -> pa.Array:
-    """Return the classes of each row with commas between them."""
-    names = np.array(classes, dtype=object)
-    return pa.array([",".join(names[row]) for row in members], pa.string())
+    return pa.table(columns | {f"score {name}": test.scores[:, k] for k, name in enumerate(classes)})
 
 
 def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
@@ -92,7 +84,7 @@ def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
             "data": {"name": rows.name, "fingerprint": rows.fingerprint},
             "versions": versions(),
         }
-        for model, about in zip(fitted.models, result.get("classes", [result]), strict=True)
+        for model, about in zip(fitted.estimator.class_models, result.get("classes", [result]), strict=True)
     ]
     schema, weights = replace(rows.schema, sets=()), weights_of(fitted.estimator, contents)
     write_model(str(folder), LinearModel(weights, schema, rows.preprocessor, rows.source.scoring_keys()))
@@ -101,22 +93,19 @@ def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
 
 
 def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
-    """Return the content of the report; `config` is the configuration in YAML, other parameters as `publish`."""
-    rows, estimator, of_class = fitted.rows, fitted.estimator, fitted.evaluation.classes[0]
+    """Return the content of the report; `result`: what ``metrics.json`` has; `config`: the configuration in YAML."""
+    rows, estimator, test = fitted.rows, fitted.estimator, fitted.evaluation.test
     report = Report(
-        title=fitted.config.name,
         run=result,
         data=facts_of(rows),
         config=config,
         cost=cost_of(fitted),
-        versions=versions(),
         command=command,
-        search=fitted.search,
+        classes=[(of_class.train, of_class.test) for of_class in fitted.evaluation.classes],
     )
-    if fitted.several:
-        curves = [row.shown[1] for row in fitted.evaluation.classes]
-        return replace(report, curves=curves, confusions=fitted.confusions)
-    probabilities = None
+    if rows.schema.classes:
+        return replace(report, confusions=None if test is None else test.confusions)
+    (of_class,), probabilities = fitted.evaluation.classes, None
     if hasattr(estimator, "predict_proba"):
         probabilities = of_class.shown[1].mapped(
             lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1]
@@ -126,8 +115,6 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     names = list(rows.schema.feature_names)
     return replace(
         report,
-        train=of_class.train,
-        test=of_class.test,
         threshold=estimator.raw_threshold,
         history=estimator.history_,
         weights=list(
@@ -139,7 +126,6 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         additive=_additive_model(fitted),
         map_name=str(features["map"]) if isinstance(features, dict) else features,
         max_fpr=max_fpr if number is None else number / of_class.train.n_neg,
-        free=fitted.free,
         leaks=fitted.leaks,
     )
 

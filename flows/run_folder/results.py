@@ -6,7 +6,6 @@ Two classes are one of several: an evaluation has a list of classes, of which a 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow as pa
 from aucdist.drift.leaks import RowDigests
 from aucdist.drift.profile import Profile
 from aucdist.engine.blocks import Blocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.monotone import directions_as_parameter
@@ -29,11 +29,13 @@ from aucdist.metrics.decisions import (
     operating_point,
     precision,
     recall,
+    threshold_at,
 )
 from aucdist.metrics.groups import GroupWeight, measures_of_groups
-from aucdist.metrics.guarantees import Guarantee
+from aucdist.metrics.guarantees import Guarantee, guaranteed_threshold
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from aucdist.solvers.pairs.groups import pair_groups
+from flows.config.operating_point import OperatingPointConfig
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows
 from flows.run_folder.scores import DECISION
@@ -50,43 +52,67 @@ class ClassEvaluation:
 
     `train` and `test`: counts of the scores; `test` is None without test rows, or where these are all on one side.
     `interval`: of the test AUC.
+    `setters`: of the rows that set the threshold: where the model has not seen them, of the calibration rows, or of the training
+        rows scored by models of the other folds; else of the training rows, as where costs of rows set the threshold.
     `costs`: of the training rows, where the cost column says what wrong decisions cost.
-    `unseen`: of the rows that set the threshold where the model has not seen them: of the calibration rows, or of the training
-        rows scored by models of the other folds.
     `guarantee`: what the threshold promises, if that was asked for.
     """
 
     train: ScoreCounts
-    test: ScoreCounts | None = None
-    interval: Interval | None = None
-    costs: CostCounts | None = None
-    unseen: ScoreCounts | CostCounts | None = None
-    guarantee: Guarantee | None = None
+    test: ScoreCounts | None
+    interval: Interval | None
+    setters: ScoreCounts
+    costs: CostCounts | None
+    guarantee: Guarantee | None
 
     @property
     def shown(self) -> tuple[str, ScoreCounts]:
         """The rows whose scores reports show: the test rows, or else the training rows."""
         return ("training", self.train) if self.test is None else ("test", self.test)
 
+
+@dataclass(frozen=True, eq=False)
+class ScoredRows:
+    """The test rows under the saved model. Arrays have the shape (n_test, n_classes), of two classes (n_test, 1).
+
+    `table`: what `flows.run_folder.scores.score_test_rows` says of the rows.
+    `members`: which classes the rows have, bool.
+    `scores`: as the saved model gives them: above 0 is positive.
+    `predicted`: which classes the rows are predicted to have, bool.
+    """
+
+    table: pa.Table
+    members: np.ndarray
+    scores: np.ndarray
+    predicted: np.ndarray
+
     @property
-    def setters(self) -> ScoreCounts | CostCounts:
-        """The rows that set the threshold."""
-        return next(counts for counts in (self.unseen, self.costs, self.train) if counts is not None)
+    def confusions(self) -> np.ndarray:
+        """How many rows of each class are predicted to be of each: int64 of shape (n_classes, n_classes)."""
+        return np.asarray(self.members.T.astype(np.int64) @ self.predicted.astype(np.int64))
+
+
+def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: np.ndarray) -> ScoredRows:
+    """Return the test rows under a fitted estimator; `table` and `scores`: what `score_test_rows` returned for `rows`."""
+    scores = (scores + [model.decision_intercept for model in estimator.class_models]) / estimator.class_spreads
+    if not isinstance(rows, ClassBlocks):
+        return ScoredRows(table, table["y"].to_numpy()[:, np.newaxis] > 0, scores, scores > 0)
+    predicted = predicted_classes(estimator, scores)
+    predicted = predicted > 0 if predicted.ndim == 2 else predicted[:, np.newaxis] == estimator.classes_
+    return ScoredRows(table, rows.sets.indicator(table["code"].to_numpy()), scores, predicted)
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """How a fitted estimator scores the rows.
 
-    `test_rows` and `scores`, of shape (n_test, n_classes): what `flows.run_folder.scores.score_test_rows` returns; None without
-        test rows.
+    `test`: None without test rows.
     `groups`: what `group_results` returns.
     `set_on`: the rows that set the threshold: ``training``, ``out_of_fold`` or ``calibration``.
     """
 
     classes: list[ClassEvaluation]
-    test_rows: pa.Table | None
-    scores: np.ndarray | None
+    test: ScoredRows | None
     groups: Json | None
     set_on: str
 
@@ -118,45 +144,6 @@ class FittedRun:
     baselines: Sequence[Json]
     named_groups: Mapping[str, np.ndarray]
 
-    @property
-    def several(self) -> bool:
-        """Whether each of several classes was fitted against the rest."""
-        return bool(self.estimator.has_several_classes)
-
-    @property
-    def models(self) -> Sequence[Any]:
-        """The fitted model of each class against the rest; of two classes the estimator itself."""
-        return self.estimator.class_models
-
-    @cached_property
-    def members(self) -> np.ndarray:
-        """Which classes the test rows have, bool of shape (n_test, n_classes)."""
-        table = self.evaluation.test_rows
-        assert table is not None
-        if self.rows.test_sets is None:
-            return table["y"].to_numpy()[:, np.newaxis] > 0
-        return np.asarray(self.rows.test_sets.indicator(table["code"].to_numpy()).toarray())
-
-    @cached_property
-    def scores(self) -> np.ndarray:
-        """The scores of the test rows as the saved model gives them, of shape (n_test, n_classes): above 0 is positive."""
-        assert self.evaluation.scores is not None
-        intercepts = [model.decision_intercept for model in self.models]
-        return (self.evaluation.scores + intercepts) / self.estimator.class_spreads
-
-    @cached_property
-    def predicted(self) -> np.ndarray:
-        """Which of several classes the test rows are predicted to be of, bool of shape (n_test, n_classes)."""
-        classes = predicted_classes(self.estimator, self.scores)
-        return classes > 0 if classes.ndim == 2 else classes[:, np.newaxis] == self.estimator.classes_
-
-    @cached_property
-    def confusions(self) -> np.ndarray | None:
-        """How many test rows of each of several classes are predicted to be of each: int64 of shape (n_classes, n_classes)."""
-        if self.evaluation.scores is None or not self.several:
-            return None
-        return np.asarray(self.members.T.astype(np.int64) @ self.predicted.astype(np.int64))
-
 
 def result_of(fitted: FittedRun, run: str) -> Json:
     """Return the object that ``aucdist train --json`` prints; scripts rely on its keys.
@@ -166,49 +153,45 @@ def result_of(fitted: FittedRun, run: str) -> Json:
 
     `run`: the URL of the run folder.
     """
-    estimator, train, seconds = fitted.estimator, fitted.rows.train, fitted.seconds
-    classes = [_result_of_class(fitted, k) for k in range(len(fitted.models))]
-    if fitted.several:
-        tested = [(row["test_auc"], row["test_pos"]) for row in classes if row["test_auc"] is not None]
-        areas, accuracy, topics = [area for area, _ in tested], None, fitted.rows.schema.topics
-        if fitted.confusions is not None and not topics:
-            accuracy = float(np.trace(fitted.confusions)) / max(len(fitted.members), 1)
-        measured = {
-            "topics": topics,
-            "metrics": {
-                "train_auc": float(np.mean([row["train_auc"] for row in classes])),
-                "test_auc": float(np.mean(areas)) if tested else None,
-                "test_auc_weighted": (float(np.average(areas, weights=[n for _, n in tested])) if tested else None),
-                "test_accuracy": accuracy,
-            },
-            "classes": classes,
-        }
-    else:
-        of_two = {name: classes[0][name] for name in ("train_auc", "test_auc", "test_auc_interval")}
-        measured = {"n_pos": train.n_pos, "n_neg": train.n_samples - train.n_pos, "metrics": of_two}
-        measured["certificate"] = classes[0]["certificate"]
-    result = {
+    estimator, rows, seconds = fitted.estimator, fitted.rows, fitted.seconds
+    train, classes = rows.train, [_result_of_class(fitted, k) for k in range(len(fitted.evaluation.classes))]
+    result: Json = {
         "run": run,
         "estimator": type(estimator).__name__,
         "solver": estimator.resolved_solver.name,
         "n_samples": train.n_samples,
         "n_features": train.n_features,
-        **measured,
-        "passes": estimator.n_passes_,
-        "seconds": {
-            "data": sum(seconds.get(stage, 0.0) for stage in DATA_STAGES),
-            "fit": seconds["fit"],
-            "evaluate": seconds["evaluate"],
-        },
     }
-    if not fitted.several:
-        if fitted.evaluation.groups is not None:
-            result["groups"] = fitted.evaluation.groups
-        if "operating_point" in classes[0]:
-            result["operating_point"] = classes[0]["operating_point"]
-        if fitted.baselines:
-            result["baselines"] = fitted.baselines
-    return jsonable(result)
+    more: Json = {}
+    if rows.schema.classes:
+        result |= _result_of_several(fitted, classes)
+    else:
+        (only,) = classes
+        result |= {"n_pos": train.n_pos, "n_neg": train.n_samples - train.n_pos}
+        result["metrics"] = {name: only[name] for name in ("train_auc", "test_auc", "test_auc_interval")}
+        result["certificate"] = only["certificate"]
+        more = {"groups": fitted.evaluation.groups, "operating_point": only.get("operating_point")}
+        more["baselines"] = fitted.baselines or None
+    result["passes"] = estimator.n_passes_
+    result["seconds"] = {
+        "data": sum(seconds.get(stage, 0.0) for stage in DATA_STAGES), "fit": seconds["fit"], "evaluate": seconds["evaluate"]
+    }  # fmt: skip
+    return jsonable(result | {key: value for key, value in more.items() if value is not None})
+
+
+def _result_of_several(fitted: FittedRun, classes: Sequence[Json]) -> Json:
+    tested = [row for row in classes if row["test_auc"] is not None]
+    areas, weights = ([row[name] for row in tested] for name in ("test_auc", "test_pos"))
+    accuracy, test, topics = None, fitted.evaluation.test, fitted.rows.schema.topics
+    if test is not None and not topics:
+        accuracy = float(np.trace(test.confusions)) / max(len(test.members), 1)
+    metrics = {
+        "train_auc": float(np.mean([row["train_auc"] for row in classes])),
+        "test_auc": float(np.mean(areas)) if tested else None,
+        "test_auc_weighted": float(np.average(areas, weights=weights)) if tested else None,
+        "test_accuracy": accuracy,
+    }
+    return {"topics": topics, "metrics": metrics, "classes": classes}
 
 
 def _ends(interval: Any) -> list[float] | None:
@@ -216,62 +199,65 @@ def _ends(interval: Any) -> list[float] | None:
 
 
 def _result_of_class(fitted: FittedRun, k: int) -> Json:
-    model, of_class = fitted.models[k], fitted.evaluation.classes[k]
-    test, test_pos = of_class.test, int(0 if of_class.test is None else of_class.test.n_pos)
+    """Return what a run says of a class; of two classes, of the positive one."""
+    model, of_class, test = fitted.estimator.class_models[k], fitted.evaluation.classes[k], fitted.evaluation.test
+    test_pos = 0 if of_class.test is None else int(of_class.test.n_pos)
     recalled = precise = None
-    if fitted.confusions is not None:
-        right, flagged = float(fitted.confusions[k, k]), int(fitted.predicted[:, k].sum())
+    if test is not None:
+        right, flagged = (
+            int(which.sum()) for which in (test.members[:, k] & test.predicted[:, k], test.predicted[:, k])
+        )
         recalled, precise = right / test_pos if test_pos else None, right / flagged if flagged else None
-    return {
+    result = {
         "name": (fitted.rows.schema.classes or ("",))[k],
         "n_pos": int(of_class.train.n_pos),
         "n_neg": int(of_class.train.n_neg),
         "train_auc": auc(of_class.train),
         "test_pos": test_pos,
-        "test_auc": None if test is None else auc(test),
+        "test_auc": None if of_class.test is None else auc(of_class.test),
         "test_auc_interval": _ends(of_class.interval),
         "recall": recalled,
         "precision": precise,
         "threshold": 0.0,
         "certificate": model.certificate_.as_dict(),
         "passes": model.n_passes_,
-    } | ({} if (point := _operating_point(fitted, k)) is None else {"operating_point": point})
+    }
+    if fitted.config.operating_point is not None:
+        result["operating_point"] = _operating_point(fitted, k)
+    return result
 
 
-def _operating_point(fitted: FittedRun, k: int) -> Json | None:
-    """Return what the threshold of a class finds on the test rows, or else on the training rows; None if none was asked for.
+def _operating_point(fitted: FittedRun, k: int) -> Json:
+    """Return what the threshold of a class finds on the test rows, or else on the training rows.
 
     Weighted rows have no intervals.
     """
-    config = fitted.config.operating_point
-    if config is None:
-        return None
-    evaluation, of_class, requirement = fitted.evaluation, fitted.evaluation.classes[k], config.options
-    threshold = float(fitted.models[k].raw_threshold)
+    evaluation, requirement = fitted.evaluation, fitted.config.operating_point.options
+    of_class, test, threshold = (
+        evaluation.classes[k],
+        evaluation.test,
+        float(fitted.estimator.class_models[k].raw_threshold),
+    )
     which, counts = of_class.shown
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
     point |= how_set(evaluation.set_on, of_class.setters, of_class.guarantee)
     if (costs := of_class.costs) is not None:
-        rows, scores = evaluation.test_rows, evaluation.scores
-        if of_class.test is None or rows is None or scores is None:
-            cost = {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}
-        else:
-            positive = fitted.members[:, k]
-            wrong = (scores[:, k] > threshold) != positive
-            cost = _cost_of_rows(rows, positive, wrong, Costs(**requirement["cost"]))
+        cost = {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}
+        if of_class.test is not None and test is not None:
+            cost = _cost_of_rows(test.table, test.members[:, k], test.scores[:, k] > 0, Costs(**requirement["cost"]))
         point["expected_cost"] = cost
     return point
 
 
-def _cost_of_rows(rows: pa.Table, positive: np.ndarray, wrong: np.ndarray, costs: Costs) -> Json:
+def _cost_of_rows(rows: pa.Table, positive: np.ndarray, flagged: np.ndarray, costs: Costs) -> Json:
     """Return the mean cost of a test row, where rows have a cost of their own, as ``expected_cost``.
 
-    `positive` and `wrong`, of shape (n_test,), bool: which rows are positive, and which are decided wrongly.
+    `positive` and `flagged`, of shape (n_test,), bool: which rows are positive, and which are predicted so.
     Returns ``value``; ``interval``, of 95 %, None for weighted rows; ``without_model``: that of the cheaper one of flagging no
         row and all rows.
     """
     weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
-    of_row = costs.of_rows(positive, rows["cost"].to_numpy())
+    wrong, of_row = flagged != positive, costs.of_rows(positive, rows["cost"].to_numpy())
     return {
         "value": mean_cost(wrong, of_row, weight),
         "interval": None if weight is not None else _ends(DecisionCosts.of(positive, wrong, of_row).interval()),
@@ -308,7 +294,24 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
     return point
 
 
-def how_set(rows: str, counts: ScoreCounts | CostCounts, guarantee: Guarantee | None) -> Json:
+def threshold_by(
+    config: OperatingPointConfig, counts: ScoreCounts | CostCounts, per_day: float | None
+) -> tuple[float, Guarantee | None]:
+    """Return the threshold that rows need, on the scale of their scores, and what it promises, if that is asked for.
+
+    `per_day`: how many of these rows there are in a day, if that is known.
+    Raises InputError if no threshold meets the requirement, or alerts are counted by the day and `per_day` is not known.
+    """
+    if isinstance(counts, CostCounts):
+        return counts.cheapest_threshold(), None
+    requirement = config.requirement(per_day)
+    if config.confidence is None:
+        return threshold_at(counts, **requirement), None
+    guarantee = guaranteed_threshold(counts, config.confidence, **requirement)
+    return guarantee.threshold, guarantee
+
+
+def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json:
     """Return what an operating point says of how its threshold was set, in types of JSON.
 
     `rows`: which ones set it; `counts`: of these rows.
@@ -317,7 +320,6 @@ def how_set(rows: str, counts: ScoreCounts | CostCounts, guarantee: Guarantee | 
     said: Json = {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
     if guarantee is None:
         return said
-    assert isinstance(counts, ScoreCounts)
     about = {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
     return said | {"guarantee": about | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}}
 
@@ -331,11 +333,10 @@ def details_of(fitted: FittedRun) -> Json:
         "digests": digests(),
         "score": DECISION,
     }
-    if not fitted.several:
+    if not fitted.rows.schema.classes:
         evaluation, per_day = fitted.evaluation, fitted.rows.per_day
         of_class, threshold = evaluation.classes[0], fitted.estimator.raw_threshold
-        setters = setters_of(fitted)
-        interval = of_class.interval and asdict(of_class.interval)
+        setters, interval = of_class.setters, of_class.interval and asdict(of_class.interval)
         details |= {
             "threshold": 0.0,
             "details": {
@@ -345,7 +346,7 @@ def details_of(fitted: FittedRun) -> Json:
             },
             "interval": interval and {"auc": interval.pop("value"), **interval},
             "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold
-                "rows": evaluation.set_on if setters is of_class.setters else "training",
+                "rows": "training" if setters is of_class.train else evaluation.set_on,
                 "n_pos": setters.rows_pos,
                 "n_neg": setters.rows_neg,
                 "weighted": setters.weighted,
@@ -360,12 +361,6 @@ def details_of(fitted: FittedRun) -> Json:
     if fitted.free is not None:
         details["free"] = fitted.free
     return jsonable(details)
-
-
-def setters_of(fitted: FittedRun) -> ScoreCounts:
-    """Return the counts of the rows that set the threshold of two classes; where they count costs, of the training rows."""
-    counts = fitted.evaluation.classes[0].setters
-    return counts if isinstance(counts, ScoreCounts) else fitted.evaluation.classes[0].train
 
 
 def detail_of(counts: ScoreCounts, threshold: float) -> Json:

@@ -12,7 +12,7 @@ import pyarrow.ipc  # pa.ipc
 from aucdist.data.block import Block
 from aucdist.data.own_files import REPAIR, ROW_ID, read_parquet
 from aucdist.data.storage.files import exists, shown
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import encoded_rows
@@ -33,33 +33,30 @@ OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(),
 
 
 def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, np.ndarray]:
-    """Score test rows where they lie by the model of each class; one reduction for each, and one more for several classes.
+    """Score test rows where they lie by the model of each class, in one reduction.
 
     Returns `counts` of each class; `table`, of row id, label ``y`` (of several classes ``code``, the place of the row's set of
         classes), and weight, group, grade and cost if there are some; `scores`, of shape (n_test, n_classes), without
         intercepts, which could round two scores to one.
     """
-    counts, scores, tables = [], [], []
-    for model, of_class in zip(models, rows.each_class(), strict=True):
-        with_rows = isinstance(rows, Blocks)
-        summary = of_class.sum(_score_block, model.coef_[0], getattr(model, "feature_map_", None), with_rows)
-        counts.append(summary["counts"].counts)
-        scores.append(np.concatenate(summary["scores"]))
-        tables = summary["tables"]
-    if isinstance(rows, ClassBlocks):
-        tables = rows.of_all().sum(_tabulate_block)["tables"]
-    table = pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in tables])
-    return counts, table, np.column_stack(scores)
+    weights = [(model.coef_[0], getattr(model, "feature_map_", None)) for model in models]
+    signs = [rows.sets.signs(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
+    summary = rows.of_all().sum(_score_block, weights, signs)
+    table = pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in summary["tables"]])
+    counts = [summary[f"counts {k}"].counts for k in range(len(models))]
+    return counts, table, np.concatenate(summary["scores"])
 
 
-def _score_block(block: Block, w: np.ndarray, fitted: Any, with_rows: bool) -> Summary:
-    scores = encoded_rows(block.X, fitted).scores(w)
-    counts = BoundedCounts.from_scores(block.y, scores, block.weight)
-    return {"counts": counts, "scores": [scores], "tables": [_stream(block)] if with_rows else []}
-
-
-def _tabulate_block(block: Block) -> Summary:
-    return {"tables": [_stream(block)]}
+def _score_block(
+    block: Block, weights: Sequence[tuple[np.ndarray, Any]], signs: Sequence[np.ndarray] | None
+) -> Summary:
+    """Return what `score_test_rows` needs of a block; `signs` are the labels of each set of classes, where there are several."""
+    scores = np.column_stack([encoded_rows(block.X, feature_map).scores(w) for w, feature_map in weights])
+    summary: Summary = {"scores": [scores], "tables": [_stream(block)]}
+    for k in range(len(weights)):
+        y = block.y if signs is None else signs[k][block.code]
+        summary[f"counts {k}"] = BoundedCounts.from_scores(y, scores[:, k], block.weight)
+    return summary
 
 
 def _stream(block: Block) -> bytes:

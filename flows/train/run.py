@@ -153,8 +153,8 @@ def fit_and_evaluate(
     if config.shapes.requested:
         free, bands = stages("shapes", extra_fits, config.shapes, model, estimator, evaluation, blocks, observer)
     reached = stages("baselines", baselines, rows, observer) if config.baselines else []
-    if groups and evaluation.test_rows is not None:
-        tested = np.searchsorted(row_id, evaluation.test_rows["row_id"].to_numpy())
+    if groups and evaluation.test is not None:
+        tested = np.searchsorted(row_id, evaluation.test.table["row_id"].to_numpy())
         groups = {name: values[tested] for name, values in groups.items()}
     fitted = FittedRun(
         config, rows, estimator, evaluation, stages.seconds, training_profile, digests, leaks, search, free, bands, reached,

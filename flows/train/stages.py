@@ -24,15 +24,13 @@ from aucdist.estimators.scores import count_costs, count_scores, errors_name_cla
 from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import threshold_at
-from aucdist.metrics.guarantees import guaranteed_threshold
 from aucdist.metrics.ranking import auc_interval
 from aucdist.search.folds import LEAST_ROWS
 from flows.config.model import ModelConfig
 from flows.config.operating_point import OperatingPointConfig
 from flows.progress.console import RunObserver, warnings_to
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
-from flows.run_folder.results import ClassEvaluation, Evaluation, group_results
+from flows.run_folder.results import ClassEvaluation, Evaluation, group_results, scored_rows, threshold_by
 from flows.run_folder.scores import score_test_rows
 from flows.train.checkpoints import Checkpoints
 
@@ -114,56 +112,48 @@ def evaluate(
     `rows_per_day`: training rows in a day, where rows are split by time.
     """
     own_costs = None if point is None else point.row_costs
-    models, classes, set_on = estimator.class_models, [], "training"
+    models, set_on, test, groups = estimator.class_models, "training", None, None
     calibration: Sequence[Any] = [None] * len(models)
     if point is not None and blocks.calibration is not None:
         calibration, set_on = list(blocks.calibration.each_class()), "calibration"
     elif point is not None and point.scores_unseen(models[0]):
         set_on = "out_of_fold"
-    for model, rows, held_out, fit in zip(models, blocks.train.each_class(), calibration, fits, strict=True):
-        scored, w = mapped_rows(model, rows), model.coef_[0]
-        costs = None if own_costs is None else count_costs(scored, w, own_costs)
-        unseen: ScoreCounts | CostCounts | None = None
-        if held_out is not None:
-            held_out = mapped_rows(model, held_out)
-            unseen = count_scores(held_out, w) if own_costs is None else count_costs(held_out, w, own_costs)
-        elif set_on == "out_of_fold":
-            unseen = fit.unseen if own_costs is None and fit.unseen is not None else out_of_fold(model, rows, own_costs)
-        train = count_scores(scored, w) if fit.counts is None else fit.counts
-        classes.append(ClassEvaluation(train, costs=costs, unseen=unseen))
-    if point is not None:
-        classes = _set_thresholds(estimator, classes, point.requirement(rows_per_day), point.confidence)
-    table = scores = groups = None
+    tested: Sequence[ScoreCounts | None] = [None] * len(models)
+    table = scores = None
     if blocks.test is not None:
         tested, table, scores = score_test_rows(blocks.test, models)
-        with warnings_to(observer):
-            for k, test in enumerate(tested):
-                if test.n_pos > 0 and test.n_neg > 0:
-                    classes[k] = replace(classes[k], test=test, interval=auc_interval(test))
+    classes, thresholds = [], []
+    by_class = zip(models, blocks.train.each_class(), calibration, fits, tested, strict=True)
+    for k, (model, rows, held_out, fit, of_test) in enumerate(by_class):
+        scored, w = mapped_rows(model, rows), model.coef_[0]
+        train = count_scores(scored, w) if fit.counts is None else fit.counts
+        costs = None if own_costs is None else count_costs(scored, w, own_costs)
+        setters: ScoreCounts | CostCounts = train if costs is None else costs
+        guarantee = interval = None
+        if held_out is not None:
+            held_out = mapped_rows(model, held_out)
+            setters = count_scores(held_out, w) if own_costs is None else count_costs(held_out, w, own_costs)
+        elif set_on == "out_of_fold":
+            setters = fit.unseen if own_costs is None and fit.unseen is not None else out_of_fold(model, rows, own_costs)
+        if point is not None:
+            with errors_name_class(estimator, k):
+                threshold, guarantee = threshold_by(point, setters, rows_per_day)
+            thresholds.append(threshold)
+        if of_test is not None and min(of_test.n_pos, of_test.n_neg) == 0:
+            of_test = None
+        if of_test is not None:
+            with warnings_to(observer):
+                interval = auc_interval(of_test)
+        if isinstance(setters, CostCounts):
+            setters = train
+        classes.append(ClassEvaluation(train, of_test, interval, setters, costs, guarantee))
+    if point is not None:
+        estimator.set_raw_threshold(thresholds)
     if isinstance(blocks.train, Blocks):
         groups = group_results(blocks.train, table, scores, estimator.group_weight or "pairs")
-    return Evaluation(classes, table, scores, groups, set_on)
-
-
-def _set_thresholds(
-    estimator: Any, classes: Sequence[ClassEvaluation], requirement: Json, confidence: float | None
-) -> list[ClassEvaluation]:
-    """Set each threshold to what its rows need, such as ``{"fpr": 0.001}``, and return the classes with what it promises."""
-    thresholds, promised = [], []
-    for k, of_class in enumerate(classes):
-        counts, guarantee = of_class.setters, None
-        with errors_name_class(estimator, k):
-            if isinstance(counts, CostCounts):
-                threshold = counts.cheapest_threshold()
-            elif confidence is None:
-                threshold = threshold_at(counts, **requirement)
-            else:
-                guarantee = guaranteed_threshold(counts, confidence, **requirement)
-                threshold = guarantee.threshold
-        thresholds.append(threshold)
-        promised.append(replace(of_class, guarantee=guarantee))
-    estimator.set_raw_threshold(thresholds)
-    return promised
+    if blocks.test is not None and table is not None and scores is not None:
+        test = scored_rows(estimator, blocks.test, table, scores)
+    return Evaluation(classes, test, groups, set_on)
 
 
 def profile(

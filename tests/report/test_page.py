@@ -39,17 +39,29 @@ def history(n: int) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def report() -> Report:
     run = {
-        "run": "r1", "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "n_samples": 3000, "n_features": 3,
+        "name": "Demo", "versions": {"python": "3.11"}, "run": "r1",
+        "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "n_samples": 3000, "n_features": 3,
         "n_pos": 600, "n_neg": 2400, "metrics": {"train_auc": 0.85, "test_auc": 0.85, "test_auc_interval": [0.8, 0.9]},
         "certificate": {"primal": 0.2, "dual": 0.1999, "relative_gap": 5e-4, "status": "converged"},
         "passes": 40, "seconds": {"data": 0.1, "fit": 2.0, "evaluate": 0.1},
     }  # fmt: skip
     card = {"name": "demo", "training rows": 3000, "positive class": "a", "note": None}
     return Report(
-        title="Demo", run=run, data=card, config="lam: 0.001\n", history=history(20), train=scores(400, 1600),
-        test=scores(200, 800, seed=1), threshold=0.75, weights=[("age", 0.5), ("height", -2.0), ("unused", 0.0)],
-        cost=[("Passes of the fit", "40")], versions={"python": "3.11"},
+        run=run, data=card, config="lam: 0.001\n", history=history(20),
+        classes=[(scores(400, 1600), scores(200, 800, seed=1))], threshold=0.75,
+        weights=[("age", 0.5), ("height", -2.0), ("unused", 0.0)],
+        cost=[("Passes of the fit", "40")],
     )  # fmt: skip
+
+
+def with_test(report: Report, test: ScoreCounts | None) -> Report:
+    """Return the report of other test rows."""
+    return replace(report, classes=[(report.classes[0][0], test)])
+
+
+def with_search(report: Report, search: dict) -> Report:
+    """Return the report of a run whose parameters a search chose."""
+    return replace(report, run=report.run | {"search": search})
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +162,7 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
 
 
 def test_probabilities_get_their_diagram_and_losses(report, page):
-    counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
+    counts = report.classes[0][1].mapped(lambda v: 1 / (1 + np.exp(-v)))
     shown = render_run_page(replace(report, probabilities=counts))
     assert 'id="reliability-title"' in shown
     for expected in ("Brier score", "Log loss", "Calibration loss", "Expected calibration error"):
@@ -160,7 +172,7 @@ def test_probabilities_get_their_diagram_and_losses(report, page):
 
 def test_the_shape_of_the_link_is_shown_where_it_was_found(report):
     trace = pd.DataFrame({"round": [1, 2], "xi": [0.0, -0.25], "log_posterior": [-9.0, -8.0]})
-    counts = report.test.mapped(lambda v: 1 / (1 + np.exp(-v)))
+    counts = report.classes[0][1].mapped(lambda v: 1 / (1 + np.exp(-v)))
     page = render_run_page(replace(report, probabilities=counts, shape=trace))
     assert 'id="xi-title"' in page
     assert "Log posterior" in text_of(page)
@@ -169,7 +181,8 @@ def test_the_shape_of_the_link_is_shown_where_it_was_found(report):
 
 
 def test_what_the_certificate_is_over(report, page):
-    n_pos, n_neg = report.train.rows_pos, report.train.rows_neg
+    train, _ = report.classes[0]
+    n_pos, n_neg = train.rows_pos, train.rows_neg
     assert f"over all {count_text(n_pos * n_neg)} pairs" in text_of(page)
     of_rows = text_of(render_run_page(replace(report, of_pairs=False)))
     assert f"over all {count_text(n_pos * n_neg)} pairs" not in of_rows
@@ -177,7 +190,7 @@ def test_what_the_certificate_is_over(report, page):
 
 
 def test_confusion_matrix_is_that_of_the_threshold(report, page):
-    test = report.test
+    _, test = report.classes[0]
     found = int(test.pos[test.values > 0.75].sum())
     cells = re.findall(r'<td class="(right|wrong)">([\d,]+)<', page)
     false = int(test.neg[test.values > 0.75].sum())
@@ -196,9 +209,9 @@ def test_a_baseline_that_ranks_clearly_better_is_a_reason_to_look_on(report, auc
 
 
 def test_hostile_text_is_escaped_everywhere(report):
-    run = report.run | {"run": EVIL, "solver": EVIL, "estimator": EVIL}
+    run = report.run | {"name": EVIL, "run": EVIL, "solver": EVIL, "estimator": EVIL}
     run["certificate"] = run["certificate"] | {"status": EVIL}
-    hostile = replace(report, title=EVIL, run=run, data={EVIL: EVIL}, config=EVIL, weights=[(EVIL, 1.0)])
+    hostile = replace(report, run=run, data={EVIL: EVIL}, config=EVIL, weights=[(EVIL, 1.0)])
     page = render_run_page(hostile)
     page.encode("utf-8")
     assert "<script" not in page
@@ -208,7 +221,7 @@ def test_hostile_text_is_escaped_everywhere(report):
 
 def test_warnings_come_first(report):
     run = report.run | {"certificate": {"primal": 0.2, "dual": -1.0, "relative_gap": 6.0, "status": "max-passes"}}
-    text = text_of(render_run_page(replace(report, run=run, test=None, train=scores(8, 30, shift=-0.3))))
+    text = text_of(render_run_page(replace(report, run=run, classes=[(scores(8, 30, shift=-0.3), None)])))
     head = text[: text.index("Ranking")]
     for expected in (
         "Before you rely on this run", "did not converge: it ended with status max-passes after 40 passes", "no bound",
@@ -233,7 +246,7 @@ def test_a_stationary_point_is_no_failure_and_no_proof(report):
 
 
 def test_weighted_rows_have_no_interval_and_no_band(report):
-    text = text_of(render_run_page(replace(report, test=scores(200, 800, weight=0.5))))
+    text = text_of(render_run_page(with_test(report, scores(200, 800, weight=0.5))))
     assert "no interval for weighted rows" in text
     assert "95 % band" not in text
     assert "Weight per bar" in text
@@ -267,18 +280,19 @@ def test_any_history_can_be_drawn(report, rounds):
     ids=["two rows", "constant", "outliers"],
 )
 def test_odd_scores_can_be_drawn(report, test):
-    assert "Average precision" in text_of(render_run_page(replace(report, test=test, weights=[])))
+    assert "Average precision" in text_of(render_run_page(replace(with_test(report, test), weights=[])))
 
 
 def test_one_class_is_refused(report):
     with pytest.raises(InputError, match="both classes"):
-        render_run_page(replace(report, test=ScoreCounts.from_scores(np.array([1]), np.array([0.0]))))
+        render_run_page(with_test(report, ScoreCounts.from_scores(np.array([1]), np.array([0.0]))))
 
 
 def test_a_page_of_many_rows_and_rounds_stays_small(report):
     big = replace(
-        report, history=history(20_000).assign(relative_gap=lambda h: 1 / h["round"]), train=scores(5_000, 60_000),
-        test=scores(2_000, 40_000, seed=3), weights=[(f"feature {i}", i / 7) for i in range(20_000)],
+        report, history=history(20_000).assign(relative_gap=lambda h: 1 / h["round"]),
+        classes=[(scores(5_000, 60_000), scores(2_000, 40_000, seed=3))],
+        weights=[(f"feature {i}", i / 7) for i in range(20_000)],
     )  # fmt: skip
     assert len(render_run_page(big).encode()) < 1_500_000
 
@@ -358,16 +372,16 @@ PATH = [row({"lam": lam}, [0.8 + 0.01 * i, 0.82]) for i, lam in enumerate((1.0, 
 
 
 def test_features_kept_have_a_column_where_they_are_known(report):
-    assert "features kept" not in text_of(render_run_page(replace(report, search=search(PATH))))
+    assert "features kept" not in text_of(render_run_page(with_search(report, search(PATH))))
     table = [{**PATH[0], "features_kept": [3, 3]}, {**PATH[1], "features_kept": [12, 1400]}, PATH[2]]
-    page = render_run_page(replace(report, search=search(table)))
+    page = render_run_page(with_search(report, search(table)))
     assert Tags(page).open == []
     assert "features kept" in text_of(page)
     assert re.findall(r"<td>12</td><td>([^<]*)</td>", page) == ["3", "12 to 1,400", ""]
 
 
 def test_one_parameter_is_a_path_with_error_bars(report):
-    page = render_run_page(replace(report, search=search(PATH, best=2)))
+    page = render_run_page(with_search(report, search(PATH, best=2)))
     assert Tags(page).open == []
     text = text_of(page)
     for expected in (
@@ -398,7 +412,7 @@ def test_two_parameters_are_a_heat_map_that_is_a_table(report):
     assert [cell["chosen"] for cell in heat["rows"][1][1]] == [False, False, True]
     losses = search_section(search(table, metric="brier_loss"))["heat"]
     assert [cell["shade"] for _, cells in losses["rows"] for cell in cells] == shades[::-1]
-    page = render_run_page(replace(report, search=search(table, best=5)))
+    page = render_run_page(with_search(report, search(table, best=5)))
     heads = re.search(r'<table class="cells heat">.*?</table>', page, flags=re.DOTALL)
     assert heads is not None
     assert heads.group().count('scope="col"') == 4
@@ -418,14 +432,14 @@ def test_two_parameters_are_a_heat_map_that_is_a_table(report):
     ids=["words", "one", "failed", "not positive", "three", "no grid"],
 )
 def test_any_search_can_be_shown(report, table):
-    text = text_of(render_run_page(replace(report, search=search(table))))
+    text = text_of(render_run_page(with_search(report, search(table))))
     assert ("it broke" in text) == any(r["errors"] for r in table)
     assert ("1 of 2 fits not converged" in text) == any(r["not_converged"] for r in table)
 
 
 def test_the_paragraphs_state_folds_rule_and_score(report):
     def text(of):
-        return text_of(render_run_page(replace(report, search=of)))
+        return text_of(render_run_page(with_search(report, of)))
 
     nested = [{"repeat": 0, "fold": 0, "parameters": {"lam": 1.0}, "value": 0.8}]
     folds = {"number": 4, "repeats": 1, "seed": 0, "groups": "patient"}

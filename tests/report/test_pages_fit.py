@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.browser import CLIPPED, WINDOW, Browser, browser, installed
-from test_page import NAMES, PATH, history, pair, report, row, scores, search  # noqa: F401  # the fixture
+from test_page import NAMES, PATH, history, pair, report, row, scores, search, with_search  # noqa: F401  # the fixture
 
 from aucdist.report.comparison import render_comparison_page
 from aucdist.report.run import Report, render_run_page
@@ -63,7 +63,7 @@ def test_the_page_of_a_search_fits(chromium: Browser, tmp_path: Path, report: Re
         for i, k in product(range(shape[0]), range(shape[1]))
     ]
     table[0]["parameters"] |= {"class_weight": None} if more else {}
-    page = render_run_page(replace(report, search=search(table, best=1)))
+    page = render_run_page(with_search(report, search(table, best=1)))
     assert_fits(chromium, tmp_path, page)
 
 
@@ -140,7 +140,7 @@ TABLES = """
 def test_the_page_in_chromium(tmp_path: Path, report) -> None:  # noqa: F811
     probabilities = scores(200, 800).mapped(lambda v: 1 / (1 + 2.7**-v))
     page = tmp_path / "report.html"
-    whole = replace(report, search=search(PATH), probabilities=probabilities, history=history(30))
+    whole = replace(with_search(report, search(PATH)), probabilities=probabilities, history=history(30))
     page.write_text(render_run_page(whole), encoding="utf-8")
     with browser(tmp_path / "profile") as chromium:
         for width, dark in ((1200, False), (1200, True), (390, False), (390, True)):

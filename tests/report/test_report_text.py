@@ -137,10 +137,11 @@ EVIL = "</title></style></svg><script>alert('x')</script>&\"'"
 def made(n_classes: int, *, topics: bool = False, tested: bool = True, excess: float = 1e-3) -> Report:
     random = np.random.default_rng(n_classes)
     confusions = random.integers(0, 4, (n_classes, n_classes)) + 30 * np.eye(n_classes, dtype=int)
-    curves, rows, bounds = [], [], {"primal": 1.0, "dual": 1.0 - excess, "relative_gap": excess}
+    classes, rows, bounds = [], [], {"primal": 1.0, "dual": 1.0 - excess, "relative_gap": excess}
     for k in range(n_classes):
         y = np.repeat([1, -1], [30, 200])
-        curves.append(ScoreCounts.from_scores(y, random.normal(size=230) + 1.5 * (y > 0)))
+        counts = ScoreCounts.from_scores(y, random.normal(size=230) + 1.5 * (y > 0))
+        classes.append((counts, counts if tested else None))
         area = 0.7 + 0.2 * random.random()
         rows.append(
             {
@@ -156,13 +157,12 @@ def made(n_classes: int, *, topics: bool = False, tested: bool = True, excess: f
         "test_accuracy": None if topics or not tested else 0.7,
     }  # fmt: skip
     run = {
-        "run": f"runs/{EVIL}", "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "topics": topics, "passes": 99,
+        "name": f"title {EVIL}", "versions": {}, "run": f"runs/{EVIL}",
+        "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "topics": topics, "passes": 99,
         "metrics": metrics, "classes": rows,
     }  # fmt: skip
     table = confusions if tested else None
-    return Report(
-        f"title {EVIL}", run, {"name": EVIL}, f"name: {EVIL}", [("Time", "1 s")], curves=curves, confusions=table
-    )
+    return Report(run, {"name": EVIL}, f"name: {EVIL}", classes, [("Time", "1 s")], confusions=table)
 
 
 @pytest.mark.parametrize("topics", [False, True])
