@@ -25,7 +25,7 @@ from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, wri
 from aucdist.engine.serialize import serialize
 from aucdist.errors import InputError, Json, as_input_error
 from aucdist.linear_model import ClassWeights, LinearModel
-from aucdist.objectives.probability_maps import ProbabilityMap, SavedMap
+from aucdist.objectives.probability_maps import SavedMap
 from aucdist.scorecard import Scorecard, parse_card
 from aucdist.store import ABOUT as ABOUT
 from aucdist.store import resolve
@@ -43,33 +43,16 @@ not."""
 Spread = Annotated[float, Field(gt=0.0)]
 
 
-def save_model(
-    url: str,
-    *,
-    coef: np.ndarray,
-    intercept: float,
-    schema: Schema,
-    preprocessor: Preprocessor,
-    about: Json,
-    probability: ProbabilityMap | None = None,
-    feature_map: "FittedMap | None" = None,
-    reading: Json | None = None,
-) -> None:
-    """Write a model of two classes into a folder.
+def write_model(url: str, model: LinearModel) -> None:
+    """Write a model into a folder.
 
     Parameters
     ----------
     url : str
         The folder, a path or an fsspec URL. It is created if it does not exist.
-    coef, intercept, schema, preprocessor, about, probability, feature_map, reading
-        The attributes of `ClassWeights` and `LinearModel`; `about` and `reading` have types of JSON.
+    model : LinearModel
+        What `load_model` or `as_model` returned.
     """
-    weights = ClassWeights(coef, intercept, about, probability, feature_map)
-    write_model(url, LinearModel((weights,), schema, preprocessor, reading or {}))
-
-
-def write_model(url: str, model: LinearModel) -> None:
-    """Write a model into a folder."""
     for name, data in model_content(model).items():
         write_bytes(f"{url}/{name}", data)
 
@@ -193,17 +176,14 @@ def load_model(url: str) -> LinearModel:
     Examples
     --------
     >>> import tempfile
-    >>> import numpy as np
-    >>> from aucdist.data.dataset import Schema
-    >>> from aucdist.data.preprocess import Preprocessor
-    >>> from aucdist.model import load_model, save_model
-    >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
+    >>> from aucdist import PairwiseHingeClassifier
+    >>> from aucdist.model import as_model, load_model, write_model
+    >>> fitted = PairwiseHingeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_model(folder, coef=np.array([1.0, -2.0]), intercept=0.5, schema=schema,
-    ...                preprocessor=Preprocessor((), "none", None, None), about={})
+    ...     write_model(folder, as_model(fitted))
     ...     model = load_model(folder)
-    >>> model.decision_function(np.array([[1.0, 1.0], [3.0, 1.0]])).tolist()
-    [-0.5, 1.5]
+    >>> bool((model.decision_function([[0.5], [2.5]]) == fitted.decision_function([[0.5], [2.5]])).all())
+    True
     """
     if is_card(url):
         return card_model(parse_card(read_bytes(url), shown(url)))
@@ -283,7 +263,9 @@ def _read_json(folder: str) -> Json:
     if version is not None and type(version) is not int:
         raise InputError(f"{where} is damaged: `format`: Input should be a valid integer")
     if version is None or version < 1:
-        raise InputError(f"{where} is not a model of aucdist: name a folder that `aucdist train` or `save_model` wrote")
+        raise InputError(
+            f"{where} is not a model of aucdist: name a folder that `aucdist train` or `write_model` wrote"
+        )
     return content
 
 

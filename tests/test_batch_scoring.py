@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 from scipy.special import expit
+from support.linear_models import save_model
 from support.sharded import shard_data
 
 from aucdist import batch_scoring as scoring
@@ -22,7 +23,7 @@ from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
 from aucdist.data.storage import scratch
 from aucdist.errors import InputError
-from aucdist.model import load_model, save_model
+from aucdist.model import load_model
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import LinkMap
 

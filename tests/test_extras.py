@@ -54,7 +54,7 @@ def test_an_unknown_module_keeps_its_message() -> None:
 FIT = """
 import numpy as np
 from aucdist import PairwiseHingeClassifier
-from aucdist.model import load_model, save_model
+from aucdist.model import load_model, write_model
 from aucdist.metrics import roc_auc_score
 X = np.random.default_rng(0).normal(size=(60, 3))
 y = X[:, 0] > 0

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.linear_models import save_model
 
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
-from aucdist.model import load_model, save_model
+from aucdist.model import load_model
 from aucdist.objectives.probability_maps import IsotonicMap
 
 NAMES = ("a", "b")

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.linear_models import save_model
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.batch_scoring import begin, finish, score_part
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
-from aucdist.model import load_model, save_model
+from aucdist.model import load_model
 
 TIMES, WARM = 600, 100
 MOST_GROWTH = 16 * 2**20

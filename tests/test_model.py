@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from support.linear_models import linear_model
+from support.linear_models import linear_model, save_model
 
 from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
 from aucdist.linear_model import LinearModel
-from aucdist.model import digest_of_model, files_of_model, load_model, load_two_classes, save_model, write_model
+from aucdist.model import digest_of_model, files_of_model, load_model, load_two_classes, write_model
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 

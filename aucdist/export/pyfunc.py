@@ -1,4 +1,4 @@
-"""The model behind MLflow's `mlflow.pyfunc.load_model`: it reads the files of `save_model`, and unpickles nothing."""
+"""The model behind MLflow's `mlflow.pyfunc.load_model`: it reads the files of `write_model`, and unpickles nothing."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

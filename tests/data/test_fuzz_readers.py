@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.linear_models import save_model
 from support.parts import in_parts
 from support.sharded import commit_manifest
 
@@ -27,7 +28,7 @@ from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError
-from aucdist.model import load_model, save_model
+from aucdist.model import load_model
 from aucdist.objectives.links import Link
 from aucdist.objectives.probability_maps import LinkMap
 

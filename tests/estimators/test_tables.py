@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder
+from support.linear_models import save_model
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier
 from aucdist.batch_scoring import to_score
@@ -26,7 +27,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.tables import checked_rows
 from aucdist.maps import BinExpander
-from aucdist.model import load_model, save_model
+from aucdist.model import load_model
 from aucdist.sampling import MWMOTE
 
 RANDOM = np.random.default_rng(0)

@@ -7,13 +7,14 @@ import boto3
 import numpy as np
 import pytest
 from support.forked_workers import start_program
+from support.linear_models import save_model
 from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, point_to
 
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.model import ABOUT, WEIGHTS, load_model, save_model
+from aucdist.model import ABOUT, WEIGHTS, load_model
 from aucdist.store import HISTORY, keep, present, promote, read_store, rollback, split_version
 
 

@@ -8,6 +8,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.estimators.fitting import fit_rows, give_warnings
 from aucdist.linear_model import ClassWeights, LinearModel
+from aucdist.model import write_model
 
 
 def linear_model(
@@ -17,6 +18,11 @@ def linear_model(
     """Return a model with these attributes of `ClassWeights` and of `LinearModel`."""
     weights = ClassWeights(coef, intercept, about, probability, feature_map)
     return LinearModel((weights,), schema, preprocessor, reading or {})
+
+
+def save_model(url: str, **parts: Any) -> None:
+    """Write a model with these parameters of `linear_model` into a folder."""
+    write_model(url, linear_model(**parts))
 
 
 def fit_counting(estimator: Any, rows: Any, callback: Any = None) -> Any:

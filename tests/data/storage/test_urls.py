@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from support.linear_models import save_model
 from support.web_server import ROWS, web_server
 
 from aucdist import batch_scoring as scoring
@@ -18,7 +19,6 @@ from aucdist.data.shards.reading import open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage.urls import Url, carried, enter, hide, hide_error, reveal, shown, visible_text
 from aucdist.errors import InputError
-from aucdist.model import save_model
 
 PASSWORD = "sesame-in-a-url"
 N = ROWS.count("\n")
