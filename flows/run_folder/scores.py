@@ -1,13 +1,11 @@
 """The scores of a run's test rows, as a Parquet file of the run folder, and what they are measured by."""
 
-import io
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.ipc  # pa.ipc
 
 from aucdist.data.block import Block
 from aucdist.data.own_files import REPAIR, ROW_ID, read_parquet
@@ -42,9 +40,8 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
     weights = [(model.coef_[0], getattr(model, "feature_map_", None)) for model in models]
     signs = [rows.sets.signs(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
     summary = rows.of_all().sum(_score_block, weights, signs)
-    table = pa.concat_tables([pa.ipc.open_stream(stream).read_all() for stream in summary["tables"]])
     counts = [summary[f"counts {k}"].counts for k in range(len(models))]
-    return counts, table, np.concatenate(summary["scores"])
+    return counts, pa.concat_tables(summary["tables"]), np.concatenate(summary["scores"])
 
 
 def _score_block(
@@ -52,22 +49,18 @@ def _score_block(
 ) -> Summary:
     """Return what `score_test_rows` needs of a block; `signs` are the labels of each set of classes, where there are several."""
     scores = np.column_stack([encoded_rows(block.X, feature_map).scores(w) for w, feature_map in weights])
-    summary: Summary = {"scores": [scores], "tables": [_stream(block)]}
+    summary: Summary = {"scores": [scores], "tables": [_table(block)]}
     for k in range(len(weights)):
         y = block.y if signs is None else signs[k][block.code]
         summary[f"counts {k}"] = BoundedCounts.from_scores(y, scores[:, k], block.weight)
     return summary
 
 
-def _stream(block: Block) -> bytes:
-    """Return what is known of the rows of a block beside their features, as a compressed Arrow stream."""
-    labels = {"y": block.y} if block.code is None else {"code": block.code}
+def _table(block: Block) -> pa.Table:
+    """Return what is known of the rows of a block beside their features."""
+    columns = {"row_id": block.row_id} | ({"y": block.y} if block.code is None else {"code": block.code})
     more = {"weight": block.weight, "group": block.group, "grade": block.grade, "cost": block.cost}
-    columns = {"row_id": block.row_id} | labels | {name: v for name, v in more.items() if v is not None}
-    table, stream = pa.table(columns), io.BytesIO()
-    with pa.ipc.new_stream(stream, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table)
-    return stream.getvalue()
+    return pa.table(columns | {name: values for name, values in more.items() if values is not None})
 
 
 def read_setters(run: str, about: Json) -> ScoreCounts:
