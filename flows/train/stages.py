@@ -134,7 +134,9 @@ def evaluate(
             held_out = mapped_rows(model, held_out)
             setters = count_scores(held_out, w) if own_costs is None else count_costs(held_out, w, own_costs)
         elif set_on == "out_of_fold":
-            setters = fit.unseen if own_costs is None and fit.unseen is not None else out_of_fold(model, rows, own_costs)
+            setters = (
+                fit.unseen if own_costs is None and fit.unseen is not None else out_of_fold(model, rows, own_costs)
+            )
         if point is not None:
             with errors_name_class(estimator, k):
                 threshold, guarantee = threshold_by(point, setters, rows_per_day)
