@@ -336,7 +336,7 @@ def details_of(fitted: FittedRun) -> Json:
     if not fitted.rows.schema.classes:
         evaluation, per_day = fitted.evaluation, fitted.rows.per_day
         of_class, threshold = evaluation.classes[0], fitted.estimator.raw_threshold
-        setters, interval = of_class.setters, of_class.interval and asdict(of_class.interval)
+        setters = of_class.setters
         details |= {
             "threshold": 0.0,
             "details": {
@@ -344,7 +344,7 @@ def details_of(fitted: FittedRun) -> Json:
                 for part, counts in (("train", of_class.train), ("test", of_class.test))
                 if counts is not None
             },
-            "interval": interval and {"auc": interval.pop("value"), **interval},
+            "interval": None if of_class.interval is None else asdict(of_class.interval),
             "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold
                 "rows": "training" if setters is of_class.train else evaluation.set_on,
                 "n_pos": setters.rows_pos,
