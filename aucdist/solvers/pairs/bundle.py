@@ -8,6 +8,9 @@ RIDGE = 1e-12
 """A share of the mean of the diagonal that is added to the diagonal, because points that nearly coincide make the
 system singular."""
 
+IDLE_ROUNDS = 40
+"""A point that had no weight for so many rounds is dropped, which bounds the memory."""
+
 FIRST_CAPACITY = 64
 """The number of gradients that fit into their first array. Its size then doubles each time."""
 
@@ -28,19 +31,13 @@ class Bundle:
     which holds for every feasible b: how exactly the maximum is found decides how fast the bound rises, not whether it is true.
     For ``lam/2 |w|^2`` the minimum is ``-|sum b_t g_t|^2 / (2 lam)``.
 
-    Parameters
-    ----------
-    idle_rounds : int, default=40
-        A point that had no weight for so many rounds is dropped, which bounds the memory.
-
     Attributes
     ----------
     shares : ndarray of shape (n_points,)
         The weights of the points in the best combination.
     """
 
-    def __init__(self, n_features: int, idle_rounds: int = 40):
-        self.idle_rounds = idle_rounds
+    def __init__(self, n_features: int):
         self.shares = np.zeros(0)
         self._proximal_shares = np.zeros(0)
         self._heights = np.zeros(0)
@@ -196,7 +193,7 @@ class Bundle:
         return w, float(value), slope
 
     def _drop_idle(self) -> None:
-        active = self._idle < self.idle_rounds
+        active = self._idle < IDLE_ROUNDS
         if (self._proximal_shares[~active] > 0).any():
             self._proximal_shares = self.shares  # from an earlier proximal point
         if not active.all():

@@ -202,7 +202,7 @@ def ramp_of_group(scores, weights, anchors, table, low, scale, weight_below, sco
     `weight_below`, `score_below` and `square_below`, of shape (n_anchors + 1,), float64: sums over the first r anchors
         of weight, weight times score, and weight times score squared.
     `coefs`, of shape (n_rows,), float64: written: the derivative with respect to the row's score.
-    `sums`, of shape (n_anchors + 1, 3), float64: added to: from it `slopes_of_group` computes the derivatives for the
+    `sums`, of shape (n_anchors + 1, 3), float64: added to: from it `ramp_slopes` computes the derivatives for the
         anchors. Entry r belongs to the rows of which r anchors are near, tie or are lost.
     Returns the weighted sum of the ramps.
     """
@@ -240,23 +240,6 @@ def ramp_of_group(scores, weights, anchors, table, low, scale, weight_below, sco
 
 
 @kernel
-def slopes_of_group(sums, anchors, weights, order, coefs):
-    """Write the derivative of the weighted sum of the ramps with respect to each anchor's score.
-
-    `sums`, of shape (n_anchors + 1, 3), float64: from `ramp_of_group`, of all rows.
-    `anchors` and `weights`, of shape (n_anchors,), float64: ascending scores, and their weights.
-    `order`, of shape (n_anchors,), int64: where each anchor's derivative belongs.
-    `coefs`, of shape (n_anchors,), float64: written.
-    """
-    plain, slope, moment = 0.0, 0.0, 0.0
-    for k in range(anchors.shape[0] - 1, -1, -1):
-        plain += sums[k + 1, 0]
-        slope += sums[k + 1, 1]
-        moment += sums[k + 1, 2]
-        coefs[order[k]] = weights[k] * (anchors[k] * slope - plain - moment)
-
-
-@kernel
 def ramp_sum(rows, search, coefs, sums):
     """Return the weighted sum of the ramps of all pairs within groups; see `ramp_of_group`, and `cut` for the parameters."""
     scores, weights, (runs, codes) = rows
@@ -276,7 +259,16 @@ def ramp_sum(rows, search, coefs, sums):
 
 @kernel
 def ramp_slopes(sums, anchors, starts, weights, order, slopes):
-    """Write the derivative of the sum of the ramps by each anchor's score; see `slopes_of_group`."""
+    """Write the derivative of the weighted sum of the ramps by each anchor's score.
+
+    `sums`, of shape (n_gaps, 3), float64: from `ramp_sum`, of all rows.
+    `anchors` and `weights`, of shape (n_anchors,), float64: scores, ascending in each group, and their weights.
+    `starts`, `order` and `slopes`: as of `hinge_slopes`.
+    """
     for g in range(starts.shape[0] - 1):
-        here = slice(starts[g], starts[g + 1])
-        slopes_of_group(sums[starts[g] + g : starts[g + 1] + g + 1], anchors[here], weights[here], order[here], slopes)
+        plain, slope, moment = 0.0, 0.0, 0.0
+        for k in range(starts[g + 1] - 1, starts[g] - 1, -1):
+            plain += sums[k + g + 1, 0]
+            slope += sums[k + g + 1, 1]
+            moment += sums[k + g + 1, 2]
+            slopes[order[k]] = weights[k] * (anchors[k] * slope - plain - moment)

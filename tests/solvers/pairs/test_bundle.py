@@ -3,13 +3,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aucdist.solvers.pairs import bundle as bundle_module
 from aucdist.solvers.pairs.bundle import FIRST_CAPACITY, Bundle, maximise
 from aucdist.solvers.pairs.penalty import L2
 
 
-def test_bound_never_falls_and_idle_points_go():
+def test_bound_never_falls_and_idle_points_go(monkeypatch):
+    monkeypatch.setattr(bundle_module, "IDLE_ROUNDS", 5)
     r = np.random.default_rng(1)
-    bundle = Bundle(3, idle_rounds=5)
+    bundle = Bundle(3)
     bounds = []
     for _ in range(60):
         bundle.add(float(r.random()), r.normal(size=3))
@@ -32,9 +34,10 @@ def test_near_minimises_the_model_with_the_proximal_term():
     assert all(model(w) <= model(w + 1e-3 * r.normal(size=3)) for _ in range(200))
 
 
-def test_a_zero_point_is_kept_once():
+def test_a_zero_point_is_kept_once(monkeypatch):
+    monkeypatch.setattr(bundle_module, "IDLE_ROUNDS", 5)
     r = np.random.default_rng(5)
-    bundle, bounds = Bundle(6, idle_rounds=5), []
+    bundle, bounds = Bundle(6), []
     for k in range(20):
         bundle.add(*((0.0, np.zeros(6)) if k % 2 else (r.random(), r.normal(size=6))))
         bounds.append(bundle.best_combination(L2(0.1))[1])
@@ -42,8 +45,9 @@ def test_a_zero_point_is_kept_once():
     assert (np.diff(bounds) >= -1e-10).all()
 
 
-def test_many_points_outgrow_the_room_for_them():
-    r, bundle = np.random.default_rng(6), Bundle(3, idle_rounds=1000)
+def test_many_points_outgrow_the_room_for_them(monkeypatch):
+    monkeypatch.setattr(bundle_module, "IDLE_ROUNDS", 1000)
+    r, bundle = np.random.default_rng(6), Bundle(3)
     points = [(float(r.random()), r.normal(size=3)) for _ in range(FIRST_CAPACITY + 5)]
     for point in points:
         bundle.add(*point)

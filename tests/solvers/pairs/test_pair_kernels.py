@@ -156,8 +156,9 @@ def smoothed(scores, y, weight, shift):
     return weight[pos] @ hinges @ weight[neg] / (weight[pos].sum() * weight[neg].sum())
 
 
-def test_a_dropped_point_leaves_a_feasible_combination():
-    bundle = Bundle(2, idle_rounds=2)
+def test_a_dropped_point_leaves_a_feasible_combination(monkeypatch):
+    monkeypatch.setattr("aucdist.solvers.pairs.bundle.IDLE_ROUNDS", 2)
+    bundle = Bundle(2)
     bundle.add(1.0, np.array([3.0, 0.0]))
     bundle.proximal_point(L2(), np.zeros(2), 1.0)  # all weight on the first point
     for k in range(8):  # which is idle while only `best_combination` is asked for
