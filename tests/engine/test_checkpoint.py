@@ -101,7 +101,8 @@ def test_every_solver_goes_on_to_the_same_bits(name, solver, more, tmp_path):
 
 @pytest.mark.parametrize("lost_after", [2, 4])
 def test_few_rows_go_on_to_the_same_bits(lost_after, tmp_path, monkeypatch):
-    for name, value in {"PATIENT": 1, "SLOW": 0.0, "ROWS_PER_ROUND": 60}.items():  # the interior point comes early
+    early = {"STALL_ROUNDS": 1, "STALL_SHARE_OF_PLANES": 0.0, "ROWS_PER_ROUND": 60}  # so early comes the interior point
+    for name, value in early.items():
         monkeypatch.setattr(cutting_planes, name, value)
 
     def wide():

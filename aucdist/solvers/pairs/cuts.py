@@ -1,8 +1,9 @@
 """Cuts of the pairwise hinge: tangents of the loss, from the exact scores of the anchors, which are the smaller class.
 
 The anchors are the rows of the smaller class (`aucdist.solvers.pairs.loss`). The client has their scores, sorts them and sends
-them to all blocks; where there are too many of them, `aucdist.solvers.pairs.cell_cuts` takes the place of `PairCuts`. Which
-negatives count is `aucdist.solvers.pairs.top_negatives`'s.
+them to all blocks. Where there are too many of them, they are sent as cells of scores (`aucdist.solvers.pairs.cell_cuts`), which
+leave the loss some slack: such a cut may be taken again with other cells. Which negatives count is said by
+`aucdist.solvers.pairs.top_negatives`.
 """
 
 from dataclasses import dataclass, field, replace
@@ -203,7 +204,7 @@ class PairCuts(PairProblem):
             taken = self.blocks.reduce(take_cut, step, stair, anchors, self.negatives.of_others(soft), exact)
             slopes = self.slopes_of_anchors(taken["slope_sums"], anchors, order)
             slack = float(taken["doubt"]) / self.mass
-            if slack <= SLACK_OF_GAP * max(gap, 0.0):
+            if slack <= SLACK_OF_GAP * max(0.0, gap):
                 break
         scale = self.negatives.scale(float(taken.get("counted", weight))) / len(stair)
         loss = float(taken["loss" if exact is None else "exact_loss"]) / self.mass + slack

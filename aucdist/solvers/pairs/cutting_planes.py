@@ -68,7 +68,7 @@ MOST_ANCHORS = 2**16
 """Up to this number of rows of the smaller class, their exact scores are sent to the blocks. With more rows, cells of
 scores are sent."""
 
-NEAR = 0.03
+SAMPLE_GAP = 0.03
 """The relative gap to which the fit to a sample is solved. The optimum of the sample is about this far from that of all
 rows."""
 
@@ -81,35 +81,35 @@ SHARE_OF_GAP, NARROWING = 0.1, 0.1
 pass. With shares of 0.3, 0.1 and 0.05, a9a at lam 1e-5 takes 20, 13 and 10 passes. But with 0.05, separable rows with
 cells of anchors take 24 passes instead of 7, and a9a at lam 1e-4 with 5 % of the negatives takes 337 instead of 50."""
 
-SHORT, LONG = 0.3, 0.7
+STEP_TOO_LONG, STEP_SAFE = 0.3, 0.7
 """A Newton step that ends before the first number was too long, and the next one is damped more. Beyond the second
 number, damping decreases."""
 
-ASTRAY = 0.5
+MODEL_MISMATCH = 0.5
 """Other rows are drawn after a short step, or if the slope at the end of a step is more than this share of the slope at
 its start. The rows that were drawn then do not stand for all rows."""
 
-PATIENT, FALLEN = 16, 0.5
+STALL_ROUNDS, STALL_SHARE = 16, 0.5
 """A method has stalled if the first number of its rounds have not reduced what is left of the objective to the second
 number, as a share. The solver then changes from Newton steps to cutting planes. With 8 or 20 steps, a9a with 5 % of the
 negatives takes 101 to 150 passes; with 12 or 16 it takes 62."""
 
-UNCHANGED = 3
+UNCHANGED_ROUNDS = 3
 """The band around the threshold also becomes narrower if this many rounds of cutting planes have not changed the
 gap."""
 
-SLOW, ROWS_PER_ROUND = 0.8, 10
+STALL_SHARE_OF_PLANES, ROWS_PER_ROUND = 0.8, 10
 """From cutting planes to the interior-point method the share is the first number, and there must have been a line search for
 each this many rows, because the cost of its steps grows with the number of rows."""
 
-BEYOND = 0.03
+CUT_OVERSHOOT = 0.03
 """The next cut is taken beyond the point of the line search, by this share of the rest of the way (mu of Franc and
 Sonnenburg, 0.1)."""
 
-STEPS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3)
+SEARCH_STEPS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3)
 """The steps among which a line search between cuts finds the zero of the derivative, in units of the distance to the target."""
 
-TOO_SHORT, FAR = 0.05, 0.3
+TARGET_TOO_FAR, TARGET_TOO_NEAR = 0.05, 0.3
 """A line search that ends below the first number shows that the target was too far off. One that ends above the second
 shows that the target could be farther."""
 
@@ -121,11 +121,11 @@ NO_DESCENT = 1e-4
 passes. On covtype with 5 % of the negatives, weights of 0 are within a gap of 0.001, and after one more pass the partial AUC is
 0.60."""
 
-PREDICTED = 0.5
+ENOUGH_OF_PREDICTED = 0.5
 """For penalties with corners: if at least this share of the predicted decrease was reached, the next point may be
 farther off."""
 
-CLOSE = 0.03
+POINTS_TOO_CLOSE = 0.03
 """If the predicted decrease is less than this share of the gap, the points are too close together."""
 
 MOST_NULL_STEPS = 4
@@ -232,7 +232,7 @@ class CuttingPlanes:
             target, bound = self.bundle.best_combination(self.penalty)
             yield self._round(bound, target)
             gaps.append(self.gap * self.objective(self.best))
-            if has_stalled(gaps, FALLEN):
+            if has_stalled(gaps, STALL_SHARE):
                 return
             cuts, penalty = self.cuts, self.penalty
             w, h, before = cuts.here.w, cuts.half_width, self.objective(cuts.here)
@@ -247,11 +247,11 @@ class CuttingPlanes:
             move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.samples.is_dense)
             cuts.score(w + move)
             step, first = self._line_search(for_search, move, widths)
-            if step < SHORT:
+            if step < STEP_TOO_LONG:
                 damping = max(4.0 * damping, 1e-4)
                 if self.gap >= 1.0 and not self.negatives.is_top_only:  # the start was not near the minimum
                     cuts.half_width = max(cuts.half_width, WIDE)
-            elif step > LONG:
+            elif step > STEP_SAFE:
                 damping = damping / 8.0 if damping > 1e-7 else 0.0
             if not self.negatives.is_top_only:
                 self._narrow_band()
@@ -260,7 +260,7 @@ class CuttingPlanes:
                 step *= 0.2
                 worst = worst if step > 1e-3 else np.inf
             slope = float(cuts.here.gradient @ move) + penalty.slope_along(w, move, step)
-            astray = step < SHORT or abs(slope) > ASTRAY * abs(first)
+            astray = step < STEP_TOO_LONG or abs(slope) > MODEL_MISMATCH * abs(first)
 
     def _line_searches(self) -> Iterator[Round]:
         """Yield what is known, and then take a cut beyond the end of a line search."""
@@ -272,13 +272,13 @@ class CuttingPlanes:
         # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
         cuts.half_width = 0.0
         while True:
-            if has_stalled(gaps, SLOW) and len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_others:
+            if has_stalled(gaps, STALL_SHARE_OF_PLANES) and len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_others:
                 yield from interior_points  # of which there are none the second time
             target, bound = self.bundle.best_combination(self.penalty)
             yield self._round(bound, target)
             gaps.append(self.gap * self.objective(self.best))
             self._narrow_band()
-            if self._unchanged >= UNCHANGED and self.gap < 1.0:
+            if self._unchanged >= UNCHANGED_ROUNDS and self.gap < 1.0:
                 cuts.width *= 0.25
             cuts.width = cuts.width if cuts.width > NARROWEST else 0.0
             if mu > 0.0:
@@ -287,14 +287,14 @@ class CuttingPlanes:
             cuts.score(target)
             _, for_search = self.samples.for_band(WIDE, anew=False)
             step = self._line_search(for_search, move)[0]
-            beyond = step + BEYOND * (1.0 - step)
+            beyond = step + CUT_OVERSHOOT * (1.0 - step)
             self.accept(cuts.cut(beyond, cuts.here.w + beyond * move, self.gap_left))
-            n_without_descent = n_without_descent + 1 if step == STEPS[0] else 0
-            if step > FAR or n_without_descent > 2:
+            n_without_descent = n_without_descent + 1 if step == SEARCH_STEPS[0] else 0
+            if step > TARGET_TOO_NEAR or n_without_descent > 2:
                 # The target may be further off; or three line searches found no descent, and a nearer target would not
                 # correct the bundle.
                 mu = 0.5 * mu
-            elif step < TOO_SHORT:
+            elif step < TARGET_TOO_FAR:
                 mu = max(2.0 * mu, self.penalty.lam)
 
     @functools.cached_property
@@ -327,8 +327,8 @@ class CuttingPlanes:
             self.cuts.score(target)
             self.accept(self.cuts.cut(1.0, target, self.gap_left))
             decrease = before - self.value
-            null_steps = null_steps + 1 if decrease < 0.1 * PREDICTED * predicted else 0
-            if decrease >= PREDICTED * predicted or predicted < CLOSE * self.gap * before:
+            null_steps = null_steps + 1 if decrease < 0.1 * ENOUGH_OF_PREDICTED * predicted else 0
+            if decrease >= ENOUGH_OF_PREDICTED * predicted or predicted < POINTS_TOO_CLOSE * self.gap * before:
                 mu *= 0.5
             elif null_steps == MOST_NULL_STEPS:
                 mu, null_steps = 2.0 * mu, 0
@@ -375,12 +375,12 @@ class CuttingPlanes:
         if both == (0.0, 0.0):
             # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
             slope = functools.cache(lambda t: along(t) + penalty.slope_along(w, move, t))
-            k = bisect.bisect_right(STEPS, 0.0, key=slope)  # the slope rises along the line
-            step = STEPS[min(k, len(STEPS) - 1)]
-            if 0 < k < len(STEPS):
-                low, high = STEPS[k - 1 : k + 1]
+            k = bisect.bisect_right(SEARCH_STEPS, 0.0, key=slope)  # the slope rises along the line
+            step = SEARCH_STEPS[min(k, len(SEARCH_STEPS) - 1)]
+            if 0 < k < len(SEARCH_STEPS):
+                low, high = SEARCH_STEPS[k - 1 : k + 1]
                 step = low + (high - low) * slope(low) / (slope(low) - slope(high))
-            return step if penalty.signs is None else min(step, 1.0), slope(STEPS[0])
+            return step if penalty.signs is None else min(step, 1.0), slope(SEARCH_STEPS[0])
         first, of_sample = float(here.gradient @ move) + penalty.slope_along(w, move, 0.0), along(0.0)
         if widths is not None and widths != both:
             first += of_sample - sample.slope_along(move, *widths)(0.0)
@@ -416,8 +416,8 @@ class CuttingPlanes:
 
 
 def has_stalled(gaps: Sequence[float], share: float) -> bool:
-    """Return whether the last `PATIENT` rounds have not reduced the gap, primal minus dual value, to a share of it."""
-    return len(gaps) > PATIENT and gaps[-1] > share * gaps[-1 - PATIENT]
+    """Return whether the last `STALL_ROUNDS` rounds have not reduced the gap, primal minus dual value, to a share of it."""
+    return len(gaps) > STALL_ROUNDS and gaps[-1] > share * gaps[-1 - STALL_ROUNDS]
 
 
 class AllPairs(Solver):
@@ -460,7 +460,7 @@ def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray |
         """Yield the rounds once the start is known. The clock of the fit runs by then."""
         first, passes = start, 0
         if first is None and not penalty.has_corners:
-            last, passes = sample.solve_on_sample(blocks, on_sample, NEAR, objective.n_to_draw)
+            last, passes = sample.solve_on_sample(blocks, on_sample, SAMPLE_GAP, objective.n_to_draw)
             first = None if last is None else last.w
         yield CuttingPlanes(blocks, objective, first, passes_before=passes).rounds(penalty.lam)
 

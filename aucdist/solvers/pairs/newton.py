@@ -30,7 +30,14 @@ from aucdist.kernels.rows import Rows, accumulate, project
 from aucdist.solvers.pairs.cuts import PairCuts
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.pairs.penalty import Penalty
-from aucdist.solvers.pairs.top_negatives import HARD, MeanHinge, Threshold, soften, threshold_of, weigh_bands
+from aucdist.solvers.pairs.top_negatives import (
+    LINE_SEARCH_WIDTH,
+    MeanHinge,
+    Threshold,
+    smooth_threshold,
+    threshold_of,
+    weigh_bands,
+)
 from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
@@ -341,7 +348,7 @@ class RowSample:
 
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
-        h, subset, codes, weights = h or HARD, self.cuts.negatives, self.codes, self.weights
+        h, subset, codes, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.codes, self.weights
         scores, change = self.sign * self.scores, self.sign * self._change(move)
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
         # Searching for nearly ascending numbers is faster.
@@ -359,7 +366,7 @@ class RowSample:
             if target > 0.0 and len(positives):
                 of_negatives = at[negatives], counts
                 hard = threshold_of(*of_negatives, target)
-                soft = soften(hard, hinge, target, width, partial(weigh_bands, *of_negatives))
+                soft = smooth_threshold(hard, hinge, target, width, partial(weigh_bands, *of_negatives))
                 counts = counts * (soft or hard).parts(at[negatives])
             which = negatives[counts > 0.0]
             first: Any = 0

@@ -52,7 +52,7 @@ from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives
 from aucdist.solvers.rounding import higher
 from aucdist.solvers.signs import project_onto_cone
 
-NEAR = 1e-2
+SAMPLE_GAP = 1e-2
 """The tolerance of the fit to a sample."""
 
 START_GAP, START_PASSES = 0.01, 200
@@ -150,11 +150,11 @@ def pair_lbfgs(
 
     def on_sample(drawn: Block) -> Iterator[Round]:
         """Return the rounds over a sample."""
-        return pair_lbfgs(*objective.on_sample(blocks, drawn), tol=NEAR)
+        return pair_lbfgs(*objective.on_sample(blocks, drawn), tol=SAMPLE_GAP)
 
     if start is None:
         last, passes = sample.solve_on_sample(
-            blocks, on_sample, NEAR if objective.loss.convex else 0.0, objective.n_to_draw
+            blocks, on_sample, SAMPLE_GAP if objective.loss.convex else 0.0, objective.n_to_draw
         )
         start = None if last is None else last.w
         from_hinge = last is None and objective.subset is not None

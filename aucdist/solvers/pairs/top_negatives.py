@@ -44,7 +44,7 @@ from aucdist.solvers.pairs.cell_kernels import BITS, count_keys
 from aucdist.solvers.pairs.loss import running_sums
 from aucdist.solvers.rounding import EPS, Rounding
 
-HARD = 1e-9
+LINE_SEARCH_WIDTH = 1e-9
 """The half-width by which a line search between cuts of the hinge itself is smoothed, so that ties count in part."""
 
 MOST_GATHERED = 2**16
@@ -245,7 +245,7 @@ Knots = tuple[np.ndarray, np.ndarray]
 """Ascending scores around a threshold, and the mean hinge of negatives there minus that at the threshold."""
 
 
-def soften(
+def smooth_threshold(
     hard: Threshold,
     hinge: MeanHinge,
     target: float,
@@ -466,7 +466,9 @@ class CountedNegatives:
             if self.are_anchors:
                 positives, negatives = (-larger[0], larger[1]), (-scores, weights)
             hard, weigh = threshold_of(*negatives, self.target), partial(weigh_bands, *negatives)
-        return soften(hard, MeanHinge(*positives, h or HARD), self.target, width, weigh) or hard, hard
+        return smooth_threshold(
+            hard, MeanHinge(*positives, h or LINE_SEARCH_WIDTH), self.target, width, weigh
+        ) or hard, hard
 
     def counted(self, scores: np.ndarray, weights: np.ndarray, threshold: Threshold | None) -> np.ndarray:
         """Return what the anchors weigh at a threshold, given their (mirrored) scores and their weights."""

@@ -34,9 +34,9 @@ def problem(seed, n_pos, n_neg, scale=1.0, *, ties=False, weighted=False, groupe
 @pytest.fixture
 def soon(monkeypatch):
     """Let other methods count as stalled after two rounds, which small problems would end before."""
-    monkeypatch.setattr(cutting_planes, "PATIENT", 1)
-    monkeypatch.setattr(cutting_planes, "FALLEN", 0.0)
-    monkeypatch.setattr(cutting_planes, "SLOW", 0.0)
+    monkeypatch.setattr(cutting_planes, "STALL_ROUNDS", 1)
+    monkeypatch.setattr(cutting_planes, "STALL_SHARE", 0.0)
+    monkeypatch.setattr(cutting_planes, "STALL_SHARE_OF_PLANES", 0.0)
 
 
 def blocks(X, y, weight, group, n_blocks=1):

@@ -23,7 +23,7 @@ from aucdist.solvers.pairs.top_negatives import (
     MeanHinge,
     Threshold,
     TopNegatives,
-    soften,
+    smooth_threshold,
     threshold_in_blocks,
     threshold_of,
     weigh_bands,
@@ -137,7 +137,9 @@ def test_the_parts_weigh_what_is_wanted(width, offset):
     r = np.random.default_rng(0)
     scores, weights = offset + r.normal(size=40).round(1), r.uniform(0.5, 2.0, 40)
     hinge = MeanHinge(offset + r.normal(size=9), r.uniform(0.5, 2.0, 9), 0.3)
-    soft = soften(threshold_of(scores, weights, 7.5), hinge, 7.5, width, partial(weigh_bands, scores, weights))
+    soft = smooth_threshold(
+        threshold_of(scores, weights, 7.5), hinge, 7.5, width, partial(weigh_bands, scores, weights)
+    )
     parts = soft.parts(scores)
     assert ((parts >= 0.0) & (parts <= 1.0)).all()
     assert (np.diff(parts[np.argsort(scores)]) >= 0.0).all()
@@ -153,7 +155,10 @@ def test_the_parts_weigh_what_is_wanted(width, offset):
 def test_no_width_leaves_the_hard_threshold():
     scores, hinge = np.arange(9.0), MeanHinge(np.arange(3.0), np.ones(3), 0.3)
     assert (
-        soften(threshold_of(scores, np.ones(9), 3.0), hinge, 3.0, 0.0, partial(weigh_bands, scores, np.ones(9))) is None
+        smooth_threshold(
+            threshold_of(scores, np.ones(9), 3.0), hinge, 3.0, 0.0, partial(weigh_bands, scores, np.ones(9))
+        )
+        is None
     )
 
 
@@ -163,7 +168,9 @@ def test_a_band_within_the_rounding_of_the_scores_counts_the_rows_or_is_none(sco
     """All rows at the threshold would count nothing, by rounding alone, and the cut would be of no rows."""
     scores, weights, hinge = np.array(scores), np.ones(4), MeanHinge(np.full(2, positives), np.ones(2), 0.3)
     for width in 10.0 ** np.arange(-4, 1):
-        soft = soften(threshold_of(scores, weights, 2.0), hinge, 2.0, width, partial(weigh_bands, scores, weights))
+        soft = smooth_threshold(
+            threshold_of(scores, weights, 2.0), hinge, 2.0, width, partial(weigh_bands, scores, weights)
+        )
         assert soft is None or soft.parts(scores).sum() >= 1.0
 
 
@@ -230,7 +237,7 @@ def test_the_parts_are_those_of_a_dual_point_whatever_the_scores(drawn, share, w
     if target == 0.0:
         return
     hard = threshold_of(scores, weights, target)
-    soft = soften(hard, MeanHinge(*positives, h), target, width, partial(weigh_bands, scores, weights))
+    soft = smooth_threshold(hard, MeanHinge(*positives, h), target, width, partial(weigh_bands, scores, weights))
     parts = (soft or hard).parts(scores)
     assert ((parts >= 0.0) & (parts <= 1.0)).all()
     assert (np.diff(parts[np.argsort(scores, kind="stable")]) >= 0.0).all()
