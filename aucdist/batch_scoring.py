@@ -100,7 +100,7 @@ class Scoring:
         return below(self.output, f"part-{index:05d}.parquet")
 
 
-def begin(
+def plan_scoring(
     model: str,
     source: Source,
     output: str,
@@ -150,7 +150,7 @@ def begin(
                 "Give a number from 1 to the number of classes, or leave top out"
             )
     cost = costs_of_scoring(source, loaded)
-    source = to_score(source, loaded).model_copy(update={} if cost is None else cost.source_keys(source))
+    source = source_for_scoring(source, loaded).model_copy(update={} if cost is None else cost.source_keys(source))
     digest = digest_of_model(model)
     sharded = manifest_of(source)
     manifest = None if sharded is None else sharded.url
@@ -203,7 +203,7 @@ def is_unfinished(output: str) -> bool:
     return files.exists(below(output, IN_PROGRESS)) and not files.exists(below(output, DONE))
 
 
-def to_score(source: Source, model: LinearModel, *, labelled: bool = False) -> Source:
+def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = False) -> Source:
     """Return the source, read as the model's training rows were except for the keys that it gives itself.
 
     `labelled`: whether the rows have their label, which is by default in the column that the training rows had it in.
@@ -322,7 +322,7 @@ def _scores(model: LinearModel, X: Any, row_id: np.ndarray, scoring: Scoring) ->
     return pa.table(columns | (model.contributions(X, scores) if scoring.contributions else {}))
 
 
-def finish(scoring: Scoring, parts: Sequence[Json]) -> Json:
+def write_summary(scoring: Scoring, parts: Sequence[Json]) -> Json:
     """Write the summary that marks the scores as complete, and return it.
 
     Parameters

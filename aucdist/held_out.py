@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.batch_scoring import to_score
+from aucdist.batch_scoring import source_for_scoring
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, shown
@@ -68,7 +68,7 @@ def score_labelled(
     InputError
         If the rows cannot be read as the model's, or a label is none of its classes.
     """
-    reader = open_rows(to_score(source, model, labelled=True), schema=model.schema_of_labels, name=name)
+    reader = open_rows(source_for_scoring(source, model, labelled=True), schema=model.schema_of_labels, name=name)
     parts, checked, known = [], 0, 0
     for index in range(reader.n_blocks):
         block = reader.read(index)

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
-from aucdist.batch_scoring import to_score
+from aucdist.batch_scoring import source_for_scoring
 from aucdist.data.block import Block, stacked
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import shown, write_bytes
@@ -106,7 +106,9 @@ def _of_classes(model: LinearModel, names: Sequence[str]) -> dict[str, tuple[Lin
 
 def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
     """Yield the rows to explain, block by block."""
-    reader = open_rows(to_score(source_of(config), model), schema=model.schema, labelled=False, name=config.name or "")
+    reader = open_rows(
+        source_for_scoring(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
+    )
     left = config.rows or (FEW if config.output is None else sum(reader.rows))
     for index in range(len(reader.rows)):
         if left > 0:

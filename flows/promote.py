@@ -29,7 +29,7 @@ from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, data_of, model_folder
-from flows.run_folder.scores import SCORES, SETTERS, max_fpr_of, members_of
+from flows.run_folder.scores import SCORES, THRESHOLD_ROWS, max_fpr_of, members_of
 
 LEVEL = 0.95
 """The level of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
@@ -234,7 +234,7 @@ def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> J
 def _version_of(run: str) -> dict[str, bytes]:
     """Return the files of a version by name: the model of a run, its profile, metrics and test scores."""
     folder = model_folder(run)
-    optional = {PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run, SETTERS: run}
+    optional = {PROFILE: folder, DIGESTS: folder, METRICS: run, SCORES: run, THRESHOLD_ROWS: run}
     return files_of_model(folder) | {
         name: read_bytes(f"{place}/{name}") for name, place in optional.items() if exists(f"{place}/{name}")
     }

@@ -16,7 +16,7 @@ from flows.config.base import Cli
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, source_of
 from flows.progress.console import RunObserver
-from flows.run_folder.folder import leftover_line, model_folder
+from flows.run_folder.folder import model_folder, unfinished_message
 
 
 class ScoreConfig(UnlabelledRef):
@@ -45,14 +45,14 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
         parallel_map = workers.parallel_map(observer)
         if batch_scoring.is_unfinished(config.output):
             resumes = "the command that began it resumes it, and may still be running"
-            observer.note(leftover_line([absolute(config.output)], resumes))
+            observer.note(unfinished_message([absolute(config.output)], resumes))
         scoring = stages(
-            "survey", batch_scoring.begin, model_folder(absolute(config.model)), source_of(config), config.output,
+            "survey", batch_scoring.plan_scoring, model_folder(absolute(config.model)), source_of(config), config.output,
             each=parallel_map, hold=workers.hold, name=config.name or "", contributions=config.contributions, top=config.top,
             retry=True,
         )  # fmt: skip
         parts = stages("score", score_parts, scoring, parallel_map, retry=True)
-        result = stages("commit", batch_scoring.finish, scoring, parts, retry=True)
+        result = stages("commit", batch_scoring.write_summary, scoring, parts, retry=True)
     return {**result, "seconds": stages.elapsed()}
 
 

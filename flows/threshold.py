@@ -26,7 +26,7 @@ from flows.json_values import json_text
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about, run_folder, timestamped
 from flows.run_folder.results import detail_of, how_set, point_of, threshold_by
-from flows.run_folder.scores import DECISION, SCORES, SETTERS, counts_of, read_scores, read_setters
+from flows.run_folder.scores import DECISION, SCORES, THRESHOLD_ROWS, counts_of, read_scores, read_threshold_rows
 
 HISTORY = "history.parquet"
 
@@ -72,7 +72,7 @@ def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
             profile = replace(profile, score=replace(profile.score, edges=edges))
         files[PROFILE] = profile.to_bytes()
         files[DIGESTS] = read_bytes(f"{folder}/{DIGESTS}")
-    others = {name: read_bytes(f"{run}/{name}") for name in (SETTERS, HISTORY) if exists(f"{run}/{name}")}
+    others = {name: read_bytes(f"{run}/{name}") for name in (THRESHOLD_ROWS, HISTORY) if exists(f"{run}/{name}")}
     if test is not None:
         out = io.BytesIO()
         test.assign(score=test["score"] - shift).to_parquet(out, index=False, compression="zstd")
@@ -108,10 +108,10 @@ def _decide(
 ) -> tuple[float, float, Json]:
     """Return the new threshold of X w, that of the scores as they were, and what changes in ``metrics.json``."""
     kept = about.get("threshold_rows")
-    if kept is not None and exists(f"{run}/{SETTERS}"):
-        rows, setters = kept["rows"], read_setters(run, about)
+    if kept is not None and exists(f"{run}/{THRESHOLD_ROWS}"):
+        rows, threshold_counts = kept["rows"], read_threshold_rows(run, about)
     elif test is not None:  # the run is of an older version
-        rows, kept, setters = "test", {}, counts_of(test)
+        rows, kept, threshold_counts = "test", {}, counts_of(test)
     else:
         raise InputError(f"{shown(run)} keeps neither the rows that set its threshold nor test rows: train it again")
     if config.row_costs is not None:
@@ -121,12 +121,12 @@ def _decide(
             f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can guarantee nothing about new "
             "rows: train with `operating_point.confidence`, or with `data.calibration`"
         )
-    cut, guarantee = threshold_by(config, setters, kept.get("per_day"))
+    cut, guarantee = threshold_by(config, threshold_counts, kept.get("per_day"))
     cut, shift = (without_intercept(cut, model.intercept), cut) if rows == "test" else (cut, cut + model.intercept)
-    shown_rows, counts, at, per_day = "training", setters, cut, kept.get("per_day")
+    shown_rows, counts, at, per_day = "training", threshold_counts, cut, kept.get("per_day")
     details = {part: dict(detail) for part, detail in about.get("details", {}).items()}
     if rows == "training":
-        details["train"] = detail_of(setters, cut)
+        details["train"] = detail_of(threshold_counts, cut)
     else:  # the scores of the rows that were fitted are not kept
         for name in ("confusion", "g_mean"):
             details.get("train", {}).pop(name, None)
@@ -135,7 +135,7 @@ def _decide(
         shown_rows, at, per_day = "test", 0.0, kept.get("test_per_day")
         details["test"] = detail_of(counts, 0.0)
     point = point_of(counts, at, config.options, shown_rows, per_day)
-    point |= how_set(rows, setters, guarantee)
+    point |= how_set(rows, threshold_counts, guarantee)
     return cut, shift, {"operating_point": point, "details": details, "score": DECISION, "threshold": 0.0}
 
 

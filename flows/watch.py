@@ -152,7 +152,7 @@ def open_watched(config: WatchConfig) -> Watched:
 def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observer: RunObserver) -> str:
     """Count the rows of a batch in the bins of the profile, keep what was found, and return the name of the batch."""
     assert config.data is not None
-    source, state = batch_scoring.to_score(source_of(config.data), watched.model), watched.state
+    source, state = batch_scoring.source_for_scoring(source_of(config.data), watched.model), watched.state
     batch = config.batch or batch_name(config.data)
     identity = {"data": fingerprint_of(source), "model": watched.digest}
     again = files.exists(state.at("batches", batch))

@@ -14,7 +14,7 @@ from support.linear_models import save_model
 from support.sharded import shard_data
 
 from aucdist import batch_scoring as scoring
-from aucdist.batch_scoring import begin, finish, score_part
+from aucdist.batch_scoring import plan_scoring, score_part, write_summary
 from aucdist.data.block import each_of
 from aucdist.data.formats import parts
 from aucdist.data.preprocess import fit_preprocessor
@@ -62,13 +62,13 @@ def table(tmp_path):
 
 
 def begun_in(folder, source, output="scores", **options):
-    return begin(str(folder / "model"), source, str(folder / output), **options)
+    return plan_scoring(str(folder / "model"), source, str(folder / output), **options)
 
 
 def run(folder, source, **options):
     begun = begun_in(folder, source, **options)
     parts = [score_part(begun.url, begun.key, item) for item in begun.reader.items]
-    done = finish(begun, parts)
+    done = write_summary(begun, parts)
     found = pa.concat_tables([pq.read_table(folder / "scores" / part["file"]) for part in parts])
     assert done["rows"] == found.num_rows
     return begun, found
@@ -225,10 +225,10 @@ def test_scores_that_were_copied_or_moved_go_on_in_their_new_folder(tmp_path, ta
     before = {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()}
     shutil.copytree(tmp_path / "scores", tmp_path / "copy")
     shutil.copytree(tmp_path / "model", tmp_path / "model copy")
-    begun = begin(str(tmp_path / "model copy"), source, str(tmp_path / "copy"), n_parts=3)
+    begun = plan_scoring(str(tmp_path / "model copy"), source, str(tmp_path / "copy"), n_parts=3)
     assert (begun.output, begun.model) == (str(tmp_path / "copy"), str(tmp_path / "model copy"))
     shutil.rmtree(tmp_path / "model")  # nothing of the first place is needed
-    finish(begun, [score_part(begun.url, begun.key, i) for i in range(begun.reader.n_blocks)])
+    write_summary(begun, [score_part(begun.url, begun.key, i) for i in range(begun.reader.n_blocks)])
     check(pq.read_table(tmp_path / "copy"), scores)
     assert {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()} == before
 
@@ -287,7 +287,7 @@ def test_a_model_carries_the_rules_by_which_its_rows_were_read(tmp_path, with_ru
     middle = (20088 + 20089) / 2
     np.testing.assert_allclose(found["score"].to_numpy(), [7 + 20 + 2.0088, 2 + middle * 1e-4], rtol=1e-14)
     assert (begun.reader.missing, begun.reader.unknown) == ({"when": 1}, {"kind": 1})
-    again = finish(begun_in(tmp_path, source), [{"file": "part-00000.parquet", "rows": 2}])
+    again = write_summary(begun_in(tmp_path, source), [{"file": "part-00000.parquet", "rows": 2}])
     assert again["unknown"] == {"kind": 1}  # of a resumed run too
 
 

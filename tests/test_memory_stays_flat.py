@@ -10,7 +10,7 @@ import pytest
 from support.linear_models import save_model
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.batch_scoring import begin, finish, score_part
+from aucdist.batch_scoring import plan_scoring, score_part, write_summary
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
@@ -59,8 +59,8 @@ def test_scorings(csv: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     before = 0
     for i in range(TIMES):
-        scoring = begin(str(tmp_path / "model"), source, str(tmp_path / "scores"))
-        finish(scoring, [score_part(scoring.url, scoring.key, part) for part in scoring.reader.items])
+        scoring = plan_scoring(str(tmp_path / "model"), source, str(tmp_path / "scores"))
+        write_summary(scoring, [score_part(scoring.url, scoring.key, part) for part in scoring.reader.items])
         load_model(str(tmp_path / "model"))
         shutil.rmtree(tmp_path / "scores")
         if i == WARM:

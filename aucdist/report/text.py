@@ -6,7 +6,7 @@ from typing import Any
 
 from aucdist.errors import Json as Json
 
-SETTERS = {
+SET_ON = {
     "training": "the training rows",
     "out_of_fold": "training rows, each scored by a model that had not seen it",
     "calibration": "calibration rows, which the fit has not seen",
@@ -122,7 +122,7 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     """
     points = [row["operating_point"] for row in classes]
     recalls = [point["recall"]["value"] for point in points]
-    origin = f" The thresholds were set on {SETTERS[set_on]}." if (set_on := set_on_of(points[0])) != "training" else ""
+    origin = f" The thresholds were set on {SET_ON[set_on]}." if (set_on := set_on_of(points[0])) != "training" else ""
     if "guarantee" in points[0]:
         kept, sure = (
             sum(point["guarantee"]["holds"] for point in points),
@@ -172,7 +172,7 @@ def guarantee_text(point: Json) -> str:
         guaranteed = f"{math.floor(1e4 * best) / 100:g}" if "least" in words else rounded_up_text(100 * best)
     guaranteed = words.format(guaranteed)
     n_pos, n_neg = guarantee["n_pos"], guarantee["n_neg"]
-    rows = f"{n_pos + n_neg:,} {SETTERS[set_on_of(point)]} ({n_pos:,} of them positive)"
+    rows = f"{n_pos + n_neg:,} {SET_ON[set_on_of(point)]} ({n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["holds"]:
         return f"With {sure}, {guaranteed} among new rows like the {rows}."
@@ -188,7 +188,7 @@ def threshold_origin_text(point: Json) -> str:
     """Return where a threshold comes from, and the false positive rate that it has, as a sentence; `point` as above."""
     rate = point["fpr"]
     ends = _ends(rate["interval"], percent_text)
-    known = SETTERS[set_on_of(point)]
+    known = SET_ON[set_on_of(point)]
     if known == "the training rows" and point["rows"] == "training":
         known = "these training rows"
     return f"The threshold was set on {known}; it flags {percent_text(rate['value'])} of the {point['rows']} negatives{ends}."

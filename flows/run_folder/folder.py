@@ -23,7 +23,7 @@ from aucdist.data.storage.faults import patient, retried
 from aucdist.data.storage.files import exists, explained, local_path, open_fs, read_bytes, shown
 from aucdist.errors import InputError, Json, RunError
 from aucdist.model import ABOUT, is_card
-from aucdist.report.text import GUARANTEES, SETTERS
+from aucdist.report.text import GUARANTEES, SET_ON
 from aucdist.store import resolve
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml
@@ -39,7 +39,7 @@ Number = int | float
 Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
 
 
-class DataAbout(TypedDict):
+class DataResult(TypedDict):
     """The data of a run."""
 
     fingerprint: str
@@ -51,7 +51,7 @@ class Seconds(TypedDict):
     fit: Number
 
 
-class Tried(TypedDict):
+class SearchRow(TypedDict):
     """A row of the table of a search."""
 
     parameters: Json
@@ -64,22 +64,22 @@ class Search(TypedDict):
     folds: Any
     metric: Any
     nested: list[Json] | None
-    table: list[Tried]
+    table: list[SearchRow]
     best: Json
     test_over_train: Number
 
 
 if TYPE_CHECKING:
-    Setter = str
+    SetOn = str
     Measure = str
 else:
-    Setter, Measure = Literal[tuple(SETTERS)], Literal[tuple(GUARANTEES)]
+    SetOn, Measure = Literal[tuple(SET_ON)], Literal[tuple(GUARANTEES)]
 
 
 class ThresholdRows(TypedDict):
     """The rows that set the threshold."""
 
-    rows: Setter
+    rows: SetOn
     n_pos: Count
     n_neg: Count
     weighted: bool
@@ -102,7 +102,7 @@ class Cost(TypedDict):
     miss: Number | str
 
 
-class Wanted(TypedDict, total=False):
+class Requirement(TypedDict, total=False):
     """What an operating point is to meet."""
 
     fpr: Number
@@ -114,7 +114,7 @@ class Wanted(TypedDict, total=False):
     confidence: Number
 
 
-class Promise(TypedDict):
+class GuaranteeResult(TypedDict):
     """What an operating point promises."""
 
     measure: Measure
@@ -126,69 +126,69 @@ class Promise(TypedDict):
     n_neg: Count
 
 
-class Point(TypedDict, total=False):
+class OperatingPoint(TypedDict, total=False):
     """An operating point."""
 
-    wanted: Required[Annotated[Wanted, Field(min_length=1)]]
+    wanted: Required[Annotated[Requirement, Field(min_length=1)]]
     rows: str
-    set_on: Setter
+    set_on: SetOn
     recall: Rate
     fpr: Rate
     precision: Rate
     alerts: Rate
     alerts_per_day: Number
     expected_cost: Rate
-    guarantee: Promise
+    guarantee: GuaranteeResult
 
 
-class Areas(TypedDict, total=False):
+class AucValues(TypedDict, total=False):
     """The measures of a run."""
 
     train_auc: Number | None
     test_auc: Number | None
 
 
-class Bounds(TypedDict, total=False):
+class BoundValues(TypedDict, total=False):
     """The certificate of a run."""
 
     primal: Number | None
     dual: Number | None
 
 
-class ClassAbout(TypedDict):
+class ClassResult(TypedDict):
     """What a run says of one of several classes."""
 
     name: str
     threshold: Number
     test_auc: Number | None
-    operating_point: NotRequired[Point | None]
+    operating_point: NotRequired[OperatingPoint | None]
 
 
 @with_config(OPEN)
-class RunAbout(TypedDict, total=False):
+class RunResult(TypedDict, total=False):
     """What ``metrics.json`` has that others read."""
 
     name: Required[str]
     estimator: Required[str]
     solver: Required[str]
     n_samples: Required[Count]
-    metrics: Areas
+    metrics: AucValues
     details: dict[str, Json]
     parameters: Json
-    certificate: Bounds
+    certificate: BoundValues
     monotone: Json
     digests: dict[str, str]
     versions: Json
     seconds: Required[Seconds]
-    data: Required[DataAbout]
+    data: Required[DataResult]
     n_pos: Number
     n_neg: Number
     threshold: Number | None
     score: str
     topics: bool
-    classes: list[ClassAbout]
+    classes: list[ClassResult]
     groups: Json
-    operating_point: Point | None
+    operating_point: OperatingPoint | None
     threshold_rows: ThresholdRows
     search: Search
 
@@ -199,7 +199,7 @@ def read_about(run: str) -> Json:
     Raises InputError if it is not the folder of a run, or the file is damaged.
     """
     try:
-        about: Any = read_json(f"{run}/{METRICS}", RunAbout)
+        about: Any = read_json(f"{run}/{METRICS}", RunResult)
     except InputError as e:
         raise InputError(f"{shown(run)} is not the folder of a run: {e}") from None
     return dict(about)
@@ -389,7 +389,7 @@ def is_in_use(folder: Path) -> bool:
     return False
 
 
-def leftover_line(folders: list[str], resumes: str) -> str:
+def unfinished_message(folders: list[str], resumes: str) -> str:
     """Return the line that names unfinished folders.
 
     `resumes`: a clause that says which command resumes the work.
@@ -419,4 +419,4 @@ def unfinished_runs(output: str, command: str) -> str | None:
     resumes = (
         f"the same `{command}` begins another folder, and goes on from what it finds of checkpoints and finished tasks"
     )
-    return leftover_line([str(path) for path in left], resumes)
+    return unfinished_message([str(path) for path in left], resumes)

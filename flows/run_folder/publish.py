@@ -21,7 +21,7 @@ from flows.json_values import json_text, jsonable
 from flows.rows.rows import Rows, TrainTestRows
 from flows.run_folder.folder import CONFIG, METRICS, RunFolder
 from flows.run_folder.results import FittedRun, ScoredRows, details_of
-from flows.run_folder.scores import NAMED, SCORES, SETTERS
+from flows.run_folder.scores import NAMED, SCORES, THRESHOLD_ROWS
 from flows.versions import versions
 
 
@@ -38,9 +38,9 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
         histories = [table.assign(**{"class": name}) for name, table in zip(classes, histories, strict=True)]
     else:
         (of_class,) = fitted.evaluation.classes
-        counts = of_class.setters
+        counts = of_class.threshold_counts
         table = pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg})
-        pq.write_table(table, draft / SETTERS, compression="zstd")
+        pq.write_table(table, draft / THRESHOLD_ROWS, compression="zstd")
     pd.concat(histories).to_parquet(draft / "history.parquet", index=False)
     if (test := fitted.evaluation.test) is not None:
         pq.write_table(scores_table(test, classes, fitted.named_groups), draft / SCORES, compression="zstd")
@@ -107,7 +107,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         return replace(report, confusions=None if test is None else test.confusions)
     (of_class,), probabilities = fitted.evaluation.classes, None
     if hasattr(estimator, "predict_proba"):
-        probabilities = of_class.shown[1].mapped(
+        probabilities = of_class.reported[1].mapped(
             lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1]
         )
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))

@@ -52,8 +52,8 @@ class ClassEvaluation:
 
     `train` and `test`: counts of the scores; `test` is None without test rows, or where these are all on one side.
     `interval`: of the test AUC.
-    `setters`: of the rows that set the threshold: where the model has not seen them, of the calibration rows, or of the training
-        rows scored by models of the other folds; else of the training rows, as where costs of rows set the threshold.
+    `threshold_counts`: of the rows that set the threshold: where the model has not seen them, of the calibration rows, or of the
+        training rows scored by models of the other folds; else of the training rows, as where costs of rows set the threshold.
     `costs`: of the training rows, where the cost column says what wrong decisions cost.
     `guarantee`: what the threshold promises, if that was asked for.
     """
@@ -61,12 +61,12 @@ class ClassEvaluation:
     train: ScoreCounts
     test: ScoreCounts | None
     interval: Interval | None
-    setters: ScoreCounts
+    threshold_counts: ScoreCounts
     costs: CostCounts | None
     guarantee: Guarantee | None
 
     @property
-    def shown(self) -> tuple[str, ScoreCounts]:
+    def reported(self) -> tuple[str, ScoreCounts]:
         """The rows whose scores reports show: the test rows, or else the training rows."""
         return ("training", self.train) if self.test is None else ("test", self.test)
 
@@ -238,9 +238,9 @@ def _operating_point(fitted: FittedRun, k: int) -> Json:
         evaluation.test,
         float(fitted.estimator.class_models[k].raw_threshold),
     )
-    which, counts = of_class.shown
+    which, counts = of_class.reported
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
-    point |= how_set(evaluation.set_on, of_class.setters, of_class.guarantee)
+    point |= how_set(evaluation.set_on, of_class.threshold_counts, of_class.guarantee)
     if (costs := of_class.costs) is not None:
         cost = {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}
         if of_class.test is not None and test is not None:
@@ -336,7 +336,7 @@ def details_of(fitted: FittedRun) -> Json:
     if not fitted.rows.schema.classes:
         evaluation, per_day = fitted.evaluation, fitted.rows.per_day
         of_class, threshold = evaluation.classes[0], fitted.estimator.raw_threshold
-        setters = of_class.setters
+        threshold_counts = of_class.threshold_counts
         details |= {
             "threshold": 0.0,
             "details": {
@@ -346,11 +346,11 @@ def details_of(fitted: FittedRun) -> Json:
             },
             "interval": None if of_class.interval is None else asdict(of_class.interval),
             "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold
-                "rows": "training" if setters is of_class.train else evaluation.set_on,
-                "n_pos": setters.rows_pos,
-                "n_neg": setters.rows_neg,
-                "weighted": setters.weighted,
-                "shift": setters.shift,
+                "rows": "training" if threshold_counts is of_class.train else evaluation.set_on,
+                "n_pos": threshold_counts.rows_pos,
+                "n_neg": threshold_counts.rows_neg,
+                "weighted": threshold_counts.weighted,
+                "shift": threshold_counts.shift,
                 "per_day": per_day.get("training"),
                 "test_per_day": per_day.get("test"),
             },

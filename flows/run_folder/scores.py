@@ -25,7 +25,7 @@ DECISION = "decision"
 versions kept X w, without intercepts and spreads."""
 NAMED = "of "
 """Before the names of columns that name groups of test rows."""
-SETTERS = "threshold.parquet"
+THRESHOLD_ROWS = "threshold.parquet"
 """The rows that set the threshold: X w, and the weight of both classes at each value. `aucdist threshold` uses them again."""
 OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(), "group": pa.int64()}
 
@@ -63,9 +63,9 @@ def _table(block: Block) -> pa.Table:
     return pa.table(columns | {name: values for name, values in more.items() if values is not None})
 
 
-def read_setters(run: str, about: Json) -> ScoreCounts:
+def read_threshold_rows(run: str, about: Json) -> ScoreCounts:
     """Return the counts of the rows that set the threshold of a run, whose ``metrics.json`` is `about`."""
-    table, where = about["threshold_rows"], f"{run}/{SETTERS}"
+    table, where = about["threshold_rows"], f"{run}/{THRESHOLD_ROWS}"
     columns = read_parquet(where, {"score": pa.float64(), "pos": pa.float64(), "neg": pa.float64()})
     values, pos, neg = (columns[name].to_numpy() for name in ("score", "pos", "neg"))
     if not (len(values) and (np.diff(values) > 0).all() and min(pos.min(), neg.min()) >= 0):

@@ -22,7 +22,7 @@ from flows.run_folder.results import FittedRun, result_of
 from flows.train.checkpoints import Checkpoints, open_checkpoints
 from flows.train.config import TrainConfig
 from flows.train.more_fits import baselines, choose_feature_map, extra_fits
-from flows.train.stages import evaluate, fit, profile, starts_from, usable_classes
+from flows.train.stages import drop_small_classes, evaluate, fit, profile, starts_from
 
 
 class ToFit(NamedTuple):
@@ -136,7 +136,7 @@ def fit_and_evaluate(
         groups = stages("groups", named_groups, config.data, config.audit.groups, row_id, retry=True)
     blocks = stages("partition", rows.partition, config.cache, workers, observer)
     observer.about(rows.size())
-    rows, blocks = usable_classes(rows.without_copies(), blocks, observer)
+    rows, blocks = drop_small_classes(rows.without_copies(), blocks, observer)
     check_costs_of_rows(blocks.train, point)
     if model.chooses_features:
         missing, whole = config.data.impute == "keep", rows.groups_of_split(workers.parallel_map())

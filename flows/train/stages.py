@@ -35,7 +35,7 @@ from flows.run_folder.scores import score_test_rows
 from flows.train.checkpoints import Checkpoints
 
 
-def usable_classes(
+def drop_small_classes(
     rows: TrainTestRows, blocks: TrainTestBlocks, observer: RunObserver
 ) -> tuple[TrainTestRows, TrainTestBlocks]:
     """Return the rows with the classes that can be fitted; a note names those that are left out."""
@@ -128,27 +128,27 @@ def evaluate(
         scored, w = mapped_rows(model, rows), model.coef_[0]
         train = count_scores(scored, w) if fit.counts is None else fit.counts
         costs = None if own_costs is None else count_costs(scored, w, own_costs)
-        setters: ScoreCounts | CostCounts = train if costs is None else costs
+        threshold_counts: ScoreCounts | CostCounts = train if costs is None else costs
         guarantee = interval = None
         if held_out is not None:
             held_out = mapped_rows(model, held_out)
-            setters = count_scores(held_out, w) if own_costs is None else count_costs(held_out, w, own_costs)
+            threshold_counts = count_scores(held_out, w) if own_costs is None else count_costs(held_out, w, own_costs)
         elif set_on == "out_of_fold":
-            setters = (
+            threshold_counts = (
                 fit.unseen if own_costs is None and fit.unseen is not None else out_of_fold(model, rows, own_costs)
             )
         if point is not None:
             with errors_name_class(estimator, k):
-                threshold, guarantee = threshold_by(point, setters, rows_per_day)
+                threshold, guarantee = threshold_by(point, threshold_counts, rows_per_day)
             thresholds.append(threshold)
         if of_test is not None and min(of_test.n_pos, of_test.n_neg) == 0:
             of_test = None
         if of_test is not None:
             with warnings_to(observer):
                 interval = auc_interval(of_test)
-        if isinstance(setters, CostCounts):
-            setters = train
-        classes.append(ClassEvaluation(train, of_test, interval, setters, costs, guarantee))
+        if isinstance(threshold_counts, CostCounts):
+            threshold_counts = train
+        classes.append(ClassEvaluation(train, of_test, interval, threshold_counts, costs, guarantee))
     if point is not None:
         estimator.set_raw_threshold(thresholds)
     if isinstance(blocks.train, Blocks):
@@ -177,7 +177,7 @@ def profile(
     for model, of_class, spread in zip(
         estimator.class_models, evaluation.classes, estimator.class_spreads.tolist(), strict=True
     ):
-        part, counts = of_class.shown
+        part, counts = of_class.reported
         own = score_bins(counts, part, model.decision_intercept)
         bins.append(replace(own, edges=tuple(edge / spread for edge in own.edges)))
     kept = Profile(

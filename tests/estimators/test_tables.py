@@ -18,7 +18,7 @@ from sklearn.preprocessing import OneHotEncoder
 from support.linear_models import save_model
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier
-from aucdist.batch_scoring import to_score
+from aucdist.batch_scoring import source_for_scoring
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import read
@@ -359,7 +359,9 @@ def test_a_saved_model_scores_files_as_the_estimator_does(tmp_path: Path) -> Non
     )  # fmt: skip
     pq.write_table(pa.Table.from_pandas(FRAME.assign(y=Y)), tmp_path / "rows.parquet")
     saved = load_model(str(tmp_path / "model"))
-    source = to_score(Source(source=str(tmp_path / "rows.parquet"), format="parquet", label="y"), saved, labelled=True)
+    source = source_for_scoring(
+        Source(source=str(tmp_path / "rows.parquet"), format="parquet", label="y"), saved, labelled=True
+    )
     rows = read(source, schema=saved.schema).block
     assert saved.decision_function(rows.X).tobytes() == model.decision_function(FRAME).tobytes()
     run = load_model(str(tmp_path))  # the folder that has the model in it

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.export_models import DROP, QUOTES, SOURCE, by_onnx, by_reader, by_sql, model_of, page_reader, scores, table
 from support.linear_models import linear_model
 
-from aucdist.batch_scoring import to_score
+from aucdist.batch_scoring import source_for_scoring
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
@@ -193,7 +193,7 @@ def models_of_contributions(tmp_path_factory: pytest.TempPathFactory) -> dict[st
 def explained(model: LinearModel, file: Path) -> tuple[pd.DataFrame, np.ndarray]:
     """Return what `LinearModel.explain` says of the rows of a CSV file, and their scores."""
     source = parse_source({"source": str(file), "format": "csv"}, file.name, labelled=False)
-    X = open_rows(to_score(source, model), schema=model.schema, labelled=False).read(0).X
+    X = open_rows(source_for_scoring(source, model), schema=model.schema, labelled=False).read(0).X
     return model.explain(X), model.decision_function(X)
 
 

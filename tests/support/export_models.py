@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from support.linear_models import linear_model
 
-from aucdist.batch_scoring import to_score
+from aucdist.batch_scoring import source_for_scoring
 from aucdist.data.block import each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
@@ -75,7 +75,7 @@ def model_of(
 def scores(model: LinearModel, file: Path) -> np.ndarray:
     """Return the scores of the rows of a CSV file, read as the model says."""
     source = parse_source({"source": str(file), "format": "csv"}, file.name, labelled=False)
-    reader = open_rows(to_score(source, model), schema=model.schema, labelled=False)
+    reader = open_rows(source_for_scoring(source, model), schema=model.schema, labelled=False)
     return np.concatenate([model.decision_function(reader.read(i).X) for i in range(len(reader.rows))])
 
 

@@ -142,10 +142,10 @@ def test_scores_that_were_ended_keep_no_password(source, tmp_path):
         preprocessor=Preprocessor((), "none", None, None), about={},
     )  # fmt: skip
     args = str(tmp_path / "model"), source, str(tmp_path / "scores")
-    begun = scoring.begin(*args)
-    assert scoring.begin(*args) == begun
+    begun = scoring.plan_scoring(*args)
+    assert scoring.plan_scoring(*args) == begun
     parts = [scoring.score_part(begun.url, begun.key, 0, urls=begun.urls)]
-    assert scoring.finish(begun, parts)["rows"] == N
+    assert scoring.write_summary(begun, parts)["rows"] == N
     assert PASSWORD.encode() not in left_behind(tmp_path / "scores")
 
 

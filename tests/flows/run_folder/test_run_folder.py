@@ -16,7 +16,7 @@ from support.command_line import run
 from aucdist.data.storage import faults
 from aucdist.errors import InputError, RunError
 from flows.config.model import ModelConfig
-from flows.run_folder.folder import configuration_of, data_of, fit_name, leftover_line, run_folder, unfinished_runs
+from flows.run_folder.folder import configuration_of, data_of, fit_name, run_folder, unfinished_message, unfinished_runs
 
 
 def test_published_by_name(tmp_path: Path) -> None:
@@ -272,9 +272,9 @@ def test_a_folder_in_which_a_run_writes_is_not_unfinished(tmp_path: Path) -> Non
 
 
 def test_many_leftovers_are_one_line_with_a_command_that_can_be_copied() -> None:
-    line = leftover_line([f"a b/{i}" for i in range(5)], "nobody resumes them")
+    line = unfinished_message([f"a b/{i}" for i in range(5)], "nobody resumes them")
     assert line == (
         "unfinished: a b/0, a b/1, a b/2 and 2 more; nobody resumes them; once no run writes there, "
         "`rm -r 'a b/0' 'a b/1' 'a b/2'` removes them"
     )
-    assert "rm -r" not in leftover_line(["s3://bucket/set/_sharding-0"], "this run resumes it")
+    assert "rm -r" not in unfinished_message(["s3://bucket/set/_sharding-0"], "this run resumes it")
