@@ -41,7 +41,13 @@ from flows.rows.rows import TrainTestRows
 from flows.run_folder.scores import DECISION
 from flows.versions import digests, versions
 
-DATA_STAGES = ("open data", "survey", "split and scale", "partition")
+STAGES = {
+    "data": ("open data", "survey", "split and scale", "partition"),
+    "search": ("search", "choose features"),
+    "fit": ("fit",),
+    "evaluate": ("evaluate",),
+}
+"""The stages of a run whose seconds the results add up."""
 Bands = list[tuple[np.ndarray, np.ndarray]]
 """The lowest and the highest value in each bin of each shape of a model, of several fits."""
 
@@ -173,9 +179,9 @@ def result_of(fitted: FittedRun, run: str) -> Json:
         more = {"groups": fitted.evaluation.groups, "operating_point": only.get("operating_point")}
         more["baselines"] = fitted.baselines or None
     result["passes"] = estimator.n_passes_
-    result["seconds"] = {
-        "data": sum(seconds.get(stage, 0.0) for stage in DATA_STAGES), "fit": seconds["fit"], "evaluate": seconds["evaluate"]
-    }  # fmt: skip
+    result["seconds"] = {name: sum(seconds[stage] for stage in stages if stage in seconds) for name, stages in STAGES.items()}
+    if fitted.search is None:
+        del result["seconds"]["search"]
     return jsonable(result | {key: value for key, value in more.items() if value is not None})
 
 
