@@ -179,7 +179,9 @@ def result_of(fitted: FittedRun, run: str) -> Json:
         more = {"groups": fitted.evaluation.groups, "operating_point": only.get("operating_point")}
         more["baselines"] = fitted.baselines or None
     result["passes"] = estimator.n_passes_
-    result["seconds"] = {name: sum(seconds[stage] for stage in stages if stage in seconds) for name, stages in STAGES.items()}
+    result["seconds"] = {
+        name: sum(seconds[stage] for stage in stages if stage in seconds) for name, stages in STAGES.items()
+    }
     if fitted.search is None:
         del result["seconds"]["search"]
     return jsonable(result | {key: value for key, value in more.items() if value is not None})
