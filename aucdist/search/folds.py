@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -166,9 +167,9 @@ class Mask:
         """Whether the features stay as they are."""
         return self.prepare is None
 
-    def at(self, block: Block) -> "Weighted":
+    def at(self, block: Block) -> Callable[[Block], Block]:
         """Return the change for one block."""
-        return Weighted(np.where(self.inside[block.row_id], block.weights(), 0.0), self.prepare)
+        return partial(_weighted, np.where(self.inside[block.row_id], block.weights(), 0.0), self.prepare)
 
     def __call__(self, block: Block) -> Block:
         """Return the block with these weights."""
@@ -187,17 +188,10 @@ class Mask:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class Weighted:
-    """Gives the rows of one block other weights, and scales them."""
-
-    weight: np.ndarray
-    prepare: Preprocessor | None
-
-    def __call__(self, block: Block) -> Block:
-        """Return the block with these weights."""
-        seen = replace(block, weight=self.weight)
-        return seen if self.prepare is None else self.prepare.transform(seen)
+def _weighted(weight: np.ndarray, prepare: Preprocessor | None, block: Block) -> Block:
+    """Return one block with other weights, scaled."""
+    block = replace(block, weight=weight)
+    return block if prepare is None else prepare.transform(block)
 
 
 def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | None = None) -> Blocks:

@@ -54,11 +54,11 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
     Raises RunError if every setting failed; the results of finished jobs are in the cache.
     """
     name = timestamped(f"{config.name}-cv")
-    result, summary = fit_and_publish(config, name, "aucdist cv", open_rows, observer, run_stage)
+    result, summary = fit_and_publish(config, name, "aucdist cv", open_search_rows, observer, run_stage)
     return {"run": result.pop("run"), **(summary or {}), "refit": result}
 
 
-def open_rows(config: CvConfig, observer: RunObserver, stages: Stages) -> Opened:
+def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) -> Opened:
     """Open the rows of a search, whose model is chosen by folds of the training rows."""
     source, opened = stages("open data", open_search, config, observer, retry=True)
 

@@ -58,10 +58,10 @@ def train(
     Raises RunError if the run itself failed.
     """
     name = timestamped(fit_name(config.name, config.model))
-    return fit_and_publish(config, name, "aucdist train", partial(open_rows, start), observer, run_stage)[0]
+    return fit_and_publish(config, name, "aucdist train", partial(open_training_rows, start), observer, run_stage)[0]
 
 
-def open_rows(start: str | None, config: TrainConfig, observer: RunObserver, stages: Stages) -> Opened:
+def open_training_rows(start: str | None, config: TrainConfig, observer: RunObserver, stages: Stages) -> Opened:
     """Open the rows of a training run, whose model is that of the configuration."""
     source = stages("open data", open_source, config.data, config.blocks, retry=True)
 
