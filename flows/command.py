@@ -7,6 +7,7 @@ Prefect flow, if the command has one.
 
 import copy
 import importlib
+import inspect
 import json
 import logging
 import os
@@ -46,8 +47,8 @@ class Command:
     `page`: its page of the documentation, ``docs/pages/how-to/<page>.md``.
     `model`: ``module:class`` of the pydantic model. If the class has a method `load`, what that returns is what the function
         and the flow get: the configuration of a file that the options name, say.
-    `function`: ``module:function`` of the plain function. It takes the configuration and an observer, which it calls with stages
-        and their progress, and returns what ``--json`` prints.
+    `function`: ``module:function`` of the plain function. It takes the configuration and returns what ``--json`` prints. If it
+        has a parameter `observer`, it calls that with stages and their progress.
     `lines`: ``module:function`` that makes lines of text, or tables of rich, of what was returned; empty to print nothing.
     `after`: ``module:function`` that gets what was returned when it is printed, and may raise an InputError.
     `flow`: ``module:function`` of the Prefect flow, which takes the configuration and returns the same; empty if there is none.
@@ -78,8 +79,10 @@ class Command:
                 quiet_prefect_log(debug)
                 result = flow(config)
             else:
+                function = resolve_name(self.function)
                 with progress_on_stderr() as observer:
-                    result = resolve_name(self.function)(config, observer)
+                    takes_observer = "observer" in inspect.signature(function).parameters
+                    result = function(config, observer) if takes_observer else function(config)
             if as_json:
                 click.echo(json.dumps(result, allow_nan=False))
             else:

@@ -28,7 +28,6 @@ from aucdist.search.choice import corrected_groups_test
 from aucdist.store import resolve
 from flows.config.base import Cli, Strict
 from flows.json_values import flattened, json_text, jsonable
-from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, configuration_of, read_about, run_folder, timestamped
 from flows.run_folder.scores import SCORES, counts_of, members_of, read_scores
 
@@ -103,7 +102,7 @@ class CompareConfig(Strict):
     """Also compare the partial AUC up to this false positive rate, such as 0.01."""
 
 
-def compare(config: CompareConfig, observer: RunObserver) -> Json:
+def compare(config: CompareConfig) -> Json:
     """Compare runs, and write a folder with a report.
 
     Returns what ``aucdist compare --json`` prints.

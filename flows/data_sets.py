@@ -50,7 +50,7 @@ class VerifyConfig(Strict):
     """Where the rows are read: a file in configs/cluster, or a path. By default it is this process."""
 
 
-def list_data(config: ListConfig, observer: RunObserver) -> Json:
+def list_data(config: ListConfig) -> Json:
     """Return the data sets of the catalog by their names; one is present if it can be read here without a network."""
     return {
         name: {
@@ -69,7 +69,7 @@ def list_lines(result: Json) -> list[str]:
     return lines
 
 
-def show(config: ShowConfig, observer: RunObserver) -> Json:
+def show(config: ShowConfig) -> Json:
     """Return the catalog's entry and the manifest of a data set, without reading its rows."""
     name, source = source_from_name(config.name)
     entry = source.model_dump(mode="json", exclude_none=True, exclude_defaults=True)

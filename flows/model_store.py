@@ -10,7 +10,6 @@ from aucdist.report.svg import GRID, MUTED, NEG, POS
 from aucdist.store import present, read_decisions, read_store, split_version
 from aucdist.store import rollback as go_back
 from flows.config.base import Cli, Strict
-from flows.progress.console import RunObserver
 
 
 class StoreConfig(Strict):
@@ -27,7 +26,7 @@ class RollbackConfig(Strict):
     """The model store. URL@2 goes back to version 2; without @, it is the version that was replaced last."""
 
 
-def history(config: StoreConfig, observer: RunObserver) -> Json:
+def history(config: StoreConfig) -> Json:
     """Return what ``aucdist models --json`` prints.
 
     Raises InputError if there is no model store, or it is damaged.
@@ -77,7 +76,7 @@ def _test(test: Json) -> str:
     return f"{measure_text(test)} {value} on {test['rows']:,} rows{condition}"
 
 
-def rollback(config: RollbackConfig, observer: RunObserver) -> Json:
+def rollback(config: RollbackConfig) -> Json:
     """Go back to an earlier version of a model."""
     url, number = split_version(config.store)
     change = go_back(read_store(url), number)

@@ -26,7 +26,6 @@ from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig, configured_source
 from flows.config.loading import apply_setting, configs_folder, find_config, find_sources, read_mapping, validated
 from flows.config.sources import is_yaml, source_from_name
-from flows.progress.console import RunObserver
 from flows.rows.rows import Encoding
 
 MOST_CLASSES = 30
@@ -77,7 +76,7 @@ class PreviewConfig(Strict):
     """Also write a page with a histogram by class of each column to this file."""
 
 
-def preview(config: PreviewConfig, observer: RunObserver) -> Json:
+def preview(config: PreviewConfig) -> Json:
     """Read a data set, and return how each of its columns is encoded.
 
     Returns ``name``, ``rows``, ``positives``, ``positive``, ``negative``, ``n_features``; of several classes ``classes``,

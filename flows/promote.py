@@ -27,7 +27,6 @@ from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.json_values import jsonable
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
-from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, data_of, model_folder
 from flows.run_folder.scores import SCORES, THRESHOLD_ROWS, max_fpr_of, members_of
 
@@ -194,7 +193,7 @@ def _scored_by(folder: str, what: str, source: Source, data: str, row_ids: np.nd
     return rows
 
 
-def promote_run(config: PromoteConfig, observer: RunObserver | None = None) -> Json:
+def promote_run(config: PromoteConfig) -> Json:
     """Promote the model of a run, if it is as good as asked.
 
     ``better``: the interval of the difference lies above the margin; ``not-worse``: above minus the margin. Where the

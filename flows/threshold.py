@@ -23,7 +23,6 @@ from flows.config.base import Cli
 from flows.config.loading import yaml_text
 from flows.config.operating_point import OperatingPointConfig
 from flows.json_values import json_text
-from flows.progress.console import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about, run_folder, timestamped
 from flows.run_folder.results import detail_of, how_set, point_of, threshold_by
 from flows.run_folder.scores import DECISION, SCORES, THRESHOLD_ROWS, counts_of, read_scores, read_threshold_rows
@@ -40,7 +39,7 @@ class ThresholdConfig(OperatingPointConfig):
     """The folder or URL below which the new run folder is made. By default it is made beside the run."""
 
 
-def change_threshold(config: ThresholdConfig, observer: RunObserver) -> Json:
+def change_threshold(config: ThresholdConfig) -> Json:
     """Set another threshold, and write a new run folder, or a new version of the store, beside what is there.
 
     Raises InputError if there is no such run, no threshold meets the requirement, or the rows cannot guarantee it.

@@ -19,7 +19,6 @@ from aucdist.errors import InputError, Json, RunError
 from flows.config.base import Cli, Strict
 from flows.config.loading import configs_folder
 from flows.config.prefect_api import KEY, api_configured
-from flows.progress.console import RunObserver
 
 if TYPE_CHECKING:
     from prefect.deployments.runner import RunnerDeployment
@@ -37,7 +36,7 @@ class UpConfig(Strict):
     """The port of the server, which only this machine can reach."""
 
 
-def up(config: UpConfig, observer: RunObserver) -> Json:
+def up(config: UpConfig) -> Json:
     """Start a server and serve the local deployments until the process is interrupted.
 
     While it runs, the file ``.env`` names its address, so that ``prefect`` and ``aucdist`` find it in this folder.

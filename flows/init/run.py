@@ -25,7 +25,6 @@ from flows.config.sources import source_from_name
 from flows.init.columns import HASHED_INTO, LAST, LEAST_LATE, SHOWN, Column, Kind, Table
 from flows.init.read import FirstRows, first_rows, found_layout, survey
 from flows.init.text import flow, yaml_text
-from flows.progress.console import RunObserver
 
 MOST_CLASSES = 20
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
@@ -77,7 +76,7 @@ class Description:
         return f"positive class {self.positive!r}{how}"
 
 
-def init(config: InitConfig, observer: RunObserver) -> Json:
+def init(config: InitConfig) -> Json:
     """Write a configuration for training, and return what ``aucdist init --json`` prints.
 
     Raises InputError if the file cannot be read, or its label column has no classes.

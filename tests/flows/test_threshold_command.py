@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.runs import QUIET, page_of, trained, write_config
+from support.runs import page_of, trained, write_config
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
@@ -37,7 +37,7 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def change(run: str, **options: Any) -> dict[str, Any]:
-    return change_threshold(ThresholdConfig(model=run, **options), QUIET)
+    return change_threshold(ThresholdConfig(model=run, **options))
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,6 @@ from support.processes import free_port
 
 from aucdist.errors import InputError
 from flows import up as up
-from flows.progress.console import LineObserver
 
 
 @pytest.fixture
@@ -37,7 +36,7 @@ def test_every_flow_is_served() -> None:
 def test_second_server_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
     with pytest.raises(InputError, match=r"Prefect already has a server \(PREFECT_API_URL\)"):
-        up.up(up.UpConfig(port=free_port()), LineObserver(print))
+        up.up(up.UpConfig(port=free_port()))
 
 
 def test_port_that_is_taken_is_refused(folder: Path) -> None:
@@ -45,7 +44,7 @@ def test_port_that_is_taken_is_refused(folder: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(InputError, match=r"port \d+ is in use: name another one by --port"):
-            up.up(up.UpConfig(port=taken.getsockname()[1]), LineObserver(print))
+            up.up(up.UpConfig(port=taken.getsockname()[1]))
 
 
 def test_env_of_a_server_that_was_killed_is_removed(folder: Path) -> None:

@@ -83,7 +83,7 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
             cost = {"false_alarm": 5, "miss": amount[held_out]}
             expected = expected_cost(y[held_out], model.decision_function(X[held_out]), 0.0, **cost)
             assert value == pytest.approx(expected, rel=0.02)
-    compared = compare(CompareConfig(runs=[result["run"], found["run"]], output=output), QUIET)
+    compared = compare(CompareConfig(runs=[result["run"], found["run"]], output=output))
     (test,) = compared["differences"]["expected_cost"]
     both = [run["expected_cost"] for run in compared["runs"]]
     assert both[0]["value"] == pytest.approx(result["operating_point"]["expected_cost"]["value"])
