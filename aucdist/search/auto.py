@@ -261,12 +261,11 @@ def choose_features(
     blocks = rows.of_all()
     if "random_state" in estimator.get_params() and estimator.random_state is None:
         estimator.set_params(random_state=0)
-    row_id, y = gathered(blocks, "row_id", "label")
+    row_id, y, pairs_in, grade = gathered(blocks, "row_id", "label", "group", "grade")
     n_pos, n_neg = blocks.n_pos, blocks.n_neg
     if of_classes is not None:
         n_pos, n_neg = smallest_class(of_classes.sets, y, MOST_FOLDS)
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": blocks.n_features}
-    pairs_in = gathered(blocks, "group")[0] if blocks.has_groups else None
     groups = whole[row_id] if pairs_in is None and whole is not None else pairs_in
     n_groups = None if groups is None else len(np.unique(groups))
     if n_groups == 1:
@@ -274,7 +273,7 @@ def choose_features(
             "`features: auto` chooses by folds that keep groups whole, and all rows are of one group: name a feature map, or "
             "leave the groups out"
         )
-    lowest = float(gathered(blocks, "grade")[0].min()) if blocks.has_grades else None
+    lowest = None if grade is None else float(grade.min())
     search = auto_search(
         estimator, **size, missing=missing, lam=lam, n_groups=n_groups, grouped=pairs_in is not None, lowest_grade=lowest,
         metric=metric, note=note,

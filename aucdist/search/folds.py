@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -139,14 +139,14 @@ class Folds:
         return self._made[repeat, fold]
 
 
-def gathered(blocks: Blocks, *names: str) -> list[np.ndarray]:
-    """Return these attributes of all rows, block by block: row_id, label, group, ..."""
+def gathered(blocks: Blocks, *names: str) -> list[Any]:
+    """Return these attributes of all rows, block by block: row_id, label, group, ...; None for what rows do not have."""
     columns = blocks.sum(_attributes, names)
-    return [np.concatenate(columns[name]) for name in names]
+    return [np.concatenate(columns[name]) if name in columns else None for name in names]
 
 
 def _attributes(block: Block, names: tuple[str, ...]) -> Summary:
-    return {name: [np.array(getattr(block, name))] for name in names}
+    return {name: [np.array(value)] for name in names if (value := getattr(block, name)) is not None}
 
 
 @dataclass(frozen=True, eq=False)
