@@ -34,14 +34,14 @@ class Directions:
 
 
 def directions(
-    monotone: Mapping[Any, str],
+    monotone: Mapping[Any, str] | str | None,
     n_features: int,
     names: Sequence[str] | None,
     unordered: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> np.ndarray:
     """Return the direction of each feature: +1, -1 or 0, int8 of shape (n_features,).
 
-    `monotone`: names of features, or their positions from 0, and "increasing" or "decreasing".
+    `monotone`: names of features, or their positions from 0, and "increasing" or "decreasing"; else no feature has a direction.
     `names`: of all features, where they are known.
     `unordered`: columns of categories or of hashed texts, and the names of the features that are made of each.
     Raises InputError for a feature that is not there, one that is named twice, or one without an order.
@@ -51,7 +51,7 @@ def directions(
     place = {} if names is None else {str(name): j for j, name in enumerate(names)}
     made_of = {name: column for column, features in unordered.items() for name in (column, *features)}
     ordered = [name for name in place if name not in made_of]
-    for feature, direction in monotone.items():
+    for feature, direction in monotone.items() if isinstance(monotone, Mapping) else ():
         if isinstance(feature, str):
             if names is None:
                 raise InputError(

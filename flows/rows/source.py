@@ -3,7 +3,7 @@
 Rows are read into this process, or are shards, or files whose parts the workers read.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -175,8 +175,7 @@ def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
     unordered = {name: [f"{name}={value}" for value in values] for name, values in schema.categories.items()}
     unordered |= {name: [f"{name}#{i}" for i in range(size)] for name, size in schema.hashed.items()}
     for monotone in parameters:
-        if isinstance(monotone, Mapping):
-            directions(monotone, len(schema.feature_names), schema.feature_names, unordered)
+        directions(monotone, len(schema.feature_names), schema.feature_names, unordered)
 
 
 def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> None:
