@@ -113,16 +113,15 @@ def _blocks_here(
     if group is not None:
         check_consistent_length(X, group)
     sets: LabelSets | None
-    grade = None
     if indicator:
         if y.shape[1] < 2:
             raise InputError("y is a matrix of one column: give its values as an array of shape (n_samples,)")
         sets, labels = LabelSets.of_indicator(y, names)
         estimator.classes_ = sets.classes
     else:
-        grade = grades_of(estimator, y)
-        estimator.classes_, sets, encode = _encoder(y, graded=grade is not None)
+        sets, encode = _encoder(estimator, y)
         labels = encode(y)
+    grade = None if estimator.grade_weight is None else y.astype(np.float64)
     code = None if sets is None else labels
     labels = labels if sets is None else np.ones(X.shape[0], dtype=np.int8)
     weight = None
@@ -161,20 +160,25 @@ def _is_indicator(y: Any) -> bool:
     return shape is not None and len(shape) == 2 and shape[1] > 1
 
 
-def _encoder(values: np.ndarray, *, graded: bool) -> tuple[np.ndarray, LabelSets | None, Encode]:
-    """Return the classes of labels, the table of several, and what encodes labels; grades are -1 for the lowest, and +1."""
-    # Whole numbers are classes, and the check would take longer than a small fit.
-    if not graded and values.dtype.kind not in "biu":
+def _encoder(estimator: Any, values: np.ndarray) -> tuple[LabelSets | None, Encode]:
+    """Set the estimator's `classes_`, and return the table of several classes and what encodes labels.
+
+    Grades are -1 for the lowest, and +1.
+    """
+    graded = estimator.grade_weight is not None
+    if graded:
+        check_grades(values)
+    elif values.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(values)
     distinct = np.unique(values)
     if len(distinct) < 2:
         (only,) = distinct.tolist()  # 'no', and not np.str_('no')
         raise InputError(f"the labels have one class only ({only!r}), but two are needed: give rows of both classes")
+    estimator.classes_ = np.array([-1, 1]) if graded else distinct
+    sets, codes = None, np.where(np.arange(len(distinct)) == 0, -1, 1).astype(np.int8)
     if len(distinct) > 2 and not graded:
         sets, codes = LabelSets.of_classes(distinct), np.arange(len(distinct), dtype=np.int32)
-        return distinct, sets, partial(_coded, distinct, codes)
-    signs = np.where(np.arange(len(distinct)) == 0, -1, 1).astype(np.int8)
-    return np.array([-1, 1]) if graded else distinct, None, partial(_coded, distinct, signs)
+    return sets, partial(_coded, distinct, codes)
 
 
 def _coded(distinct: np.ndarray, codes: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -202,7 +206,6 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
     check_columns(estimator, X, reset=True)
     distinct = distinct_labels(y)
     sets: LabelSets | None
-    graded = estimator.grade_weight is not None
     if _is_indicator(y):
         rows = np.unique(np.concatenate(distinct), axis=0)
         sets, codes = LabelSets.of_indicator(rows, getattr(y, "columns", None))
@@ -214,9 +217,8 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
         values = np.concatenate(distinct)
         if pd.isna(values).any():
             raise InputError("Input y contains NaN: a label is missing; leave out rows without a label")
-        grades_of(estimator, values)  # checks them
-        estimator.classes_, sets, encode = _encoder(values, graded=graded)
-    several, may_miss = sets is not None, allows_missing(estimator)
+        sets, encode = _encoder(estimator, values)
+    several, graded, may_miss = sets is not None, estimator.grade_weight is not None, allows_missing(estimator)
     return blocks_from_collections(X, columns, encode, several=several, graded=graded, may_miss=may_miss), sets
 
 
@@ -297,25 +299,18 @@ def _graded(lowest: float, block: Block) -> Block:
     return replace(block, y=np.where(block.grade > lowest, 1, -1).astype(np.int8))
 
 
-def grades_of(estimator: Any, y: np.ndarray) -> np.ndarray | None:
-    """Return the labels as grades, float64 of shape (n_samples,), where the estimator's `grade_weight` says that they are.
-
-    `y`: of shape (n_samples,).
-    Raises InputError if they are not finite numbers, or all the same.
-    """
-    if estimator.grade_weight is None:
-        return None
+def check_grades(y: np.ndarray) -> None:
+    """Raise an InputError unless labels are grades: finite numbers, and not all the same; of shape (n_samples,)."""
     if y.dtype.kind not in "biuf":
         raise InputError("with grade_weight, labels are grades: give numbers, larger ones for more relevant rows")
-    grades = y.astype(np.float64)
-    if not np.isfinite(grades).all():
+    finite = np.isfinite(y)
+    if not finite.all():
         raise InputError(
-            f"the grade of row {int(np.argmin(np.isfinite(grades)))} (from 0) is not a finite number: correct it, or "
+            f"the grade of row {int(np.argmin(finite))} (from 0) is not a finite number: correct it, or "
             "leave the row out"
         )
-    if grades.min() == grades.max():
-        raise InputError(f"all rows have the grade {grades[0]:g}: at least two different ones are needed")
-    return grades
+    if y.min() == y.max():
+        raise InputError(f"all rows have the grade {float(y[0]):g}: at least two different ones are needed")
 
 
 def check_groups(estimator: Any, blocks: Blocks) -> None:
