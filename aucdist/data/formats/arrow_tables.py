@@ -333,17 +333,17 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
         than its folder.
     """
     with _parquet_file(part.url, data) as (file, parquet):
-        form, read = _form(source, schema, _names(parquet, part.url), part.where)
-        table, first, where = _rows(parquet, file, source, part, read, form.texts)
-        return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + first}")
+        form = TableForm.of(source, schema, _names(parquet, part.url), part.where)
+        table, first, where = _rows(parquet, file, source, part, form.columns, form.texts)
+        return table_of(table, form, where, lambda row, _: f"{where}, row {row + first}")
 
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
     """Return the columns of a table of Arrow, wherever it comes from. Other parameters and errors as `parse_parquet`."""
-    form, read = _form(source, schema, table.column_names, where)
+    form = TableForm.of(source, schema, unique(table.column_names, where), where)
     table = filtered(table, source, where)
     where += f", where {source.where}" * (source.where is not None)
-    return table_of(table.select(read), form, where, lambda row, _: f"{where}, row {row + 1}")
+    return table_of(table, form, where, lambda row, _: f"{where}, row {row + 1}")
 
 
 def filtered(table: pa.Table, source: SourceFields, where: str, of_folders: Collection[str] = ()) -> pa.Table:
@@ -353,12 +353,6 @@ def filtered(table: pa.Table, source: SourceFields, where: str, of_folders: Coll
         return table
     with _conditions_explained(where):
         return table.filter(_condition(conditions, table.column_names, where))
-
-
-def _form(source: SourceFields, schema: Schema | None, names: Sequence[str], where: str) -> tuple[TableForm, list[str]]:
-    """Return the form of a table, and the columns that are read."""
-    form = TableForm.of(source, schema, unique(names, where), where)
-    return form, list(dict.fromkeys(name for name in (*form.features, form.label, form.groups, form.cost) if name))
 
 
 def read_row_groups(source: SourceFields, part: FilePart) -> pa.Table:

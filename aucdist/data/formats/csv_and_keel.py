@@ -202,9 +202,8 @@ def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
     from aucdist.data.formats.tables import as_numpy, table_of
 
     numbers, spelling = form.parsed_numbers, form.spelling
-    names = [*form.texts, *numbers]
     missing = spelling.number_words if form.missing else ()
-    columns = text.read(names, () if spelling.thousands or spelling.symbols else numbers, missing)
+    columns = text.read(form.columns, () if spelling.thousands or spelling.symbols else numbers, missing)
     # Beyond 2**53 the digits decide whether a float64 has the number, and what is not finite has to be named.
     most = min(2.0**53, float(np.finfo(form.dtype or "float64").max))
     for i, name in enumerate(columns.column_names):

@@ -334,6 +334,11 @@ class TableForm:
         return {name: by_key(values) for name, values in self.allowed.items()}
 
     @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return [name for name in dict.fromkeys((*self.features, self.label, self.groups, self.cost)) if name]
+
+    @property
     def texts(self) -> list[str]:
         """The columns that are texts."""
         there = (*self.categorical, *self.hashed, *self.dates, self.label, self.groups)

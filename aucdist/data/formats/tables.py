@@ -1,7 +1,7 @@
 """Convert columns of Arrow to a table: numbers become a matrix, everything else categories."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,11 +36,12 @@ CACHED = 2**17  # values
 def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, are_cells: bool = False) -> Parsed:
     """Return columns as a table; dates become numbers.
 
-    `columns`: those of ``form.texts`` and ``form.parsed_numbers``.
+    `columns`: those of ``form.columns``, and perhaps others.
     `where`: names the file in errors.
     `are_cells`: whether a number may be there as its text, as in a CSV file.
     Raises InputError if a number is none or is not finite, a value is missing or not allowed, naming the place.
     """
+    columns = columns.select(form.columns)
     if not are_cells:
         for i, (name, kind) in enumerate(zip(columns.column_names, columns.schema.types, strict=True)):
             plain = (
@@ -57,6 +58,17 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
     table = replace(reader, form=replace(form, categorical={*form.categorical, *texts})).table()
     refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
     return table
+
+
+def side_by_side(columns: Sequence[pa.Array | pa.ChunkedArray], n_rows: int, dtype: str) -> np.ndarray:
+    """Return columns of numbers as a matrix."""
+    matrix, start = np.empty((n_rows, len(columns)), dtype), 0
+    table = pa.table(columns, [str(j) for j in range(len(columns))])
+    for batch in table.to_batches(max_chunksize=max(64, CACHED // max(1, len(columns)))):  # rows within the cache
+        for j, array in enumerate(batch.columns):
+            matrix[start : start + len(array), j] = as_numpy(array)
+        start += batch.num_rows
+    return matrix
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -149,10 +161,10 @@ class _TableReader:
         for name in columns.column_names:
             if columns[name].null_count and not self._may_miss(name):
                 raise self._fault(columns[name].is_null().to_numpy(), name, f"the value is missing; {REMEDY}")
-        of_numbers = {name: self._numbers_of(name) for name in form.numbers}
-        cost = np.array(as_numpy(self._numbers_of(form.cost)), dtype=np.float64) if form.cost else None
-        single = all(pa.types.is_float32(column.type) for column in of_numbers.values())
-        kind = (form.dtype if self.are_cells else None) or ("float32" if of_numbers and single else "float64")
+        of_numbers = {name: self._numbers_of(name) for name in form.parsed_numbers}
+        cost = np.array(as_numpy(of_numbers[form.cost]), dtype=np.float64) if form.cost else None
+        single = all(pa.types.is_float32(of_numbers[name].type) for name in form.numbers)
+        kind = (form.dtype if self.are_cells else None) or ("float32" if form.numbers and single else "float64")
         texts: dict[str, Texts] = {}
         missing: dict[str, int] = {}
         unknown: dict[str, int] = {}
@@ -170,15 +182,10 @@ class _TableReader:
                 features += date_features(name, parts)
                 continue
             features.append(name)
-            if name in of_numbers:
+            if name not in texts:
                 places[name] = len(pieces)
                 pieces.append(of_numbers[name])
-        numbers = np.empty((columns.num_rows, len(pieces)), kind)
-        batches, start = pa.table(pieces, [str(j) for j in range(len(pieces))]), 0
-        for batch in batches.to_batches(max_chunksize=max(64, CACHED // max(1, len(pieces)))):  # rows within the cache
-            for j, array in enumerate(batch.columns):
-                numbers[start : start + len(array), j] = as_numpy(array)
-            start += batch.num_rows
+        numbers = side_by_side(pieces, columns.num_rows, kind)
         if form.missing:
             if len(words := form.spelling.missing_numbers):
                 for j in places.values():
