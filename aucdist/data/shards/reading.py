@@ -150,7 +150,7 @@ class BlockReader:
         data = json_of(self)
         url = below(folder, f"reader-{files.sha256_of(data)[:16]}.json")
         files.write_bytes(url, data)
-        return SavedReader(url, carried(*self.source.urls(), self.manifest), self.without_copies())
+        return SavedReader(url, carried(*self.source.urls(), self.manifest))
 
 
 def index_of(item: int | StoredPart) -> int:
@@ -160,18 +160,17 @@ def index_of(item: int | StoredPart) -> int:
 
 @dataclass(frozen=True)
 class SavedReader:
-    """Reads the blocks of a reader: ``saved(item) -> Block``. On a worker it reads the file first."""
+    """Reads the blocks of a reader: ``saved(item) -> Block``. Each process reads the file of the reader first.
+
+    `secret_urls`: are not in the file, and a process knows their secrets once they have arrived.
+    """
 
     url: str
-    secret_urls: tuple[Url, ...] = ()
-    reader: BlockReader | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"url": self.url, "secret_urls": self.secret_urls, "reader": None}
+    secret_urls: tuple[Url, ...]
 
     def __call__(self, item: int | StoredPart) -> Block:
         """Read a block; see `BlockReader.read`."""
-        return (self.reader or _reader_at(self.url)).read(item)
+        return _reader_at(self.url).read(item)
 
 
 @lru_cache(maxsize=4)  # the file is named after its content
