@@ -23,11 +23,11 @@ from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import CHECKED, OPEN, Count, Sha256, read_json, write_json
 from aucdist.data.shards.manifest import below, manifest_of
-from aucdist.data.shards.reading import BlockReader, Hold, ParallelMap, fingerprint_of, index_of, open_rows
+from aucdist.data.shards.reading import BlockReader, ParallelMap, PlaceOnWorkers, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened
-from aucdist.data.storage.urls import carried
+from aucdist.data.storage.urls import secret_urls
 from aucdist.errors import InputError, Json
 from aucdist.linear_model import LinearModel
 from aucdist.model import digest_of_model, is_card, load_model
@@ -106,7 +106,7 @@ def plan_scoring(
     output: str,
     *,
     each: ParallelMap = map,
-    hold: Hold = list,
+    place_on_workers: PlaceOnWorkers = list,
     n_parts: int | None = None,
     name: str = "",
     contributions: bool = False,
@@ -122,7 +122,7 @@ def plan_scoring(
         The rows. They need no label; columns that the model does not have are not read.
     output : str
         The folder of the scores.
-    each, hold, n_parts, name
+    each, place_on_workers, n_parts, name
         As for `open_rows`.
     contributions : bool, default=False
         Whether columns say what each feature adds to a score: see `LinearModel.contribution_names`. With the last column,
@@ -159,14 +159,15 @@ def plan_scoring(
     said += [f"top {top}"] if top else []
     said += [] if cost is None else [asdict(cost), "of each class"]
     key = files.sha256_of(json.dumps(said).encode())
-    urls = carried(*source.urls(), model, manifest or "")
+    urls = secret_urls(*source.urls(), model, manifest or "")
     reader = _reader_of_earlier_run(output, key, source, manifest or "")
     if reader is None:
         # Check that the output can be written before the long survey.
         write_json(below(output, IN_PROGRESS), {"key": key})
         reader = open_rows(
-            source, each=each, hold=hold, n_parts=n_parts, schema=loaded.schema_of_labels, labelled=False, name=name
-        )
+            source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, schema=loaded.schema_of_labels,
+            labelled=False, name=name,
+        )  # fmt: skip
     scoring = Scoring(key, model, digest, reader, contributions, top, cost, output, urls)
     write_json(scoring.url, scoring)
     return scoring

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.source_fields import Reading
+from aucdist.data.formats.source_fields import ReaderOptions
 from aucdist.data.labels import class_name
 from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked
 from aucdist.data.preprocess import Preprocessor
@@ -370,7 +370,7 @@ class _ModelFile(BaseModel):
     files: dict[FileName, Sha256]
     schema_: Schema = Field(alias="schema")
     preprocessor: Preprocessor
-    reading: Reading
+    reading: ReaderOptions
     about: Json
     classes: list[_Class] = Field(min_length=1)
 

@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.source_fields import Reading
+from aucdist.data.formats.source_fields import ReaderOptions
 from aucdist.data.own_files import CHECKED, REPAIR, parse_checked, to_jsonable
 from aucdist.data.preprocess import Floats, Preprocessor, array_of
 from aucdist.errors import InputError, Json
@@ -102,7 +102,7 @@ class Scorecard:
     schema: Schema
     preprocessor: Preprocessor
     probability: SavedMap | None
-    reading: Reading = field(default_factory=dict)
+    reading: ReaderOptions = field(default_factory=dict)
     scaling: Json = field(default_factory=dict)
     rounding: Json = field(default_factory=dict)
     about: Json = field(default_factory=dict)

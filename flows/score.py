@@ -48,8 +48,8 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
             observer.note(unfinished_message([absolute(config.output)], resumes))
         scoring = stages(
             "survey", batch_scoring.plan_scoring, model_folder(absolute(config.model)), source_of(config), config.output,
-            each=parallel_map, hold=workers.hold, name=config.name or "", contributions=config.contributions, top=config.top,
-            retry=True,
+            each=parallel_map, place_on_workers=workers.place, name=config.name or "", contributions=config.contributions,
+            top=config.top, retry=True,
         )  # fmt: skip
         parts = stages("score", score_parts, scoring, parallel_map, retry=True)
         result = stages("commit", batch_scoring.write_summary, scoring, parts, retry=True)

@@ -55,7 +55,13 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
         if manifest is None:
             name = config.name or ""
             job = stages(
-                "survey", sharding.survey, request, each=parallel_map, hold=workers.hold, name=name, retry=True
+                "survey",
+                sharding.survey,
+                request,
+                each=parallel_map,
+                place_on_workers=workers.place,
+                name=name,
+                retry=True,
             )
             starts = stages("route", sharding.route_all, job, parallel_map, retry=True)
             shards = stages("write shards", sharding.gather_all, job, starts, parallel_map, retry=True)

@@ -206,7 +206,12 @@ def _count(
         source = source.model_copy(update={"unknown": "ignore"})
     with _unreadable():
         reader = open_rows(
-            source, each=parallel_map, hold=workers.hold, schema=watched.model.schema, labelled=False, name=batch
+            source,
+            each=parallel_map,
+            place_on_workers=workers.place,
+            schema=watched.model.schema,
+            labelled=False,
+            name=batch,
         )
     if scores is not None:
         where = files.shown(scores)

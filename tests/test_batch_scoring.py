@@ -44,7 +44,7 @@ def saved(folder, source, coef=None, intercept=-0.125, **how):
     how = {"scale": "maxabs"} | how
     preprocessor = fit_preprocessor(each_of([data.block]), names, log1p=None, categories=categories, **how)
     coef = np.linspace(-1, 1, data.block.n_features) if coef is None else np.array(coef)
-    more = {"about": {"parameters": {}}, "reading": source.scoring_keys()}
+    more = {"about": {"parameters": {}}, "reading": source.keys_for_scoring()}
     save_model(
         str(folder / "model"), coef=coef, intercept=intercept, schema=data.schema, preprocessor=preprocessor, **more
     )

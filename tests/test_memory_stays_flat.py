@@ -54,7 +54,7 @@ def test_scorings(csv: Path, tmp_path: Path) -> None:
     source = Source(source=str(csv), format="csv", label="y")
     schema = read(source).schema
     save_model(
-        str(tmp_path / "model"), coef=np.ones(20), intercept=0.0, schema=schema, about={}, reading=source.scoring_keys(),
+        str(tmp_path / "model"), coef=np.ones(20), intercept=0.0, schema=schema, about={}, reading=source.keys_for_scoring(),
         preprocessor=Preprocessor((), "none", None, None),
     )  # fmt: skip
     before = 0

@@ -15,7 +15,7 @@ from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
 """The weights that a row may have: the product of the weights of a pair, and sums over all pairs, must be floats above zero."""
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-SIDE: dict[str, Any] = {
+ROW_COLUMNS: dict[str, Any] = {
     "weight": np.float64,
     "group": np.int64,
     "grade": np.float64,
@@ -96,7 +96,7 @@ class Block:
         row_id, index
             As the attributes; ``row_id`` defaults to 0, 1, 2, ...
         **side
-            Those of `SIDE` that there are.
+            Those of `ROW_COLUMNS` that there are.
 
         Raises
         ------
@@ -115,7 +115,9 @@ class Block:
             )
         ids = np.arange(n, dtype=np.int64) if row_id is None else np.asarray(row_id, dtype=np.int64)
         sides = {
-            name: np.ascontiguousarray(values, dtype=SIDE[name]) for name, values in side.items() if values is not None
+            name: np.ascontiguousarray(values, dtype=ROW_COLUMNS[name])
+            for name, values in side.items()
+            if values is not None
         }
         for name, values in {"row id": ids, **sides}.items():
             if values.shape != (n,):
@@ -214,7 +216,7 @@ class Block:
 
     def _labels(self, at: Any) -> dict[str, Any]:
         """Return the labels, ids, weights and groups of some rows."""
-        named = {name: getattr(self, name) for name in ("y", "row_id", *SIDE)}
+        named = {name: getattr(self, name) for name in ("y", "row_id", *ROW_COLUMNS)}
         return {name: None if values is None else values[at] for name, values in named.items()}
 
     def with_X(self, X: Any) -> "Block":
@@ -312,7 +314,7 @@ def stacked(blocks: Sequence[Block]) -> Block:
         return blocks[0]
     weighted = any(block.weight is not None for block in blocks)
     joined: dict[str, Any] = {}
-    for name in ("y", "row_id", *SIDE):
+    for name in ("y", "row_id", *ROW_COLUMNS):
         of_blocks = [block.weights() if weighted and name == "weight" else getattr(block, name) for block in blocks]
         joined[name] = None if any(values is None for values in of_blocks) else np.concatenate(of_blocks)
     parts = [block.rows for block in blocks]

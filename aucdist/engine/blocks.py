@@ -14,7 +14,7 @@ import pyarrow as pa
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.labels import group_numbers
-from aucdist.data.storage.faults import patient
+from aucdist.data.storage.faults import long_retries
 from aucdist.data.storage.scratch import Stored
 from aucdist.engine.steps import (
     BlockFunction,
@@ -132,7 +132,7 @@ def _read_block(loader: Loader, item: Any) -> Block:
 
 def load(loader: Callable[[Any], T], item: Any) -> T:
     """Call a loader of blocks or another function, and wait if a store does not answer for a while."""
-    with patient():
+    with long_retries():
         return loader(item)
 
 

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 
 from aucdist.data.block import Block
 from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, json_digest, parse_checked
-from aucdist.data.storage.faults import patient
+from aucdist.data.storage.faults import long_retries
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha256_of, write_bytes
 from aucdist.engine.blocks import BlockFunction, Blocks, Step, Summary, without_rows
 from aucdist.engine.serialize import deserialize, serialize
@@ -40,7 +40,7 @@ class CheckpointFolder:
     def put(self, data: bytes) -> str:
         """Write a file unless it is there, and return its name."""
         name = f"{sha256_of(data)}.npz"
-        with patient():
+        with long_retries():
             if not exists(f"{self.url}/{name}"):
                 write_bytes(f"{self.url}/{name}", data)
         return name
@@ -53,7 +53,7 @@ class CheckpointFolder:
         InputError
             If it is not there, or is not what was written.
         """
-        with patient():
+        with long_retries():
             data = read_bytes(f"{self.url}/{name}")
         if name != f"{sha256_of(data)}.npz":
             raise InputError(f"{self.url}/{name} is damaged: its checksum is not the one in its name")

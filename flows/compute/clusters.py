@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from aucdist.data.shards.reading import ParallelMap
-from aucdist.data.storage.faults import patient
+from aucdist.data.storage.faults import long_retries
 from aucdist.data.storage.files import remove
 from aucdist.data.storage.s3 import forget_connections
 from aucdist.data.storage.urls import reveal
@@ -72,7 +72,7 @@ class Workers:
         def parallel_map(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
             results: Iterator[Any]
             if self.client is None:
-                results = map(patient()(function), items)  # waits if a store does not answer for a while
+                results = map(long_retries()(function), items)  # waits if a store does not answer for a while
             else:
                 from aucdist.engine.dask import map_on_workers
 
@@ -84,7 +84,7 @@ class Workers:
 
         return parallel_map
 
-    def hold(self, items: Sequence[Any]) -> Sequence[Any]:
+    def place(self, items: Sequence[Any]) -> Sequence[Any]:
         """Put small objects on the workers, and return their handles for `parallel_map`; without workers return the objects."""
         if self.client is None:
             return list(items)

@@ -11,7 +11,8 @@ from typing_extensions import TypedDict
 
 from aucdist import __version__
 from aucdist.data.own_files import CHECKED, Sha256, json_digest, read_json
-from aucdist.data.storage.files import explained, open_fs, write_bytes
+from aucdist.data.storage.faults import storage_errors
+from aucdist.data.storage.files import open_fs, write_bytes
 from aucdist.errors import InputError
 from flows.compute.clusters import Workers, open_cluster, s3_as_configured
 from flows.json_values import jsonable
@@ -100,7 +101,7 @@ class ResultCache:
 
     def __init__(self, url: str, *common: Any):
         self._url, self._common = url, common
-        with explained(url, "read"):
+        with storage_errors(url, "read"):
             fs, path = open_fs(url)
             stored = fs.find(path) if fs.exists(path) else []
             self._files = {file.removeprefix(path).lstrip("/") for file in stored}

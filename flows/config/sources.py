@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from aucdist.data.formats.registry import keys_by_content, keys_by_suffix
+from aucdist.data.formats.registry import format_from_bytes, format_from_suffix
 from aucdist.data.sources import Source, catalog, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
@@ -98,7 +98,7 @@ def _entry(data: str) -> Json:
 def _format_from_suffix(url: str) -> Json:
     """Return format and separator of a file by its suffix; empty for an unknown one, which needs a setting."""
     path = Path(urlsplit(url).path)
-    return keys_by_suffix((path.with_suffix("") if is_packed(url) else path).name)
+    return format_from_suffix((path.with_suffix("") if is_packed(url) else path).name)
 
 
 def _format_from_content(url: str) -> Json:
@@ -106,4 +106,4 @@ def _format_from_content(url: str) -> Json:
     head = files.read_range(url, 0, min(files.stat(url).size, HEAD))
     if is_packed(url, head):
         head = unpacked(files.read_bytes(url), url)[:HEAD]
-    return keys_by_content(head, files.shown(url))
+    return format_from_bytes(head, files.shown(url))

@@ -165,7 +165,9 @@ def _open_blocks(
 ) -> Opened:
     """Open shards, or parts of files, which are surveyed."""
     n_parts = None if schema else n_parts
-    reader = open_rows(source, each=parallel_map, hold=workers.hold, n_parts=n_parts, schema=schema, name=name)
+    reader = open_rows(
+        source, each=parallel_map, place_on_workers=workers.place, n_parts=n_parts, schema=schema, name=name
+    )
     sharded = Rows.of_shards(read_manifest(reader.manifest)) if reader.manifest else None
     return sharded or Rows.of_parts(reader, workers.scratch), reader.schema, reader.fingerprint
 

@@ -19,8 +19,8 @@ from pydantic import Field, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.own_files import OPEN, REPAIR, Count, first_fault, read_json
-from aucdist.data.storage.faults import patient, retried
-from aucdist.data.storage.files import exists, explained, local_path, open_fs, read_bytes, shown
+from aucdist.data.storage.faults import long_retries, retried, storage_errors
+from aucdist.data.storage.files import exists, local_path, open_fs, read_bytes, shown
 from aucdist.errors import InputError, Json, RunError
 from aucdist.model import ABOUT, is_card
 from aucdist.report.text import GUARANTEES, SET_ON
@@ -331,7 +331,7 @@ def _full_disk_explained(folder: Path) -> Iterator[None]:
 @contextmanager
 def _remote(output: str, name: str) -> Iterator[RunFolder]:
     url = f"{output.rstrip('/')}/{name}"
-    with explained(output, "write"):
+    with storage_errors(output, "write"):
         fs, path = open_fs(url)
         retried(lambda: fs.pipe_file(f"{path}/.probe", b"can this be written?"))
         retried(lambda: fs.rm(f"{path}/.probe"))
@@ -343,7 +343,7 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
             )
         files = sorted((p for p in draft.rglob("*") if p.is_file()), key=lambda p: (p.name == METRICS, p))
         try:
-            with explained(url, "write"), patient():
+            with storage_errors(url, "write"), long_retries():
                 for file in files:
                     target = f"{path}/{file.relative_to(draft).as_posix()}"
                     retried(partial(fs.put_file, str(file), target))

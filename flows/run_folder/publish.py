@@ -87,7 +87,7 @@ def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
         for model, about in zip(fitted.estimator.class_models, result.get("classes", [result]), strict=True)
     ]
     schema, weights = replace(rows.schema, sets=()), weights_of(fitted.estimator, contents)
-    write_model(str(folder), LinearModel(weights, schema, rows.preprocessor, rows.source.scoring_keys()))
+    write_model(str(folder), LinearModel(weights, schema, rows.preprocessor, rows.source.keys_for_scoring()))
     write_bytes(f"{folder}/{PROFILE}", fitted.profile.to_bytes())
     write_bytes(f"{folder}/{DIGESTS}", fitted.digests.to_bytes())
 

@@ -69,7 +69,7 @@ def model_of(
     expander = expander_of(features)
     fitted = None if expander is None else expander.fit_blocks(LocalBlocks([preprocessor.transform(data.block)]))
     coef = np.random.default_rng(seed).normal(size=len(names) if fitted is None else fitted.n_features_out)
-    return linear_model(coef, 0.3, schema, preprocessor, {}, probability, fitted, given.scoring_keys())
+    return linear_model(coef, 0.3, schema, preprocessor, {}, probability, fitted, given.keys_for_scoring())
 
 
 def scores(model: LinearModel, file: Path) -> np.ndarray:

@@ -1,8 +1,8 @@
 """Read files in parts, so that all workers read one large file together.
 
 A format splits a source into parts; any worker makes the survey of any part; the surveys are merged, which numbers the rows and
-gives the schema (`decided`); then any worker reads any part as a block: `encode` makes one of what was parsed, with numbers as
-they are, categories as 0/1 features, classes as -1 and +1. See `aucdist.data.shards.reading`.
+gives the schema (`resolve_source_and_schema`); then any worker reads any part as a block: `encode` makes one of what was parsed,
+with numbers as they are, categories as 0/1 features, classes as -1 and +1. See `aucdist.data.shards.reading`.
 """
 
 import functools
@@ -61,7 +61,7 @@ def parse_part(source: SourceFields, schema: Schema | None, part: FilePart) -> P
     return FORMATS[source.format].read_part(source, part, schema)
 
 
-def decided(
+def resolve_source_and_schema(
     source: AnySource, total: Survey, schema: Schema | None, labelled: bool, name: str
 ) -> tuple[AnySource, Schema]:
     """Return the source with its layout and type of values decided, and the schema of all parts.
@@ -130,7 +130,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     """Return rows as a block.
 
     `parsed`: what a file or a part of one holds.
-    `source`: its layout and type of values must be `decided`.
+    `source`: its layout and type of values must be those that `resolve_source_and_schema` returned.
     `schema`: the features and classes that the block gets.
     `first_row`: the first row's number in the data set; the others follow.
     Raises InputError if the features or classes are not those of the schema, or a value is too large for the type.

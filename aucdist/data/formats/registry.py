@@ -318,7 +318,7 @@ def formats_with(field: str) -> list[str]:
     return [name for name, of in FORMATS.items() if field in of.fields or field in COMMON_FIELDS]
 
 
-def keys_by_suffix(name: str) -> dict[str, Any]:
+def format_from_suffix(name: str) -> dict[str, Any]:
     """Return the keys of a source that the ending of a file's name decides, its format among them; none for another ending."""
     suffix = PurePosixPath(name).suffix.lower()
     for of in FORMATS.values():
@@ -327,7 +327,7 @@ def keys_by_suffix(name: str) -> dict[str, Any]:
     return {}
 
 
-def keys_by_content(head: bytes, where: str) -> dict[str, Any]:
+def format_from_bytes(head: bytes, where: str) -> dict[str, Any]:
     """Return the keys of a source that the first bytes of a file decide, its format among them.
 
     `head`: unpacked.

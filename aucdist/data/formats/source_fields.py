@@ -194,29 +194,29 @@ class SourceFields(BaseModel):
         """Return the files, folders, patterns and URLs as a list."""
         return [self.source] if isinstance(self.source, str) else self.source
 
-    def fingerprint_keys(self) -> dict[str, Any]:
+    def keys_for_fingerprint(self) -> dict[str, Any]:
         """Return the keys that decide how the bytes are read, in types of JSON."""
-        newer = self.model_dump(mode="json", include=self.keys_for(GIVEN), exclude_defaults=True)
-        return self.model_dump(mode="json", include=self.keys_for(ALWAYS)) | newer
+        newer = self.model_dump(mode="json", include=self.keys_of_use(GIVEN), exclude_defaults=True)
+        return self.model_dump(mode="json", include=self.keys_of_use(ALWAYS)) | newer
 
-    def scoring_keys(self) -> dict[str, Any]:
+    def keys_for_scoring(self) -> dict[str, Any]:
         """Return the keys that say how other files with the same features are read, in types of JSON."""
         if self.format in ("shards", "embedded"):
             return {}
-        return self.model_dump(mode="json", include=self.keys_for(SCORING), exclude_defaults=True)
+        return self.model_dump(mode="json", include=self.keys_of_use(SCORING), exclude_defaults=True)
 
     @classmethod
-    def keys_for(cls, use: str) -> set[str]:
+    def keys_of_use(cls, use: str) -> set[str]:
         """Return the names of the keys of this use."""
         return {name for name, field in SourceFields.model_fields.items() if use in field.metadata}
 
 
 if TYPE_CHECKING:
-    Reading = dict[str, Any]
+    ReaderOptions = dict[str, Any]
 else:
     _fields = SourceFields.model_fields.items()
     _types = {
         name: Annotated[field.annotation, *field.metadata] for name, field in _fields if SCORING in field.metadata
     }
-    Reading = with_config(OPEN)(TypedDict("Reading", _types, total=False))
-    """What `SourceFields.scoring_keys` returns, in a file of a model."""
+    ReaderOptions = with_config(OPEN)(TypedDict("ReaderOptions", _types, total=False))
+    """What `SourceFields.keys_for_scoring` returns, in a file of a model."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from aucdist.data.block import SIDE, Block
+from aucdist.data.block import ROW_COLUMNS, Block
 from aucdist.data.column_statistics import ColumnStatistics
 from aucdist.data.own_files import CHECKED
 from aucdist.errors import InputError
@@ -54,21 +54,21 @@ class Form:
     def of(cls, block: Block) -> "Form":
         """Return the form of a block."""
         layout = "csr" if isinstance(block.rows, CsrRows) else "dense"
-        there = (getattr(block, name) is not None for name in SIDE)
+        there = (getattr(block, name) is not None for name in ROW_COLUMNS)
         return cls(layout, str(block.rows.values.dtype), block.n_features, *there)
 
     @property
     def side(self) -> list[str]:
-        """The columns of `SIDE` that the rows have."""
+        """The columns of `ROW_COLUMNS` that the rows have."""
         there = self.weighted, self.grouped, self.graded, self.costed, self.coded
-        return list(compress(SIDE, there))
+        return list(compress(ROW_COLUMNS, there))
 
     def columns(self) -> pa.Schema:
         """Return the columns of a table of such a block."""
         item = pa.field("element", pa.from_numpy_dtype(self.dtype), nullable=False)
         index = pa.field("element", pa.int32(), nullable=False)
         kinds = {"label": pa.int8(), "row_id": pa.int64()}
-        kinds |= {name: pa.from_numpy_dtype(SIDE[name]) for name in self.side}
+        kinds |= {name: pa.from_numpy_dtype(ROW_COLUMNS[name]) for name in self.side}
         if self.layout == "csr":
             kinds["indices"] = pa.list_(index)
         kinds["values"] = pa.list_(item) if self.layout == "csr" else pa.list_(item, self.n_features)
@@ -77,7 +77,7 @@ class Form:
 
 def nbytes(block: Block) -> int:
     """Return the memory that a block takes."""
-    arrays = (*block.rows, block.y, block.row_id, *(getattr(block, name) for name in SIDE))
+    arrays = (*block.rows, block.y, block.row_id, *(getattr(block, name) for name in ROW_COLUMNS))
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
 

@@ -19,18 +19,18 @@ from pydantic import Field
 from aucdist.data.block import Block, stacked
 from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, refuse_identifiers
-from aucdist.data.formats.parts import StoredPart, check_features, decided, encode, parse_part
+from aucdist.data.formats.parts import StoredPart, check_features, encode, parse_part, resolve_source_and_schema
 from aucdist.data.labels import listed
 from aucdist.data.own_files import CHECKED, Count, Sha256, json_digest, json_of, read_json
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, manifest_of, read_schema, read_shard
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
-from aucdist.data.storage.urls import Url, carried
+from aucdist.data.storage.urls import Url, secret_urls
 from aucdist.errors import InputError
 
 Kept = TypeVar("Kept", bound=Sequence[Any])
-Hold = Callable[[Sequence[Any]], Sequence[Any]]
+PlaceOnWorkers = Callable[[Sequence[Any]], Sequence[Any]]
 """Puts small objects where they will be used, and returns what a `ParallelMap` takes in place of each."""
 
 
@@ -150,7 +150,7 @@ class BlockReader:
         data = json_of(self)
         url = below(folder, f"reader-{files.sha256_of(data)[:16]}.json")
         files.write_bytes(url, data)
-        return SavedReader(url, carried(*self.source.urls(), self.manifest))
+        return SavedReader(url, secret_urls(*self.source.urls(), self.manifest))
 
 
 def index_of(item: int | StoredPart) -> int:
@@ -211,7 +211,7 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
 
     reader, parsed = _survey(source, parts, parse, schema, True, name)
     block = stacked([reader.encode(part, index) for index, part in enumerate(parsed)])
-    options = json.dumps(source.fingerprint_keys(), sort_keys=True)
+    options = json.dumps(source.keys_for_fingerprint(), sort_keys=True)
     fingerprint = files.sha256_of(f"{' '.join(part.digest for part in parsed)} {options}".encode())
     return Dataset(block, reader.schema, fingerprint, name or source.display_name)
 
@@ -220,7 +220,7 @@ def open_rows(
     source: Source,
     *,
     each: ParallelMap = map,
-    hold: Hold | None = None,
+    place_on_workers: PlaceOnWorkers | None = None,
     n_parts: int | None = None,
     schema: Schema | None = None,
     labelled: bool = True,
@@ -231,8 +231,8 @@ def open_rows(
     Parameters
     ----------
     each : ParallelMap
-        Makes the surveys of the parts that `hold` has placed; by default this process does, one after the other.
-    hold : callable, optional
+        Makes the surveys of the parts that `place_on_workers` has placed; by default this process does, one after the other.
+    place_on_workers : callable, optional
         Puts the parts where `each` parses them and where they will be read (``list``: in this process), and keeps the parsed rows
         on the local disk there, for as long as the reader keeps the parts. By default this process makes the surveys, and
         nothing of what was parsed is kept.
@@ -273,9 +273,9 @@ def open_rows(
 
     def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
         """Survey all parts, and return what is kept of them and the surveys."""
-        if hold is None:
+        if place_on_workers is None:
             return (), [parse_part(source, schema, part).survey for part in parts]
-        kept = hold([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
+        kept = place_on_workers([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
         return kept, list(each(StoredPart.survey, kept))
 
     reader, kept = _survey(source, parts, survey, schema, labelled, name)
@@ -304,7 +304,7 @@ def _survey(
         source = source.model_copy(update={"categorical": sorted(texts)})
         kept, surveys = survey(source)
     total = reduce(add, surveys)
-    source, schema = decided(source, total, schema, labelled, name or source.display_name)
+    source, schema = resolve_source_and_schema(source, total, schema, labelled, name or source.display_name)
     grouped = source.groups is not None or source.qid == "use"
     graded, costed, width = source.labels == "grades", source.cost_column is not None, len(schema.feature_names)
     form = Form(source.layout, str(source.dtype), width, False, grouped, graded, costed, bool(schema.classes))
@@ -325,7 +325,7 @@ def fingerprint_of(source: Source) -> str:
     """Return a fingerprint of the version of a data set and of the way it is read; see `BlockReader`."""
     if manifest := manifest_of(source):
         return digest_of(manifest)
-    return json_digest([source.format_of().describe_files(source), source.fingerprint_keys()])
+    return json_digest([source.format_of().describe_files(source), source.keys_for_fingerprint()])
 
 
 def digest_of(manifest: Manifest) -> str:

@@ -57,8 +57,8 @@ from aucdist.data.shards.manifest import (
 )
 from aucdist.data.shards.reading import (
     BlockReader,
-    Hold,
     ParallelMap,
+    PlaceOnWorkers,
     fingerprint_of,
     index_of,
     open_rows,
@@ -67,7 +67,7 @@ from aucdist.data.sources import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
-from aucdist.data.storage.urls import carried
+from aucdist.data.storage.urls import secret_urls
 from aucdist.errors import InputError, as_input_error
 
 ROUNDS = 6
@@ -255,13 +255,18 @@ def _committed_beside(job: str) -> Manifest | None:
 
 
 def survey(
-    asked: Request, *, each: ParallelMap = map, hold: Hold = list, n_parts: int | None = None, name: str = ""
+    asked: Request,
+    *,
+    each: ParallelMap = map,
+    place_on_workers: PlaceOnWorkers = list,
+    n_parts: int | None = None,
+    name: str = "",
 ) -> ShardJob:
     """Survey the data set and make the job, or resume the one that an earlier run has made.
 
     Parameters
     ----------
-    each, hold, n_parts, name
+    each, place_on_workers, n_parts, name
         As for `open_rows`. None of them changes a shard.
 
     Raises
@@ -272,17 +277,17 @@ def survey(
     source = asked.source
     sharded = manifest_of(source)
     manifest = "" if sharded is None else sharded.url
-    urls = carried(*source.urls(), manifest)
+    urls = secret_urls(*source.urls(), manifest)
     with suppress(InputError):  # else no earlier run, or its job is damaged
         known = replace(read_job(below(asked.work, JOB)), urls=urls)
         same = (known.origin.get("key"), known.seed) == (asked.key, asked.seed)
         if same and known.reader.is_of(source, manifest):
             return known
-    reader = open_rows(source, each=each, hold=hold, n_parts=n_parts, name=name)
+    reader = open_rows(source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, name=name)
     rows = reader.n_samples
     n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else reader.memory / PART_BYTES)
     origin = {
-        "sources": source.format_of().describe_files(source), "reading": source.fingerprint_keys(), "classes": reader.classes,
+        "sources": source.format_of().describe_files(source), "reading": source.keys_for_fingerprint(), "classes": reader.classes,
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
     job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls)

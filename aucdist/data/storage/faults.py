@@ -52,7 +52,7 @@ class BadAnswer(Exception):
 
 
 @contextmanager
-def patient() -> Iterator[None]:
+def long_retries() -> Iterator[None]:
     """Wait for a store as long as the work that depends on it is worth, not as long as a user at a prompt would."""
     token = _working.set(True)
     try:
@@ -108,7 +108,7 @@ def code_of(error: BaseException | None) -> str:
 
 
 @contextmanager
-def explained(url: str, what: str) -> Iterator[None]:
+def storage_errors(url: str, action: str) -> Iterator[None]:
     """Turn what a file system raises into an `InputError`. Its own text is left out where it could hold a secret."""
     remote = "://" in url and not url.startswith("file://")
     try:
@@ -118,7 +118,7 @@ def explained(url: str, what: str) -> Iterator[None]:
     except Exception as e:
         if (reason := _reason(e, remote)) is None:
             raise
-        raise InputError(f"cannot {what} {shown(url)}: {reason}") from None
+        raise InputError(f"cannot {action} {shown(url)}: {reason}") from None
 
 
 def _reason(e: Exception, remote: bool) -> str | None:

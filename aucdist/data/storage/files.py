@@ -17,7 +17,7 @@ import fsspec
 from fsspec.spec import AbstractBufferedFile
 
 from aucdist.data.storage import s3, web
-from aucdist.data.storage.faults import explained, retried
+from aucdist.data.storage.faults import retried, storage_errors
 from aucdist.data.storage.guard import check_fits, check_regular
 from aucdist.data.storage.urls import S3_SCHEMES, is_s3, is_web, require, reveal, shown
 from aucdist.errors import InputError
@@ -48,7 +48,7 @@ def expand(source: str | list[str]) -> list[str]:
     url = require(source)
     if is_web(url):
         return [url]
-    with explained(url, "read"):
+    with storage_errors(url, "read"):
         fs, path = open_fs(url)
         is_there = "file" in fs.protocol and Path(path).exists()
         if any(c in path for c in "*?[") and not is_there:
@@ -70,7 +70,7 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
 
     Raises InputError if the file is empty or unreadable.
     """
-    with explained(url, "read"):
+    with storage_errors(url, "read"):
         fs, path = open_fs(url)
         if is_web(url):
             data = downloaded(url, sha256).read_bytes()
@@ -91,14 +91,14 @@ def downloaded(url: str, sha256: str | None = None, received: web.Received = lam
 
     `received`: is called with the bytes that have come, and with all of them where the server says how many.
     """
-    with explained(url, "read"):
+    with storage_errors(url, "read"):
         fs, _ = open_fs(url)
         return retried(lambda: web.fetch(url, sha256, functools.partial(web.download, fs, url, received)))
 
 
 def stat(url: str) -> Stat:
     """Return the size of a file and an identifier of its version."""
-    with explained(url, "read"):
+    with storage_errors(url, "read"):
         fs, path = open_fs(url)
         if "file" in fs.protocol:
             check_regular(Path(path), url)
@@ -118,7 +118,7 @@ def read_range(url: str, start: int, end: int, version: str = "") -> bytes:
     """
     if end <= start:
         return b""
-    with explained(url, "read"):
+    with storage_errors(url, "read"):
         fs, path = open_fs(url)
         if is_s3(url):
             data, etag = retried(lambda: s3.read(fs, path, start, end))
@@ -136,7 +136,7 @@ def write_bytes(url: str, data: bytes) -> None:
 
     A local file is written aside and renamed; object stores show an object only when all of it has arrived.
     """
-    with explained(url, "write"):
+    with storage_errors(url, "write"):
         fs, path = open_fs(url)
         if "file" in fs.protocol:
             with _aside(Path(path), data) as aside:
@@ -153,7 +153,7 @@ def create_bytes(url: str, data: bytes) -> bool:
     One of several writers wins, and all of them learn which. S3 holds this for objects of one part and buckets without
     versions; other stores than S3 and local files cannot hold it.
     """
-    with explained(url, "write"):
+    with storage_errors(url, "write"):
         fs, path = open_fs(url)
         if is_s3(url):
             return retried(lambda: s3.create(fs, path, data))
@@ -172,14 +172,14 @@ def create_bytes(url: str, data: bytes) -> bool:
 
 def exists(url: str) -> bool:
     """Tell whether there is a file or a folder."""
-    with explained(url, "read"):
+    with storage_errors(url, "read"):
         fs, path = open_fs(url)
         return bool(retried(lambda: fs.exists(path)))
 
 
 def names_in(url: str) -> list[str]:
     """Return the names of what lies directly in a folder, sorted; none where there is no folder."""
-    with explained(url, "read"):
+    with storage_errors(url, "read"):
         fs, path = open_fs(url)
         try:
             places = retried(lambda: fs.ls(path, detail=False))
@@ -190,7 +190,7 @@ def names_in(url: str) -> list[str]:
 
 def remove(url: str) -> None:
     """Remove a file, or a folder with all that is in it, if it is there."""
-    with explained(url, "write"):
+    with storage_errors(url, "write"):
         fs, path = open_fs(url)
         if retried(lambda: fs.exists(path)):
             retried(lambda: fs.rm(path, recursive=True))
@@ -201,7 +201,7 @@ def remove_files(folder: str, names: Sequence[str]) -> None:
 
     Folders and links are not followed: what is in another folder stays.
     """
-    with explained(folder, "write"):
+    with storage_errors(folder, "write"):
         fs, path = open_fs(folder)
         if "file" in fs.protocol:
             for name in names:
@@ -307,7 +307,7 @@ def opened(url: str) -> Iterator["pa.NativeFile"]:
     import pyarrow as pa
 
     path = local_path(url)
-    with explained(url, "read"):
+    with storage_errors(url, "read"):
         if path is not None:
             check_regular(path, url)
             if path.stat().st_size == 0:

@@ -106,7 +106,7 @@ def hide_error(error: BaseException, *urls: str) -> str:
     return hide(text)
 
 
-def carried(*urls: str) -> tuple[Url, ...]:
+def secret_urls(*urls: str) -> tuple[Url, ...]:
     """Return those of some URLs that have secrets, for what is sent to a worker, which then knows them."""
     return tuple(dict.fromkeys(url for url in map(enter, urls) if isinstance(url, Url)))
 

@@ -149,10 +149,10 @@ def test_the_same_rows_however_they_are_written(tmp_path, way: str, guessed: boo
 
 def test_a_source_without_new_keys_has_the_fingerprint_that_it_had() -> None:
     keys = {"encoding", "decimal", "thousands", "symbols", "quote", "skip_lines", "missing_values"}
-    assert not keys & set(a_source("f.csv").fingerprint_keys())
+    assert not keys & set(a_source("f.csv").keys_for_fingerprint())
     assert keys - {"quote"} <= set(
         a_source("f.csv", encoding="cp1252", decimal=",", thousands=".", symbols=["€"], skip_lines=1, missing="keep",
-                 missing_values=["-"]).fingerprint_keys()
+                 missing_values=["-"]).keys_for_fingerprint()
     )  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def test_what_was_kept_of_the_survey_reads_the_same_blocks(tmp_path, monkeypatch
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, limit))
     given = source(name)
-    reader = open_rows(given, n_parts=3, hold=list)
+    reader = open_rows(given, n_parts=3, place_on_workers=list)
     assert reader == open_rows(given, n_parts=3)
     monkeypatch.setattr(parts, "parse_part", None if limit is None else parts.parse_part)
     for i, item in enumerate(reader.items):

@@ -5,7 +5,7 @@ import pytest
 from botocore import exceptions as boto
 
 from aucdist.data.storage import faults
-from aucdist.data.storage.faults import may_pass, patient, retried
+from aucdist.data.storage.faults import long_retries, may_pass, retried
 
 
 class Clock:
@@ -88,7 +88,7 @@ def test_waits_are_drawn_below_a_limit_that_doubles_up_to_the_longest(clock):
     drawn = set()
     for _ in range(50):
         clock.waits.clear()
-        with patient():
+        with long_retries():
             retried(failing(8, ConnectionResetError()))
         limits = [min(faults.FIRST_WAIT * 2.0**k, faults.LONGEST_WAIT) for k in range(8)]
         assert all(0.0 <= wait <= limit for wait, limit in zip(clock.waits, limits, strict=True))
@@ -98,7 +98,7 @@ def test_waits_are_drawn_below_a_limit_that_doubles_up_to_the_longest(clock):
 
 
 def test_a_user_waits_for_seconds_and_a_fit_for_longer(clock):
-    for patience, wait in ((faults.OPENING, retried), (faults.WORKING, patient()(retried))):
+    for patience, wait in ((faults.OPENING, retried), (faults.WORKING, long_retries()(retried))):
         start = clock.now
         with pytest.raises(ConnectionResetError):
             wait(failing(10**6, ConnectionResetError()))

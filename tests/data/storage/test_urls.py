@@ -17,7 +17,7 @@ from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import read_shard
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.sources import Source
-from aucdist.data.storage.urls import Url, carried, enter, hide, hide_error, reveal, shown, visible_text
+from aucdist.data.storage.urls import Url, enter, hide, hide_error, reveal, secret_urls, shown, visible_text
 from aucdist.errors import InputError
 
 PASSWORD = "sesame-in-a-url"
@@ -113,7 +113,7 @@ def test_texts_that_mention_urls():
 
 def test_what_travels_to_a_worker():
     urls = ("https://u:p@host/a", "https://host/a?x", "https://u:p@host/a", "/a/path?x", "")
-    assert list(map(reveal, carried(*urls))) == ["https://u:p@host/a", "https://host/a?x"]
+    assert list(map(reveal, secret_urls(*urls))) == ["https://u:p@host/a", "https://host/a?x"]
     assert pickle.loads(pickle.dumps(enter(urls[0]))) == enter(urls[0])
     code = (
         "import pickle, sys; from aucdist.data.storage.urls import reveal; print(reveal(pickle.load(sys.stdin.buffer)))"

@@ -13,7 +13,7 @@ import yaml
 from support.command_line import run
 from support.printed import run_page
 
-from aucdist.data.formats.registry import keys_by_content
+from aucdist.data.formats.registry import format_from_bytes
 from aucdist.model import load_model
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "pages" / "how-to" / "your-own-csv.md"
@@ -147,4 +147,4 @@ def test_a_table_without_a_feature_says_what_was_dropped() -> None:
     ],
 )
 def test_first_row_tells_svmlight(line: str, form: str) -> None:
-    assert keys_by_content(f"\n{line}\n".encode(), "f")["format"] == form
+    assert format_from_bytes(f"\n{line}\n".encode(), "f")["format"] == form
