@@ -245,7 +245,6 @@ def open_rows(
         False for rows that are only scored, whose labels are not used.
     name : str
         What to call the data set in errors; by default its source.
-
     """
     if manifest := manifest_of(source):
         stored, shards, name = read_schema(manifest), manifest.shards, name or files.shown(manifest.folder)
