@@ -96,6 +96,8 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     [(1, -0.5, -1)]
     >>> database.close()
     """
+    if isinstance(ids, str):
+        raise InputError(f"ids takes a list of columns, and {ids!r} is a text: give [{ids!r}]")
     described_classes, added = describe(model, "sql", contributions=contributions)
     first = described_classes[0]
     if model.classes and any(isinstance(described.score, Kernel) for described in described_classes):
@@ -299,8 +301,7 @@ class Query(Target):
             best = [self.alias(f"p{k}") for k in range(len(s))]
             for k, own in enumerate(model.weights):
                 assert own.probability is not None
-                probability = self._probability(s[k], own.probability)
-                self.add("probable", {best[k]: probability}, [*s, *best[:k]])
+                self.add("probable", {best[k]: self._probability(s[k], own.probability)}, [*s, *best[:k]])
             if not model.topics:
                 sums = self.alias("sums")
                 self.add("summed", {sums: total(best)}, self.aliases)

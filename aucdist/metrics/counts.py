@@ -332,14 +332,17 @@ def counts_of(
         )
         return functools.reduce(operator.add, counts)
     signs = signs_of(y_true, pos_label, one_class=one_class)[1]
-    scores = as_column("scores", y_score)
+    scores, weight = (
+        as_column("scores", y_score),
+        None if sample_weight is None else as_column("weights", sample_weight),
+    )
     from sklearn.utils import check_consistent_length  # scikit-learn takes most of a second to load
 
     try:
-        check_consistent_length(signs, scores, sample_weight)
+        check_consistent_length(signs, scores, weight)
     except ValueError as error:
         raise InputError(str(error)) from None
-    return ScoreCounts.from_scores(signs, scores, sample_weight)
+    return ScoreCounts.from_scores(signs, scores, weight)
 
 
 def _counts_of_chunk(positive: Any, y: Any, scores: Any, weight: Any = None) -> ScoreCounts:

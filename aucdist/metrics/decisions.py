@@ -24,6 +24,7 @@ from aucdist.parameters import Number, above_0
 COST_COLUMN = "cost_column"
 """In the place of a number: each row's own cost, which comes with the rows."""
 
+THRESHOLD = Number("that is not NaN, such as a score that threshold_at returns,", lambda score: score == score)
 RATE = Number("at least 0 and at most 1", lambda rate: 0 <= rate <= 1)
 REQUIREMENTS = {"fpr": RATE, "alerts": RATE, "precision": SHARE, "recall": SHARE}
 
@@ -147,10 +148,7 @@ def confusion(counts: ScoreCounts, threshold: float) -> dict[str, float]:
     InputError
         If the threshold is not a number.
     """
-    if math.isnan(threshold):
-        raise InputError(
-            "the threshold is NaN, but a number is needed: give a score, such as one that threshold_at returns"
-        )
+    THRESHOLD.check("threshold", threshold)
     split = int(np.searchsorted(counts.values, threshold, side="right"))
     total = float if counts.weighted else int
     below, above = slice(None, split), slice(split, None)
@@ -314,8 +312,9 @@ def precision_at_k(counts: ScoreCounts, k: float) -> float:
 
 
 def _found_in_top(counts: ScoreCounts, k: float) -> float:
+    above_0().check("k", k)
     true, false = flagged_at(counts)
     flagged = true + false
-    if not 0 < k <= flagged[-1]:
+    if k > flagged[-1]:
         raise InputError(f"k is {k}; it must be above 0 and at most {flagged[-1]:g}, the number or weight of all rows")
     return float(np.interp(k, flagged, true))

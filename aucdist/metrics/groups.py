@@ -10,12 +10,13 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
 from aucdist.metrics.counts import as_column, labels_of, refuse
 from aucdist.metrics.intervals import check_level, score_interval, unseen_bound
-from aucdist.parameters import OneOf
+from aucdist.parameters import Number, OneOf
 
 GroupWeight = Literal["pairs", "groups"]
 
 FIRST_ROWS = (5, 10)
 """The first rows of each group that a report measures."""
+FIRST = Number("above 0", lambda k: k > 0, optional=True)
 MOST_PLACES = 2**27
 """The discounts of so many places take a gigabyte."""
 
@@ -217,6 +218,7 @@ def ndcg_of_groups(
     ([1.0, 0.0], 0.5)
     """
     OneOf(("linear", "exponential")).check("gain", gain)
+    FIRST.check("k", k)
     grade = as_column("labels", y_true)
     refuse("grade", grade, grade < 0, "is negative; grades are at least 0 here")
     relevance = grade if gain == "linear" else np.exp2(grade) - 1.0
@@ -263,6 +265,7 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     >>> recall_of_groups([1, 1, 0, 0, 1], [0.9, 0.1, 0.5, 0.7, 0.8], groups=["a", "a", "a", "b", "b"], k=1).mean
     0.75
     """
+    FIRST.check("k", k)
     rows = _by_group(y_true, y_score, groups, sample_weight)
     ties = _ties(rows)
     relevant = np.add.reduceat(rows.weight * (rows.y > 0.0), ties.first)

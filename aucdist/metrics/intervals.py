@@ -9,7 +9,7 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.parameters import Number
+from aucdist.parameters import Number, count
 
 PRIOR_ROWS = 5
 """In `share_interval`, the variance of a share counts as much as that of this many rows."""
@@ -166,8 +166,7 @@ def bootstrap_interval(
         If a class has no rows, there are weights, or a parameter is out of its range.
     """
     check_level(level)
-    if n_resamples < 100:
-        raise InputError(f"n_resamples is {n_resamples}; at least 100 are needed for the ends of an interval")
+    count(100).check("n_resamples", n_resamples)
     refuse_weights(counts)
     value = float(measure(counts))
     random = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from aucdist.metrics import decisions, guarantees
 from aucdist.metrics.costs import CostCounts, DecisionCosts, mean_cost
 from aucdist.metrics.counts import ScoreCounts, as_column, counts_of, labels_of, refuse, signs_of
-from aucdist.metrics.decisions import Costs, OperatingPoint, refuse_no_cost
+from aucdist.metrics.decisions import THRESHOLD, Costs, OperatingPoint, refuse_no_cost
 from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.intervals import Estimate, bootstrap_interval, refuse_weights
 
@@ -987,7 +987,7 @@ def _costs_of_rows(
 
 def _flagged(y_score: ArrayLike, threshold: float) -> np.ndarray:
     """Return which rows a threshold flags."""
-    refuse("threshold", np.array([threshold]), np.isnan([threshold]), "is not a number")
+    THRESHOLD.check("threshold", threshold)
     return as_column("scores", y_score) > threshold
 
 

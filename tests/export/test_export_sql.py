@@ -114,6 +114,8 @@ def test_postgresql_keeps_stages_apart() -> None:
 def test_columns_beside_the_scores_are_named_once() -> None:
     with pytest.raises(InputError, match="column 'a' is named twice"):
         to_sql(linear(("x",)), ids=["a", "b", "a"])
+    with pytest.raises(InputError, match=r"give \['customer'\]"):
+        to_sql(linear(("x",)), ids="customer")
 
 
 def test_parts_of_dates() -> None:

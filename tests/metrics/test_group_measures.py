@@ -159,6 +159,7 @@ def test_all_measures_have_names():
         (lambda: recall_of_groups(["a", "b"], [0.0, 1.0], groups=[1, 1]), "labels are not numbers"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=np.ma.array([1, 1], mask=[0, 1])), "groups at position 1 .* masked"),
         (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "Allowed: pairs, groups"),
+        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], k=0), "k is 0; a number above 0"),
         (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "Allowed: linear, exponential"),
         (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
