@@ -54,7 +54,7 @@ class PairGroups:
         Whether only rows of exactly a grade are positive at its threshold: for pairs of weight one.
     grouped : bool
         Whether rows have groups.
-    alike : bool
+    equal_group_weights : bool
         Whether each group with pairs counts the same.
     mass : float
         The total weight of all pairs.
@@ -70,7 +70,7 @@ class PairGroups:
     levels: np.ndarray
     exact: bool
     grouped: bool
-    alike: bool
+    equal_group_weights: bool
     mass: float
     n_without_pairs: int
 
@@ -104,10 +104,13 @@ class PairGroups:
         """How many groups with pairs a sample of whole groups can draw from; None where all rows are one."""
         return len(self.keys) if self.grouped else None
 
-    def of(self, blocks: Blocks) -> "PairGroups":
+    def on_rows(self, blocks: Blocks) -> "PairGroups":
         """Return the pairs among other rows, such as a sample of these."""
         groups = pair_groups(
-            blocks, "groups" if self.alike else None, "one" if self.exact else None, weighted=not self.grouped
+            blocks,
+            "groups" if self.equal_group_weights else None,
+            "one" if self.exact else None,
+            weighted=not self.grouped,
         )
         assert groups is not None
         return groups
@@ -144,7 +147,7 @@ class PairGroups:
         there, key = self.keys_of(block, label if block.grade is None else None)
         positions, codes = [], []
         for t in range(self.n_thresholds):
-            mine = side(block, self.levels, self.exact, t)[there] == label
+            mine = labels_at_threshold(block, self.levels, self.exact, t)[there] == label
             code = self.number[key[mine], t]
             positions.append(there[mine][code >= 0])
             codes.append(code[code >= 0])
@@ -155,7 +158,7 @@ class PairGroups:
         return all_positions[order], all_codes[order]
 
 
-def side(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
+def labels_at_threshold(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
     """Return each row's label at a threshold, int8 of shape (n_samples,): +1, -1, or 0 where it is in no pair there."""
     if block.grade is None:
         return block.y
@@ -181,7 +184,7 @@ def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
     keys, at = np.unique(groups[there], return_inverse=True)
     sums = np.zeros((len(keys), max(1, len(levels) - 1), 4))
     for t in range(sums.shape[1]):
-        label = side(block, levels, exact, t)[there]
+        label = labels_at_threshold(block, levels, exact, t)[there]
         for c, of_class in enumerate((1, -1)):
             mine = label == of_class
             sums[:, t, c] = np.bincount(at[mine], weight[there][mine], minlength=len(keys))

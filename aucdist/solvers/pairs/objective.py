@@ -9,7 +9,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.errors import InputError
 from aucdist.solvers.pairs.groups import PairGroups, pair_groups
 from aucdist.solvers.pairs.loss import HINGE, PairLoss
-from aucdist.solvers.pairs.penalty import L2, Penalty, penalty_of
+from aucdist.solvers.pairs.penalty import L2, PENALTIES, Penalty
 from aucdist.solvers.pairs.problem import PairProblem
 from aucdist.solvers.pairs.top_negatives import TopNegatives
 from aucdist.solvers.rounding import EPS, Rounding
@@ -63,7 +63,8 @@ class PairObjective:
                 "max_fpr and max_false_positives count the highest-scoring negatives of all rows: with groups or grades they "
                 "must be None"
             )
-        return cls(loss, groups, subset, penalty_of(penalty, blocks.n_features, signs, feature_groups).at(lam))
+        of_weights = np.arange(blocks.n_features) if feature_groups is None else feature_groups
+        return cls(loss, groups, subset, PENALTIES[penalty].of(lam, signs, of_weights))
 
     @property
     def n_to_draw(self) -> int | None:
@@ -73,7 +74,7 @@ class PairObjective:
     def on_sample(self, blocks: Blocks, drawn: Block) -> "tuple[LocalBlocks, PairObjective]":
         """Return rows that were drawn from others as blocks, and the same objective over them."""
         rows = LocalBlocks([drawn])
-        groups = None if self.groups is None else self.groups.of(rows)
+        groups = None if self.groups is None else self.groups.on_rows(rows)
         subset = None if self.subset is None else TopNegatives(self.subset.weight(blocks) / blocks.weight_neg)
         return rows, replace(self, groups=groups, subset=subset)
 

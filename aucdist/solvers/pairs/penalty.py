@@ -56,6 +56,14 @@ class Penalty(ABC):
     has_corners: ClassVar[bool]
     precision: ClassVar[float]
 
+    @classmethod
+    def of(cls, lam: float, signs: np.ndarray | None, groups: np.ndarray) -> Self:
+        """Return the penalty of some weights.
+
+        `groups`, int64 of shape (n_features,): the number of each weight's group, for penalties that have groups.
+        """
+        return cls(lam, signs)
+
     def at(self, lam: float) -> Self:
         """Return the same penalty of another strength."""
         return replace(self, lam=lam)
@@ -253,6 +261,11 @@ class GroupL1(SparsePenalty):
     groups: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     name = "group-l1"
 
+    @classmethod
+    def of(cls, lam: float, signs: np.ndarray | None, groups: np.ndarray) -> Self:
+        """Return the penalty of some weights; see `Penalty.of`."""
+        return cls(lam, signs, groups)
+
     @cached_property
     def sizes(self) -> np.ndarray:
         """The weight of each group, float64 of shape (n_groups,): the square root of its size."""
@@ -310,23 +323,3 @@ class GroupL1(SparsePenalty):
 
 PENALTIES: dict[str, type[Penalty]] = {kind.name: kind for kind in (L2, L1, GroupL1)}
 """The penalties, by the names that the parameter `penalty` accepts."""
-
-
-def penalty_of(
-    name: str, n_features: int, signs: np.ndarray | None = None, groups: np.ndarray | None = None
-) -> Penalty:
-    """Return a penalty by its name.
-
-    Parameters
-    ----------
-    name : str
-        One of `PENALTIES`.
-    signs : ndarray of shape (n_features,), int8, optional
-        The signs of the weights, see `aucdist.solvers.signs`.
-    groups : ndarray of shape (n_features,), int64, optional
-        The groups of the weights for `GroupL1`; each weight is its own group by default.
-    """
-    kind = PENALTIES[name]
-    if not issubclass(kind, GroupL1):
-        return kind(signs=signs)
-    return kind(signs=signs, groups=np.arange(n_features) if groups is None else groups)
