@@ -9,7 +9,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from aucdist.engine.steps import number_of_threads
 from aucdist.errors import InputError, Json
 from flows.config.cluster import (
     Adaptive,
-    AddressConfig,
     ClusterConfig,
     FitClusterConfig,
     KubernetesConfig,
@@ -155,46 +154,35 @@ def open_cluster(
     Raises InputError if the cluster cannot be reached or started, or runs other versions.
     Raises RunError if workers do not come in time.
     """
-    with _started(config, name) as workers:
-        if workers.client is None or observer is None:
-            yield workers
-            return
-        from aucdist.engine.workers import report_lost_workers
-
-        with report_lost_workers(workers.client, observer.note):
-            yield workers
-
-
-@contextmanager
-def _started(config: ClusterConfig | FitClusterConfig, name: str) -> Iterator[Workers]:
-    if isinstance(config, LocalClusterConfig):
-        from aucdist.engine.dask import local_client
-
-        with (
-            tempfile.TemporaryDirectory(prefix="aucdist-") as scratch,
-            local_client(config.workers, config.threads, config.memory_limit) as client,
-        ):
-            yield Workers(client, scratch)
-    elif isinstance(config, AddressConfig):
-        from aucdist.engine.dask import connect
-        from aucdist.engine.workers import check_versions, wait_for_workers
-
-        tls = None if config.tls is None else (config.tls.ca, config.tls.cert, config.tls.key)
-        for file in tls or ():
-            if not Path(file).is_file():
-                raise InputError(f"cluster.tls: there is no file {file}: correct the path")
-        with connect(config.address, config.timeout, tls) as client:
-            wait_for_workers(client, config.workers, config.timeout)
-            check_versions(client)
-            with _scratch(config.scratch, name) as scratch:
-                yield Workers(client, scratch)
-    elif isinstance(config, KubernetesConfig):
-        from flows.compute.kubernetes.lifecycle import dask_cluster
-
-        with _scratch(config.scratch, name) as scratch, dask_cluster(config, name) as client:
-            yield Workers(client, scratch)
-    else:
+    if isinstance(config, NoCluster):
         yield Workers(n_jobs=config.n_jobs if isinstance(config, ThreadsHere) else 1)
+        return
+    from aucdist.engine.dask import connect, local_client
+    from aucdist.engine.workers import check_versions, report_lost_workers, wait_for_workers
+
+    with ExitStack() as opened:
+        if isinstance(config, LocalClusterConfig):
+            scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="aucdist-"))
+            client = opened.enter_context(local_client(config.workers, config.threads, config.memory_limit))
+        else:
+            scratch = f"{config.scratch.rstrip('/')}/{name}"
+            if isinstance(config, KubernetesConfig):
+                from flows.compute.kubernetes.lifecycle import dask_cluster
+
+                opened.callback(remove, scratch)
+                client = opened.enter_context(dask_cluster(config, name))
+            else:
+                tls = None if config.tls is None else (config.tls.ca, config.tls.cert, config.tls.key)
+                for file in tls or ():
+                    if not Path(file).is_file():
+                        raise InputError(f"cluster.tls: there is no file {file}: correct the path")
+                client = opened.enter_context(connect(config.address, config.timeout, tls))
+                wait_for_workers(client, config.workers, config.timeout)
+                check_versions(client)
+                opened.callback(remove, scratch)
+        if observer is not None:
+            opened.enter_context(report_lost_workers(client, observer.note))
+        yield Workers(client, scratch)
 
 
 @contextmanager
@@ -216,15 +204,6 @@ def fixed_worker_set(config: ClusterConfig | FitClusterConfig, workers: Workers,
     with keep_workers(workers.client, n_workers):
         wait_for_workers(workers.client, n_workers, config.timeout)
         yield
-
-
-@contextmanager
-def _scratch(parent: str, name: str) -> Iterator[str]:
-    url = f"{parent.rstrip('/')}/{name}"
-    try:
-        yield url
-    finally:
-        remove(url)
 
 
 @contextmanager
