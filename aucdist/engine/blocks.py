@@ -97,20 +97,20 @@ class StoredBlock(Stored[Block]):
     ----------
     loader : callable
         ``loader(item) -> Block``, picklable, and always the same block.
-    info : BlockInfo
-        What the first reading found.
+    info : BlockInfo, optional
+        What the first reading found; `first_read` sets it.
     item : object, optional
         What the loader gets; by default the index.
     """
 
-    def __init__(self, loader: Loader, index: int, info: BlockInfo, item: Any = None):
+    def __init__(self, loader: Loader, index: int, info: Any = None, item: Any = None):
         super().__init__(functools.partial(_read_block, loader), index if item is None else item)
         self.index, self.info = index, info
 
     @classmethod
     def first_read(cls, loader: Loader, index: int, item: Any = None) -> "StoredBlock":
         """Read the block once, so that errors in it are reported before the work begins."""
-        stored = cls(loader, index, _UNKNOWN, item)
+        stored = cls(loader, index, item=item)
         block = stored.read()
         ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
         stored.info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=stored.copied)
@@ -118,10 +118,6 @@ class StoredBlock(Stored[Block]):
             # Without its copy on the disk, as it would be sent: that goes with the rows that it was read from.
             stored.item = copy.copy(stored.item)
         return stored
-
-
-_UNKNOWN = BlockInfo(0, 0, 0, 0.0, 0.0, False)
-"""What is known of a block that has not been read."""
 
 
 def _read_block(loader: Loader, item: Any) -> Block:
@@ -179,6 +175,8 @@ class Blocks(ABC):
         Whether the rows are codes of a feature map, and not numbers.
     lasting : bool
         Whether all rows stay in memory from step to step, so that values computed from them may stay there as well.
+    features_lasting : bool
+        Whether the features do, though each step may get them with weights or labels that are made for it.
     """
 
     _unmapped: "Blocks | None" = None
@@ -204,6 +202,7 @@ class Blocks(ABC):
         self.has_weights, self.has_groups = any(i.has_weights for i in infos), "group" in side
         self.has_grades, self.has_costs = "grade" in side, "cost" in side
         self.has_codes, self.lasting = infos[0].coded, all(i.lasting for i in infos)
+        self.features_lasting = self.lasting
         self._ranges: Any = None  # ColumnRanges, once they are asked for
 
     @property
@@ -217,11 +216,6 @@ class Blocks(ABC):
                 self._ranges = self.sum(find_ranges)["ranges"]
         assert self._ranges is not None
         return self._ranges
-
-    @property
-    def same_rows(self) -> "Blocks":
-        """The blocks of the same rows without weights, for which values that do not depend on weights are computed once."""
-        return self
 
     @property
     def unmapped(self) -> "Blocks":

@@ -25,7 +25,7 @@ Change = Callable[[Block], Block]
 * ``at(block)``, which returns a change for this block alone, so that each block keeps its own part;
 * ``info(block)``, which describes what it made, in place of `BlockInfo.of`;
 * ``rows_only = True``: labels, weights and number of columns stay, so that nothing is read to describe what it makes;
-* ``same_rows = True``: the features stay, so that what is made of the rows alone is made once for all such views.
+* ``same_rows = True``: the features stay as they are.
 """
 
 Keep = Literal["memory", "disk", "nowhere"]
@@ -111,7 +111,6 @@ class ViewBlocks(Blocks):
         self._source: Blocks = blocks.without_memory() if over is None else over._source
         self._changes: tuple[Change, ...] = (change,) if over is None else (*over._changes, change)
         self._reads_source: bool = keep == "nowhere" and (over is None or over._reads_source)
-        self._same_rows = blocks.same_rows if getattr(change, "same_rows", False) else None
         self._after_change: Blocks = self._source.without_memory() if over is None else over._after_change.fork()
         if keep == "nowhere" and getattr(change, "rows_only", False):
             self._after_change.reduce(_view, change, "unread")
@@ -119,14 +118,11 @@ class ViewBlocks(Blocks):
         else:
             infos = self._after_change.reduce(_view, change, keep)["infos"]
         super().__init__(infos)
+        if getattr(change, "same_rows", False):
+            self.features_lasting |= blocks.features_lasting
         self._ranges = ranges
         self.feature_names = blocks.feature_names if self.n_features == blocks.n_features else None
         self._with_memory = self._after_change.fork()
-
-    @property
-    def same_rows(self) -> Blocks:
-        """The blocks that hold these rows, whatever the rows weigh."""
-        return self if self._same_rows is None else self._same_rows
 
     def without_memory(self) -> Self:
         """Return the same blocks with empty memory; they are not made again."""

@@ -127,8 +127,8 @@ def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
 
 def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
     """Apply a function to each block, and keep the results in memory or on the local disk, as the rows are."""
-    in_memory = blocks.lasting or blocks.same_rows.lasting  # codes of a fold are kept too: they are small
-    return ViewBlocks(blocks, change, keep="memory" if in_memory else "disk")
+    # Codes of a fold are kept in memory too: they are small.
+    return ViewBlocks(blocks, change, keep="memory" if blocks.features_lasting else "disk")
 
 
 class Expander(TransformerMixin, BaseEstimator):
