@@ -320,7 +320,7 @@ def _table(models: list[tuple[str, Any]]) -> str:
         certificate = model.certificate_
         cells = [
             name, certificate_text(certificate.as_dict()), number_text(certificate.primal, 5), number_text(certificate.dual, 5),
-            str(certificate.status), str(model.n_passes_), auc_text(model._auc),
+            str(certificate.status), str(model.n_passes_), auc_text(getattr(model, "_auc", None)),
         ]  # fmt: skip
         rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
     heads = ("", "The objective is", "primal", "dual", "status", "passes", "AUC of the training rows")
