@@ -108,7 +108,7 @@ class LinearModel:
     @property
     def spreads(self) -> np.ndarray:
         """The numbers that the scores of the classes are divided by, float64."""
-        return np.array([own.spread for own in self.weights])
+        return np.array([weights.spread for weights in self.weights])
 
     @property
     def models(self) -> "tuple[LinearModel, ...]":
@@ -168,12 +168,12 @@ class LinearModel:
         mapped: dict[int, Block] = {}
         columns = []
         with np.errstate(over="ignore", invalid="ignore"):
-            for own in self.weights:
-                key = id(own.feature_map)
+            for weights in self.weights:
+                key = id(weights.feature_map)
                 if key not in mapped:
-                    mapped = {key: block if own.feature_map is None else own.feature_map.encode(block)}
+                    mapped = {key: block if weights.feature_map is None else weights.feature_map.encode(block)}
                 # By the kernel that scored the rows of the run, so that both have the same bits.
-                columns.append(mapped[key].scores(own.coef) + own.intercept)
+                columns.append(mapped[key].scores(weights.coef) + weights.intercept)
             scores = np.column_stack(columns) / self.spreads if self.classes else columns[0]
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
@@ -246,7 +246,7 @@ class LinearModel:
         """
         from aucdist.maps.explain import exported_names  # loads scikit-learn and pandas
 
-        maps = (own.feature_map for own in self.weights)
+        maps = (weights.feature_map for weights in self.weights)
         return exported_names(self.schema.feature_names, dict(zip(self._suffixes, maps, strict=True)))
 
     def contributions(self, X: Any, scores: np.ndarray) -> dict[str, np.ndarray]:
@@ -268,10 +268,10 @@ class LinearModel:
         from aucdist.maps.explain import explanation, with_rounding  # loads scikit-learn and pandas
 
         names, columns, block = iter(self.contribution_names()), dict[str, np.ndarray](), self.encoded(X)
-        for k, (own, suffix) in enumerate(zip(self.weights, self._suffixes, strict=True)):
-            table = explanation(block, self.schema.feature_names, own.coef, own.intercept, own.feature_map) / own.spread
+        for k, (weights, suffix) in enumerate(zip(self.weights, self._suffixes, strict=True)):
+            table = explanation(block, self.schema.feature_names, weights.coef, weights.intercept, weights.feature_map)
             of_class = scores[:, k] if self.classes else scores
-            columns |= with_rounding(table, of_class, list(islice(names, table.shape[1])), suffix)
+            columns |= with_rounding(table / weights.spread, of_class, list(islice(names, table.shape[1])), suffix)
         return columns
 
     def reasons(self, X: Any) -> "Reasons":
@@ -330,7 +330,7 @@ class LinearModel:
         InputError
             If the model gives no probabilities, or X has another number of features.
         """
-        if any(own.probability is None for own in self.weights):
+        if any(weights.probability is None for weights in self.weights):
             raise InputError(
                 "this model gives no probabilities: fit it with calibration='logit', or fit a LinkClassifier "
                 "(`model: {calibration: logit}` or `model: {estimator: LinkClassifier}` in a YAML file)"
@@ -343,7 +343,7 @@ class LinearModel:
 
         Those of classes sum to 1 in each row, those of topics do not.
         """
-        maps = [own.probability for own in self.weights if own.probability is not None]
+        maps = [weights.probability for weights in self.weights if weights.probability is not None]
         if len(maps) < len(self.weights):
             return None
         if not self.classes:

@@ -108,27 +108,27 @@ def weights_of(estimator: Any, about: Sequence[Json]) -> tuple[ClassWeights, ...
     """Return the weights of each class of a fitted estimator; `about`: what else is saved of each."""
     return tuple(
         ClassWeights(
-            own.coef_[0], own.decision_intercept, content, getattr(own, "probability_", None),
-            getattr(own, "feature_map_", None), spread,
+            class_model.coef_[0], class_model.decision_intercept, content, getattr(class_model, "probability_", None),
+            getattr(class_model, "feature_map_", None), spread,
         )
-        for own, content, spread in zip(estimator.class_models, about, estimator.class_spreads.tolist(), strict=True)
+        for class_model, content, spread in zip(estimator.class_models, about, estimator.class_spreads.tolist(), strict=True)
     )  # fmt: skip
 
 
 def model_content(model: LinearModel) -> dict[str, bytes]:
     """Return the files of a model by their names."""
     files, maps = dict[str, bytes](), dict[int, str]()
-    for own in model.weights:
-        if own.feature_map is not None and id(own.feature_map) not in maps:
+    for weights in model.weights:
+        if weights.feature_map is not None and id(weights.feature_map) not in maps:
             name = FEATURES if not maps else f"features-{len(maps):05d}.npz"
-            maps[id(own.feature_map)], files[name] = name, serialize(own.feature_map)
+            maps[id(weights.feature_map)], files[name] = name, serialize(weights.feature_map)
     buffer = io.BytesIO()
-    np.save(buffer, np.concatenate([own.coef for own in model.weights], dtype=np.float64), allow_pickle=False)
+    np.save(buffer, np.concatenate([weights.coef for weights in model.weights], dtype=np.float64), allow_pickle=False)
     files[WEIGHTS] = buffer.getvalue()
     common = {
         key: value
         for key, value in model.about.items()
-        if all(key in own.about and own.about[key] == value for own in model.weights)
+        if all(key in weights.about and weights.about[key] == value for weights in model.weights)
     }
     content = {
         "format": FORMAT,
@@ -140,13 +140,13 @@ def model_content(model: LinearModel) -> dict[str, bytes]:
         "classes": [
             {
                 "name": name,
-                "intercept": float(own.intercept),
-                "spread": float(own.spread),
-                "probability": None if own.probability is None else own.probability.to_json(),
-                "features": maps.get(id(own.feature_map)),
-                "about": {key: value for key, value in own.about.items() if key not in common},
+                "intercept": float(weights.intercept),
+                "spread": float(weights.spread),
+                "probability": None if weights.probability is None else weights.probability.to_json(),
+                "features": maps.get(id(weights.feature_map)),
+                "about": {key: value for key, value in weights.about.items() if key not in common},
             }
-            for name, own in zip(model.classes or ("",), model.weights, strict=True)
+            for name, weights in zip(model.classes or ("",), model.weights, strict=True)
         ],
     }
     # the file that lists the others is written last

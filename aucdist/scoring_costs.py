@@ -79,7 +79,7 @@ class RowCosts:
         elif self.labelled:
             scores = scores.append_column("y", pa.array(block.y))
         about, costs = [], Costs(**self.cost)
-        for k, (name, own) in enumerate(zip(self.names, model.weights, strict=True)):
+        for k, (name, weights) in enumerate(zip(self.names, model.weights, strict=True)):
             of_class = scores[column("score", name)].to_numpy()
             flagged = of_class > 0
             positive = members[:, k] if self.labelled else ~flagged  # a flagged row may be a false alarm, others a miss
@@ -90,8 +90,8 @@ class RowCosts:
                 )
                 cost = np.where(flagged != positive, of_row, 0.0)
             else:
-                assert own.probability is not None  # else the costs are unknown
-                probability = own.probability(of_class)[:, 1]
+                assert weights.probability is not None  # else the costs are unknown
+                probability = weights.probability(of_class)[:, 1]
                 cost = np.where(flagged, 1.0 - probability, probability) * of_row
             scores = scores.append_column(column("cost", name), pa.array(cost))
         return scores.replace_schema_metadata({LARGEST: json.dumps(about)})
@@ -182,6 +182,6 @@ def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
         labelled = set(model.classes) <= set(manifest.schema.classes)
     else:
         labelled = (manifest.schema.positive, manifest.schema.negative) == (schema.positive, schema.negative)
-    if not labelled and any(own.probability is None for own in model.weights):
+    if not labelled and any(weights.probability is None for weights in model.weights):
         unknown = "the rows have no label, and the model no probabilities"
     return RowCosts(cost, labelled, unknown, model.classes)
