@@ -14,7 +14,7 @@ from aucdist.data.formats.base import FIRST, FilePart
 from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, CsvText, csv_head, csv_text, separator_of
 from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat, to_arrow
 from aucdist.data.formats.tables import distinct
-from aucdist.data.formats.text import BLANKS, as_utf8, first_row, found_encoding, looks_like_values, pick
+from aucdist.data.formats.text import as_utf8, first_row, found_encoding, looks_like_values, pick
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import is_packed, unpacked
@@ -204,8 +204,8 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     if _has_single_quotes(lines):
         source = _decided(source, "quote", "single")
     asked = (source.separator,) if "separator" in source.model_fields_set else CANDIDATES
-    best = max((_shape(lines, separator, source, where) for separator in asked), key=lambda shape: shape[0])
-    _, separator, skipped = best
+    shapes = [_shape(lines, separator, source, where) for separator in asked]
+    _, separator, skipped = max(shapes, key=lambda shape: shape[0])
     return _decided(_decided(source, "separator", separator), "skip_lines", skipped), data
 
 
@@ -277,8 +277,7 @@ def _cells(line: bytes, separator: str, source: Source, where: str) -> list[str]
     """Return the cells of a line; none where it is blank, names the separator, or cannot be cut."""
     if not line.strip() or NAMES_SEPARATOR.fullmatch(line):
         return []
-    sign = SEPARATORS.get(separator, separator)
     try:
-        return first_row(line, where, sign if sign == BLANKS else str(sign), quote=QUOTES[source.quote])[1]
+        return first_row(line, where, SEPARATORS.get(separator, separator), quote=QUOTES[source.quote])[1]
     except InputError:
         return []

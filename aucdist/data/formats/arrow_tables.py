@@ -332,7 +332,7 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
         missing, not finite or of an unknown category, naming row (from 1) and column, or a column has another value
         than its folder.
     """
-    with _parquet_file(part.url, data) as (file, parquet):
+    with _parquet_file(part, data) as (file, parquet):
         form = TableForm.of(source, schema, _names(parquet, part.url), part.where)
         table, first, where = _rows(parquet, file, source, part, form.columns, form.texts)
         return table_of(table, form, where, lambda row, _: f"{where}, row {row + first}")
@@ -357,7 +357,7 @@ def filtered(table: pa.Table, source: SourceFields, where: str, of_folders: Coll
 
 def read_row_groups(source: SourceFields, part: FilePart) -> pa.Table:
     """Return all columns of the row groups of a part, those of its folders among them; errors as `parse_parquet`."""
-    with _parquet_file(part.url) as (file, parquet):
+    with _parquet_file(part) as (file, parquet):
         table = _rows(parquet, file, source, part, _names(parquet, part.url), ())[0]
         table.validate(full=True)  # texts are UTF-8, and indices lie within their dictionaries
         return table
@@ -372,25 +372,25 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
     `part`: the whole file.
     Raises InputError if the file cannot be read or is damaged, or if the conditions do not go with its columns.
     """
-    with _parquet_file(part.url) as (file, parquet):
+    with _parquet_file(part) as (file, parquet):
         metadata = parquet.metadata
         needed = _needed_groups(file, source, part, range(metadata.num_row_groups), parquet.schema_arrow)
         return {i: metadata.row_group(i).total_byte_size for i in needed}
 
 
 @contextmanager
-def _parquet_file(url: str, data: bytes | None = None) -> Iterator[tuple[pa.NativeFile, pq.ParquetFile]]:
+def _parquet_file(part: FilePart, data: bytes | None = None) -> Iterator[tuple[pa.NativeFile, pq.ParquetFile]]:
     """Open a Parquet file, or what was read of one; what Arrow raises of it becomes an `InputError`."""
 
     def say(e: BaseException) -> str:
         """Return what is wrong with the file, in words."""
-        page = not files.is_web(url) and files.read_range(url, 0, min(64, files.stat(url).size)).lstrip()[:1] == b"<"
+        page = not files.is_web(part.url) and files.read_range(part.url, 0, 64).lstrip()[:1] == b"<"
         return "it is a web page" if page else first_line(e)
 
     kinds = pa.ArrowException, OSError, UnicodeDecodeError
     with (
-        as_input_error(f"{files.shown(url)} is not a sound Parquet file", *kinds, say=say),
-        opened(url) if data is None else pa.BufferReader(data) as file,
+        as_input_error(f"{part.where} is not a sound Parquet file", *kinds, say=say),
+        opened(part.url) if data is None else pa.BufferReader(data) as file,
     ):
         yield file, pq.ParquetFile(file, pre_buffer=True)
 

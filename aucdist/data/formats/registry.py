@@ -231,9 +231,13 @@ class SvmlightFormat(LineFormat):
                 f"{survey.where}: the largest feature is number {survey.width}, but only {survey.stored} values are not "
                 f"zero: a model of so many weights would fill the memory. If it is meant, give n_features: {survey.width}"
             )
-        check_fits((source.n_features or survey.width) * BYTES_PER_FEATURE, f"{survey.where}: names of all features")
+        n_features = source.n_features or survey.width
+        check_fits(n_features * BYTES_PER_FEATURE, f"{survey.where}: names of all features")
+        return self._numbers(source, n_features)
+
+    def _numbers(self, source: SourceFields, n_features: int) -> tuple[str, ...]:
         start = 0 if source.zero_based else 1
-        return tuple(str(i) for i in range(start, start + (source.n_features or survey.width)))
+        return tuple(map(str, range(start, start + n_features)))
 
     def is_sparse(self, survey: Survey, n_features: int) -> bool:
         """Tell whether at most half of the entries are not zero."""
@@ -241,8 +245,7 @@ class SvmlightFormat(LineFormat):
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
         """Refuse a model whose features have names."""
-        start = 0 if source.zero_based else 1
-        if schema.feature_names != tuple(str(i) for i in range(start, start + len(schema.feature_names))):
+        if schema.feature_names != self._numbers(source, len(schema.feature_names)):
             raise InputError(
                 f"{source.display_name}: the model was trained on features with names "
                 f"({schema.feature_names[0]}, ...), but features of svmlight files have only numbers: give a table "
