@@ -97,20 +97,21 @@ class StoredBlock(Stored[Block]):
     ----------
     loader : callable
         ``loader(item) -> Block``, picklable, and always the same block.
-    info : BlockInfo, optional
-        What the first reading found; `first_read` sets it.
     item : object, optional
         What the loader gets; by default the index.
     """
 
-    def __init__(self, loader: Loader, index: int, info: Any = None, item: Any = None):
+    info: BlockInfo
+    """What the first reading found."""
+
+    def __init__(self, loader: Loader, index: int, item: Any = None):
         super().__init__(functools.partial(_read_block, loader), index if item is None else item)
-        self.index, self.info = index, info
+        self.index = index
 
     @classmethod
     def first_read(cls, loader: Loader, index: int, item: Any = None) -> "StoredBlock":
         """Read the block once, so that errors in it are reported before the work begins."""
-        stored = cls(loader, index, item=item)
+        stored = cls(loader, index, item)
         block = stored.read()
         ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
         stored.info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=stored.copied)

@@ -160,7 +160,7 @@ def test_what_cannot_be_read_is_an_error_for_any_number_of_threads():
     for n_jobs in JOBS:
         with pytest.raises(InputError, match="shard 4 is altered"):
             LocalBlocks.load(failing, N_BLOCKS, stream=True, n_jobs=n_jobs)
-        stored = [StoredBlock(failing, i, None) for i in range(N_BLOCKS)]
+        stored = [StoredBlock(failing, i) for i in range(N_BLOCKS)]
         with pytest.raises(InputError, match="shard 4 is altered"):
             run_step(remember, stored, [None] * N_BLOCKS, (1,), range(N_BLOCKS), threads=n_jobs)
 

@@ -92,7 +92,7 @@ def test_the_next_block_is_read_while_one_is_worked_on():
     def step(block, memory):
         return None, {"overlap": [block.index == 2 or asked[block.index + 1].wait(10)]}
 
-    stored = [StoredBlock(loader, i, None) for i in range(3)]
+    stored = [StoredBlock(loader, i) for i in range(3)]
     assert run_step(step, stored, [None] * 3, (), range(3))[1].total() == {"overlap": [True] * 3}
 
 
