@@ -99,7 +99,8 @@ app = Commands(
     name="aucdist", no_args_is_help=True,
     help="Train linear and additive models that rank a rare class above the rest, by a loss over all pairs of a positive and a "
     "negative row, and prove how close to the optimum they are. In Python: help('aucdist').",
-    epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 alarms of `watch` or `keep-current`, 130 interrupted, 143 terminated.",
+    epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 alarms of `watch` or `keep-current`, 130 interrupted, 143 "
+    "terminated.",
     params=[
         click.Option(
             ["--version"], is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version."
