@@ -12,9 +12,9 @@ from aucdist.data.block import Block, EachBlock, partition
 from aucdist.data.dataset import Schema, date_features
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import WITHOUT_FILL, Preprocessor, fit_preprocessor
-from aucdist.data.shards.manifest import Manifest, read_manifest, read_shard, write_shards
-from aucdist.data.shards.reading import BlockReader, ParallelMap
-from aucdist.data.sources import Source
+from aucdist.data.shards.manifest import read_shard, write_shards
+from aucdist.data.shards.reading import BlockReader, ParallelMap, open_rows
+from aucdist.data.sources import Source, parse_source
 from aucdist.data.split import Split, TimeSplit, find_split, find_time_split
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.engine.view import AnyBlocks, ClassBlocks
@@ -88,25 +88,19 @@ class Rows:
         )  # fmt: skip
 
     @classmethod
-    def of_shards(cls, manifest: Manifest) -> "Rows":
-        """Return the rows of a sharded data set; each shard is a block."""
-        sizes = [shard.memory for shard in manifest.shards]
-        return cls(
-            partial(read_shard, manifest.url), range(len(sizes)), manifest.n_samples, manifest.form.n_features, manifest.n_pos,
-            sum(sizes), max(sizes), len(sizes),
-        )  # fmt: skip
+    def of_reader(cls, reader: BlockReader, scratch: str = "") -> "Rows":
+        """Return the rows of a reader: of shards, or of parts of files.
 
-    @classmethod
-    def of_parts(cls, reader: BlockReader, scratch: str) -> "Rows":
-        """Return the rows of parts of files, each of which is a block.
-
-        `scratch`: a folder that every worker can read; empty where this process reads the parts.
+        `scratch`: a folder that every worker can read; empty where this process reads the parts of files.
         """
-        loader: Loader = reader.saved(scratch) if scratch else reader.without_copies().read
-        largest = int(max(reader.rows) / reader.n_samples * reader.memory)
+        loader: Loader = reader.without_copies().read
+        if reader.manifest:
+            loader = partial(read_shard, reader.manifest)
+        elif scratch:
+            loader = reader.saved(scratch)
         return cls(
-            loader, reader.items, reader.n_samples, reader.form.n_features, reader.n_pos, reader.memory, largest,
-            reader.n_blocks,
+            loader, reader.items, reader.n_samples, reader.form.n_features, reader.n_pos, reader.memory,
+            reader.largest_block, reader.n_blocks,
         )  # fmt: skip
 
     @property
@@ -184,8 +178,9 @@ class Rows:
         blocks = partition(self.block, self.n_blocks)
         if workers.client is None:
             return replace(self, items=blocks)
-        write_shards(blocks, schema, f"{workers.scratch}/{folder}")
-        return Rows.of_shards(read_manifest(f"{workers.scratch}/{folder}"))
+        url = f"{workers.scratch}/{folder}"
+        write_shards(blocks, schema, url)
+        return Rows.of_reader(open_rows(parse_source({"source": url, "format": "shards"}, url)))
 
     def partition(self, part: str, schema: Schema, cache: CacheMode, workers: Workers, observer: RunObserver) -> Blocks:
         """Return the rows as blocks of the engine, on the workers; `part` ("training", "test") names them in notes.

@@ -12,6 +12,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
+from aucdist.data.formats.base import feature_names
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.manifest import read_manifest
 from aucdist.data.shards.reading import ParallelMap, open_rows, read
@@ -168,14 +169,13 @@ def _open_blocks(
     reader = open_rows(
         source, each=parallel_map, place_on_workers=workers.place, n_parts=n_parts, schema=schema, name=name
     )
-    sharded = Rows.of_shards(read_manifest(reader.manifest)) if reader.manifest else None
-    return sharded or Rows.of_parts(reader, workers.scratch), reader.schema, reader.fingerprint
+    return Rows.of_reader(reader, workers.scratch), reader.schema, reader.fingerprint
 
 
 def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
     """Raise an InputError if one of these values of `monotone` names no feature, or one that is made of categories or texts."""
-    unordered = {name: [f"{name}={value}" for value in values] for name, values in schema.categories.items()}
-    unordered |= {name: [f"{name}#{i}" for i in range(size)] for name, size in schema.hashed.items()}
+    columns = [*schema.categories, *schema.hashed]
+    unordered = {name: feature_names([name], schema.categories, schema.hashed) for name in columns}
     for monotone in parameters:
         directions(monotone, len(schema.feature_names), schema.feature_names, unordered)
 

@@ -23,7 +23,7 @@ from aucdist.data.formats.parts import StoredPart, check_features, encode, parse
 from aucdist.data.labels import listed
 from aucdist.data.own_files import CHECKED, Count, Sha256, json_digest, json_of, read_json
 from aucdist.data.shards.block_file import Form
-from aucdist.data.shards.manifest import Manifest, below, manifest_of, read_schema, read_shard
+from aucdist.data.shards.manifest import Manifest, below, manifest_of, read_manifest, read_schema, read_shard
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.urls import Url, secret_urls
@@ -111,6 +111,13 @@ class BlockReader:
     def n_pos(self) -> int:
         """Number of positive rows."""
         return sum(self.positives)
+
+    @property
+    def largest_block(self) -> int:
+        """Bytes that the largest block takes in memory; of parts of files about as many."""
+        if self.manifest:
+            return max(shard.memory for shard in read_manifest(self.manifest).shards)
+        return int(max(self.rows) / self.n_samples * self.memory)
 
     def is_of(self, source: Source, manifest: str) -> bool:
         """Tell whether the reader, which was in a file, reads nothing but what a source names, or the URL of its manifest."""

@@ -12,9 +12,10 @@ from support.scratch_room import start_anew
 from aucdist.data.block import Block, each_of, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
-from aucdist.data.shards.manifest import read_manifest, write_shards
+from aucdist.data.shards.manifest import write_shards
+from aucdist.data.shards.reading import open_rows
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.sources import find
+from aucdist.data.sources import Source, find
 from aucdist.data.split import split
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
@@ -61,7 +62,7 @@ def ids(rows):
 def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     block = rows()
     expected = split(block, share, seed)
-    rows_there = Rows.of_shards(read_manifest(sharded(block, tmp_path)))
+    rows_there = Rows.of_reader(open_rows(Source(source=sharded(block, tmp_path), format="shards")))
     schema, chosen = Schema(NAMES, "y", ("1",), ("-1",), {}), TestConfig(fraction=share, seed=seed)
     found = rows_there.split(chosen, schema, None, Workers().parallel_map())
     for side, positions in zip(found[:2], expected, strict=True):
