@@ -193,6 +193,8 @@ class Samples:
     ----------
     samples : list of RowSample
         Empty until rows are drawn.
+    n_to_draw : int
+        About how many rows of each class a sample has.
     is_dense : bool
         Whether the matrix of second derivatives is made.
     """
@@ -201,14 +203,14 @@ class Samples:
         self.cuts, self._seed, self._square = cuts, SEED, 0.0
         self.samples: list[RowSample] = []
         n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
-        self._n = ROWS_OF_TOP
+        self.n_to_draw = ROWS_OF_TOP
         if not cuts.negatives.is_top_only:
             # With more features than rows there are only line searches, which take more passes with fewer rows.
             share = SHARE_OF_ROWS if n_features <= n_rows else 1.0
-            self._n = int(np.clip(share * n_rows, FEWEST_ROWS, MOST_ROWS))
+            self.n_to_draw = int(np.clip(share * n_rows, FEWEST_ROWS, MOST_ROWS))
         self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
         groups = cuts.groups
-        self._whole_groups = groups is not None and groups.grouped and self._n < cuts.n_others
+        self._whole_groups = groups is not None and groups.grouped and self.n_to_draw < cuts.n_others
 
     def for_band(self, h: float, *, anew: bool) -> "tuple[RowSample, RowSample]":
         """Return a sample for a step and one for its line search, drawn again if too few of the rows are in the band.
@@ -223,9 +225,11 @@ class Samples:
             Whether to draw other rows in any case: the last ones did not say where the minimum is.
         """
         samples, cuts = self.samples, self.cuts
-        if not samples and self._n < cuts.n_others and not self._whole_groups:
+        if not samples and self.n_to_draw < cuts.n_others and not self._whole_groups:
             self._square = cuts.blocks.reduce(measure_rows)["squares"] / cuts.blocks.n_samples
-        if len(samples) != 1 and not (samples and not anew and h <= samples[0].h and samples[1].is_enough(h, self._n)):
+        if len(samples) != 1 and not (
+            samples and not anew and h <= samples[0].h and samples[1].is_enough(h, self.n_to_draw)
+        ):
             near, stride = self._near(h), max(1, cuts.n_others // COUNTED)
             n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
             self.samples = samples = self._draw(min(n_band, cuts.n_others), near, h)
@@ -245,7 +249,7 @@ class Samples:
         return Intervals(np.array([1.0 + threshold.score - BELOW * width]), np.array([np.inf]))
 
     def _draw(self, n_band: float, near: "Intervals", h: float) -> "list[RowSample]":
-        cuts, groups, n = self.cuts, self.cuts.groups, self._n
+        cuts, groups, n = self.cuts, self.cuts.groups, self.n_to_draw
         self._seed += 1
         if self._whole_groups:
             shares = np.full(3, max(n / cuts.n_anchors, n / cuts.n_others))

@@ -79,7 +79,7 @@ def test_rows_drawn_stand_for_all():
     block = simulate(6_000, 5, 0.3, seed=0)
     w = np.full(5, 0.3)
     exact, drawn = (at_a_point(block, w, 0.3) for _ in range(2))
-    exact[0].samples._n, drawn[0].samples._n = 10**6, 1_000
+    exact[0].samples.n_to_draw, drawn[0].samples.n_to_draw = 10**6, 1_000
     (whole, same), (half, other) = (planes.samples.for_band(0.3, anew=True) for planes, _ in (exact, drawn))
     assert whole is same
     assert set(half.rows.row_id.tolist()) != set(other.rows.row_id.tolist())
@@ -151,7 +151,7 @@ def test_groups_are_drawn_whole():
     block = Block.of(X, y, group=group)
     blocks = LocalBlocks([block])
     planes = CuttingPlanes(blocks, PairObjective(groups=pair_groups(blocks)))
-    planes.samples._n = 400
+    planes.samples.n_to_draw = 400
     found = solve(planes.rounds(1e-3), tol=1e-3, max_passes=100)
     drawn, _ = planes.samples.samples  # two, as not all rows are drawn
     sizes = np.bincount(drawn.codes)
