@@ -21,9 +21,9 @@ from aucdist.engine.steps import (
     MergeTree,
     Step,
     Summary,
-    call,
     first_argument,
     in_threads,
+    memory_and_summary,
     number_of_threads,
     reads_rows_itself,
     run_step,
@@ -383,7 +383,8 @@ class LocalBlocks(Blocks):
         else:  # nothing to share or to read: a step on few rows takes less than locks would
             tree, after = MergeTree(), []
             for number, argument in enumerate(numbers if first_argument(step) == "number" else self._blocks):
-                memory, summary = call(step, argument, self._memory[number], args)
+                before = self._memory[number]
+                memory, summary = memory_and_summary(step(argument, before, *args), before)
                 after.append(memory)
                 tree.add(0, number, summary)
         self._memory = after

@@ -95,10 +95,9 @@ def first_argument(step: Step) -> str:
     return getattr(step, "takes", "rows")
 
 
-def call(step: Step, argument: Any, memory: Any, args: Sequence[Any]) -> tuple[Any, Summary]:
-    """Run a step on a block, and return the block's new memory and the summary."""
-    result = step(argument, memory, *args)
-    return result if isinstance(result, tuple) else (memory, result)
+def memory_and_summary(result: tuple[Any, Summary] | Summary, before: Any) -> tuple[Any, Summary]:
+    """Return the block's new memory, which is the one before if the step returned its summary alone, and the summary."""
+    return result if isinstance(result, tuple) else (before, result)
 
 
 def number_of_threads(n_jobs: int | None) -> int:
@@ -167,7 +166,7 @@ def run_step(
 
         def work(i: int) -> Any:
             """Run the step on a block, which has no name: it has to be gone when the next one is waited for."""
-            memory, summary = call(step, take(i), memories[i], args)
+            memory, summary = memory_and_summary(step(take(i), memories[i], *args), memories[i])
             tree.add(0, numbers[i], summary)
             return memory
 

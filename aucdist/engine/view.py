@@ -17,7 +17,7 @@ from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.storage.scratch import Copy, scratch
 from aucdist.engine.blocks import BlockInfo, Blocks, LocalBlocks, StoredBlock
-from aucdist.engine.steps import BlockFunction, Step, Summary, call, first_argument, reads_rows_itself
+from aucdist.engine.steps import BlockFunction, Step, Summary, first_argument, memory_and_summary, reads_rows_itself
 
 Change = Callable[[Block], Block]
 """Makes a block of a block: picklable and pure. It travels once, and runs again where a worker was lost. It may have
@@ -185,7 +185,7 @@ def _on_view(
         on = _Unread(block, source)
     else:
         on = _block_of(block, source)
-    left, summary = call(step, on, memory.step_memory, args)
+    left, summary = memory_and_summary(step(on, memory.step_memory, *args), memory.step_memory)
     # The same memory shows that the step left none: it then need not be repeated where a worker is lost.
     return (memory if left is memory.step_memory else ViewMemory(block, left)), summary
 
