@@ -27,7 +27,8 @@ from aucdist.engine.blocks import BlockFunction, Blocks, Step, Summary, without_
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.errors import InputError, Json, RunError
 
-FORMAT = 1
+FORMAT = 2
+"""Raise it where a solver takes other steps: the journal of a fit that began with the old ones cannot be followed."""
 MANIFEST = "checkpoint-"
 
 
@@ -257,7 +258,8 @@ class Journal:
                     raise InputError("its checksum is wrong")
                 if content.get("format") != FORMAT:
                     raise _DifferentFit(
-                        f"the checkpoint at {self.folder.url} has format {content.get('format')}, not {FORMAT}: remove the folder"
+                        f"the checkpoint at {self.folder.url} has format {content.get('format')}, not {FORMAT}, so another "
+                        "version of aucdist began this fit: end it with that version, or remove the folder"
                     )
                 checkpoint = parse_checked(json.dumps(content).encode(), Checkpoint, "the manifest")
                 if checkpoint.fingerprint != self._fingerprint:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.block import partition
+from aucdist.data.own_files import json_digest
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
@@ -230,6 +231,17 @@ def test_one_of_another_fit_is_refused_and_both_fingerprints_are_shown(tmp_path)
     begun(tmp_path, in_memory())
     with pytest.raises(InputError, match=r"of another fit.*There: .*\"abc\".*Here: .*\"xyz\""):
         journal(tmp_path, in_memory(), {**FINGERPRINT, "data": "xyz"})
+
+
+def test_one_whose_solver_took_other_steps_is_refused_before_the_fit(tmp_path):
+    begun(tmp_path, in_memory())
+    for path in tmp_path.glob("checkpoint-*"):
+        content = json.loads(path.read_text())["content"] | {"format": 1}
+        path.write_text(json.dumps({"sha256": json_digest(content), "content": content}))
+    with pytest.raises(
+        InputError, match="has format 1, not 2, so another version of aucdist began this fit: end it with"
+    ):
+        journal(tmp_path, in_memory())
 
 
 def test_a_fit_that_does_not_repeat_itself_is_refused(tmp_path):
