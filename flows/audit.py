@@ -20,7 +20,6 @@ from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, wri
 from aucdist.data.storage.urls import Location
 from aucdist.drift import batch as drift
 from aucdist.errors import InputError, Json, RunError, as_input_error
-from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
 from aucdist.metrics.guarantees import ALARM
@@ -28,6 +27,7 @@ from aucdist.metrics.intervals import clopper_pearson
 from aucdist.metrics.probability import brier, reliability
 from aucdist.metrics.ranking import auc_interval
 from aucdist.model import ABOUT, files_of_model, load_two_classes
+from aucdist.model.linear_model import LinearModel
 from aucdist.report.html import render_template
 from aucdist.report.text import certificate_text, point_sentences
 from flows.config.base import Cli, Strict

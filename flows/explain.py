@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator, model_validator
 
-from aucdist.batch_scoring import source_for_scoring
 from aucdist.data.block import Block, stacked
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
-from aucdist.linear_model import LinearModel
 from aucdist.model import load_model
+from aucdist.model.batch_scoring import source_for_scoring
+from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli

@@ -16,9 +16,9 @@ from aucdist.errors import InputError, Json, unknown
 from aucdist.export import TARGETS
 from aucdist.export import export as export_model
 from aucdist.export.cards import CARD_SUFFIXES, Losses, Scaling, card_file, card_rows, to_scorecard
-from aucdist.linear_model import LinearModel
 from aucdist.model import load_model, load_two_classes
-from aucdist.scorecard import Scorecard
+from aucdist.model.linear_model import LinearModel
+from aucdist.model.scorecard import Scorecard
 from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli, Strict
 from flows.config.cluster import S3Config

@@ -16,10 +16,10 @@ from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
 from aucdist.drift.batch import Z_95
 from aucdist.errors import InputError, Json
-from aucdist.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
-from aucdist.linear_model import LinearModel
 from aucdist.metrics.compare import auc_test, holm, macro_auc_test, measured_classes, partial_auc_test
 from aucdist.model import DIGESTS, PROFILE, files_of_model, load_model
+from aucdist.model.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
+from aucdist.model.linear_model import LinearModel
 from aucdist.store import check_name, keep, keep_decision, promote, read_store
 from flows.compare import Run, read_run
 from flows.config.base import Cli, Strict

@@ -5,11 +5,11 @@ from typing import Annotated
 
 from pydantic import Field
 
-from aucdist import batch_scoring
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.errors import Json
+from aucdist.model import batch_scoring
 from aucdist.report.text import number_text
 from flows.compute.stages import StageRunner, started
 from flows.config.base import Cli

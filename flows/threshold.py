@@ -14,8 +14,8 @@ from aucdist.data.storage.urls import Location
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
-from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content
+from aucdist.model.linear_model import LinearModel
 from aucdist.report.html import render_template
 from aucdist.report.text import point_sentences
 from aucdist.store import promote, read_version

@@ -12,7 +12,6 @@ import pandas as pd
 import pyarrow as pa
 from pydantic import Field, model_validator
 
-from aucdist import batch_scoring
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
 from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_rows
@@ -23,11 +22,11 @@ from aucdist.data.storage.urls import Location
 from aucdist.drift.batch import BatchCounts, losses, moved, performance, performance_of_classes
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json, printable
-from aucdist.held_out import load_with_seen
-from aucdist.linear_model import LinearModel
 from aucdist.metrics.decisions import confusion
 from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_against
-from aucdist.model import digest_of_model
+from aucdist.model import batch_scoring, digest_of_model
+from aucdist.model.held_out import load_with_seen
+from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import alarm_text, kept_text, measure_text
 from aucdist.store import lease, read_version
 from flows.compute.clusters import Workers

@@ -22,7 +22,7 @@ from aucdist.data.labels import Labels
 from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
-from aucdist.linear_model import LinearModel
+from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import MOVED, NAMES, render_watch_page
 from flows.config.base import NAME
 from flows.json_values import json_text

@@ -49,7 +49,7 @@ from aucdist import (
 )
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.solvers.pairs import cell_cuts, cutting_planes
+from aucdist.pairs import cell_cuts, cutting_planes
 
 SLACK = LONG(1e-15)
 """Of the 80-bit sums themselves, and of printing a primal in 64 bits, relative."""

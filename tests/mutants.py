@@ -19,10 +19,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
-    "kernels": ["tests/kernels", "tests/solvers/pairs", "tests/metrics"],
+    "kernels": ["tests/kernels", "tests/pairs", "tests/metrics"],
     "kernels/codes": ["tests/kernels", "tests/maps"],
     "data/formats/svmlight_kernels": ["tests/data/formats"],
-    "solvers/pairs": ["tests/solvers/pairs"],
+    "pairs": ["tests/pairs"],
     "solvers": ["tests/solvers"],
     "papers": ["tests/papers"],
     "metrics": ["tests/metrics"],
@@ -34,11 +34,11 @@ PARTS = {
     "engine/worker_part": ["tests/engine/test_lost_workers.py"],
     "engine/workers": ["tests/flows/compute/test_clusters.py"],
     "engine/dask": ["tests/engine/test_lost_workers.py", "tests/engine/test_stream.py"],
-    "objectives": ["tests/objectives"],
+    "probability": ["tests/probability"],
 }
 """The tests that each part of the package answers to; the longest name that fits counts."""
 
-MARKED = ("kernels", "solvers", "papers")
+MARKED = ("kernels", "pairs", "solvers", "papers")
 """Parts of whose tests only those run that are quick without compiled kernels."""
 
 HANGS = 600
@@ -46,28 +46,28 @@ HANGS = 600
 
 NAMED = [
     (
-        "solvers/pairs/kernels.py",
+        "pairs/kernels.py",
         "    while left > NONE and not anchors[left - ONE] - score < 1.0:\n        left -= ONE\n",
         "",
-        "tests/solvers/pairs/test_pair_kernels.py",
+        "tests/pairs/test_pair_kernels.py",
     ),
     (
-        "solvers/pairs/cutting_planes.py",
+        "pairs/cutting_planes.py",
         "        better = self.value < self.objective(self.cuts.here)\n",
         "        better = True\n",
-        "tests/solvers/pairs/test_pair_kernels.py",
+        "tests/pairs/test_pair_kernels.py",
     ),
     (
-        "solvers/pairs/newton.py",
+        "pairs/newton.py",
         "weights[positives].sum()) / self.cuts.mass, 0.0\n",
         "weights[positives].sum()), 0.0\n",
-        "tests/solvers/pairs/test_pair_kernels.py",
+        "tests/pairs/test_pair_kernels.py",
     ),
     (
-        "solvers/pairs/bundle.py",
+        "pairs/bundle.py",
         "        if (self._proximal_shares[~active] > 0).any():\n            self._proximal_shares = self.shares",
         "        if False:\n            self._proximal_shares = self.shares",
-        "tests/solvers/pairs/test_pair_kernels.py",
+        "tests/pairs/test_pair_kernels.py",
     ),
     (
         "sampling.py",

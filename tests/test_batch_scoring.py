@@ -13,8 +13,6 @@ from scipy.special import expit
 from support.linear_models import save_model
 from support.sharded import shard_data
 
-from aucdist import batch_scoring as scoring
-from aucdist.batch_scoring import plan_scoring, score_part, write_summary
 from aucdist.data.block import each_of
 from aucdist.data.formats import parts
 from aucdist.data.preprocess import fit_preprocessor
@@ -23,9 +21,11 @@ from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
 from aucdist.data.storage import scratch
 from aucdist.errors import InputError
+from aucdist.model import batch_scoring as scoring
 from aucdist.model import load_model
-from aucdist.objectives.links import Link
-from aucdist.objectives.probability_maps import LinkMap
+from aucdist.model.batch_scoring import plan_scoring, score_part, write_summary
+from aucdist.probability.links import Link
+from aucdist.probability.probability_maps import LinkMap
 
 ROWS = [
     (1.5, "tcp", 3), (0.25, "udp", -2), (7.0, "tcp", 0), (2.5, "icmp", 1), (0.5, "udp", 9), (1.0, "icmp", 4), (3.0, "tcp", 5),

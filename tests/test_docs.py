@@ -119,11 +119,11 @@ def test_every_page_is_in_the_menu() -> None:
 
 REFERENCE = "\n".join(file.read_text(encoding="utf-8") for file in (PAGES / "reference").glob("*.md"))
 NOT_DESCRIBED = {"__version__", "ESTIMATORS"}
-DESCRIBED_FOLDERS = ("solvers", "papers", "objectives", "search", "selection")
+DESCRIBED_FOLDERS = ("pairs", "solvers", "papers", "probability", "search", "selection")
 INTERNAL = {
-    "aucdist.objectives.link_kernels", "aucdist.papers.gev.kernels", "aucdist.papers.scd.kernels", "aucdist.papers.sdcd.kernels",
-    "aucdist.papers.tpauc.kernels", "aucdist.papers.zovr.kernels", "aucdist.solvers.pairs.cell_kernels",
-    "aucdist.solvers.pairs.kernels",
+    "aucdist.probability.link_kernels", "aucdist.papers.gev.kernels", "aucdist.papers.scd.kernels", "aucdist.papers.sdcd.kernels",
+    "aucdist.papers.tpauc.kernels", "aucdist.papers.zovr.kernels", "aucdist.pairs.cell_kernels",
+    "aucdist.pairs.kernels",
 }  # fmt: skip
 """Modules that others are made of."""
 

@@ -27,15 +27,14 @@ USE_CASES = {f"flows.{module.name}" for module in pkgutil.iter_modules([str(ROOT
 FLOORS = [
     {"aucdist.errors", "aucdist.extras", "aucdist.parameters"},
     {"aucdist.kernels", "aucdist.metrics"},
-    {"aucdist.objectives", "aucdist.data", "aucdist.report"},
+    {"aucdist.probability", "aucdist.data", "aucdist.report"},
     {"aucdist.engine"},
-    {"aucdist.solvers", "aucdist.papers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
+    {"aucdist.solvers", "aucdist.pairs", "aucdist.papers", "aucdist.sampling", "aucdist.selection", "aucdist.maps"},
     {"aucdist.estimators"},
     {"aucdist.drift"},
     {"aucdist.store"},
     {
-        "aucdist.search", "aucdist.scorecard", "aucdist.model", "aucdist.linear_model", "aucdist.export", "aucdist",
-        "aucdist.batch_scoring", "aucdist.scoring_costs", "aucdist.held_out",
+        "aucdist.search", "aucdist.model", "aucdist.export", "aucdist",
     },
     *SHARED,
     USE_CASES,

@@ -14,7 +14,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from aucdist.objectives.probability_maps import IsotonicMap
+from aucdist.probability.probability_maps import IsotonicMap
 
 NAMES = ("a", "b")
 COEF = np.array([1.0, -2.0])

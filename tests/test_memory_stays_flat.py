@@ -10,11 +10,11 @@ import pytest
 from support.linear_models import save_model
 
 from aucdist import PairwiseHingeClassifier
-from aucdist.batch_scoring import plan_scoring, score_part, write_summary
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.model import load_model
+from aucdist.model.batch_scoring import plan_scoring, score_part, write_summary
 
 TIMES, WARM = 600, 100
 MOST_GROWTH = 16 * 2**20

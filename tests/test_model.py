@@ -13,10 +13,10 @@ from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
-from aucdist.linear_model import LinearModel
 from aucdist.model import digest_of_model, files_of_model, load_model, load_two_classes, write_model
-from aucdist.objectives.links import Link
-from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
+from aucdist.model.linear_model import LinearModel
+from aucdist.probability.links import Link
+from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 
 NAMES = ("a", "b", "c")
 X = np.random.default_rng(0).gamma(1.0, size=(20, 3))

@@ -45,7 +45,7 @@ class Block:
         The block's place in its data set. Summaries merge in this order, and seeds are drawn from it.
     group : ndarray of shape (n_samples,), int64, or None
         Rows with the same number are of one group, such as a user's or a query's, in whatever blocks they lie. Where there are
-        groups a pair is two rows of one group (`aucdist.solvers.pairs.groups`).
+        groups a pair is two rows of one group (`aucdist.pairs.groups`).
     grade : ndarray of shape (n_samples,), float64, or None
         The relevance of each row, where it has more than two values; `y` is then +1 above the lowest of all.
     cost : ndarray of shape (n_samples,), float64, or None

@@ -19,7 +19,7 @@ from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, me
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import Costs
 from aucdist.metrics.probability import hull_probabilities
-from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
+from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 from aucdist.selection.folds import fold_numbers, group_numbers
 
 CALIBRATIONS = ("gev", "logit", "isotonic")

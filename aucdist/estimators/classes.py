@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 
 from aucdist.errors import InputError
 from aucdist.estimators.scores import encoded_rows
-from aucdist.objectives.probability_maps import probabilities_of_classes
+from aucdist.probability.probability_maps import probabilities_of_classes
 
 
 def refuse_classes(model: BaseEstimator, what: str) -> None:

@@ -15,12 +15,12 @@ from aucdist.estimators.fitting import Fit
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import count_scores
-from aucdist.objectives.links import LINKS, LOSSES, Link, LinkLoss, check_shape
-from aucdist.objectives.probability_maps import LinkMap
 from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import ShapeEstimate, bayes_shape, map_shape
 from aucdist.parameters import PRIOR, SWITCH, Constraints, Number, OneOf, above_0, count, keyword_parameters
+from aucdist.probability.links import LINKS, LOSSES, Link, LinkLoss, check_shape
+from aucdist.probability.probability_maps import LinkMap
 from aucdist.solvers.base import Round, Solution, solver_table
 
 MOST_XI = 0.99
@@ -54,7 +54,7 @@ class LinkClassifier(LinearClassifier):
         The function g, in this order: ``exp(-(1 + xi u) ** (-1 / xi))``, which is ``exp(-exp(-u))`` at xi = 0; ``1 / (1 +
         exp(-u))``; the normal distribution function; ``1 - exp(-exp(u))``.
     loss : {"calibrated", "likelihood"}, default="calibrated"
-        ``calibrated`` is convex for every link, see `aucdist.objectives.links`. ``likelihood`` is minus the log-likelihood.
+        ``calibrated`` is convex for every link, see `aucdist.probability.links`. ``likelihood`` is minus the log-likelihood.
         It is convex except for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit``, the two are
         the same.
     solver : str, dict or Solver, default="newton"

@@ -19,10 +19,10 @@ from aucdist.estimators.display import RankingWarning
 from aucdist.estimators.fitting import Fit, Start
 from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.maps.base import moments_of, with_weight
+from aucdist.maps.gaussian import KernelBlock, gaussian_kernel, median_distance
 from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc
-from aucdist.objectives.gaussian import KernelBlock, gaussian_kernel, median_distance
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
 from aucdist.parameters import NOT_NEGATIVE, Condition, Constraints, OneOf, above_0, count, keyword_parameters
 from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, rows_of
@@ -135,7 +135,7 @@ class MarginMeanClassifier(BlockClassifier):
     the space of a Gaussian kernel, after Lu, Zhang and Cai (2019), algorithms 1 to 4. Here D_i is the size of the other class
     divided by that of the class of row i. The certificate says by how much at most the objective exceeds its minimum. The
     objective includes the constant ``lam1^2 |c|^2 / 2``, which makes it a sum of squares and losses
-    (`aucdist.objectives.gaussian`).
+    (`aucdist.maps.gaussian`).
 
     Parameters
     ----------

@@ -18,15 +18,15 @@ from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import count_scores
 from aucdist.metrics.decisions import best_threshold
+from aucdist.pairs import AllPairs, RampLBFGS
+from aucdist.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS, pair_groups
+from aucdist.pairs.penalty import PENALTIES, GroupL1
+from aucdist.pairs.smooth import MajorantRound
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
 from aucdist.papers.tpauc.exact import exact_path
 from aucdist.parameters import PRIOR, Constraints, OneOf, at_most_1, count, keyword_parameters
 from aucdist.solvers.base import Solution, solver_table
-from aucdist.solvers.pairs import AllPairs, RampLBFGS
-from aucdist.solvers.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS, pair_groups
-from aucdist.solvers.pairs.penalty import PENALTIES, GroupL1
-from aucdist.solvers.pairs.smooth import MajorantRound
 
 TOP_CONSTRAINTS: Constraints = {
     "max_fpr": at_most_1(optional=True),
@@ -128,7 +128,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     max_fpr : float or None, default=None
         ``all-pairs``: train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and
         at most 1. Only this share of the negatives, the highest-scoring ones, then counts in the mean: see
-        `aucdist.solvers.pairs.top_negatives`. The objective is convex and has a certificate. If these negatives cannot be
+        `aucdist.pairs.top_negatives`. The objective is convex and has a certificate. If these negatives cannot be
         separated from the positives, the minimum is near w = 0, and a `CollapseWarning` says so.
     max_false_positives : int or None, default=None
         ``all-pairs``: like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total
@@ -139,7 +139,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     grade_weight : {"difference", "one"} or None, default=None
         ``all-pairs``, ``sdcd``, ``sdcd-perm``. The labels are grades, where larger is more relevant, and a pair is any two
         rows (of one group) with different grades. Its weight is the difference of its grades, or 1. See
-        `aucdist.solvers.pairs.groups`.
+        `aucdist.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         ``all-pairs``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by
         name or position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a
@@ -295,7 +295,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
         The weight of the penalty. A smaller value makes the ramp steeper. With standardised features, try values from 1e-5
         to 1e-2.
     solver : {"lbfgs"}, default="lbfgs"
-        See `aucdist.solvers.pairs.smooth`; deterministic.
+        See `aucdist.pairs.smooth`; deterministic.
     tol : float, default=1e-3
         The fit ends when the convex majorant of the objective that touches it at the weights cannot decrease by more than
         this share.
@@ -303,7 +303,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
         Accepted for consistency with other estimators. Nothing is drawn at random.
     max_fpr : float or None, default=None
         Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1. Only
-        this share of the negatives, the highest-scoring ones, counts in the mean: see `aucdist.solvers.pairs.smooth`. The
+        this share of the negatives, the highest-scoring ones, counts in the mean: see `aucdist.pairs.smooth`. The
         fit starts from certified minima of the pairwise hinge, which count as passes, unless `warm_start` gives it another
         start.
     max_false_positives : int or None, default=None
@@ -313,7 +313,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
         many pairs it has ("groups").
     grade_weight : {"difference", "one"} or None, default=None
         The labels are grades, where larger is more relevant, and a pair is any two rows (of one group) with different
-        grades. Its weight is the difference of its grades, or 1. See `aucdist.solvers.pairs.groups`.
+        grades. Its weight is the difference of its grades, or 1. See `aucdist.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
         position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a fifth of
@@ -446,7 +446,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     grade_weight : {"difference", "one"} or None, default=None
         ``exact``, up to 1,000 weights. The labels are grades, where larger is more relevant, and a pair is any two rows (of
         one group) with different grades. Its weight is the difference of its grades, or 1. See
-        `aucdist.solvers.pairs.groups`.
+        `aucdist.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         ``exact``, up to 1,000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
         "decreasing"}``, by name or position. With ``"auto"``, each feature gets the direction of a straight line, if five

@@ -18,7 +18,7 @@ from aucdist.metrics import guaranteed_threshold, threshold_at
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts, dot, labels_of
 from aucdist.metrics.decisions import Costs
-from aucdist.objectives.probability_maps import ProbabilityMap
+from aucdist.probability.probability_maps import ProbabilityMap
 
 Scorer = np.ndarray | Callable[[Block], np.ndarray]
 """Weights of shape (n_features,), float64, or what returns the scores of the rows of a block; it travels to workers."""

@@ -13,8 +13,8 @@ from aucdist.export.cards import Scaling, card_file, to_scorecard
 from aucdist.export.json_text import to_json
 from aucdist.export.onnx_model import to_onnx
 from aucdist.export.sql import to_sql
-from aucdist.linear_model import LinearModel
 from aucdist.model import as_model
+from aucdist.model.linear_model import LinearModel
 
 __all__ = ["Scaling", "export", "to_json", "to_onnx", "to_scorecard", "to_sql"]
 

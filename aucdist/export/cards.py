@@ -16,15 +16,15 @@ from aucdist.data.dataset import category_features
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, unknown
 from aucdist.export.portable import portable
-from aucdist.linear_model import LinearModel
 from aucdist.maps.explain import Additive
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.model import card_model
-from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
+from aucdist.model.linear_model import LinearModel
+from aucdist.model.scorecard import CardFeature, Scorecard
+from aucdist.pairs.objective import pairwise_objective
+from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 from aucdist.report.text import Json, auc_text, count_text, number_text
-from aucdist.scorecard import CardFeature, Scorecard
-from aucdist.solvers.pairs.objective import pairwise_objective
 
 TOTAL = 1000
 """Points between the lowest and the highest possible sum, where neither odds nor a total are asked for."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from aucdist import __version__
 from aucdist.export.portable import Kernel, Linear, Trees, TreeSplit, portable
-from aucdist.linear_model import LinearModel
 from aucdist.maps.explain import Additive
+from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import Json
 
 VERSION = 1
@@ -50,7 +50,7 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     >>> from aucdist.export import to_json
     >>> scaling = Preprocessor((), "maxabs", None, np.array([0.5, 0.25]))
     >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
-    >>> from aucdist.linear_model import ClassWeights, LinearModel
+    >>> from aucdist.model.linear_model import ClassWeights, LinearModel
     >>> weights = ClassWeights(np.array([1.0, -2.0]), 0.5, {})
     >>> json.loads(to_json(LinearModel((weights,), schema, scaling)))["score"]
     {'kind': 'linear', 'constant': 0.5, 'weights': [0.5, -0.5], 'centers': [0.0, 0.0]}

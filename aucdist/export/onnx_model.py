@@ -23,9 +23,9 @@ from aucdist.export.portable import (
 )
 from aucdist.export.probability import Target, Term, probability_of
 from aucdist.extras import load_optional
-from aucdist.linear_model import LinearModel
 from aucdist.maps.explain import Additive
-from aucdist.objectives.probability_maps import IsotonicMap
+from aucdist.model.linear_model import LinearModel
+from aucdist.probability.probability_maps import IsotonicMap
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
 """The operators' versions: 5 has trees of double precision (onnx 1.17, onnxruntime 1.20)."""
@@ -305,7 +305,7 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     >>> import numpy as np
     >>> from aucdist.data.dataset import Schema
     >>> from aucdist.data.preprocess import Preprocessor
-    >>> from aucdist.linear_model import ClassWeights, LinearModel
+    >>> from aucdist.model.linear_model import ClassWeights, LinearModel
     >>> from aucdist.export import to_onnx
     >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
     >>> scaling = Preprocessor((), "none", None, None)

@@ -16,13 +16,13 @@ from aucdist.data.formats.table_form import MISSING_CATEGORY, Spelling
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.kernels.codes import expand
-from aucdist.linear_model import LinearModel
 from aucdist.maps.bins import BinMap
 from aucdist.maps.explain import Additive, additive
 from aucdist.maps.forest import ZEROS_ARE_MISSING, Forest
 from aucdist.maps.leaves import LeafMap
 from aucdist.maps.nystroem import LINEAR_SCALE, NystroemFeatures
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
+from aucdist.model.linear_model import LinearModel
 
 REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
 """What becomes of a missing or an unknown category: no score; none of the column's features is 1; it is `(missing)`."""

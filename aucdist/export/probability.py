@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from aucdist.errors import InputError
-from aucdist.objectives.link_kernels import NO_SHAPE
-from aucdist.objectives.links import Link
-from aucdist.objectives.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
+from aucdist.probability.link_kernels import NO_SHAPE
+from aucdist.probability.links import Link
+from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 
 NEAR = 7.071067811865475
 """From so many standard deviations on, the continued fraction takes over from the quotient of polynomials."""
@@ -112,7 +112,7 @@ Operand = Term | float | np.ndarray | list[int]
 def probability_of(score: Term, probability: ProbabilityMap) -> Term:
     """Return the probability of the positive class, given the score.
 
-    Raises InputError for a map of another kind than those of `aucdist.objectives.probability_maps`.
+    Raises InputError for a map of another kind than those of `aucdist.probability.probability_maps`.
     """
     if isinstance(probability, LinkMap):
         above, below = _link(probability.link, (score * probability.slope + probability.offset).kept("u"))

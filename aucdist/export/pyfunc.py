@@ -7,8 +7,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.errors import InputError
-from aucdist.linear_model import LinearModel
 from aucdist.model import load_two_classes
+from aucdist.model.linear_model import LinearModel
 
 if TYPE_CHECKING:
     import pandas as pd

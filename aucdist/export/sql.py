@@ -36,8 +36,8 @@ from aucdist.export.sql_expressions import (
     text,
     total,
 )
-from aucdist.linear_model import LinearModel
-from aucdist.objectives.probability_maps import IsotonicMap, ProbabilityMap
+from aucdist.model.linear_model import LinearModel
+from aucdist.probability.probability_maps import IsotonicMap, ProbabilityMap
 
 MOST_PRODUCTS = 200_000
 """Landmarks times features: beyond it the query would have tens of megabytes."""
@@ -85,7 +85,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     >>> import numpy as np
     >>> from aucdist.data.dataset import Schema
     >>> from aucdist.data.preprocess import Preprocessor
-    >>> from aucdist.linear_model import ClassWeights, LinearModel
+    >>> from aucdist.model.linear_model import ClassWeights, LinearModel
     >>> from aucdist.export import to_sql
     >>> schema = Schema(("age", "income"), "clicked", ("yes",), ("no",), {})
     >>> scaling = Preprocessor((), "none", None, None)

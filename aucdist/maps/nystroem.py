@@ -12,7 +12,7 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.maps.base import LINEAR, Expander, FittedMap, moments_of
-from aucdist.objectives.gaussian import gaussian_kernel, median_distance
+from aucdist.maps.gaussian import gaussian_kernel, median_distance
 from aucdist.parameters import Constraints, OneOf, above_0, between, keyword_parameters
 
 SEED = 2

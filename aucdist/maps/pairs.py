@@ -15,11 +15,11 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, expand, pair_histograms
 from aucdist.maps.base import encoded
+from aucdist.pairs.cutting_planes import AllPairs
+from aucdist.pairs.groups import PairGroups, pair_groups
+from aucdist.pairs.loss import HINGE
+from aucdist.pairs.problem import PairMemory, PairProblem, add_to_rows
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
-from aucdist.solvers.pairs.groups import PairGroups, pair_groups
-from aucdist.solvers.pairs.loss import HINGE
-from aucdist.solvers.pairs.problem import PairMemory, PairProblem, add_to_rows
 
 GRID = 16
 """The largest number of cells of a pair along each feature."""

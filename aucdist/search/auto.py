@@ -16,12 +16,12 @@ from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.link import balance
 from aucdist.maps.binning import missing_columns
 from aucdist.metrics.measures import Measure, find_measure
+from aucdist.pairs.top_negatives import TOP_PARAMETERS
 from aucdist.search.candidates import FORESTS, LEAVES_OF_TOP, Features, candidates
 from aucdist.search.choice import FEWEST_FOLDS, FoldScore, Rule, SettingScores, search_summary
 from aucdist.search.fold import check_measure, score_job
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Point, points_of, race
-from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
 
 MOST_FOLDS = 5
 HELD_OUT = 50

@@ -9,7 +9,7 @@ from aucdist.estimators.monotone import AUTO
 from aucdist.extras import load_optional
 from aucdist.maps.bins import MOST_COLUMNS
 from aucdist.maps.leaves import MOST_ROWS
-from aucdist.solvers.pairs.top_negatives import TOP_PARAMETERS
+from aucdist.pairs.top_negatives import TOP_PARAMETERS
 
 Features = dict[str, Any] | None
 """A feature map as `features` of an estimator names it; None for none."""

@@ -56,7 +56,7 @@ class Certificate:
         A bound on how far primal and dual value together may be from the numbers that exact arithmetic would give.
     slack : float
         0 if `primal` is the objective itself. Otherwise `primal` is an upper bound, and the objective is at least
-        ``primal - slack``. This is so for the pairwise hinge of very many rows (`aucdist.solvers.pairs.cell_cuts`).
+        ``primal - slack``. This is so for the pairwise hinge of very many rows (`aucdist.pairs.cell_cuts`).
     """
 
     primal: float
@@ -162,7 +162,7 @@ class Solver(BaseEstimator, ABC):
     For a new solver, write a subclass. It has what the solver can do, as the class attributes below; its parameters, as
     keywords of ``__init__`` with a row each in `_parameter_constraints`; and `rounds`. A solver that is faster for several
     lam together than for each of them also has ``path(blocks, **options)``. It returns an object whose ``rounds(lam)``
-    starts from the solutions before, as `aucdist.solvers.pairs.cutting_planes.AllPairs` does.
+    starts from the solutions before, as `aucdist.pairs.cutting_planes.AllPairs` does.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class Solver(BaseEstimator, ABC):
     penalises_intercept : bool
         Whether the intercept is fitted as the weight of a column of ones.
     groups : bool
-        Whether the solver accepts groups and grades: see `aucdist.solvers.pairs.groups`.
+        Whether the solver accepts groups and grades: see `aucdist.pairs.groups`.
     """
 
     name: ClassVar[str]

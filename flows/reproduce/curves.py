@@ -14,11 +14,11 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import RunError
 from aucdist.estimators import ESTIMATORS
+from aucdist.pairs.cutting_planes import AllPairs
+from aucdist.pairs.objective import pairwise_objective
 from aucdist.papers.scd.primal import penalty_of
 from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
-from aucdist.solvers.pairs.objective import pairwise_objective
 from flows.reproduce import kind
 from flows.reproduce.kind import (
     DataSet,

@@ -20,10 +20,10 @@ from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc
-from aucdist.objectives.link_kernels import curvature
-from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev.shape import map_shape
 from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton
+from aucdist.probability.link_kernels import curvature
+from aucdist.probability.links import Link, LinkLoss
 from aucdist.solvers.base import Round
 from flows.config.model import ModelConfig
 from flows.reproduce.kind import (

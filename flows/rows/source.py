@@ -23,7 +23,7 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import directions
 from aucdist.metrics.decisions import COST_COLUMN, refuse_no_cost
-from aucdist.scoring_costs import has_costs
+from aucdist.model.scoring_costs import has_costs
 from flows.compute.clusters import Workers
 from flows.compute.stages import Stages
 from flows.config.data import DataConfig, configured_source, source_of

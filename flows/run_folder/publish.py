@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import Json
-from aucdist.linear_model import LinearModel
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
+from aucdist.model.linear_model import LinearModel
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import AdditiveModel
 from aucdist.report.text import percent_text, seconds_text

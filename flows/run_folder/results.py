@@ -34,7 +34,7 @@ from aucdist.metrics.decisions import (
 from aucdist.metrics.groups import GroupWeight, measures_of_groups
 from aucdist.metrics.guarantees import Guarantee, guaranteed_threshold
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
-from aucdist.solvers.pairs.groups import pair_groups
+from aucdist.pairs.groups import pair_groups
 from flows.config.operating_point import OperatingPointConfig
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows

@@ -14,9 +14,9 @@ from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import encoded_rows
-from aucdist.linear_model import LinearModel
 from aucdist.metrics.counts import BoundedCounts, ScoreCounts
 from aucdist.model import load_model
+from aucdist.model.linear_model import LinearModel
 from flows.run_folder.folder import METRICS, model_folder, read_about
 
 SCORES = "scores.parquet"

@@ -21,10 +21,10 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings
 from aucdist.estimators.scores import count_costs, count_scores, errors_name_class, mapped_rows
-from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc_interval
+from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.search.folds import LEAST_ROWS
 from flows.config.model import ModelConfig
 from flows.config.operating_point import OperatingPointConfig

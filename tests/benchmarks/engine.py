@@ -17,8 +17,8 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.errors import RunError
 from aucdist.kernels.rows import accumulate, project
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 from benchmarks.common import Row, read_train_and_test, seconds_of
 
 

@@ -12,10 +12,10 @@ from support.rounds import rounds_of
 from aucdist.data.block import Block
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import Blocks, LocalBlocks
-from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.gev.problem import MOST_FEATURES, LinkProblem, LinkRound
 from aucdist.papers.gev.shape import map_shape
 from aucdist.papers.gev.solvers import Gradient, Lipschitz, Newton
+from aucdist.probability.links import Link, LinkLoss
 from aucdist.solvers.base import Solution, solve
 from benchmarks.common import Row, read_train_and_test
 

@@ -11,8 +11,8 @@ from aucdist.data.block import Block
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.metrics import roc_auc_score
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 from benchmarks.common import Row, read_train_and_test, seconds_of
 from benchmarks.pair_steps import pair_steps
 from benchmarks.square import compare_square

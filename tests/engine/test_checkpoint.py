@@ -17,7 +17,7 @@ from aucdist.engine.checkpoint import Journal
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError, RunError
 from aucdist.estimators import ESTIMATORS
-from aucdist.solvers.pairs import cutting_planes
+from aucdist.pairs import cutting_planes
 
 ROWS = simulate(300, 6, 0.2, seed=1)
 FINGERPRINT = {"data": "abc", "model": {"lam": 0.01}}

@@ -10,8 +10,8 @@ from aucdist.data.block import partition
 from aucdist.data.shards.simulate import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 BUCKET = f"checkpoints-{uuid.uuid4().hex[:12]}"
 

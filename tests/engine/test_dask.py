@@ -13,9 +13,9 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.worker_part import FEW_BYTES
 from aucdist.errors import InputError
+from aucdist.pairs import cutting_planes
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs import cutting_planes
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 N_BLOCKS = 5
 

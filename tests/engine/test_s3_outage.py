@@ -20,8 +20,8 @@ from aucdist.data.shards.simulate import simulate
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 LAB_DATA = Path(os.environ.get("LAB_DIR", Path.home() / ".cache/aucdist-labs/s3")) / "ceph"
 N_BLOCKS = 6

@@ -23,8 +23,8 @@ from aucdist.engine.steps import (
 )
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 N_BLOCKS = 11
 ROWS = simulate(3000, 6, 0.1, seed=2)

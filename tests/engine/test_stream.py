@@ -15,8 +15,8 @@ from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import run_step
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 N_BLOCKS = 7
 

@@ -29,7 +29,7 @@ from aucdist.estimators.fitting import fit_rows
 from aucdist.estimators.linear import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.objectives.links import Link
+from aucdist.probability.links import Link
 from aucdist.selection.folds import fold_numbers
 
 KINDS = ["gev", "logit", "isotonic"]

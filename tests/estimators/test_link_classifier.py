@@ -14,7 +14,7 @@ from aucdist import LinkClassifier, SeparationWarning
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators.fitting import fit_rows
-from aucdist.objectives.links import Link
+from aucdist.probability.links import Link
 
 SOLVERS = ["lipschitz", "newton", "gradient"]
 

@@ -14,8 +14,8 @@ from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClass
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
+from aucdist.pairs import cutting_planes
 from aucdist.papers.gev.problem import LinkProblem
-from aucdist.solvers.pairs import cutting_planes
 from aucdist.solvers.signs import FREE, ZERO, outside, project_onto_cone
 
 

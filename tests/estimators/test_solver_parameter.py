@@ -14,16 +14,16 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier, PairwiseRampClassifier, lam_path
+from aucdist.pairs import AllPairs, RampLBFGS
+from aucdist.pairs.loss import RAMP
+from aucdist.pairs.objective import PairObjective
+from aucdist.pairs.penalty import L2
+from aucdist.pairs.smooth import SmoothPairProblem
 from aucdist.papers.sdcd import SDCD
 from aucdist.papers.tpauc import Exact
 from aucdist.search.folds import masked_blocks
 from aucdist.search.schedule import paths_of, points_of
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.pairs import AllPairs, RampLBFGS
-from aucdist.solvers.pairs.loss import RAMP
-from aucdist.solvers.pairs.objective import PairObjective
-from aucdist.solvers.pairs.penalty import L2
-from aucdist.solvers.pairs.smooth import SmoothPairProblem
 
 SOLVERS = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
 

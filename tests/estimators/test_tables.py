@@ -18,7 +18,6 @@ from sklearn.preprocessing import OneHotEncoder
 from support.linear_models import save_model
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseSquareClassifier
-from aucdist.batch_scoring import source_for_scoring
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards.reading import read
@@ -28,6 +27,7 @@ from aucdist.estimators import ESTIMATORS
 from aucdist.estimators.tables import checked_rows
 from aucdist.maps import BinExpander
 from aucdist.model import load_model
+from aucdist.model.batch_scoring import source_for_scoring
 from aucdist.sampling import MWMOTE
 
 RANDOM = np.random.default_rng(0)

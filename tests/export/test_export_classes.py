@@ -8,9 +8,9 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.export import to_onnx, to_sql
-from aucdist.linear_model import ClassWeights, LinearModel
-from aucdist.objectives.links import Link
-from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
+from aucdist.model.linear_model import ClassWeights, LinearModel
+from aucdist.probability.links import Link
+from aucdist.probability.probability_maps import IsotonicMap, LinkMap
 
 NAMES = ("a'b", "c", 'd"e')
 FAR = LinkMap(1.0, Link("cloglog"), 1.0, -800.0)

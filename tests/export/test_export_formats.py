@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from support.export_models import DROP, QUOTES, SOURCE, by_onnx, by_reader, by_sql, model_of, page_reader, scores, table
 from support.linear_models import linear_model
 
-from aucdist.batch_scoring import source_for_scoring
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
@@ -24,10 +23,11 @@ from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.export.portable import edges_in_units
-from aucdist.linear_model import LinearModel
 from aucdist.maps.explain import MOST_CONTRIBUTIONS, exported_names, with_rounding
-from aucdist.objectives.links import Link
-from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
+from aucdist.model.batch_scoring import source_for_scoring
+from aucdist.model.linear_model import LinearModel
+from aucdist.probability.links import Link
+from aucdist.probability.probability_maps import IsotonicMap, LinkMap
 
 LOGIT = LinkMap(2.0, Link("logit"), 0.7, -0.2)
 KEEP = {"impute": "keep", "scale": "none"}

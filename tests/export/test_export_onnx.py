@@ -14,8 +14,8 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.export import to_onnx
 from aucdist.export.onnx_model import IR_VERSION, OPSET
-from aucdist.linear_model import LinearModel
 from aucdist.maps import BinExpander
+from aucdist.model.linear_model import LinearModel
 
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install '.[onnx]'")
 runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")

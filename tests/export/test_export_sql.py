@@ -18,9 +18,9 @@ from aucdist.errors import InputError
 from aucdist.export import to_sql
 from aucdist.export.sql import typed_spellings
 from aucdist.export.sql_expressions import date_part, identifier, number, table_name, text, total
-from aucdist.linear_model import LinearModel
-from aucdist.objectives.links import Link
-from aucdist.objectives.probability_maps import LinkMap
+from aucdist.model.linear_model import LinearModel
+from aucdist.probability.links import Link
+from aucdist.probability.probability_maps import LinkMap
 
 NASTY = (
     "'; DROP TABLE rows; --", '"; DROP TABLE rows; --', "\\'", "/*", "a\nb", "{0}%s", "*/ SELECT", "x'", '""', "--",

@@ -20,12 +20,12 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export import Scaling, to_json, to_scorecard, to_sql
 from aucdist.export.cards import Losses, card_rows, mean_pair_hinge, to_csv, to_markdown, to_page
-from aucdist.linear_model import LinearModel
 from aucdist.maps import BinExpander
 from aucdist.model import card_model, load_model
-from aucdist.objectives.links import Link
-from aucdist.objectives.probability_maps import IsotonicMap, LinkMap
-from aucdist.scorecard import Scorecard, parse_card
+from aucdist.model.linear_model import LinearModel
+from aucdist.model.scorecard import Scorecard, parse_card
+from aucdist.probability.links import Link
+from aucdist.probability.probability_maps import IsotonicMap, LinkMap
 
 LOGIT = LinkMap(1.5, Link("logit", 0.0), 0.8, -0.3)
 

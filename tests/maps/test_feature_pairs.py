@@ -9,9 +9,9 @@ from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
 from aucdist.maps.pairs import CELLS, PRIOR, coarse, pair_scores
+from aucdist.pairs.cutting_planes import AllPairs
+from aucdist.pairs.groups import pair_groups
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
-from aucdist.solvers.pairs.groups import pair_groups
 
 
 def checkerboard(n=1500, seed=0, rare=False):

@@ -11,15 +11,15 @@ from support.seeds import searched
 
 from aucdist.data.block import Block, matrix_of, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.objectives.links import Link, LinkLoss
+from aucdist.pairs import RampLBFGS
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.papers.gev import problem, solvers
 from aucdist.papers.gev.solvers import Gradient, Lipschitz, Newton
 from aucdist.papers.scd.subgradient import COMID, PSA, RDA
 from aucdist.papers.tpauc import exact as square
+from aucdist.probability.links import Link, LinkLoss
 from aucdist.solvers import sample
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs import RampLBFGS
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 hinge_comid, hinge_psa, hinge_rda = rounds_of(COMID), rounds_of(PSA), rounds_of(RDA)
 

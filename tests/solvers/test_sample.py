@@ -10,13 +10,13 @@ from aucdist.data.block import Block, partition
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.maps.binning import draw_rows
-from aucdist.objectives.links import Link, LinkLoss
+from aucdist.pairs import RampLBFGS
+from aucdist.pairs.cutting_planes import LEAST_NOISE, AllPairs
 from aucdist.papers.gev.solvers import Newton
+from aucdist.probability.links import Link, LinkLoss
 from aucdist.search.folds import masked_blocks
 from aucdist.solvers import sample
 from aucdist.solvers.base import REACHED, solve
-from aucdist.solvers.pairs import RampLBFGS
-from aucdist.solvers.pairs.cutting_planes import LEAST_NOISE, AllPairs
 
 newton = rounds_of(Newton)
 

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pytest
 from support.linear_models import linear_model
 
-from aucdist.batch_scoring import source_for_scoring
 from aucdist.data.block import each_of
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
@@ -24,8 +23,9 @@ from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.export import to_json, to_onnx, to_sql
-from aucdist.linear_model import LinearModel
 from aucdist.maps import expander_of
+from aucdist.model.batch_scoring import source_for_scoring
+from aucdist.model.linear_model import LinearModel
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pages" / "how-to" / "exporting.md"
 READER = PAGE.with_name("json-description.md")

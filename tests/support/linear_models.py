@@ -7,8 +7,8 @@ import numpy as np
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.estimators.fitting import fit_rows, give_warnings
-from aucdist.linear_model import ClassWeights, LinearModel
 from aucdist.model import write_model
+from aucdist.model.linear_model import ClassWeights, LinearModel
 
 
 def linear_model(

@@ -28,5 +28,5 @@ def rounds_of(solver: type[Solver]) -> Callable[..., Iterator[Any]]:
 
 def leave_newton_steps(monkeypatch: Any) -> None:
     """Let fits of the pairwise hinge take cutting planes alone: Newton steps count as stalled before the first one."""
-    monkeypatch.setattr("aucdist.solvers.pairs.cutting_planes.STALL_ROUNDS", 0)
-    monkeypatch.setattr("aucdist.solvers.pairs.cutting_planes.STALL_SHARE", -1.0)
+    monkeypatch.setattr("aucdist.pairs.cutting_planes.STALL_ROUNDS", 0)
+    monkeypatch.setattr("aucdist.pairs.cutting_planes.STALL_SHARE", -1.0)

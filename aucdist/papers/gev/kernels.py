@@ -8,7 +8,7 @@ import numpy as np
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import fill_normal, u64, uniform01
 from aucdist.kernels.rows import add_sums, row_dot, sums_for, table_axpys, table_dot, table_of
-from aucdist.objectives.link_kernels import curvature, gev_likelihood, loss_and_slope, shape_terms, slope_of
+from aucdist.probability.link_kernels import curvature, gev_likelihood, loss_and_slope, shape_terms, slope_of
 
 # Links are kernels of scores and not of rows, so that they are compiled once and not for each kind of rows.
 

@@ -30,9 +30,9 @@ from aucdist.data.block import Block
 from aucdist.data.block import second_moments as second_moments_of_codes
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import CsrRows, DenseRows
-from aucdist.objectives.links import LinkLoss
 from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev.kernels import curvatures, evaluate_rows, sparse_moments
+from aucdist.probability.links import LinkLoss
 from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS, Rounding
 from aucdist.solvers.signs import blocked, project_onto_cone

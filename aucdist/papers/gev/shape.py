@@ -30,11 +30,11 @@ import scipy.sparse as sp
 from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.errors import InputError
-from aucdist.objectives.links import LEAST_XI, Link, LinkLoss
 from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev.kernels import Proposals, Samples, information_rows, metropolis, shape_slopes
 from aucdist.papers.gev.problem import LinkProblem, LinkRound
 from aucdist.papers.gev.solvers import CountedSolve, backtrack, hessian_solver
+from aucdist.probability.links import LEAST_XI, Link, LinkLoss
 
 FIRST_XI = 0.1
 """The initial shape, as in the paper."""

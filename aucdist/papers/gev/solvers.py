@@ -11,7 +11,6 @@ from scipy.sparse import diags_array
 from aucdist.data.block import Block, column_squares, elementwise
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
-from aucdist.objectives.links import LinkLoss
 from aucdist.papers.gev.kernels import ScoresAlong, slopes_along_move
 from aucdist.papers.gev.problem import (
     MOST_FEATURES,
@@ -20,6 +19,7 @@ from aucdist.papers.gev.problem import (
     curvature_of,
 )
 from aucdist.parameters import SWITCH, Constraints, keyword_parameters
+from aucdist.probability.links import LinkLoss
 from aucdist.solvers import sample
 from aucdist.solvers.base import Solver
 from aucdist.solvers.rounding import higher

@@ -40,6 +40,8 @@ from aucdist.data.block import Block, n_rows
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import accumulate
+from aucdist.pairs.groups import pair_groups
+from aucdist.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, add_entries, dual_steps
 from aucdist.papers.sdcd.pairing import (
@@ -52,8 +54,6 @@ from aucdist.papers.sdcd.pairing import (
 )
 from aucdist.parameters import SWITCH, Constraints, OneOf, keyword_parameters
 from aucdist.solvers.base import Round
-from aucdist.solvers.pairs.groups import pair_groups
-from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.solvers.rounding import higher
 
 LEAST = 256
@@ -284,7 +284,7 @@ class SDCD(PairSolver):
         start : DualStart, optional
             What ``resume`` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
         **grouping
-            ``group_weight`` and ``grade_weight`` of `aucdist.solvers.pairs.groups.pair_groups`.
+            ``group_weight`` and ``grade_weight`` of `aucdist.pairs.groups.pair_groups`.
 
         Raises
         ------

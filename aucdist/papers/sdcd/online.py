@@ -44,12 +44,12 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
+from aucdist.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.papers.epochs import LabelledRows, ResumableRound, epochs
 from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
 from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn
 from aucdist.parameters import Constraints, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
 
 # ---- AUC-MSGD ---------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ A block pairs its rows of the larger class with all rows of the minority, so tha
 minority are collected once and sent to all blocks. If there are several blocks and the minority takes more than
 `minority_bytes`, it is sent in equal parts: in each round one part, the same for every block.
 
-Both classes lie group by group (`aucdist.solvers.pairs.groups`), rows with grades as often as they are in one; without groups,
+Both classes lie group by group (`aucdist.pairs.groups`), rows with grades as often as they are in one; without groups,
 all rows are one. A group may have rows in several blocks.
 """
 
@@ -20,11 +20,11 @@ from aucdist.data.block import Block, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, Rows
+from aucdist.pairs.groups import PairGroups
+from aucdist.pairs.loss import runs_of
 from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
 from aucdist.parameters import LARGEST_INTEGER, Constraints, count, keyword_parameters
 from aucdist.solvers.base import Solver
-from aucdist.solvers.pairs.groups import PairGroups
-from aucdist.solvers.pairs.loss import runs_of
 
 MINORITY_BYTES = 2**28
 """The default of `minority_bytes`: 256 MiB."""

@@ -21,11 +21,11 @@ from aucdist.data.block import Block, matrix_of
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
+from aucdist.pairs.groups import PairGroups, pair_groups
+from aucdist.pairs.objective import rounding_of_pairs
 from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of
 from aucdist.papers.tpauc.moments import PairMoments, lower_bound, slices_of_rows
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.pairs.groups import PairGroups, pair_groups
-from aucdist.solvers.pairs.objective import rounding_of_pairs
 from aucdist.solvers.rounding import EPS, Rounding
 from aucdist.solvers.signs import minimise_quadratic, project_onto_cone
 
@@ -100,7 +100,7 @@ class Exact(Solver):
         Up to `MOST_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
         eigendecomposition solves the system. Beyond, conjugate gradients with a diagonal preconditioner take one pass per step.
         They start from `start`, by default zero, which the closed form ignores. Other keywords are those of
-        `aucdist.solvers.pairs.groups.pair_groups`.
+        `aucdist.pairs.groups.pair_groups`.
 
         Raises
         ------

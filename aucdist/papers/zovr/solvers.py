@@ -51,7 +51,8 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.kernels.rows import DenseRows
-from aucdist.objectives.gaussian import KernelBlock
+from aucdist.maps.gaussian import KernelBlock
+from aucdist.pairs.bundle import Bundle
 from aucdist.papers.zovr.kernels import (
     MarginRows,
     Plane,
@@ -64,7 +65,6 @@ from aucdist.papers.zovr.kernels import (
 )
 from aucdist.parameters import Constraints, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
-from aucdist.solvers.pairs.bundle import Bundle
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
 NOTHING = np.empty((0, 0))

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import unknown
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 from benchmarks.common import Row
 from benchmarks.peers.data_sets import data_sets
 

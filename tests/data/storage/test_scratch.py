@@ -18,7 +18,7 @@ from aucdist.data.storage import scratch
 from aucdist.engine.blocks import StoredBlock
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
-from aucdist.solvers.pairs.cutting_planes import AllPairs
+from aucdist.pairs.cutting_planes import AllPairs
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ import pytest
 from support.linear_models import save_model
 from support.web_server import ROWS, web_server
 
-from aucdist import batch_scoring as scoring
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.shards import sharding
@@ -19,6 +18,7 @@ from aucdist.data.shards.reading import open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage.urls import Url, enter, hide, hide_error, reveal, secret_urls, shown, visible_text
 from aucdist.errors import InputError
+from aucdist.model import batch_scoring as scoring
 
 PASSWORD = "sesame-in-a-url"
 N = ROWS.count("\n")

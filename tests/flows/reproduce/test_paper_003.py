@@ -22,7 +22,7 @@ from aucdist.data.sources import catalog, find
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
-from aucdist.objectives.links import Link
+from aucdist.probability.links import Link
 from flows.reproduce.gev import Probabilities, gev_density, oversample, p_value, simulate_rows
 from flows.reproduce.kind import TaskKey
 

@@ -180,7 +180,7 @@ def test_a_link_to_nothing_is_no_folder_of_another_run(tmp_path: Path) -> None:
 # imported everything runs each of them: the imports take longest.
 PAUSED = """
 import json, os, signal, sys, time
-import aucdist.batch_scoring, aucdist.data.shards.sharding, flows.score, flows.shard, flows.train.run
+import aucdist.model.batch_scoring, aucdist.data.shards.sharding, flows.score, flows.shard, flows.train.run
 from flows.cli import app
 
 def pause(*args, **more):
@@ -188,8 +188,8 @@ def pause(*args, **more):
     time.sleep(600)
 
 flows.train.run.fit = aucdist.data.shards.sharding.gather = pause
-of_part = aucdist.batch_scoring.score_part
-aucdist.batch_scoring.score_part = lambda *args, **more: (of_part(*args, **more), pause())
+of_part = aucdist.model.batch_scoring.score_part
+aucdist.model.batch_scoring.score_part = lambda *args, **more: (of_part(*args, **more), pause())
 for args in json.loads(sys.argv[1]):
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:

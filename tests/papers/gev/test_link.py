@@ -11,8 +11,6 @@ from support.small_sets import blocks_of
 
 from aucdist.data.block import Block
 from aucdist.errors import InputError
-from aucdist.objectives.link_kernels import loss_and_slope
-from aucdist.objectives.links import Link, LinkLoss
 from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev import shape as bayes
 from aucdist.papers.gev import solvers as module
@@ -20,6 +18,8 @@ from aucdist.papers.gev.kernels import log_likelihood
 from aucdist.papers.gev.problem import LinkProblem
 from aucdist.papers.gev.shape import bayes_shape, effective_size, map_shape
 from aucdist.papers.gev.solvers import Gradient, Lipschitz, Newton
+from aucdist.probability.link_kernels import loss_and_slope
+from aucdist.probability.links import Link, LinkLoss
 from aucdist.solvers.base import Status, solve
 
 gradient = rounds_of(Gradient)

@@ -11,10 +11,10 @@ from support.rounds import last, rounds_of
 
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
+from aucdist.pairs.groups import pair_groups
 from aucdist.papers.sdcd.dual import SDCD, DualStart, SDCDPerm
 from aucdist.papers.sdcd.kernels import PairPlaces, draw_any, draw_in_order
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.groups import pair_groups
 
 sdcd, sdcd_perm = rounds_of(SDCD), rounds_of(SDCDPerm)
 SOLVERS = [sdcd, sdcd_perm]

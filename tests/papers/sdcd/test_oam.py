@@ -7,9 +7,9 @@ from support.small_sets import FORMS, blocks_of
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.kernels.random import below
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.papers.sdcd.online import OAMGra, OAMInf, OAMSeq
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 oam_inf, oam_seq, oam_gra = rounds_of(OAMInf), rounds_of(OAMSeq), rounds_of(OAMGra)
 SOLVERS = {

@@ -12,12 +12,12 @@ from support.small_sets import CASES, all_pairs_of, blocks_of, small
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
+from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.papers.sdcd.dual import SDCD, DualStart, SDCDPerm
 from aucdist.papers.sdcd.kernels import draw_any, draw_in_order
 from aucdist.papers.sdcd.online import MSGD, DescentState
 from aucdist.papers.sdcd.pairing import Pairing
 from aucdist.solvers.base import solve
-from aucdist.solvers.pairs.cutting_planes import AllPairs
 
 pytestmark = pytest.mark.nojit
 

@@ -17,11 +17,11 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
+from aucdist.pairs.groups import pair_groups
 from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
 from aucdist.papers.tpauc.exact import Exact
 from aucdist.papers.tpauc.moments import ClassMoments, PairMoments, class_moments
 from aucdist.solvers.base import Status, solve
-from aucdist.solvers.pairs.groups import pair_groups
 
 exact = rounds_of(Exact)
 svrg = rounds_of(SVRG)

@@ -1,0 +1,413 @@
+"""Save and load models: weights as ``.npy``, feature maps as ``.npz``, everything else as JSON.
+
+Loading does not run code from the files.
+
+A model is a list of classes, each against the rest, which share features and encoding. For two classes the list has one entry.
+"""
+
+import functools
+import io
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import ReaderOptions
+from aucdist.data.labels import class_name
+from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked
+from aucdist.data.preprocess import Preprocessor
+from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
+from aucdist.engine.serialize import serialize
+from aucdist.errors import InputError, Json, as_input_error
+from aucdist.model.linear_model import ClassWeights, LinearModel
+from aucdist.model.scorecard import Scorecard, parse_card
+from aucdist.probability.probability_maps import SavedMap
+from aucdist.store import ABOUT as ABOUT
+from aucdist.store import resolve
+
+if TYPE_CHECKING:
+    from aucdist.maps.base import FittedMap
+
+FORMAT, LIST_OF_FOLDERS = 4, 3
+"""The format that is written, and an earlier one. Earlier formats are read as well: 1 and 2 (with a feature map) have
+two classes, and 3 is a list of folders of these."""
+WEIGHTS, FEATURES = "weights.npy", "features.npz"
+PROFILE, DIGESTS = "profile.json", "digests.npy"
+"""Files about the training rows of the model of a run. `aucdist watch` and `aucdist promote` need them; scoring does
+not."""
+Spread = Annotated[float, Field(gt=0.0)]
+
+
+def write_model(url: str, model: LinearModel) -> None:
+    """Write a model into a folder.
+
+    Parameters
+    ----------
+    url : str
+        The folder, a path or an fsspec URL. It is created if it does not exist.
+    model : LinearModel
+        What `load_model` or `as_model` returned.
+    """
+    for name, data in model_content(model).items():
+        write_bytes(f"{url}/{name}", data)
+
+
+def as_model(estimator: Any, label: str = "y") -> LinearModel:
+    """Return a fitted estimator in the form of a saved model, which `write_model` writes and `aucdist.export` exports.
+
+    Parameters
+    ----------
+    estimator : estimator of aucdist
+        Fitted to a table, or to an array, whose features are then called ``x0``, ``x1``, ...
+    label : str, default="y"
+        The name of the column of labels.
+
+    Returns
+    -------
+    LinearModel
+        It reads tables as the estimator does, and gives the same scores.
+
+    Raises
+    ------
+    InputError
+        If it is not an estimator of aucdist, or is not fitted.
+
+    Examples
+    --------
+    >>> from aucdist import PairwiseHingeClassifier
+    >>> from aucdist.model import as_model
+    >>> model = as_model(PairwiseHingeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]))
+    >>> model.schema.feature_names, model.schema.positive
+    (('x0',), ('1',))
+    """
+    from aucdist.estimators.base import BlockClassifier
+    from aucdist.estimators.tables import LENIENT, allows_missing, labels_of_features
+
+    if not isinstance(estimator, BlockClassifier) or not hasattr(estimator, "classes_"):
+        raise InputError(
+            f"a fitted estimator of aucdist is needed, not {type(estimator).__name__}: call `fit` first, or pass the "
+            "last step of a pipeline"
+        )
+    names, classes = labels_of_features(estimator), tuple(map(class_name, estimator.classes_))
+    categories = vars(estimator).get("categories_", {})
+    preprocessor = Preprocessor((), "none", None, None, impute="keep" if allows_missing(estimator) else "refuse")
+    several = bool(estimator.has_several_classes)
+    ends = (classes[:1], classes[1:]) if several else (classes[1:], classes[:1])
+    topics = several and not estimator.label_sets_.exclusive
+    schema = Schema(tuple(names), label, *ends, categories, classes=classes if several else (), topics=topics)
+    about = [{"estimator": type(estimator).__name__}] * len(estimator.class_models)
+    return LinearModel(weights_of(estimator, about), schema, preprocessor, LENIENT)
+
+
+def weights_of(estimator: Any, about: Sequence[Json]) -> tuple[ClassWeights, ...]:
+    """Return the weights of each class of a fitted estimator; `about`: what else is saved of each."""
+    return tuple(
+        ClassWeights(
+            class_model.coef_[0], class_model.decision_intercept, content, getattr(class_model, "probability_", None),
+            getattr(class_model, "feature_map_", None), spread,
+        )
+        for class_model, content, spread in zip(estimator.class_models, about, estimator.class_spreads.tolist(), strict=True)
+    )  # fmt: skip
+
+
+def model_content(model: LinearModel) -> dict[str, bytes]:
+    """Return the files of a model by their names."""
+    files, maps = dict[str, bytes](), dict[int, str]()
+    for weights in model.weights:
+        if weights.feature_map is not None and id(weights.feature_map) not in maps:
+            name = FEATURES if not maps else f"features-{len(maps):05d}.npz"
+            maps[id(weights.feature_map)], files[name] = name, serialize(weights.feature_map)
+    buffer = io.BytesIO()
+    np.save(buffer, np.concatenate([weights.coef for weights in model.weights], dtype=np.float64), allow_pickle=False)
+    files[WEIGHTS] = buffer.getvalue()
+    common = {
+        key: value
+        for key, value in model.about.items()
+        if all(key in weights.about and weights.about[key] == value for weights in model.weights)
+    }
+    content = {
+        "format": FORMAT,
+        "files": {name: sha256_of(data) for name, data in files.items()},
+        "schema": model.schema.to_json(),
+        "preprocessor": model.preprocessor.to_json(),
+        "reading": model.reading,
+        "about": common,
+        "classes": [
+            {
+                "name": name,
+                "intercept": float(weights.intercept),
+                "spread": float(weights.spread),
+                "probability": None if weights.probability is None else weights.probability.to_json(),
+                "features": maps.get(id(weights.feature_map)),
+                "about": {key: value for key, value in weights.about.items() if key not in common},
+            }
+            for name, weights in zip(model.classes or ("",), model.weights, strict=True)
+        ],
+    }
+    # the file that lists the others is written last
+    return files | {ABOUT: json.dumps(content, indent=2, allow_nan=False).encode()}
+
+
+def load_model(url: str) -> LinearModel:
+    """Read a model from a folder.
+
+    Parameters
+    ----------
+    url : str
+        The folder, the run folder that it is in, the ``.json`` file of a scorecard, a model store (for its current version), or
+        ``store@3``: a path or an fsspec URL. ``class-00002`` below the folder of a model of several classes is the one
+        at position 2 against the rest.
+
+    Returns
+    -------
+    LinearModel
+
+    Raises
+    ------
+    InputError
+        If there is no model, if it is damaged (weights that are not finite, another number of weights than of features, ...), or
+        if a newer version of aucdist wrote it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from aucdist import PairwiseHingeClassifier
+    >>> from aucdist.model import as_model, load_model, write_model
+    >>> fitted = PairwiseHingeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_model(folder, as_model(fitted))
+    ...     model = load_model(folder)
+    >>> bool((model.decision_function([[0.5], [2.5]]) == fitted.decision_function([[0.5], [2.5]])).all())
+    True
+    """
+    if is_card(url):
+        return card_model(parse_card(read_bytes(url), shown(url)))
+    folder, k = _split_class(resolve(url.rstrip("/")))
+    if not exists(f"{folder}/{ABOUT}") and exists(f"{folder}/model/{ABOUT}"):
+        folder = f"{folder}/model"
+    where = shown(folder)
+    try:
+        content = _read_json(folder)
+        if content.get("format") != LIST_OF_FOLDERS and not exists(f"{folder}/{WEIGHTS}"):
+            read_bytes(f"{folder}/{WEIGHTS}")  # raises the error that says why it cannot be read
+    except InputError as e:
+        raise InputError(f"no model can be read from {where} ({ABOUT} and {WEIGHTS} are needed): {e}") from None
+    if content.get("format", 0) > FORMAT:
+        raise InputError(
+            f"{where} has model format {content['format']}; this aucdist reads up to {FORMAT}. Install a newer one"
+        )
+    model = _read_folders(folder, content) if content["format"] == LIST_OF_FOLDERS else _read_model(folder, content)
+    if k is None:
+        return model
+    if k >= len(model.classes):
+        raise InputError(
+            f"{where} has no class at position {k}: positions are from 0, in the order of the classes of the model"
+        )
+    return model.of_class(k)
+
+
+def load_two_classes(url: str, purpose: str) -> LinearModel:
+    """Read a model of two classes, or the class of a model of several that `url` names; `purpose` is what needs one, in errors.
+
+    Parameters and errors are those of `load_model`.
+    """
+    model = load_model(url)
+    if model.classes:
+        raise InputError(
+            f"{shown(url)} is a model of several classes, and {purpose} is of one: give the folder of one class, such as "
+            f"{shown(url)}/class-00000"
+        )
+    return model
+
+
+def _split_class(url: str) -> tuple[str, int | None]:
+    """Return the folder of a model, and the position of the class that its URL names."""
+    folder, _, last = url.rpartition("/")
+    if re.fullmatch(r"class-\d{5}", last) and not exists(f"{url}/{ABOUT}"):
+        return folder, int(last.removeprefix("class-"))
+    return url, None
+
+
+def digest_of_model(url: str) -> str:
+    """Return the SHA-256 of the file of a model that has the digests of its other files; a copy has the same."""
+    if is_card(url):
+        return sha256_of(read_bytes(url))
+    folder, k = _split_class(url)
+    data = read_bytes(f"{folder}/{ABOUT}")
+    return sha256_of(data if k is None else data + str(k).encode())
+
+
+def files_of_model(url: str) -> dict[str, bytes]:
+    """Return the files of a sound model by their names: as they are, or rewritten for one class or from an older format.
+
+    Parameters and errors are those of `load_model`.
+    """
+    model = load_model(url)
+    folder, k = _split_class(resolve(url))
+    content = _read_json(folder)
+    if k is not None or content["format"] != FORMAT:
+        return model_content(model)
+    return {name: read_bytes(f"{folder}/{name}") for name in (*content["files"], ABOUT)}
+
+
+def _read_json(folder: str) -> Json:
+    """Return the content of the JSON of a model, whose format is a number from 1 on."""
+    where = f"{shown(folder)}/{ABOUT}"
+    content = parse_checked(read_bytes(f"{folder}/{ABOUT}"), Json, where)
+    version = content.get("format")
+    if version is not None and type(version) is not int:
+        raise InputError(f"{where} is damaged: `format`: Input should be a valid integer")
+    if version is None or version < 1:
+        raise InputError(
+            f"{where} is not a model of aucdist: name a folder that `aucdist train` or `write_model` wrote"
+        )
+    return content
+
+
+def _read_model(url: str, content: Json) -> LinearModel:
+    where = f"{shown(url)}/{ABOUT}"
+    if content["format"] < FORMAT:  # 1 or 2, which were of two classes
+        digests = {WEIGHTS: content.get("weights_sha256"), FEATURES: content.get("features_sha256")}
+        known = {name: digest for name, digest in digests.items() if digest is not None}
+        only: Json = {key: content[key] for key in ("intercept", "probability") if key in content}
+        only |= {"name": "", "features": FEATURES if FEATURES in known else None}
+        kept = {key: v for key, v in content.items() if key not in (*only, "weights_sha256", "features_sha256")}
+        content = {"reading": {}} | kept | {"files": known, "classes": [only]}
+    checked = parse_checked(json.dumps(content).encode(), _ModelFile, where)
+    schema, entries = checked.schema_, checked.classes
+    n_features = len(schema.feature_names)
+
+    @functools.cache
+    def file(name: str) -> bytes:
+        """Return a file of the model, once for all classes; its checksum is compared."""
+        if name not in checked.files:
+            raise InputError(f"{name} is not among its files")
+        data = read_bytes(f"{url}/{name}")
+        if sha256_of(data) != checked.files[name]:
+            raise InputError(f"the checksum of {name} is not the one in {ABOUT}")
+        return data
+
+    @functools.cache
+    def feature_map(name: str) -> "FittedMap":
+        """Return the feature map in a file, once for all classes."""
+        from aucdist.maps import map_from_bytes  # loads scikit-learn
+
+        fitted = map_from_bytes(file(name))
+        if fitted.n_features_in != n_features:
+            raise InputError(f"{FEATURES} maps {fitted.n_features_in} features, and the model has {n_features}")
+        return fitted
+
+    try:
+        if (len(schema.classes) or 1) != len(entries):
+            raise InputError(f"it has {len(entries)} models for the classes of its schema")
+        checked.preprocessor.check(n_features)
+        maps = [None if entry.features is None else feature_map(entry.features) for entry in entries]
+        ends = np.cumsum([n_features if fitted is None else fitted.n_features_out for fitted in maps])
+        coefs = np.split(_read_weights(file(WEIGHTS), int(ends[-1])), ends[:-1])
+        weights = tuple(
+            ClassWeights(coef, entry.intercept, checked.about | entry.about, entry.probability, fitted, entry.spread)
+            for entry, coef, fitted in zip(entries, coefs, maps, strict=True)
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as e:
+        reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
+        raise InputError(f"{where} is damaged: {reason}. {REPAIR}") from None
+    return LinearModel(weights, schema, checked.preprocessor, checked.reading)
+
+
+def _read_folders(url: str, content: Json) -> LinearModel:
+    """Read a model of several classes of format 3: a list of folders with a model of two classes each."""
+    where = f"{shown(url)}/{ABOUT}"
+    listed, models = parse_checked(json.dumps(content).encode(), _ListOfFolders, where), []
+    for member in listed.classes:
+        folder = f"{url}/{member.folder}"
+        if digest_of_model(folder) != member.about_sha256:
+            raise InputError(f"{shown(folder)}/{ABOUT} is damaged: its checksum is not the one in {where}. {REPAIR}")
+        models.append(load_two_classes(folder, "each of its folders"))
+    if len({model.schema.feature_names for model in models}) > 1:
+        raise InputError(f"{where} is damaged: its classes have different features. {REPAIR}")
+    weights = tuple(replace(model.weights[0], spread=m.spread) for m, model in zip(listed.classes, models, strict=True))
+    first = models[0]
+    schema = replace(first.schema, classes=tuple(m.name for m in listed.classes), topics=listed.topics)
+    return replace(first, weights=weights, schema=schema)
+
+
+def is_card(url: str) -> bool:
+    """Return whether a model is the file of a scorecard, by its name."""
+    return url.endswith(".json")
+
+
+def card_model(card: Scorecard) -> LinearModel:
+    """Return a scorecard as a model, whose scores are the points above the cutoff."""
+    weights = ClassWeights(card.weights(), float(card.base - card.cutoff), card.about, card.probability, card.bins())
+    return LinearModel((weights,), card.schema, card.preprocessor, card.reading, card.cutoff)
+
+
+# ---- what the JSON may hold ---------------------------------------------------------------------------------------------------
+
+
+class _Class(BaseModel):
+    model_config = CHECKED
+
+    name: str
+    intercept: float
+    spread: Spread = 1.0
+    probability: SavedMap | None = None
+    features: FileName | None
+    about: Json = Field(default_factory=dict)
+
+
+class _ModelFile(BaseModel):
+    """A model in JSON."""
+
+    model_config = CHECKED
+
+    format: int
+    files: dict[FileName, Sha256]
+    schema_: Schema = Field(alias="schema")
+    preprocessor: Preprocessor
+    reading: ReaderOptions
+    about: Json
+    classes: list[_Class] = Field(min_length=1)
+
+
+class _Member(BaseModel):
+    model_config = CHECKED
+
+    name: str
+    folder: FileName
+    about_sha256: Sha256
+    spread: Spread
+
+
+class _ListOfFolders(BaseModel):
+    """A model of several classes in JSON, of format 3."""
+
+    model_config = CHECKED
+
+    format: int
+    topics: bool
+    classes: list[_Member] = Field(min_length=1)
+
+
+def _read_weights(data: bytes, n_features: int) -> np.ndarray:
+    """Return the weights in a ``.npy`` file, of shape (n_features,). Its header is checked before any memory is taken."""
+    file = io.BytesIO(data)
+    # NumPy parses the header as Python: damaged ones raise errors of its tokenizer and compiler as well.
+    with as_input_error(f"{WEIGHTS} has a damaged header", Exception, say=str):
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise ValueError(f"version {version} of the npy format")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    if shape != (n_features,) or dtype != np.float64 or dtype.hasobject:
+        raise InputError(f"{WEIGHTS} has {dtype} of shape {shape}; float64 of shape ({n_features},) is needed")
+    if len(data) - file.tell() != 8 * n_features:
+        raise InputError(f"{WEIGHTS} has {len(data) - file.tell()} bytes of weights; {8 * n_features} are needed")
+    coef = np.frombuffer(data, np.float64, n_features, file.tell()).copy()
+    if not np.isfinite(coef).all():
+        raise InputError(f"{WEIGHTS}: weight {int(np.argmin(np.isfinite(coef)))} (from 0) is not finite")
+    return coef

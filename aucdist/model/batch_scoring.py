@@ -1,0 +1,347 @@
+"""Score any data set by a saved model, into one Parquet file for each part of the rows.
+
+Parts that exist are not scored again, so the same command resumes an interrupted run. A folder belongs to one model
+and one version of the data, which ``_scoring.json`` names; ``_scores.json`` is written last, when all scores are there. The
+folders of the model and of the scores come from the command alone, never from a file of the folder, which may have been copied.
+"""
+
+import functools
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
+
+from aucdist.data.block import Block
+from aucdist.data.column_statistics import first_missing
+from aucdist.data.formats.parts import StoredPart
+from aucdist.data.own_files import CHECKED, OPEN, Count, Sha256, read_json, write_json
+from aucdist.data.shards.manifest import below, manifest_of
+from aucdist.data.shards.reading import BlockReader, ParallelMap, PlaceOnWorkers, fingerprint_of, index_of, open_rows
+from aucdist.data.sources import Source, parse_source
+from aucdist.data.storage import files
+from aucdist.data.storage.files import absolute, opened
+from aucdist.data.storage.urls import secret_urls
+from aucdist.errors import InputError, Json
+from aucdist.model import digest_of_model, is_card, load_model
+from aucdist.model.linear_model import LinearModel
+from aucdist.model.scoring_costs import RowCosts, costs_of_scoring
+from aucdist.store import resolve
+
+IN_PROGRESS, DONE = "_scoring.json", "_scores.json"
+COLUMNS = {"row_id": pa.int64(), "score": pa.float64(), "prediction": pa.int8()}
+OF_CLASSES = {"row_id": pa.int64(), "prediction": pa.string()}
+"""The columns that the scores of a model of several classes have in addition to columns such as ``score sports``."""
+
+
+@with_config(OPEN)
+class Done(TypedDict):
+    """What `DONE` says, as far as others read it."""
+
+    rows: Count
+    parts: Count
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """What every worker must know to score a part. It is in a file, which has the key alone until the rows are surveyed.
+
+    Attributes
+    ----------
+    key : str
+        SHA-256 that identifies this model and this version of the data.
+    model : str
+        The folder of the model.
+    reader : BlockReader or None
+        The rows, once they have been surveyed.
+    contributions : bool
+        Whether the columns include what each feature adds to a score.
+    top : int
+        For a model of several classes: the number of columns that name the most likely ones.
+    cost : RowCosts or None
+        What decisions cost, if it is known.
+    output : str
+        The folder of the scores: that of the file.
+    urls : tuple of str
+        The URLs that contain secrets. They are not in the file, and travel with the task of each part.
+    """
+
+    __pydantic_config__ = CHECKED
+
+    key: Sha256
+    model: str = ""
+    model_sha256: str = ""
+    reader: BlockReader | None = None
+    contributions: bool = False
+    top: int = 0
+    cost: RowCosts | None = None
+    output: Annotated[str, Field(exclude=True)] = ""
+    urls: Annotated[tuple[str, ...], Field(exclude=True)] = ()
+
+    @property
+    def rows(self) -> BlockReader:
+        """The rows, which have been surveyed."""
+        assert self.reader is not None
+        return self.reader
+
+    @property
+    def url(self) -> str:
+        """The file from which workers read it."""
+        return below(self.output, IN_PROGRESS)
+
+    def part(self, index: int) -> str:
+        """Return the URL of a part of the scores."""
+        return below(self.output, f"part-{index:05d}.parquet")
+
+
+def plan_scoring(
+    model: str,
+    source: Source,
+    output: str,
+    *,
+    each: ParallelMap = map,
+    place_on_workers: PlaceOnWorkers = list,
+    n_parts: int | None = None,
+    name: str = "",
+    contributions: bool = False,
+    top: int = 0,
+) -> Scoring:
+    """Check that the rows have the features of the model, and number them; or resume an earlier run.
+
+    Parameters
+    ----------
+    model : str
+        The folder of the model, the file of a scorecard, or a model store, or ``store@3``: a path or an fsspec URL.
+    source : Source
+        The rows. They need no label; columns that the model does not have are not read.
+    output : str
+        The folder of the scores.
+    each, place_on_workers, n_parts, name
+        As for `open_rows`.
+    contributions : bool, default=False
+        Whether columns say what each feature adds to a score: see `LinearModel.contribution_names`. With the last column,
+        ``adds_rounding``, their sum from the first to the last is the score to the last bit.
+    top : int, default=0
+        For a model of several classes: the number of columns that name the most likely classes of each row, the likeliest
+        first.
+
+    Raises
+    ------
+    InputError
+        If there is no such model or data set, if its features are not those of the model, or if `output` cannot be written to
+        or has other files.
+    """
+    model, output = absolute(model), absolute(output)
+    model = model if is_card(model) else resolve(model)
+    loaded = load_model(model)
+    if contributions:
+        loaded.contribution_names()  # raises an error for models without contributions
+    if top:
+        n_classes = len(loaded.classes)
+        if not 1 <= top <= n_classes:
+            raise InputError(
+                f"top is {top}; it lists the best classes of a model of several classes, and this one has {n_classes or 2}. "
+                "Give a number from 1 to the number of classes, or leave top out"
+            )
+    cost = costs_of_scoring(source, loaded)
+    source = source_for_scoring(source, loaded).model_copy(update={} if cost is None else cost.source_keys(source))
+    digest = digest_of_model(model)
+    sharded = manifest_of(source)
+    manifest = None if sharded is None else sharded.url
+    said: list[Any] = [digest, fingerprint_of(source), manifest, n_parts]
+    said += ["contributions"] if contributions else []
+    said += [f"top {top}"] if top else []
+    said += [] if cost is None else [asdict(cost), "of each class"]
+    key = files.sha256_of(json.dumps(said).encode())
+    urls = secret_urls(*source.urls(), model, manifest or "")
+    reader = _reader_of_earlier_run(output, key, source, manifest or "")
+    if reader is None:
+        # Check that the output can be written before the long survey.
+        write_json(below(output, IN_PROGRESS), {"key": key})
+        reader = open_rows(
+            source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, schema=loaded.schema_of_labels,
+            labelled=False, name=name,
+        )  # fmt: skip
+    scoring = Scoring(key, model, digest, reader, contributions, top, cost, output, urls)
+    write_json(scoring.url, scoring)
+    return scoring
+
+
+def read_scoring(output: str) -> Scoring:
+    """Return the scoring whose scores are in a folder, complete or not.
+
+    Raises InputError if its file is missing or damaged.
+    """
+    return replace(read_json(below(output, IN_PROGRESS), Scoring), output=output, urls=())
+
+
+def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str) -> BlockReader | None:
+    """Return the rows as a run found them that is to be resumed; None where there is none.
+
+    Raises InputError if the folder has other files.
+    """
+    earlier = read_scoring(output) if files.exists(below(output, IN_PROGRESS)) else None
+    if earlier and earlier.key == key and earlier.reader:
+        if earlier.reader.is_of(source, manifest):
+            return earlier.reader
+    elif (earlier and earlier.reader) or (not earlier and files.names_in(output)):
+        raise InputError(
+            f"{files.shown(output)} is not empty, and its files are not scores of this model for this version of the data; "
+            "name another folder"
+        )
+    return None
+
+
+def is_unfinished(output: str) -> bool:
+    """Return whether a folder has scores of a run that has not ended: it was killed, or is still running."""
+    output = absolute(output)
+    return files.exists(below(output, IN_PROGRESS)) and not files.exists(below(output, DONE))
+
+
+def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = False) -> Source:
+    """Return the source, read as the model's training rows were except for the keys that it gives itself.
+
+    `labelled`: whether the rows have their label, which is by default in the column that the training rows had it in.
+
+    Raises
+    ------
+    InputError
+        If the features of the model have names that rows of this format cannot have, or if keys do not go together.
+    """
+    of = source.format_of()
+    own = source.model_dump(include=source.model_fields_set)
+    rules = {key: value for key, value in model.reading.items() if key in of.fields and key not in own}
+    if own.get("header"):
+        rules.pop("columns", None)  # the column names of files without a header
+    read = parse_source(rules | own, f"{source.display_name}, read as the model says", labelled=False)
+    changes = {"classes": None, "features": None} | of.for_scoring(read, model.schema)
+    if labelled:
+        label = read.label if read.label is not None or not of.needs_label else model.schema.label
+        changes = {key: v for key, v in (changes | {"label": label}).items() if key in of.fields or v is None}
+    return read.model_copy(update=changes)
+
+
+@functools.lru_cache(maxsize=2)
+def _scoring_at(url: str, key: str) -> tuple[Scoring, LinearModel]:
+    scoring = read_scoring(url.rpartition("/")[0])
+    if scoring.key != key or scoring.reader is None:
+        raise InputError(
+            f"another run has replaced {files.shown(url)} since this one began: start again, with another output"
+        )
+    return scoring, load_model(scoring.model)
+
+
+def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> Json:
+    """Write the scores of one part, unless they are there.
+
+    Parameters
+    ----------
+    url, key : str
+        The url of the `Scoring`, and the key in its file.
+    item : int or StoredPart
+        The part: its number, or one of `BlockReader.items`.
+    urls : tuple of str
+        The urls of the `Scoring`, whose secrets this process knows once they have arrived.
+
+    Returns
+    -------
+    dict
+        ``file`` and ``rows``, and ``cost`` if decisions have one: see `aucdist.model.scoring_costs.RowCosts.costs_of_file`.
+    """
+    scoring, model = _scoring_at(url, key)
+    reader, index, cost = scoring.rows, index_of(item), scoring.cost
+    part, rows = scoring.part(index), reader.rows[index]
+    columns = COLUMNS if not model.classes else OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
+    if not _is_complete(part, rows, columns | ({} if cost is None else cost.columns)):
+        block = reader.read(item)
+        _refuse_missing(block, reader, index, model)
+        out = io.BytesIO()
+        table = _scores(model, block.X, block.row_id, scoring)
+        if cost is not None:
+            table = cost.add_cost_columns(table, block, model, reader.schema)
+        pq.write_table(table, out, compression="zstd")
+        files.write_bytes(part, out.getvalue())
+    done: Json = {"file": part.rpartition("/")[2], "rows": rows}
+    return done if cost is None else done | {"cost": cost.costs_of_file(part)}
+
+
+def _refuse_missing(block: Block, reader: BlockReader, index: int, model: LinearModel) -> None:
+    """Raise an InputError that names file, row and column of a value that is missing where the training rows had all."""
+    preprocessor = model.preprocessor
+    if preprocessor.impute == "keep" or preprocessor.fill is not None:
+        return
+    if (place := first_missing(block.rows)) is None:
+        return
+    row, column = int(block.row_id[place[0]]), reader.schema.feature_names[place[1]]
+    where = f"row {row + 1}"
+    if reader.parts:
+        url = reader.parts[index].url
+        before = min(part.row or 0 for part in reader.parts if part.url == url)
+        where = f"{files.shown(url)}, row {row - before + 1}"
+    raise InputError(
+        f"{where}, column {column!r}: the value is missing, but no training row had a missing value in this column: "
+        "fill it in, or leave the row out"
+    )
+
+
+def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:
+    """Tell whether a file has scores of so many rows; a damaged one has not, and is written again."""
+    if not files.exists(url):
+        return False
+    try:
+        with opened(url) as file:
+            parquet = pq.ParquetFile(file)
+            columns = {field.name: field.type for field in parquet.schema_arrow}
+            return parquet.metadata.num_rows == rows and needed.items() <= columns.items()
+    except (InputError, pa.ArrowException, OSError):
+        return False
+
+
+def _scores(model: LinearModel, X: Any, row_id: np.ndarray, scoring: Scoring) -> pa.Table:
+    scores = model.decision_function(X)
+    columns: dict[str, Any] = {"row_id": row_id}
+    probabilities, predictions = model.probabilities(scores), model.predictions(scores)
+    if model.classes:
+        columns["prediction"] = pa.array(predictions, pa.string())
+        best = model.most_likely(scores, scoring.top)
+        columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(scoring.top)}
+        for what, values in (("score", scores), ("probability", probabilities)):
+            if values is not None:
+                columns |= {f"{what} {name}": values[:, k] for k, name in enumerate(model.classes)}
+    else:
+        columns |= {"score": scores, "prediction": predictions}
+        if model.cutoff is not None:
+            columns["points"] = (scores + model.cutoff).astype(np.int64)
+        if probabilities is not None:
+            columns["probability"] = probabilities
+    return pa.table(columns | (model.contributions(X, scores) if scoring.contributions else {}))
+
+
+def write_summary(scoring: Scoring, parts: Sequence[Json]) -> Json:
+    """Write the summary that marks the scores as complete, and return it.
+
+    Parameters
+    ----------
+    parts : sequence of dict
+        What `score_part` returned for each.
+
+    Returns
+    -------
+    dict
+        ``output``, ``rows``, ``parts``; ``missing`` and ``unknown``: missing values, and categories that the training rows did
+        not have, of the columns that have some. ``cost`` where decisions have one: see
+        `aucdist.model.scoring_costs.RowCosts.mean_cost`.
+    """
+    done: Json = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}
+    done |= {"parts": len(parts), "missing": scoring.rows.missing, "unknown": scoring.rows.unknown}
+    if scoring.cost is not None:
+        done["cost"] = scoring.cost.mean_cost([part["cost"] for part in parts])
+    listed = [{"file": part["file"], "rows": part["rows"]} for part in parts]
+    files.write_bytes(below(scoring.output, DONE), json.dumps(done | {"files": listed}, indent=1).encode())
+    return done

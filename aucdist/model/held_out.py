@@ -1,0 +1,144 @@
+"""Score labelled rows by a model, and count how many of them the model was trained on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.data.shards.reading import open_rows
+from aucdist.data.sources import Source
+from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.drift.batch import more_than
+from aucdist.drift.leaks import RowDigests, digests_of
+from aucdist.drift.profile import Profile
+from aucdist.errors import InputError
+from aucdist.model import DIGESTS, PROFILE, load_model
+from aucdist.model.batch_scoring import source_for_scoring
+from aucdist.model.linear_model import LinearModel
+from aucdist.model.scoring_costs import members_of
+
+SURELY = 0.001
+"""The p-value below which the model has seen more of the test rows than rows that repeat by chance can explain."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutRows:
+    """Labelled rows under a model, in the order of their ids.
+
+    Attributes
+    ----------
+    row_id : ndarray of int64
+    y : ndarray of int8
+        For several classes, which of them each row has: bool of shape (n_rows, n_classes).
+    scores : ndarray of float64
+        For several classes, the scores of each: shape (n_rows, n_classes).
+    checked, known : int
+        Rows that could be looked up among the digests of the training rows, and how many of them were there.
+    """
+
+    row_id: np.ndarray
+    y: np.ndarray
+    scores: np.ndarray
+    checked: int
+    known: int
+
+
+def score_labelled(
+    model: LinearModel,
+    source: Source,
+    seen: RowDigests,
+    ids: np.ndarray | None,
+    name: str,
+) -> HeldOutRows:
+    """Score labelled rows, part by part.
+
+    Parameters
+    ----------
+    source : Source
+        The rows, which are read like the training rows. By default the label is in the same column.
+    seen : RowDigests
+        Digests of the training rows.
+    ids : ndarray of int64 or None
+        The ids of the rows, ascending; None for all.
+    name : str
+        What to call the data set in errors.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be read as the model's, or a label is none of its classes.
+    """
+    reader = open_rows(source_for_scoring(source, model, labelled=True), schema=model.schema_of_labels, name=name)
+    parts, checked, known = [], 0, 0
+    for index in range(reader.n_blocks):
+        block = reader.read(index)
+        if ids is not None:
+            block = block.take(np.flatnonzero(np.isin(block.row_id, ids)))
+        rows = model.encoded(block.X)
+        scores = model.scores(rows)
+        looked_up = seen.look_up(digests_of(rows))
+        checked, known = checked + looked_up[0], known + looked_up[1]
+        y = members_of(block, reader.schema, model.classes) if model.classes else block.y
+        parts.append((block.row_id, y, scores))
+    row_id, y, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(row_id, kind="stable")
+    return HeldOutRows(row_id[order], y[order], scores[order], checked, known)
+
+
+def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str) -> None:
+    """Raise an InputError if a model was trained on some of the rows, beyond those that are equal by chance.
+
+    The test rows of the model's own run, which it was not trained on, show how many rows are equal by chance. If the run had
+    no test rows, no row may be among the training rows.
+
+    Parameters
+    ----------
+    profile : Profile
+        The profile of the model.
+    what, data : str
+        The names of the model and of the rows, for the error.
+    """
+    if not rows.known:
+        return
+    by_chance = profile.test_checked and (
+        more_than(rows.known, rows.checked, profile.test_known, profile.test_checked) >= SURELY
+    )
+    if by_chance:
+        return
+    n = len(rows.row_id)
+    number = f"{rows.known:,}" if rows.checked == n else f"about {round(rows.known / rows.checked * n):,}"
+    raise InputError(
+        f"{what} was trained on {number} of the {n:,} rows of {data}: a test on these rows would favour it. Name rows that "
+        "neither model has seen by --data, or give --if always"
+    )
+
+
+def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]]:
+    """Return a model of two classes or of several, and what it stores about its training rows.
+
+    Raises
+    ------
+    InputError
+        If there is no such model, if it is damaged, or if it stores nothing because an older version of aucdist made it.
+    """
+    model = load_model(folder)
+    if not exists(f"{folder}/{PROFILE}"):
+        raise InputError(
+            f"{shown(folder)} has no {PROFILE}: an older version of aucdist made the model, and nothing is known about its "
+            "training rows. Train it again"
+        )
+    profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), f"{shown(folder)}/{PROFILE}")
+    digests = f"{folder}/{DIGESTS}"
+    return model, (profile, RowDigests.from_bytes(read_bytes(digests), shown(digests)))
+
+
+def same_classes(models: Sequence[LinearModel]) -> bool:
+    """Return whether the same classes are positive for all models, so that a label means the same for each.
+
+    Models of several classes must have the same classes.
+    """
+    said = []
+    for model in models:
+        sides = (model.schema.positive, model.schema.negative)
+        said.append((model.classes, model.topics, [] if model.classes else [sorted(side) for side in sides]))
+    return all(of_model == said[0] for of_model in said)

@@ -1,0 +1,351 @@
+"""A fitted linear model: for each class its weights, the encoding of the features, and the scores of rows."""
+
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aucdist.data.block import Block, as_rows, n_rows
+from aucdist.data.dataset import Schema
+from aucdist.data.labels import class_order
+from aucdist.data.preprocess import Preprocessor
+from aucdist.errors import InputError, Json
+from aucdist.probability.probability_maps import ProbabilityMap, probabilities_of_classes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from aucdist.maps.base import FittedMap
+    from aucdist.maps.explain import Reasons
+
+
+@dataclass(frozen=True, eq=False)
+class ClassWeights:
+    """The weights that score one class against the rest.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_weights,), float64
+        Weights of the encoded features, or of the basis functions of the feature map.
+    about : dict
+        What else was saved: estimator, parameters, certificate, data, versions.
+    probability : ProbabilityMap or None
+        The map from scores to probabilities, if the model has one.
+    feature_map : FittedMap or None
+        The map that is applied to the encoded features before the weights.
+    spread : float
+        The number that scores are divided by, so that classes without probabilities can be compared.
+    """
+
+    coef: np.ndarray
+    intercept: float
+    about: Json
+    probability: ProbabilityMap | None = None
+    feature_map: "FittedMap | None" = None
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """A linear model of two classes, or of each of several classes against the rest, with the encoding of its features.
+
+    Attributes
+    ----------
+    weights : tuple of ClassWeights
+        One for two classes, else one for each of ``schema.classes``.
+    schema : Schema
+        Features, label and classes.
+    preprocessor : Preprocessor
+        The preprocessing of the features before the weights apply.
+    reading : dict
+        The keys of the training data's source that say how other files with these features are read; empty in older models.
+    cutoff : int or None
+        The cutoff of a scorecard: the points that a score of 0 stands for.
+    """
+
+    weights: tuple[ClassWeights, ...]
+    schema: Schema
+    preprocessor: Preprocessor
+    reading: Json = field(default_factory=dict)
+    cutoff: int | None = None
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes of a model of several; empty for two classes."""
+        return self.schema.classes
+
+    @property
+    def topics(self) -> bool:
+        """Whether a row may have several of the classes, or none."""
+        return self.schema.topics
+
+    @property
+    def coef(self) -> np.ndarray:
+        """The weights of a model of two classes."""
+        return self.weights[0].coef
+
+    @property
+    def intercept(self) -> float:
+        """The intercept of a model of two classes."""
+        return self.weights[0].intercept
+
+    @property
+    def about(self) -> Json:
+        """What else was saved about the first class."""
+        return self.weights[0].about
+
+    @property
+    def probability(self) -> ProbabilityMap | None:
+        """The map from scores to probabilities of a model of two classes, or None."""
+        return self.weights[0].probability
+
+    @property
+    def feature_map(self) -> "FittedMap | None":
+        """The feature map of a model of two classes, or None."""
+        return self.weights[0].feature_map
+
+    @property
+    def spreads(self) -> np.ndarray:
+        """The numbers that the scores of the classes are divided by, float64."""
+        return np.array([weights.spread for weights in self.weights])
+
+    @property
+    def models(self) -> "tuple[LinearModel, ...]":
+        """The model of each class against the rest, whose scores are not divided by their spread."""
+        return tuple(map(self.of_class, range(len(self.weights))))
+
+    def of_class(self, k: int) -> "LinearModel":
+        """Return the model of the class at position `k` against the rest, those among them that were left out of the training."""
+        if not self.classes:
+            return self
+        name, schema = self.classes[k], self.schema
+        others = tuple(other for other in (*schema.positive, *schema.negative) if other != name)
+        schema = replace(schema, positive=(name,), negative=others, classes=(), topics=False, sets=())
+        return replace(self, weights=self.weights[k : k + 1], schema=schema).with_weights(spread=1.0)
+
+    def with_weights(self, **changes: Any) -> "LinearModel":
+        """Return a model of two classes with other attributes of its `ClassWeights`."""
+        return replace(self, weights=(replace(self.weights[0], **changes),))
+
+    @property
+    def _suffixes(self) -> list[str]:
+        """What the names of the columns of each class end in."""
+        return [f" {name}" for name in self.classes] or [""]
+
+    @property
+    def schema_of_labels(self) -> Schema:
+        """The schema of labelled rows: of several classes with all of them, those too that were left out of the training."""
+        if not self.classes:
+            return self.schema
+        classes = tuple(sorted({*self.schema.positive, *self.schema.negative}, key=class_order))
+        return replace(self.schema, positive=classes[:1], negative=classes[1:], classes=classes)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the scores of rows; a row with a score above 0 is predicted positive.
+
+        Parameters
+        ----------
+        X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
+            A table of pandas, polars or pyarrow has the columns of the training files, with texts and categories as they are, in
+            any order and among others. An array has features in the order of ``schema.feature_names``, categories as their 0/1
+            columns, before any scaling.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,), float64
+            For several classes the shape is (n_samples, n_classes), and scores are divided by `spreads`.
+
+        Raises
+        ------
+        InputError
+            If X has another number of features, or if a score is not finite.
+        """
+        return self.scores(self.encoded(X))
+
+    def scores(self, block: Block) -> np.ndarray:
+        """Return the scores of rows that `encoded` returned, as `decision_function` does."""
+        mapped: dict[int, Block] = {}
+        columns = []
+        with np.errstate(over="ignore", invalid="ignore"):
+            for weights in self.weights:
+                key = id(weights.feature_map)
+                if key not in mapped:
+                    mapped = {key: block if weights.feature_map is None else weights.feature_map.encode(block)}
+                # By the kernel that scored the rows of the run, so that both have the same bits.
+                columns.append(mapped[key].scores(weights.coef) + weights.intercept)
+            scores = np.column_stack(columns) / self.spreads if self.classes else columns[0]
+        if not np.isfinite(scores).all():
+            row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
+            raise InputError(
+                f"the score of row {row} (from 0) is not finite, because a value of the row is missing or too large: "
+                "correct it, or leave the row out"
+            )
+        return scores
+
+    def encoded(self, X: Any) -> Block:
+        """Return rows with encoded features, before the feature map; their labels are all 1.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Raises
+        ------
+        InputError
+            If X has another number of features.
+        """
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            from aucdist.estimators.tables import features_of_table  # loads scikit-learn
+
+            X = features_of_table(X, self.schema, self.reading)
+        rows, n_features = as_rows(X), len(self.schema.feature_names)
+        block = Block.of(X, np.ones(n_rows(rows), dtype=np.int8))
+        if block.n_features != n_features:
+            raise InputError(
+                f"X has {block.n_features} features, but the model was fitted on {n_features}: give the columns of "
+                "the training data"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.preprocessor.transform(block)
+
+    def explain(self, X: Any) -> "pd.DataFrame":
+        """Return what each feature, and each pair of features, adds to the score of each row, of a model of two classes.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Returns
+        -------
+        DataFrame
+            A column for each contribution, and ``constant``: the sums of its rows are the scores. A feature of a model of bins
+            contributes its shape, whose mean over the training rows is 0. Without a feature map, it contributes its weight
+            times its encoded value.
+
+        Raises
+        ------
+        InputError
+            If X has another number of features, or the model's feature map mixes features.
+        """
+        from aucdist.maps.explain import explanation  # loads scikit-learn and pandas
+
+        return explanation(self.encoded(X), self.schema.feature_names, self.coef, self.intercept, self.feature_map)
+
+    def contribution_names(self) -> list[str]:
+        """Return the column names of contributions: ``adds_`` and the name from `explain`, with the constant last.
+
+        For several classes, the names of each class follow one another, such as ``adds_age sports``.
+
+        Raises
+        ------
+        InputError
+            If the model's feature map mixes features, there are more than 4096 of them, or two have one name.
+        """
+        from aucdist.maps.explain import exported_names  # loads scikit-learn and pandas
+
+        maps = (weights.feature_map for weights in self.weights)
+        return exported_names(self.schema.feature_names, dict(zip(self._suffixes, maps, strict=True)))
+
+    def contributions(self, X: Any, scores: np.ndarray) -> dict[str, np.ndarray]:
+        """Return columns of what each feature adds to the score of each row.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+        scores : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
+            The scores that `decision_function` returned for X.
+
+        Returns
+        -------
+        dict
+            Columns that add up to the score to the last bit, as `aucdist.maps.explain.with_rounding` says; for several classes
+            those of each class follow one another.
+        """
+        from aucdist.maps.explain import explanation, with_rounding  # loads scikit-learn and pandas
+
+        names, columns, block = iter(self.contribution_names()), dict[str, np.ndarray](), self.encoded(X)
+        for k, (weights, suffix) in enumerate(zip(self.weights, self._suffixes, strict=True)):
+            table = explanation(block, self.schema.feature_names, weights.coef, weights.intercept, weights.feature_map)
+            of_class = scores[:, k] if self.classes else scores
+            columns |= with_rounding(table / weights.spread, of_class, list(islice(names, table.shape[1])), suffix)
+        return columns
+
+    def reasons(self, X: Any) -> "Reasons":
+        """Return which columns raise the score of each row most, of a model of two classes with bins.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Raises
+        ------
+        InputError
+            If X has another number of features, or the model has no bins.
+        """
+        from aucdist.maps.explain import reasons  # loads scikit-learn
+
+        names, categories = self.schema.feature_names, self.schema.categories
+        return reasons(self.encoded(X), names, categories, self.coef, self.feature_map)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return -1 or +1 for each row, int8, or the names of classes; parameters and errors as `decision_function`."""
+        return self.predictions(self.decision_function(X))
+
+    def predictions(self, scores: np.ndarray) -> np.ndarray:
+        """Return the predictions for these scores.
+
+        For several classes it is the name of the class with the largest probability, or else the largest score. For topics it
+        is the names of those whose score is above 0, with commas between them.
+        """
+        if not self.classes:
+            return np.where(scores > 0, 1, -1).astype(np.int8)
+        if self.topics:
+            names = np.array(self.classes, dtype=object)
+            return np.array([",".join(names[row]) for row in scores > 0], dtype=object)
+        return self.most_likely(scores, 1)[:, 0]
+
+    def most_likely(self, scores: np.ndarray, n: int) -> np.ndarray:
+        """Return the names of the n most likely classes of each row, the most likely first."""
+        probabilities = self.probabilities(scores)
+        order = np.argsort(-(scores if probabilities is None else probabilities), axis=1, kind="stable")[:, :n]
+        return np.asarray(np.array(self.classes, dtype=object)[order])
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the negative and of the positive class, float64 of shape (n_samples, 2).
+
+        For several classes it is what `probabilities` returns.
+
+        Parameters
+        ----------
+        X : ndarray or scipy sparse of shape (n_samples, n_features)
+            As for `decision_function`.
+
+        Raises
+        ------
+        InputError
+            If the model gives no probabilities, or X has another number of features.
+        """
+        if any(weights.probability is None for weights in self.weights):
+            raise InputError(
+                "this model gives no probabilities: fit it with calibration='logit', or fit a LinkClassifier "
+                "(`model: {calibration: logit}` or `model: {estimator: LinkClassifier}` in a YAML file)"
+            )
+        scores = self.decision_function(X)
+        return self.probabilities(scores) if self.classes else self.probability(scores)  # type: ignore[return-value, misc]
+
+    def probabilities(self, scores: np.ndarray) -> np.ndarray | None:
+        """Return the probability of the positive class, or of each class, float64 of the shape of the scores; None without such.
+
+        Those of classes sum to 1 in each row, those of topics do not.
+        """
+        maps = [weights.probability for weights in self.weights if weights.probability is not None]
+        if len(maps) < len(self.weights):
+            return None
+        if not self.classes:
+            return maps[0](scores)[:, 1]
+        return probabilities_of_classes(maps, scores, not self.topics)

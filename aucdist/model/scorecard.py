@@ -1,0 +1,180 @@
+"""A scorecard: whole points for each bin of each feature, which can be added up by hand, and its file.
+
+A card is read back as a `LinearModel` of bins whose weights are its points, so that whatever takes a model takes a card.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from aucdist.data.dataset import Schema
+from aucdist.data.formats.source_fields import ReaderOptions
+from aucdist.data.own_files import CHECKED, REPAIR, parse_checked, to_jsonable
+from aucdist.data.preprocess import Floats, Preprocessor, array_of
+from aucdist.errors import InputError, Json
+from aucdist.probability.probability_maps import SavedMap
+
+if TYPE_CHECKING:
+    from aucdist.maps.bins import BinMap
+
+VERSION = 1
+MOST_POINTS = 2**31
+"""Sums of so many points over so many features are exact in float64."""
+MOST_BINS = 255
+
+Points = Annotated[int, Field(ge=-MOST_POINTS, le=MOST_POINTS)]
+if TYPE_CHECKING:
+    ArrayOfPoints = np.ndarray
+else:
+    ArrayOfPoints = array_of(Points, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class CardFeature:
+    """The points that one feature adds, by ranges of its values.
+
+    Attributes
+    ----------
+    name : str
+        As in the schema: a column, or ``column=category``, whose two bins are "another category" and "this category".
+    edges : ndarray of shape (n_bins - 1,), float64
+        In the units of the column. A value is in the bin of the number of edges below it.
+    points : ndarray of shape (n_bins,), int64
+    shares : ndarray of shape (n_bins,), float64
+        Share of the training rows with a value that are in each bin.
+    missing : int or None
+        The points of a missing value, if the training rows had some.
+    """
+
+    __pydantic_config__ = CHECKED
+    name: str
+    edges: Floats
+    points: ArrayOfPoints
+    shares: Floats
+    missing: Points | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.edges) + 1 == len(self.points) == len(self.shares) or not (np.diff(self.edges) > 0).all():
+            raise InputError(f"the edges of {self.name!r} do not ascend, or do not go with its points and shares")
+        if len(self.points) > MOST_BINS or not ((self.shares >= 0.0) & (self.shares <= 1.0)).all():
+            raise InputError(f"{self.name!r} has more than {MOST_BINS} bins, or shares that are not from 0 to 1")
+        if len(self.points) == 1 and self.missing is None:
+            raise InputError(f"{self.name!r} has one row, so that it tells no two rows apart")
+
+    @property
+    def cells(self) -> np.ndarray:
+        """The points of all cells: that of missing values first, where there is one."""
+        return self.points if self.missing is None else np.append(self.missing, self.points)
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard:
+    """A scorecard: the points of a row are added up, and a row with more than `cutoff` points is predicted positive.
+
+    Attributes
+    ----------
+    base : int
+        The points that each row starts with.
+    features : tuple of CardFeature
+        The features with more than one row on the card, in the order of the schema.
+    preprocessor : Preprocessor
+        It fills in missing values. It scales nothing, because the edges are in the units of the columns.
+    probability : ProbabilityMap or None
+        The map from ``points - cutoff`` to probabilities.
+    reading : dict
+        As in `LinearModel`.
+    scaling : dict
+        The scale of the points: ``points_per_score`` and ``shift``, so that a row has about ``points_per_score * score +
+        shift`` points, and the scale that was asked for.
+    rounding : dict
+        What whole points cost: see `aucdist.export.cards`.
+    about : dict
+        The description of the model that the card was made from.
+    """
+
+    __pydantic_config__ = CHECKED
+    base: Points
+    cutoff: Points
+    features: tuple[CardFeature, ...]
+    schema: Schema
+    preprocessor: Preprocessor
+    probability: SavedMap | None
+    reading: ReaderOptions = field(default_factory=dict)
+    scaling: Json = field(default_factory=dict)
+    rounding: Json = field(default_factory=dict)
+    about: Json = field(default_factory=dict)
+    format: Literal["aucdist scorecard"] = "aucdist scorecard"
+    version: int = VERSION
+
+    @property
+    def least(self) -> int:
+        """The fewest points that a row can have."""
+        return self.base + sum(int(feature.cells.min()) for feature in self.features)
+
+    @property
+    def most(self) -> int:
+        """The most points that a row can have."""
+        return self.base + sum(int(feature.cells.max()) for feature in self.features)
+
+    def bins(self) -> "BinMap":
+        """Return the bins of the card as a feature map, whose weights are `weights`."""
+        from aucdist.maps.binning import Bins
+        from aucdist.maps.bins import BinMap  # loads scikit-learn
+
+        own = {feature.name: feature for feature in self.features}
+        bins, missing = [], []
+        for name in self.schema.feature_names:
+            feature = own.get(name)
+            if feature is None:
+                bins.append(Bins(np.zeros(0), np.zeros(1), np.ones(1)))
+            else:
+                bins.append(Bins(feature.edges, np.arange(float(len(feature.points))), feature.shares))
+            missing.append(feature is not None and feature.missing is not None)
+        no_pairs = np.zeros((0, 2), dtype=np.int64)
+        return BinMap(len(bins), tuple(bins), np.array(missing, dtype=bool), "one-hot", "drop", 1.0, 1.0, no_pairs)
+
+    def weights(self) -> np.ndarray:
+        """Return the points as weights of the cells of `bins`, float64."""
+        return np.concatenate([np.zeros(0), *(feature.cells for feature in self.features)]).astype(np.float64)
+
+    def to_json(self) -> str:
+        """Return the file of the card."""
+        # What it is comes first, and the keys of the schema are those that older versions can read.
+        content = {"format": self.format, "version": self.version} | to_jsonable(self, Scorecard)
+        content["schema"] = self.schema.to_json()
+        return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def parse_card(data: bytes, where: str) -> Scorecard:
+    """Return the card in a file.
+
+    Parameters
+    ----------
+    where : str
+        Names the file in errors.
+
+    Raises
+    ------
+    InputError
+        If it is not a card, is damaged, or was written by a newer version of aucdist.
+    """
+    card = parse_checked(data, Scorecard, where)
+    if card.version != VERSION:
+        raise InputError(
+            f"{where} is a card of version {card.version}, but this aucdist reads version {VERSION}: export the card "
+            "again"
+        )
+    try:
+        card.preprocessor.check(len(card.schema.feature_names))
+        if card.preprocessor.scale != "none" or card.preprocessor.log1p:
+            raise InputError("a card scales nothing")
+        order = {name: place for place, name in enumerate(card.schema.feature_names)}
+        places = [order.get(feature.name, -1) for feature in card.features]
+        if min(places, default=0) < 0 or places != sorted(set(places)):
+            raise InputError("its features are not features of its schema, in their order and once each")
+    except InputError as e:
+        raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
+    return card

@@ -1,1 +1,0 @@
-"""What objectives share: the Gaussian kernel, link functions, and maps from scores to probabilities."""

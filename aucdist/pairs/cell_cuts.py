@@ -1,0 +1,195 @@
+"""Cuts of the pairwise hinge where both classes are large: the anchors are counted in a histogram of scores.
+
+`PairCuts` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
+`MOST_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
+round, and nothing that the client holds of it, grows with the rows. `aucdist.pairs.cell_kernels` says why the bounds stay
+true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
+
+The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
+whose threshold lies in it, so that the sum over K cells is least where the edges are as dense as ``(u W)^(1/3)``. What u and W
+are is known from the last cut; a cut whose slack is too large is taken again with the edges that it asks for. The steps of a line
+search need the anchors only as a sample, whose scores are sent as those of few anchors are.
+
+Where the anchors are the negatives and only the highest-scoring ones count, the others weigh nothing in their cells.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from aucdist.engine.blocks import Blocks, Summary, without_rows
+from aucdist.pairs.cell_kernels import fill_cells, index_edges
+from aucdist.pairs.cuts import PairCuts
+from aucdist.pairs.loss import Anchors
+from aucdist.pairs.objective import PairObjective
+from aucdist.pairs.problem import PairMemory
+from aucdist.pairs.top_negatives import Threshold
+from aucdist.solvers.rounding import EPS
+
+CELLS = 2**13
+"""The number of cells. A quarter of them is spread over all anchors, whatever the last cut was."""
+
+PLACES = 2**16
+"""The size of the table by which scores find their cells. Few of its places have more than one edge, and it fits into
+the cache of a core."""
+
+SAMPLE = 20_000
+"""The number of anchors that are drawn, by their ids, for the line search and the first edges."""
+
+
+@dataclass(frozen=True, eq=False)
+class CellSums:
+    """The weights and score sums of the anchors in each cell; those of several blocks merge by ``+``.
+
+    Attributes
+    ----------
+    sums : ndarray of shape (2, n_cells), float64
+        Their weight, and the sum of weight times score.
+    lowest, highest : ndarray of shape (n_cells,), float64
+        The least and the greatest score; inf and -inf in an empty cell.
+    """
+
+    sums: np.ndarray
+    lowest: np.ndarray
+    highest: np.ndarray
+
+    def __add__(self, other: "CellSums") -> "CellSums":
+        low, high = np.minimum(self.lowest, other.lowest), np.maximum(self.highest, other.highest)
+        return CellSums(self.sums + other.sums, low, high)
+
+    def as_anchors(self) -> tuple[Anchors, np.ndarray]:
+        """Return one anchor for each cell that is not empty, with its mean score and its weight, and the numbers of these cells.
+
+        Two anchors of weight 0 stand before and behind them, at the least and the greatest score: rows whose threshold lies
+        beyond are in no doubt.
+        """
+        which = np.flatnonzero(self.sums[0] > 0.0)
+        (weight, score), low, high = self.sums[:, which], self.lowest[which], self.highest[which]
+        mean = np.clip(score / weight, low, high)
+        width = high - low
+        doubt = np.divide(weight * (high - mean) * (mean - low), width, out=np.zeros_like(low), where=width > 0.0)
+        scores, weights = np.concatenate((low[:1], mean, high[-1:])), np.concatenate(([0.0], weight, [0.0]))
+        # With the first r anchors active, the threshold lies in the cell of anchor r - 1, that of anchor r, or between them.
+        doubt = np.concatenate(([0.0], np.maximum(np.append(doubt, 0.0), np.insert(doubt, 0, 0.0)), [0.0]))
+        return Anchors(scores, weights, np.array([0, len(scores)]), doubt=doubt), which
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The edges of cells, and the index by which the cells of scores are found.
+
+    Attributes
+    ----------
+    at : ndarray of shape (n_cells - 1,), float64
+        Ascending.
+    table, low, scale
+        Result of `aucdist.pairs.cell_kernels.index_edges`.
+    """
+
+    at: np.ndarray
+    table: np.ndarray
+    low: float
+    scale: float
+
+    @classmethod
+    def of(cls, at: np.ndarray) -> "Edges":
+        """Return edges, each of them once."""
+        at = np.unique(at)
+        table = np.empty(PLACES, dtype=np.int16)
+        low, scale = index_edges(at, table)
+        return cls(at, table, low, scale)
+
+    @property
+    def search(self) -> tuple[np.ndarray, np.ndarray, float, float]:
+        """The arguments of a search, in the order of the kernels."""
+        return self.at, self.table, self.low, self.scale
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+@without_rows
+def count_in_cells(
+    block: int, memory: PairMemory, step: float, edges: Edges, threshold: Threshold | None
+) -> tuple[PairMemory, Summary]:
+    """Put the anchors into cells by their scores at a step of the way; beyond a threshold of negatives they weigh nothing."""
+    scores, counted, weights = memory.anchors.scores_at(step), memory.anchors.weight, memory.anchors.weights
+    if threshold is not None:
+        counted = weights = weights * threshold.parts(-scores)
+    n_cells = len(edges.at) + 1
+    cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
+    lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
+    fill_cells(scores, weights, edges.search, cells, sums, (lowest, highest))
+    return replace(memory, cells=cells, cell_weights=counted), {"cells": CellSums(sums, lowest, highest)}
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) -> np.ndarray:
+    """Return n edges whose density is the cubic root of the product of both classes' weights in the cells of a cut.
+
+    Parameters
+    ----------
+    edges : ndarray of shape (n_cells - 1,), float64
+    near : ndarray of shape (n_cells,), float64
+        What the rows weigh whose thresholds lie in each cell. They count even where all scores of the cell are on one side:
+        without its edges they would not be.
+    """
+    low = np.concatenate(([np.minimum(edges[0], cells.lowest[0])], edges))
+    high = np.concatenate((edges, [np.maximum(edges[-1], cells.highest[-1])]))
+    density = np.cbrt(near * cells.sums[0] * (high - low))
+    if not density.any():
+        return edges[:0]
+    ends = np.concatenate(([0.0], np.cumsum(density / density.sum())))
+    return np.interp((np.arange(n) + 0.5) / n, ends, np.append(low, high[-1]))
+
+
+class CellCuts(PairCuts):
+    """`PairCuts` for many anchors; the parameters are the same, and all rows are one group."""
+
+    def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray):
+        super().__init__(blocks, objective, start, every=max(1, min(blocks.n_pos, blocks.n_neg) // SAMPLE))
+        self._edges: Edges | None = None
+
+    def value_error(self, reach: float) -> float:
+        """Return a bound on what the mean scores of the cells add to the rounding: a few roundings of scores."""
+        return 16.0 * EPS * (1.0 + reach)
+
+    def thresholds(self, step: float, scores: np.ndarray) -> tuple[Threshold | None, Threshold | None]:
+        """Return which negatives count for a cut at a step, and for the loss there: whole ones for both."""
+        hard = self.negatives.threshold(self.blocks, step)
+        return hard, hard
+
+    def anchors_at(
+        self, step: float, scores: np.ndarray, threshold: Threshold | None
+    ) -> tuple[Anchors, np.ndarray, float]:
+        """Return an anchor for each cell, the numbers of these cells, and what all weigh together; one reduction."""
+        edges = self._edges
+        if edges is None:
+            evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
+            edges = Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
+        of_anchors = threshold if self.negatives.are_anchors else None
+        cells = self.blocks.reduce(count_in_cells, step, edges, of_anchors)["cells"]
+        self._last = edges, cells, scores
+        anchors, which = cells.as_anchors()
+        return anchors, which, float(anchors.weights.sum())
+
+    def slopes_of_anchors(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+        """Return the derivatives of the loss for weights of 1 in each cell, and refine the edges, by which it is taken next."""
+        edges, cells, scores = self._last
+        near = np.zeros(len(edges.at) + 1)
+        near[order] = slope_sums[1:-2] + slope_sums[2:-1]
+        refined = refined_edges(edges.at, cells, near, 3 * CELLS // 4)
+        self._edges = Edges.of(np.concatenate((refined, spread(scores, CELLS // 4))))
+        slopes, n = np.zeros(len(near)), len(anchors.scores)
+        of_ones = replace(anchors, weights=np.ones(n))
+        slopes[order] = self.loss.anchor_slopes(slope_sums, of_ones, np.arange(n))[1:-1]
+        return slopes
+
+
+def spread(scores: np.ndarray, n: int) -> np.ndarray:
+    """Return n quantiles of the scores."""
+    # Not numpy.quantile, which takes seconds for so many.
+    quantiles: np.ndarray = np.sort(scores)[np.linspace(0, len(scores) - 1, n).astype(np.int64)]
+    return quantiles

@@ -1,0 +1,224 @@
+"""Cuts of the pairwise hinge: tangents of the loss, from the exact scores of the anchors, which are the smaller class.
+
+The anchors are the rows of the smaller class (`aucdist.pairs.loss`). The client has their scores, sorts them and sends
+them to all blocks. Where there are too many of them, they are sent as cells of scores (`aucdist.pairs.cell_cuts`), which
+leave the loss some slack: such a cut may be taken again with other cells. Which negatives count is said by
+`aucdist.pairs.top_negatives`.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+
+from aucdist.engine.blocks import Blocks, Summary, without_rows
+from aucdist.pairs.kernels import cut
+from aucdist.pairs.loss import HINGE, Anchors, ScoredRows
+from aucdist.pairs.objective import PairObjective, rounding_of_pairs
+from aucdist.pairs.problem import PairMemory, PairProblem, rows_from
+from aucdist.pairs.top_negatives import CountedNegatives, Threshold
+from aucdist.solvers.rounding import EPS
+
+STEPS_OF_STAIR = 5
+"""The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
+fit takes about the same number of passes."""
+
+SLACK_OF_GAP, MOST_TRIES = 0.05, 4
+"""The slack may be this share of the gap. At most the second number of cuts is taken at a point to reach it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A cut, and what is known of the loss where it was taken.
+
+    Attributes
+    ----------
+    w : ndarray of shape (n_features,), float64
+        Where it was taken.
+    loss, slack : float
+        The mean loss there is at most the first, and at least the first minus the second.
+    score_error : float
+        A bound on the error of any row's score there.
+    counted_loss : float
+        The mean loss of the rows as they count for the cut.
+    height : float
+        At zero.
+    n_band : float
+        How many rows of the larger class are in pairs within the band of the shifts.
+    threshold : Threshold or None
+        Which negatives count for it; None for all.
+    step : float
+        How far w is on the way from the present point to the one scored last.
+    slopes : ndarray of float64
+        The derivatives by the anchors' scores, in the form that `PairCuts.finish` takes.
+    scale : float
+        A factor of the gradient; the height has it.
+    gradient : ndarray of shape (n_features,), float64
+        Once `PairCuts.finish` has added up the rows.
+    """
+
+    w: np.ndarray
+    loss: float
+    slack: float
+    score_error: float
+    counted_loss: float = np.inf
+    height: float = 0.0
+    n_band: float = 0.0
+    threshold: Threshold | None = None
+    step: float = 0.0
+    slopes: np.ndarray = field(default_factory=partial(np.zeros, 0))
+    scale: float = 1.0
+    gradient: np.ndarray = field(default_factory=partial(np.zeros, 0))
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+@without_rows
+def take_cut(
+    block: int, memory: PairMemory, step: float, shifts: np.ndarray, anchors: Anchors, threshold: Threshold | None,
+    exact: tuple[Anchors, Threshold | None] | None,
+) -> tuple[PairMemory, Summary]:  # fmt: skip
+    """Take a cut at a step of the way, over the rows from the threshold on, or over all for None.
+
+    With `exact`, the anchors and the threshold of the loss itself, that is summed as well, as ``"exact_loss"``.
+    """
+    rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.runs)
+    which, above = rows_from(threshold, rows)
+    coefs, slope_sums = np.zeros(len(rows.scores)), np.zeros(anchors.n_gaps)
+    slopes = coefs if threshold is None else np.empty(len(above.scores))
+    height, total, doubt, n_band = cut(tuple(above), shifts, anchors.search, anchors.doubt, slopes, slope_sums)
+    summary = {"loss": total, "doubt": doubt, "slope_sums": slope_sums, "height": height, "n_band": n_band}
+    if threshold is not None:
+        coefs[which] = slopes
+        summary["counted"] = above.weights.sum()
+    if exact is not None:
+        anchors, threshold = exact
+        counted = rows_from(threshold, rows)[1]
+        summary["exact_loss"] = HINGE.loss_and_row_slopes(
+            counted, anchors, np.empty(len(counted.scores)), np.zeros(anchors.n_gaps)
+        )
+    return replace(memory, coefs=coefs), summary
+
+
+# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+
+
+def shifts(h: float) -> np.ndarray:
+    """Return the shifts of the stair of half-width h: ascending, the middle one 0; only that for h = 0."""
+    if h == 0.0:
+        return np.zeros(1)
+    n = STEPS_OF_STAIR
+    return h * ((2 * np.arange(n) + 1 - n) / n)
+
+
+class PairCuts(PairProblem):
+    """The hinge over the pairs that count, and its cuts, along lines from the present point.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    objective : PairObjective
+    start : ndarray of shape (n_features,), float64
+        The first present point.
+    every : int, default=1
+        As of `PairProblem`.
+
+    Attributes
+    ----------
+    here : Cut
+        The cut at the present point, where the line begins along which cuts are taken; only the point before the first.
+    scores : ndarray of float64
+        What the client has of the anchors' scores there.
+    half_width : float
+        The half-width of the band of pairs. A cut is the mean of those at scores of the larger class that are shifted by the
+        `shifts` within it: see `aucdist.pairs.kernels.cut_group`.
+    width : float
+        The width of the band in which negatives count in part, where only the highest-scoring ones count.
+    """
+
+    def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray, *, every: int = 1):
+        negatives, groups = CountedNegatives(blocks, objective.subset), objective.groups
+        self.rounding = rounding_of_pairs(blocks, groups)
+        super().__init__(blocks, HINGE, groups, negatives, start=start, every=every)
+        self.part_error = negatives.part_error(blocks, self.rounding)
+        self.half_width, self.width = 0.0, 0.0
+        self.here, self.scores = Cut(start, np.inf, 0.0, self.rounding.score(start)), self.first_scores
+        self._target = self.scores, 0.0  # the end of the line, and a bound on the error of any row's score there
+
+    def score(self, w: np.ndarray) -> np.ndarray:
+        """Score all rows at w, the end of the line that starts at the present point."""
+        self._target = super().score(w), self.rounding.score(w)
+        return self._target[0]
+
+    def value_error(self, reach: float) -> float:
+        """Return a bound on the rounding of the loss beyond that of scores and sums, where no score is larger than `reach`."""
+        return 0.0
+
+    def scores_at(self, step: float) -> np.ndarray:
+        """Return the scores that the client has of anchors at a step of the way."""
+        return self.scores + step * (self._target[0] - self.scores)
+
+    def thresholds(self, step: float, scores: np.ndarray) -> tuple[Threshold | None, Threshold | None]:
+        """Return which negatives count for a cut at a step, and which for the loss there; None where all do."""
+        return self.negatives.soft_and_hard_threshold(
+            self.blocks, step, scores, self.weights, self.half_width, self.width
+        )
+
+    def anchors_at(
+        self, step: float, scores: np.ndarray, threshold: Threshold | None
+    ) -> tuple[Anchors, np.ndarray, float]:
+        """Return the anchors as they are sent and as they count, what `slopes_of_anchors` takes, and what they weigh together."""
+        weights = self.negatives.counted(scores, self.weights, threshold)
+        return *self.sort_anchors(scores, weights), float(weights.sum())
+
+    def slopes_of_anchors(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+        """Return the derivatives of the loss by the anchors' scores, as `gradient` takes them."""
+        return self.loss.anchor_slopes(slope_sums, anchors, order)
+
+    def cut(self, step: float, w: np.ndarray, gap: float) -> Cut:
+        """Return a cut at a step of the way from the present point to the one scored last.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_features,), float64
+            The weights there.
+        gap : float
+            What is left of the objective's gap: it says how much slack the loss may have.
+        """
+        here, reach = self.here, self.rounding.reach
+        # The errors of scores at a step of the way: those of both ends, and of the sums of both.
+        error = (
+            abs(1.0 - step) * here.score_error + abs(step) * self._target[1] + 4.0 * EPS * (reach(here.w) + reach(w))
+        )
+        scores, stair = self.scores_at(step), shifts(self.half_width)
+        soft, hard = self.thresholds(step, scores)
+        for _ in range(MOST_TRIES):
+            anchors, order, weight = self.anchors_at(step, scores, soft)
+            exact = None
+            if hard is not soft:
+                same = not self.negatives.are_anchors
+                of_loss = anchors if same else self.anchors_at(step, scores, hard)[0]
+                exact = of_loss, self.negatives.of_others(hard)
+            taken = self.blocks.reduce(take_cut, step, stair, anchors, self.negatives.of_others(soft), exact)
+            slopes = self.slopes_of_anchors(taken["slope_sums"], anchors, order)
+            slack = float(taken["doubt"]) / self.mass
+            if slack <= SLACK_OF_GAP * max(0.0, gap):
+                break
+        scale = self.negatives.scale(float(taken.get("counted", weight))) / len(stair)
+        loss = float(taken["loss" if exact is None else "exact_loss"]) / self.mass + slack
+        return Cut(
+            w, loss, slack, error, counted_loss=float(taken["loss"]) * (len(stair) * scale / self.mass),
+            height=taken["height"] * (scale / self.mass), n_band=taken["n_band"], threshold=soft, step=step, slopes=slopes,
+            scale=scale,
+        )  # fmt: skip
+
+    def finish(self, cut: Cut, keep: bool) -> Cut:
+        """Return a cut with its gradient; with `keep` the present point moves to it."""
+        gradient = self.gradient(cut.slopes, cut.scale, cut.step if keep else None)
+        cut = replace(cut, gradient=gradient, slopes=np.zeros(0))
+        if keep:
+            self.here, self.scores = cut, self.scores_at(cut.step)
+            self._target = self.scores, cut.score_error
+        return cut

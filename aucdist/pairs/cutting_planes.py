@@ -1,0 +1,467 @@
+"""The solver ``all-pairs``: Newton steps and cutting planes for the pairwise hinge, with or without a fraction of the negatives.
+
+Minimises ``P(w) = penalty(w) + mean over the pairs that count of max(0, 1 - w.(x_i - x_j))``, where a pair weighs w_i
+w_j if rows have weights. The problem has three parts, each of which has variants:
+
+* the penalty and the cone of signs (`aucdist.pairs.penalty`);
+* which negatives count (`aucdist.pairs.top_negatives`): all, or the highest-scoring ones;
+* what is sent to the blocks of the anchors, the rows of the smaller class: their scores (`aucdist.pairs.cuts`),
+  or cells of scores if there are many (`aucdist.pairs.cell_cuts`).
+
+A round takes a cut, which is the tangent of the loss at a point. A cut is a dual point as well. The best combination of
+all cuts (`aucdist.pairs.bundle`) is the lower bound, which decides when to stop. The methods differ in where
+the next cut is taken.
+
+**Newton steps** (`aucdist.pairs.newton`), for an L2 penalty: the next cut is taken at the minimum of a
+quadratic model of a smoothed loss. The cuts are those of the smoothed loss, whose band becomes narrower with the gap.
+Newton steps take a third of the passes of cutting planes or less, because a mean over very many pairs is almost smooth.
+
+**Cutting planes** are used if Newton steps no longer close the gap, or if all negatives count and there are fewer rows
+than features. A few thousand rows then contain nothing about most directions, and conjugate gradients took four times
+the passes on news20.
+The method is that of Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR
+10, 2009), adapted to pairs. It departs from the paper in three points: the sum over pairs is computed from the sorted
+scores of the anchors; the next target is the bundle's minimiser near the best point (a proximal term whose weight
+depends on the steps of the line search); the line search takes the zero of the derivative over the drawn rows. If there
+are few rows in all, an interior-point method finishes the fit (`aucdist.pairs.few_rows`).
+
+**Proximal steps** are used for a penalty with corners. Such a penalty leaves features out, but a point between two
+others has the features of both, so there is no line search. A round takes a cut at the minimiser of the lower model of
+all cuts plus penalty and ``mu/2 |w - c|^2``, where c is the best point so far. The weight mu depends on how well the
+model predicted the value (after Kiwiel, "Proximity control in bundle methods for convex nondifferentiable
+minimization", Mathematical Programming 46, 1990).
+"""
+
+import bisect
+import functools
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks
+from aucdist.pairs.bundle import Bundle
+from aucdist.pairs.cell_cuts import CellCuts
+from aucdist.pairs.cuts import Cut, PairCuts
+from aucdist.pairs.few_rows import MOST_ROWS, MOST_VALUES, FewRows
+from aucdist.pairs.newton import (
+    NARROWEST,
+    START,
+    WIDE,
+    WIDEST,
+    RowSample,
+    Samples,
+    newton_step,
+    step_to_zero,
+)
+from aucdist.pairs.objective import PairObjective
+from aucdist.pairs.top_negatives import TOP_PARAMETERS
+from aucdist.solvers import sample
+from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.rounding import higher
+from aucdist.solvers.signs import project_onto_cone
+
+MOST_ANCHORS = 2**16
+"""Up to this number of rows of the smaller class, their exact scores are sent to the blocks. With more rows, cells of
+scores are sent."""
+
+SAMPLE_GAP = 0.03
+"""The relative gap to which the fit to a sample is solved. The optimum of the sample is about this far from that of all
+rows."""
+
+LEAST_NOISE = 0.01
+"""If lam is below this share of `sample.noise`, the weights of the sample fit its noise, and zero is the better
+start."""
+
+SHARE_OF_GAP, NARROWING = 0.1, 0.1
+"""Smoothing may cause this share of the gap, and the band becomes narrower by at most the second factor from pass to
+pass. With shares of 0.3, 0.1 and 0.05, a9a at lam 1e-5 takes 20, 13 and 10 passes. But with 0.05, separable rows with
+cells of anchors take 24 passes instead of 7, and a9a at lam 1e-4 with 5 % of the negatives takes 337 instead of 50."""
+
+STEP_TOO_LONG, STEP_SAFE = 0.3, 0.7
+"""A Newton step that ends before the first number was too long, and the next one is damped more. Beyond the second
+number, damping decreases."""
+
+MODEL_MISMATCH = 0.5
+"""Other rows are drawn after a short step, or if the slope at the end of a step is more than this share of the slope at
+its start. The rows that were drawn then do not stand for all rows."""
+
+STALL_ROUNDS, STALL_SHARE = 16, 0.5
+"""A method has stalled if the first number of its rounds have not reduced what is left of the objective to the second
+number, as a share. The solver then changes from Newton steps to cutting planes. With 8 or 20 steps, a9a with 5 % of the
+negatives takes 101 to 150 passes; with 12 or 16 it takes 62."""
+
+UNCHANGED_ROUNDS = 3
+"""The band around the threshold also becomes narrower if this many rounds of cutting planes have not changed the
+gap."""
+
+STALL_SHARE_OF_PLANES, ROWS_PER_ROUND = 0.8, 10
+"""From cutting planes to the interior-point method the share is the first number, and there must have been a line search for
+each this many rows, because the cost of its steps grows with the number of rows."""
+
+CUT_OVERSHOOT = 0.03
+"""The next cut is taken beyond the point of the line search, by this share of the rest of the way (mu of Franc and
+Sonnenburg, 0.1)."""
+
+SEARCH_STEPS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3)
+"""The steps among which a line search between cuts finds the zero of the derivative, in units of the distance to the target."""
+
+TARGET_TOO_FAR, TARGET_TOO_NEAR = 0.05, 0.3
+"""A line search that ends below the first number shows that the target was too far off. One that ends above the second
+shows that the target could be farther."""
+
+PATIENCE = 100
+"""The number of passes without a bound above 0 after which a fit ends, because its cuts differ only by rounding."""
+
+NO_DESCENT = 1e-4
+"""Weights of 0 rank nothing. So they are the answer only if no others are better by more than this share, or after `PATIENCE`
+passes. On covtype with 5 % of the negatives, weights of 0 are within a gap of 0.001, and after one more pass the partial AUC is
+0.60."""
+
+ENOUGH_OF_PREDICTED = 0.5
+"""For penalties with corners: if at least this share of the predicted decrease was reached, the next point may be
+farther off."""
+
+POINTS_TOO_CLOSE = 0.03
+"""If the predicted decrease is less than this share of the gap, the points are too close together."""
+
+MOST_NULL_STEPS = 4
+"""After this many rounds with hardly a decrease, the next points are chosen closer."""
+
+
+class CuttingPlanes:
+    """The present point and the cuts so far: `rounds` for one lam after another start from them.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be there.
+    objective : PairObjective
+        With the loss `PairHinge`. Where it has groups, scores of anchors are exact, however many. `rounds` sets the penalty's
+        lam.
+    start : ndarray of shape (n_features,) or None
+        Zero by default.
+    passes_before : int, default=0
+        The passes that led to the start, which rounds report as well.
+
+    Attributes
+    ----------
+    cuts : PairCuts
+    best : Cut
+        That of the lowest objective.
+    bundle : Bundle
+    """
+
+    def __init__(
+        self, blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None, *, passes_before: int = 0
+    ):
+        self.penalty = objective.penalty
+        w = np.zeros(blocks.n_features)
+        if start is not None:
+            w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
+        in_cells = objective.groups is None and min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS
+        self.cuts = CellCuts(blocks, objective, w) if in_cells else PairCuts(blocks, objective, w)
+        self.rounding, self.negatives = self.cuts.rounding, self.cuts.negatives
+        self.samples = Samples(self.cuts)
+        self.bundle = Bundle(blocks.n_features)
+        self.best = self.cuts.here
+        few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
+        self._second_order = not self.penalty.has_corners and (self.negatives.is_top_only or few_features)
+        self._passes_before, self._n_taken, self._n_taken_before, self.gap = passes_before, 0, 0, 1.0
+
+    def objective(self, point: Cut) -> float:
+        """Return the objective at a point, or a number above it by its slack at most."""
+        return point.loss + self.penalty.value(point.w)
+
+    def error_at(self, point: Cut) -> float:
+        """Return a bound on the rounding error of `objective`: of the scores, two to a pair, of the sums, of the rows' parts."""
+        reach = self.rounding.reach(point.w)
+        of_pairs = self.rounding.pair_hinge(point.w, point.loss, point.score_error)
+        of_sums = of_pairs + self.rounding.penalty(point.w, self.penalty.value(point.w)) + self.cuts.value_error(reach)
+        return of_sums + self.cuts.part_error * (1.0 + point.loss + 2.0 * reach)
+
+    def rounds(self, lam: float) -> Iterator[Round]:
+        """Return the rounds for lam, which go on from the present point and the cuts so far."""
+        return itertools.chain.from_iterable(self._methods(lam))
+
+    def _methods(self, lam: float) -> Iterator[Iterator[Round]]:
+        """Yield the rounds of one method after another: when one has stalled, the next goes on."""
+        self.penalty, self._n_taken_before = self.penalty.at(lam), self._n_taken
+        self.gap, self._unchanged = 1.0, 0
+        self._bound = 0.0, 0.0  # the objective is never below 0
+        if self._second_order:
+            self.cuts.half_width = START if self.cuts.here.w.any() else WIDEST
+        if self.negatives.is_top_only and not self.penalty.has_corners:
+            self.cuts.width = self.cuts.half_width or WIDE
+        if self.bundle.n_points == 0 or self._second_order:
+            self.best = replace(self.cuts.here, loss=np.inf)
+            self.accept(self.cuts.cut(0.0, self.cuts.here.w, self.gap_left), follow=True)
+        if self.penalty.has_corners:
+            yield self._proximal_steps()
+            return
+        if self._second_order:
+            yield self._newton_steps()
+        yield self._line_searches()
+
+    @property
+    def gap_left(self) -> float:
+        """What is left of the objective's gap."""
+        return min(self.gap, 1.0) * self.objective(self.best)
+
+    def _round(self, bound: float, w: np.ndarray) -> Round:
+        """Return what is known now, with the bundle's bound and the weights it comes from."""
+        gap_before, passes = self.gap, self._n_taken - self._n_taken_before
+        bound_error = self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.cuts.part_error)
+        dual, error = self._bound = higher(self._bound, (bound, bound_error))
+        primal = self.objective(self.best)
+        self.gap = (primal - dual) / primal
+        self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
+        return Round(
+            self.best.w.copy(), primal, dual, self._passes_before + passes, primal_error=self.error_at(self.best),
+            dual_error=error, slack=self.best.slack, stuck=self._is_stuck(dual, passes),
+            unsettled=self.gap > NO_DESCENT and passes < PATIENCE and not self.best.w.any(),
+        )  # fmt: skip
+
+    def _newton_steps(self) -> Iterator[Round]:
+        """Yield what is known, and then take a cut at the end of a Newton step, until they stall."""
+        damping, astray, gaps = 0.0, False, list[float]()
+        while True:
+            target, bound = self.bundle.best_combination(self.penalty)
+            yield self._round(bound, target)
+            gaps.append(self.gap * self.objective(self.best))
+            if has_stalled(gaps, STALL_SHARE):
+                return
+            cuts, penalty = self.cuts, self.penalty
+            w, h, before = cuts.here.w, cuts.half_width, self.objective(cuts.here)
+            for_step, for_search = self.samples.for_band(h, anew=astray)
+            gradient = cuts.here.gradient + penalty.lam * w
+            widths = h, cuts.width
+            if self.negatives.is_top_only:
+                self._narrow_band()  # before the step, which looks ahead
+            pairs = for_step.pairs(h, cuts.width)
+            if self.negatives.is_top_only:
+                gradient += pairs.ahead()
+            move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.samples.is_dense)
+            cuts.score(w + move)
+            step, first = self._line_search(for_search, move, widths)
+            if step < STEP_TOO_LONG:
+                damping = max(4.0 * damping, 1e-4)
+                if self.gap >= 1.0 and not self.negatives.is_top_only:  # the start was not near the minimum
+                    cuts.half_width = max(cuts.half_width, WIDE)
+            elif step > STEP_SAFE:
+                damping = damping / 8.0 if damping > 1e-7 else 0.0
+            if not self.negatives.is_top_only:
+                self._narrow_band()
+            worst = before + self.smoothing_gap
+            while not self.accept(cuts.cut(step, w + step * move, self.gap_left), follow=True, worst=worst):
+                step *= 0.2
+                worst = worst if step > 1e-3 else np.inf
+            slope = float(cuts.here.gradient @ move) + penalty.slope_along(w, move, step)
+            astray = step < STEP_TOO_LONG or abs(slope) > MODEL_MISMATCH * abs(first)
+
+    def _line_searches(self) -> Iterator[Round]:
+        """Yield what is known, and then take a cut beyond the end of a line search."""
+        cuts, n_without_descent, gaps, interior_points = self.cuts, 0, list[float](), self._interior_points()
+        # Where few negatives count, the first cuts say little about weights far off: where the minimum is near 0, the bundle's
+        # minimiser is a thousand times too long, and it costs most of the passes to come back from there.
+        mu = self._first_weight() if self.negatives.is_top_only and not cuts.here.w.any() else 0.0
+        # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
+        # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
+        cuts.half_width = 0.0
+        while True:
+            if has_stalled(gaps, STALL_SHARE_OF_PLANES) and len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_others:
+                yield from interior_points  # of which there are none the second time
+            target, bound = self.bundle.best_combination(self.penalty)
+            yield self._round(bound, target)
+            gaps.append(self.gap * self.objective(self.best))
+            self._narrow_band()
+            if self._unchanged >= UNCHANGED_ROUNDS and self.gap < 1.0:
+                cuts.width *= 0.25
+            cuts.width = cuts.width if cuts.width > NARROWEST else 0.0
+            if mu > 0.0:
+                target = self.bundle.proximal_point(self.penalty, cuts.here.w, mu)
+            move = target - cuts.here.w
+            cuts.score(target)
+            _, for_search = self.samples.for_band(WIDE, anew=False)
+            step = self._line_search(for_search, move)[0]
+            beyond = step + CUT_OVERSHOOT * (1.0 - step)
+            self.accept(cuts.cut(beyond, cuts.here.w + beyond * move, self.gap_left))
+            n_without_descent = n_without_descent + 1 if step == SEARCH_STEPS[0] else 0
+            if step > TARGET_TOO_NEAR or n_without_descent > 2:
+                # The target may be further off; or three line searches found no descent, and a nearer target would not
+                # correct the bundle.
+                mu = 0.5 * mu
+            elif step < TARGET_TOO_FAR:
+                mu = max(2.0 * mu, self.penalty.lam)
+
+    @functools.cached_property
+    def _few_rows(self) -> FewRows:
+        """All rows at the client, and their products, for each value of lam that needs them."""
+        return FewRows(self.cuts.blocks, self.cuts.groups, self.cuts.mass)
+
+    def _interior_points(self) -> Iterator[Round]:
+        """Go from point to point of `aucdist.pairs.few_rows` if there are few rows, and yield as the other methods do."""
+        cuts, penalty = self.cuts, self.penalty
+        n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
+        few = cuts.n_anchors + cuts.n_others <= MOST_ROWS and n_values <= MOST_VALUES
+        if not few or penalty.signs is not None or self.negatives.is_top_only:
+            return
+        for w, height, gradient in self._few_rows.solve(penalty.lam):
+            cuts.score(w)
+            self.accept(cuts.cut(1.0, w, self.gap_left))
+            self.bundle.add(height, gradient)
+            target, bound = self.bundle.best_combination(penalty)
+            yield self._round(bound, target)
+
+    def _proximal_steps(self) -> Iterator[Round]:
+        """Yield what is known, and then take a cut at the bundle's minimiser near the best point."""
+        mu, null_steps = self._first_weight() or self.penalty.lam, 0
+        while True:
+            target, model, bound = self.bundle.proximal_combination(self.penalty, self.cuts.here.w, mu)
+            yield self._round(bound, target)
+            before = self.objective(self.cuts.here)
+            predicted = before - model
+            self.cuts.score(target)
+            self.accept(self.cuts.cut(1.0, target, self.gap_left))
+            decrease = before - self.value
+            null_steps = null_steps + 1 if decrease < 0.1 * ENOUGH_OF_PREDICTED * predicted else 0
+            if decrease >= ENOUGH_OF_PREDICTED * predicted or predicted < POINTS_TOO_CLOSE * self.gap * before:
+                mu *= 0.5
+            elif null_steps == MOST_NULL_STEPS:
+                mu, null_steps = 2.0 * mu, 0
+
+    def _narrow_band(self) -> None:
+        """Narrow the bands of pairs and of the threshold until each accounts for at most a fixed share of the gap."""
+        allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.objective(self.best)
+
+        def narrowed(width: float, part: float) -> float:
+            """Return the width of a band that accounts for this part of the gap."""
+            if not (width > 0.0 and part > 0.0):
+                return width
+            return max(width * min(1.0, max(NARROWING, allowed / part)), NARROWEST)
+
+        cuts = self.cuts
+        cuts.half_width = narrowed(cuts.half_width, self.smoothing_gap - self.threshold_gap)
+        cuts.width = narrowed(cuts.width, self.threshold_gap)
+
+    def _first_weight(self) -> float:
+        """Return the weight mu with which a first step along the gradient would about halve the objective."""
+        return self.penalty.steepest_square(self.cuts.here.gradient) / self.objective(self.cuts.here)
+
+    def _is_stuck(self, dual: float, passes: int) -> bool:
+        """Return whether gradients are so long, as those of unscaled columns, that rounding errors hide any descent.
+
+        Then either no combination of them is short, or neither primal nor dual value has changed for many passes.
+        """
+        if self.penalty.has_corners or passes < PATIENCE:
+            return False
+        if dual > 0.0:
+            return self._unchanged >= PATIENCE // 2
+        return self.bundle.resolution(self.penalty.lam) > self.objective(self.best)
+
+    def _line_search(
+        self, sample: RowSample, move: np.ndarray, widths: tuple[float, float] | None = None
+    ) -> tuple[float, float]:
+        """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope here.
+
+        `widths`: those of both bands at the last cut, where they are narrower now.
+        """
+        here, penalty, both = self.cuts.here, self.penalty, (self.cuts.half_width, self.cuts.width)
+        w = here.w
+        along = sample.slope_along(move, *both)
+        if both == (0.0, 0.0):
+            # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
+            slope = functools.cache(lambda t: along(t) + penalty.slope_along(w, move, t))
+            k = bisect.bisect_right(SEARCH_STEPS, 0.0, key=slope)  # the slope rises along the line
+            step = SEARCH_STEPS[min(k, len(SEARCH_STEPS) - 1)]
+            if 0 < k < len(SEARCH_STEPS):
+                low, high = SEARCH_STEPS[k - 1 : k + 1]
+                step = low + (high - low) * slope(low) / (slope(low) - slope(high))
+            return step if penalty.signs is None else min(step, 1.0), slope(SEARCH_STEPS[0])
+        first, of_sample = float(here.gradient @ move) + penalty.slope_along(w, move, 0.0), along(0.0)
+        if widths is not None and widths != both:
+            first += of_sample - sample.slope_along(move, *widths)(0.0)
+        if not first < 0.0:
+            return 0.0, first
+        # The drawn rows have a minimum of their own: only how the derivative changes is taken from them.
+        offset = first - of_sample - penalty.slope_along(w, move, 0.0)
+        step = step_to_zero(lambda t: along(t) + penalty.slope_along(w, move, t) + offset, first)
+        # Points beyond the target may lie outside the cone; between two of its points none does.
+        return step if penalty.signs is None else min(step, 1.0), first
+
+    def accept(self, cut: Cut, *, follow: bool = False, worst: float = np.inf) -> bool:
+        """Give a cut to the bundle, and go where it was taken if the objective is lower there, or with `follow` in any case.
+
+        Returns
+        -------
+        bool
+            False if the objective there is larger than `worst`: then nothing is done.
+        """
+        self.value = self.objective(cut)
+        if self.value > worst:
+            return False
+        better = self.value < self.objective(self.cuts.here)
+        cut = self.cuts.finish(cut, follow or better)
+        if self.value < self.objective(self.best):
+            self.best = cut
+        self.smoothing_gap = cut.loss - (cut.height + float(cut.gradient @ cut.w))
+        self.threshold_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0
+        self._n_taken += 1
+        self.samples.follow(cut.step if follow or better else 0.0)
+        self.bundle.add(cut.height, cut.gradient)
+        return True
+
+
+def has_stalled(gaps: Sequence[float], share: float) -> bool:
+    """Return whether the last `STALL_ROUNDS` rounds have not reduced the gap, primal minus dual value, to a share of it."""
+    return len(gaps) > STALL_ROUNDS and gaps[-1] > share * gaps[-1 - STALL_ROUNDS]
+
+
+class AllPairs(Solver):
+    """Newton steps and cutting planes over all pairs. It is deterministic, and the solver to use by default.
+
+    See `aucdist.pairs.top_negatives` for the partial AUC. With an L2 penalty a fit of large data starts at
+    the solution over a sample (`aucdist.solvers.sample`). It has no parameters of its own.
+    """
+
+    name = "all-pairs"
+    objective = "pairwise hinge"
+    takes = ("penalty", *TOP_PARAMETERS, "group_weight", "grade_weight")
+    groups = True
+    ignores_zero_weight = True
+    takes_codes = True
+    signs = True
+
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
+        """Return rounds of the best weights so far and the best bound so far; see `PairObjective.of` for the options."""
+        return minimise_hinge(blocks, PairObjective.of(blocks, lam, **options), start)
+
+    def path(self, blocks: Blocks, **options: Any) -> CuttingPlanes:
+        """Return the cutting planes, which solve for one lam after another; options as of `rounds`."""
+        return CuttingPlanes(blocks, PairObjective.of(blocks, 1.0, **options))
+
+
+def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
+    """Return the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
+    penalty, subset = objective.penalty, objective.subset
+    part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg
+
+    def on_sample(drawn: Block) -> Iterator[Round] | None:
+        """Return the rounds over the sample; None where lam is so small that its weights would fit noise."""
+        # So much smaller is the sample of the negatives that count.
+        if penalty.lam < LEAST_NOISE * sample.noise(drawn) / part:
+            return None
+        return minimise_hinge(*objective.on_sample(blocks, drawn))
+
+    def from_start() -> Iterator[Iterator[Round]]:
+        """Yield the rounds once the start is known. The clock of the fit runs by then."""
+        first, passes = start, 0
+        if first is None and not penalty.has_corners:
+            last, passes = sample.solve_on_sample(blocks, on_sample, SAMPLE_GAP, objective.n_to_draw)
+            first = None if last is None else last.w
+        yield CuttingPlanes(blocks, objective, first, passes_before=passes).rounds(penalty.lam)
+
+    return itertools.chain.from_iterable(from_start())

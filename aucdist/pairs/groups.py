@@ -1,0 +1,251 @@
+"""The pairs of rows that have groups or grades, in the form that the solvers of pairs read.
+
+**Groups.** A pair is a positive and a negative row of one group. Groups are numbered. A group without both classes has
+no pair and no number.
+
+**Grades.** With grades v_0 < v_1 < ... a pair is any two rows of a group with different grades. Its weight is their
+difference, or one. Both are sums of two-class problems, one for each grade v_t above the lowest. If pairs weigh the
+difference, rows from v_t on are positive, all lower rows are negative, and a pair of this problem weighs v_t - v_(t-1).
+If pairs weigh one, rows of exactly v_t are positive, all lower rows are negative, and the others are absent. Each group
+is therefore divided into one for each v_t. A row is in several of them, and everything else is as with two classes. As
+in Joachims, "Training linear SVMs in linear time" (KDD 2006), a sum over pairs of r grades costs r - 1 sums over sorted
+scores. A row is scored once.
+
+**Weights of groups.** With ``pairs``, the mean is over all pairs, so a group counts in proportion to its pairs. With
+``groups``, each group with pairs counts the same, as if its pairs weighed 1 / (their number).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
+from aucdist.errors import InputError
+from aucdist.pairs.kernels import arrange
+
+GROUP_WEIGHTS = ("pairs", "groups")
+GRADE_WEIGHTS = ("difference", "one")
+
+MOST_GRADES = 64
+"""The largest number of grades. The pairs of G grades are G sums over the rows, and labels with more values are
+measurements."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairGroups:
+    """The groups and grades that define the pairs, in the form that is sent to the blocks.
+
+    Attributes
+    ----------
+    keys : ndarray of shape (n_keys,), int64
+        The groups that have pairs, ascending; a single 0 where rows have no group.
+    number : ndarray of shape (n_keys, n_thresholds), int32
+        The number of each group divided by grades; -1 where it has no pair. There is one threshold for two classes.
+    factor : ndarray of shape (n_groups,), float64
+        What the weights of a pair's rows are multiplied by.
+    weights : ndarray of shape (2, n_groups), float64
+        What the positive and the negative rows of each group weigh.
+    counts : ndarray of shape (2, n_groups), int64
+        How many they are.
+    levels : ndarray of shape (n_thresholds + 1,), float64
+        The grades, ascending; empty for two classes.
+    exact : bool
+        Whether only rows of exactly a grade are positive at its threshold: for pairs of weight one.
+    grouped : bool
+        Whether rows have groups.
+    equal_group_weights : bool
+        Whether each group with pairs counts the same.
+    mass : float
+        The total weight of all pairs.
+    n_without_pairs : int
+        How many groups of rows have none.
+    """
+
+    keys: np.ndarray
+    number: np.ndarray
+    factor: np.ndarray
+    weights: np.ndarray
+    counts: np.ndarray
+    levels: np.ndarray
+    exact: bool
+    grouped: bool
+    equal_group_weights: bool
+    mass: float
+    n_without_pairs: int
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups, divided by grades, that have pairs."""
+        return len(self.factor)
+
+    @property
+    def n_pos(self) -> int:
+        """How many rows are positive, each counted as often as it is in a group that has pairs."""
+        return int(self.counts[0].sum())
+
+    @property
+    def n_neg(self) -> int:
+        """How many are negative."""
+        return int(self.counts[1].sum())
+
+    @property
+    def sign(self) -> int:
+        """The label of the smaller class, the anchors."""
+        return 1 if self.n_pos <= self.n_neg else -1
+
+    @property
+    def n_thresholds(self) -> int:
+        """How many groups a row may be in."""
+        return self.number.shape[1]
+
+    @property
+    def n_to_draw(self) -> int | None:
+        """How many groups with pairs a sample of whole groups can draw from; None where all rows are one."""
+        return len(self.keys) if self.grouped else None
+
+    def on_rows(self, blocks: Blocks) -> "PairGroups":
+        """Return the pairs among other rows, such as a sample of these."""
+        groups = pair_groups(
+            blocks,
+            "groups" if self.equal_group_weights else None,
+            "one" if self.exact else None,
+            weighted=not self.grouped,
+        )
+        assert groups is not None
+        return groups
+
+    def keys_of(self, block: Block, label: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64.
+
+        `label`: only of rows with this one, -1 or +1; all by default.
+        """
+        counts = block.weights() > 0  # rows outside a fold are in the block with weight 0
+        there = np.flatnonzero(counts if label is None else counts & (block.y == label))
+        if not self.grouped:
+            return there, np.zeros(len(there), dtype=np.int64)
+        assert block.group is not None
+        groups = block.group[there]
+        key = np.minimum(np.searchsorted(self.keys, groups), len(self.keys) - 1)
+        has_pairs = self.keys[key] == groups
+        return there[has_pairs], key[has_pairs]
+
+    def rows_of(self, block: Block, label: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rows of one class that are in pairs, by group, each once for each of its groups.
+
+        Parameters
+        ----------
+        label : int
+            -1 or +1.
+
+        Returns
+        -------
+        positions : ndarray of int64
+        codes : ndarray of int32
+            Ascending: the number of the group.
+        """
+        there, key = self.keys_of(block, label if block.grade is None else None)
+        positions, codes = [], []
+        for t in range(self.n_thresholds):
+            mine = labels_at_threshold(block, self.levels, self.exact, t)[there] == label
+            code = self.number[key[mine], t]
+            positions.append(there[mine][code >= 0])
+            codes.append(code[code >= 0])
+        all_codes, all_positions = np.concatenate(codes), np.concatenate(positions)
+        starts = np.concatenate(([0], np.cumsum(np.bincount(all_codes, minlength=self.n_groups))))
+        order = np.empty(len(all_codes), dtype=np.int64)
+        arrange(np.arange(len(order)), all_codes, starts, np.empty(self.n_groups, dtype=np.int64), order)
+        return all_positions[order], all_codes[order]
+
+
+def labels_at_threshold(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
+    """Return each row's label at a threshold, int8 of shape (n_samples,): +1, -1, or 0 where it is in no pair there."""
+    if block.grade is None:
+        return block.y
+    level = np.searchsorted(levels, block.grade)
+    positive = level == t + 1 if exact else level > t
+    return np.where(positive, 1, np.where(level <= t, -1, 0)).astype(np.int8)
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def find_levels(block: Block) -> Summary:
+    """Return the grades of the rows that count."""
+    assert block.grade is not None
+    return {"levels": [np.unique(block.grade[block.weights() > 0])]}
+
+
+def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
+    """Return the groups of the block's rows, with the weight and the number of rows of each class at each threshold."""
+    weight = block.weights()
+    there = weight > 0
+    groups = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
+    keys, at = np.unique(groups[there], return_inverse=True)
+    sums = np.zeros((len(keys), max(1, len(levels) - 1), 4))
+    for t in range(sums.shape[1]):
+        label = labels_at_threshold(block, levels, exact, t)[there]
+        for c, of_class in enumerate((1, -1)):
+            mine = label == of_class
+            sums[:, t, c] = np.bincount(at[mine], weight[there][mine], minlength=len(keys))
+            sums[:, t, 2 + c] = np.bincount(at[mine], minlength=len(keys))
+    return {"keys": [keys], "sums": [sums]}
+
+
+# ---- the client's side ------------------------------------------------------------------------------------------------
+
+
+def pair_groups(
+    blocks: Blocks, group_weight: str | None = None, grade_weight: str | None = None, *, weighted: bool = False
+) -> PairGroups | None:
+    """Return the pairs, by one reduction, or two with grades; None if all rows of both classes make pairs.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Their memory is not changed.
+    group_weight : {"pairs", "groups"} or None
+        None stands for ``pairs``.
+    grade_weight : {"difference", "one"} or None
+        None stands for ``difference``.
+    weighted : bool, default=False
+        Whether all rows are one group where they have weights only, for solvers that ask what each pair weighs.
+
+    Raises
+    ------
+    InputError
+        If no group has a pair, or there are more than `MOST_GRADES` grades.
+    """
+    if not (blocks.has_groups or blocks.has_grades or (weighted and blocks.has_weights)):
+        return None
+    levels, exact = np.zeros(0), grade_weight == "one"
+    if blocks.has_grades:
+        levels = np.unique(np.concatenate(blocks.sum(find_levels)["levels"]))
+        if len(levels) > MOST_GRADES:
+            raise InputError(
+                f"{len(levels)} different grades; at most {MOST_GRADES} are possible: round them to fewer values"
+            )
+    weighed = blocks.sum(weigh_groups, levels, exact)
+    keys, at = np.unique(np.concatenate(weighed["keys"]), return_inverse=True)
+    sums = np.zeros((len(keys), *weighed["sums"][0].shape[1:]))
+    np.add.at(sums, at, np.concatenate(weighed["sums"]))
+    pairs = sums[:, :, 0] * sums[:, :, 1]
+    step = np.diff(levels) if len(levels) and not exact else np.ones(pairs.shape[1])
+    pairs_of_group = (pairs * step).sum(axis=1)
+    if not (pairs_of_group > 0).any():
+        raise InputError(
+            f"none of the {len(keys)} groups has rows of two classes, so there is no pair: name another column of groups, "
+            "or leave the groups out"
+        )
+    number = np.full(pairs.shape, -1, dtype=np.int32)
+    number[pairs > 0] = np.arange(np.count_nonzero(pairs > 0))
+    there = pairs_of_group > 0
+    factor = np.broadcast_to(step, pairs.shape)
+    if group_weight == "groups":
+        factor = factor / np.where(there, pairs_of_group, 1.0)[:, np.newaxis]
+    mass = float(there.sum()) if group_weight == "groups" else float(pairs_of_group.sum())
+    weights, counts = np.split(np.ascontiguousarray(sums[pairs > 0].T), 2)
+    return PairGroups(
+        keys[there], number[there], np.ascontiguousarray(factor[pairs > 0]), weights, counts.astype(np.int64), levels, exact,
+        blocks.has_groups, group_weight == "groups", mass, int(len(keys) - there.sum()),
+    )  # fmt: skip

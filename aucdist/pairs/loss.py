@@ -1,0 +1,289 @@
+"""Losses of pairs: the sum of each over all pairs and its slopes, from the scores of some rows and the sorted anchors.
+
+The anchors are the rows of the smaller class, whose sorted scores are sent to all blocks, which pair their own rows with them:
+a loss of all pairs is summed in O(n log m), m the number of anchors. Each row of the larger class finds by a search how many
+anchors lie below a bound, and running sums over the sorted anchors do the rest (`aucdist.pairs.kernels`). Scores are
+those of "positive above negative". Where the negatives are the smaller class, scores and classes are mirrored, so that the
+margin of a pair, of which a loss is a function, is always the anchor's score minus the row's.
+
+A new loss is a subclass of `PairLoss`, and a `Solver` whose rounds are those of `pair_lbfgs` (`aucdist.pairs.smooth`).
+Losses are sent to the blocks: they are frozen dataclasses without fields, or with plain values as fields.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from aucdist.pairs.kernels import (
+    arrange,
+    cut,
+    hinge_slopes,
+    index_groups,
+    ramp_slopes,
+    ramp_sum,
+    running_sums_in_groups,
+)
+
+MAX_CELLS = 2**16
+"""The largest size of the table that guides a search. It fits into the second-level cache of a core."""
+
+FEW_ANCHORS = 16
+"""A group with at most this many anchors is searched without a table, because it has a single cell."""
+
+Runs = tuple[np.ndarray, np.ndarray]
+"""Where the rows of each group begin and end, int64 of shape (n_runs + 1,), and the numbers of the groups, int32 of
+shape (n_runs,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """The scores of the smaller class at one point, in the form that the kernels take and that is sent to the blocks.
+
+    They lie sorted by group, and by score within each; without groups all rows are one group.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_anchors,), float64
+        Minus `centre`.
+    weights : ndarray of shape (n_anchors,), float64
+        In the order of the scores.
+    starts : ndarray of shape (n_groups + 1,), int64
+        Where the anchors of each group begin and end.
+    n_sums : int
+        The number of running sums, see `prefix_sums`.
+    centre : float
+        The zero of the scores, to be subtracted from those of the larger class too; 0 for most losses.
+    doubt : ndarray of shape (n_anchors + 1,) or (1,), float64
+        Where each stands for several rows of about its score: see `aucdist.pairs.kernels.cut_group`.
+    """
+
+    scores: np.ndarray
+    weights: np.ndarray
+    starts: np.ndarray
+    n_sums: int = 2
+    centre: float = 0.0
+    doubt: np.ndarray = field(default_factory=lambda: np.zeros(1))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Send only the fields; values computed from them are computed again on arrival."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def index(self) -> tuple[np.ndarray, ...]:
+        """The search indices of all groups, where each begins, and the lowest score and the scale of each."""
+        sizes, n_groups = np.diff(self.starts), len(self.starts) - 1
+        cells = np.where(sizes <= FEW_ANCHORS, 1, np.minimum(2 * sizes, MAX_CELLS))
+        table_starts = np.concatenate(([0], np.cumsum(cells + 1)))
+        table, low, scale = np.empty(table_starts[-1], dtype=np.int32), np.zeros(n_groups), np.zeros(n_groups)
+        index_groups(self.scores, self.starts, table, table_starts, low, scale)
+        return table, table_starts, low, scale
+
+    @cached_property
+    def prefix_sums(self) -> tuple[np.ndarray, ...]:
+        """Running sums in each group of the weights times the scores to the powers 0, 1, ..., n_sums - 1; they start with 0."""
+        sums, terms = [], self.weights
+        for _ in range(self.n_sums):
+            sums.append(np.empty(self.n_gaps))
+            running_sums_in_groups(terms, self.starts, sums[-1])
+            terms = terms * self.scores
+        return tuple(sums)
+
+    @property
+    def search(self) -> tuple[np.ndarray, ...]:
+        """The arguments of a search of rows, and the running sums, in the order of the kernels."""
+        return self.scores, self.starts, *self.index, *self.prefix_sums
+
+    @property
+    def n_gaps(self) -> int:
+        """The number of gaps between, before and after the anchors, which is the length of a running sum or a slope sum."""
+        return len(self.scores) + len(self.starts) - 1
+
+
+def sort_anchors(
+    scores: np.ndarray, weights: np.ndarray, groups: tuple[np.ndarray, int] | None = None, n_sums: int = 2, *,
+    centred: bool = False,
+) -> tuple[Anchors, np.ndarray]:  # fmt: skip
+    """Return the anchors at a point, and the order that sorts them.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_anchors,), float64
+    groups : (codes, n_groups), optional
+        The number of each anchor's group, int32 of shape (n_anchors,), and how many groups there are.
+    n_sums : int, default=2
+        The number of running sums.
+    centred : bool, default=False
+        Take the median score as zero. Sums of squares lose least where scores are small.
+
+    Returns
+    -------
+    anchors : Anchors
+    order : ndarray of shape (n_anchors,), int64
+        Only the client needs it.
+    """
+    order, starts = np.argsort(scores), np.array([0, len(scores)])
+    centre = float(scores[order[len(order) // 2]]) if centred else 0.0
+    if groups is not None:
+        codes, n_groups = groups
+        starts = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=n_groups))))
+        arranged = np.empty(len(scores), dtype=np.int64)
+        arrange(order, codes, starts, np.empty(n_groups, dtype=np.int64), arranged)
+        order = arranged
+    ascending = scores[order]
+    return Anchors(ascending - centre if centred else ascending, weights[order], starts, n_sums, centre), order
+
+
+def one_run(n: int) -> Runs:
+    """Return the runs of n rows that all belong to one group."""
+    return np.array([0, n]), np.zeros(1, dtype=np.int32)
+
+
+def runs_of(codes: np.ndarray) -> Runs:
+    """Return the run of rows of each group, given the group number of each row (int32), with equal numbers adjacent."""
+    bounds = np.flatnonzero(np.concatenate(([True], codes[1:] != codes[:-1], [True]))) if len(codes) else np.zeros(1)
+    bounds = bounds.astype(np.int64)
+    return bounds, codes[bounds[:-1]].astype(np.int32)
+
+
+class ScoredRows(NamedTuple):
+    """The rows of the larger class at a point: their scores, weights and groups."""
+
+    scores: np.ndarray
+    weights: np.ndarray
+    runs: Runs
+
+
+def running_sums(values: np.ndarray) -> np.ndarray:
+    """Return the running sums along the first axis, which start with 0: one more than there are values."""
+    out = np.zeros((len(values) + 1, *values.shape[1:]))
+    np.cumsum(values, axis=0, out=out[1:])
+    return out
+
+
+@dataclass(frozen=True)
+class PairLoss(ABC):
+    """A loss of the margins of pairs.
+
+    Attributes
+    ----------
+    convex : bool
+        If it is, a gradient gives a lower bound on the objective. If not, the loss must be the difference of two convex
+        functions, as every loss is whose slope changes at a bounded rate. For L-BFGS, convex or not, the slope must change at
+        a rate of at most 1: the bounds on rounding errors rely on it.
+    n_sums : int
+        The number of running sums over the anchors that it needs, see `Anchors.prefix_sums`.
+    centred : bool
+        Whether the median score of the anchors is taken as zero, because squares of scores are summed.
+    """
+
+    convex: ClassVar[bool]
+    n_sums: ClassVar[int]
+    centred: ClassVar[bool] = False
+
+    @abstractmethod
+    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
+        """Return zeros for `loss_and_row_slopes` to add to: the sums that `anchor_slopes` takes. Those of all blocks are added.
+
+        Parameters
+        ----------
+        n_gaps : int
+            See `Anchors.n_gaps`.
+        """
+
+    @abstractmethod
+    def loss_and_row_slopes(
+        self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+    ) -> float:
+        """Return the weighted sum of the loss over all pairs of these rows with the anchors of their groups.
+
+        Parameters
+        ----------
+        rows : ScoredRows
+            The weight of a pair is the product of those of its rows.
+        coefs : ndarray of shape (n_rows,), float64
+            Written: the derivative of the sum by each row's score.
+        slope_sums : ndarray
+            Added to.
+        """
+
+    @abstractmethod
+    def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+        """Return the derivative of the sum by each anchor's score, float64 of shape (n_anchors,).
+
+        Parameters
+        ----------
+        slope_sums : ndarray
+            The sums of slopes of all rows of the larger class, from `loss_and_row_slopes`.
+        order : ndarray of shape (n_anchors,), int64
+            From `sort_anchors`. The derivatives are in the order that the anchors had before.
+        """
+
+
+NO_SHIFT = np.zeros(1)
+
+
+@dataclass(frozen=True)
+class PairHinge(PairLoss):
+    """The hinge of pairs; see `PairLoss` for what the methods do.
+
+    A pair is active if its margin is below 1. Its dual variable is then 1, so the height of a tangent is the weight of the active
+    pairs. The slope sums are a histogram: the weight of the rows that are active with exactly the first r anchors.
+
+    A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
+    pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding
+    (`aucdist.pairs.kernels.cut`).
+    """
+
+    convex = True
+    n_sums = 2
+
+    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
+        """Return an empty histogram."""
+        return np.zeros(n_gaps)
+
+    def loss_and_row_slopes(
+        self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+    ) -> float:
+        """Return the weighted sum of the hinges."""
+        loss: float = cut(tuple(rows), NO_SHIFT, anchors.search, anchors.doubt, coefs, slope_sums)[1]
+        return loss
+
+    def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+        """Return minus the weight of each anchor's active pairs."""
+        slopes = np.empty(len(order))
+        hinge_slopes(slope_sums, anchors.starts, anchors.weights, order, slopes)
+        return slopes
+
+
+HINGE = PairHinge()
+
+
+@dataclass(frozen=True)
+class PairRamp(PairLoss):
+    """The ramp of pairs; see `PairLoss` for what the methods do."""
+
+    convex = False
+    n_sums = 3
+    centred = True
+
+    def zero_slope_sums(self, n_gaps: int) -> np.ndarray:
+        """Return zeros: for each place among the anchors a count, a slope and a moment."""
+        return np.zeros((n_gaps, 3))
+
+    def loss_and_row_slopes(
+        self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
+    ) -> float:
+        """Return the weighted sum of the ramps."""
+        return ramp_sum((rows.scores - anchors.centre, *rows[1:]), anchors.search, coefs, slope_sums)
+
+    def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
+        """Return the derivative of the sum by each anchor's score."""
+        slopes = np.empty(len(order))
+        ramp_slopes(slope_sums, anchors.scores, anchors.starts, anchors.weights, order, slopes)
+        return slopes
+
+
+RAMP = PairRamp()

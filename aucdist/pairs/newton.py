@@ -1,0 +1,589 @@
+"""Newton's method on the smoothed loss of pairs, with a Hessian from a few thousand sampled rows.
+
+The mean over very many pairs is almost smooth. Let t be 1 minus the margin of a pair. The hinge ``max(0, t)`` is
+replaced by the mean of a few hinges that are shifted within a band of half-width h
+(`aucdist.pairs.cuts.shifts`). Its derivative is a staircase instead of the slope of Nesterov's smoothing
+("Smooth minimization of non-smooth functions", Mathematical Programming 103, 2005). Its cut is the mean of a few cuts,
+and like them a dual point. The second derivative is taken from the slope, over the pairs in the band:
+
+    H = lam I + (sum of w_i w_j (x_i - x_j)(x_i - x_j)') / (2 h mass),
+
+after Chapelle & Keerthi, "Efficient algorithms for ranking with SVMs" (Information Retrieval 13, 2010). H is estimated
+from drawn rows, whose features are sent to the client. They are drawn by their ids, so that no bit depends on the
+blocks. The drawn rows in the band of one row are adjacent among the sorted scores, so a product with H costs a product
+with these rows and their transpose. A small H is computed and factorised. Otherwise the step is computed by conjugate
+gradients.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from aucdist.data.block import Block, column_squares, matrix_of_rows, pair_moments, row_squares, rows_at, stacked
+from aucdist.engine.blocks import Summary, without_rows
+from aucdist.kernels.codes import BinRows
+from aucdist.kernels.rows import Rows, accumulate, project
+from aucdist.pairs.cuts import PairCuts
+from aucdist.pairs.loss import running_sums
+from aucdist.pairs.penalty import Penalty
+from aucdist.pairs.top_negatives import (
+    LINE_SEARCH_WIDTH,
+    MeanHinge,
+    Threshold,
+    smooth_threshold,
+    threshold_of,
+    weigh_bands,
+)
+from aucdist.solvers.sample import uniforms
+from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
+
+WIDEST, WIDE, START = 2.0, 0.3, 0.1
+"""Half-widths of the band: the first one at weights of 0, where all margins are 0; the one of cutting planes; and the
+first one at other weights. The weights of a sample, for example, are near the minimum, where smoothing by 0.3 costs a
+pass."""
+
+NARROWEST = 1e-6
+"""The smallest half-width. The rounding of scores is far below it."""
+
+FEWEST_ROWS, SHARE_OF_ROWS, MOST_ROWS = 4_000, 0.15, 10_000
+"""The number of rows to draw from each class: a share of all rows, within the first and the last limit. With 20 rows for each
+feature, fits of fewer than 60,000 rows to a gap of 0.001 take at most four passes less (leaves of magic04 at lam 1e-4: 8 for 12)
+and up to a quarter more CPU seconds."""
+
+ROWS_OF_TOP = 20_000
+"""The number of rows to draw where only the highest-scoring negatives count, which may be few of those that are drawn. With
+10 000, a9a with 5 % of the negatives takes 31 passes; with 20 000 it takes 18."""
+
+OUTSIDE, AROUND = 0.5, 2.5
+"""Rows are drawn from a band that is wider by the second factor. In addition, rows are drawn from outside of it, the
+first number times as many, because a line search reaches them."""
+
+BELOW = 0.25
+"""Among the highest-scoring negatives, rows are drawn down to this many band widths below their band."""
+
+COUNTED = 20_000
+"""The approximate number of rows from which the number of rows in the band is estimated."""
+
+FEW = 0.3
+"""Rows are drawn again if fewer rows are left in the band than this share of those that could be drawn from it."""
+
+MOST_LIKELY = 8.0
+"""A row with large values, such as one of a rare category, is drawn with up to this many times the probability of other
+rows, and weighs less."""
+
+PRODUCTS = 400.0
+"""The matrix is computed if this costs less than this many products with all drawn rows. It is also the more exact
+way."""
+
+FEATURES_PER_CODE = 2
+"""The matrix of rows of codes is added up cell by cell if each code stands for more features than this on average."""
+
+MOST_PRODUCTS, PRECISION, PRECISION_OF_TOP = 150, 0.1, 0.03
+"""The largest number of steps of conjugate gradients, and the share of the residual at which they end: the second number over
+all pairs, the third where only the highest-scoring negatives count. With 0.1, fits of these take up to a fifth more passes.
+Over all pairs 0.1 takes no more passes than 0.03, and `features: auto` takes 5 to 20 % fewer CPU seconds on tables of 10,000
+rows."""
+
+MOST_FACES = 4
+"""Within a cone of signs, conjugate gradients start at most this many times, each time with the weights at 0 to which
+the previous ones led."""
+
+FLAT, LONGEST, MOST_SLOPES = 0.1, 2.0, 16
+"""A line search ends at a derivative of the first number times the derivative at its start. The others are the longest
+step and the largest number of derivatives."""
+
+SEED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Disjoint ascending intervals around scores, which are faster to search than the scores themselves."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def around(cls, scores: np.ndarray, h: float) -> "Intervals":
+        """Return the union of the intervals of half-width h around the scores."""
+        scores = np.sort(scores)
+        ends = np.flatnonzero(np.diff(scores) > 2.0 * h)
+        return cls(scores[np.append(0, ends + 1)] - h, scores[np.append(ends, -1)] + h)
+
+    def holds(self, scores: np.ndarray) -> np.ndarray:
+        """Return which scores are in one of the intervals, bool of the shape of `scores`."""
+        k = np.searchsorted(self.low, scores, side="right") - 1
+        return (k >= 0) & (scores <= self.high[k])
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def draw_rows(
+    block: Block,
+    memory: Any,
+    shares: np.ndarray,
+    whole_groups: bool,
+    near: "Intervals",
+    square: float,
+    seed: int,
+) -> Summary:
+    """Return two samples of the block's rows, drawn by their ids, or by the numbers of their groups; one if it has all rows.
+
+    A number between 0 and 1 draws a row for the first sample where it is small, and for the second where it is large.
+
+    Parameters
+    ----------
+    shares : ndarray of shape (3,), float64
+        How large a share to draw of the anchors, of the larger class in the band, and of the rest; 1 or more for all.
+    near : Intervals
+        Scores of anchors plus and minus the half-width of the band, in which a row has a pair near the corner.
+    square : float
+        The mean squared length of a row; 0 if all are equally likely.
+    """
+    in_groups = memory.codes is not None
+    codes = memory.codes, np.repeat(memory.runs[1], np.diff(memory.runs[0])) if in_groups else None
+    drawn: Summary = {}
+    for name, of_class, of_rows in zip(("anchors", "others"), (memory.anchors, memory.others), codes, strict=True):
+        samples = []
+        by_band = name == "others" and not whole_groups
+        positions, most = of_class.positions, shares[1:].max() if by_band else shares[0]
+        uniform = uniforms(of_rows if whole_groups else block.row_id.take(positions), seed)
+        likely = np.ones(len(positions))
+        if square > 0.0:
+            likely = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MOST_LIKELY)
+        places = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * likely if most < 1.0 else 1.0))
+        uniform, share = uniform[places], np.full(len(places), shares[0])
+        if by_band:
+            share = np.where(near.holds(1.0 + of_class.present[places]), shares[1], shares[2])
+        share = np.where(share < 1.0, share * likely[places], 1.0)
+        for lot in (uniform, 1.0 - uniform)[: 1 if (shares >= 1.0).all() else 2]:
+            chosen = np.flatnonzero(lot <= share)
+            place = places[chosen]
+            rows = block.take(positions.take(place))
+            weights = rows.weights() if whole_groups else rows.weights() / np.minimum(share[chosen], 1.0)
+            samples.append((rows, weights, of_rows.take(place) if in_groups else None))
+        drawn[name] = [samples]
+    return drawn
+
+
+def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
+    """Keep the squared length of each row, unless it is known from the start, and return their sum."""
+    squares = row_squares(block.rows).astype(np.float32) if memory.squares is None else memory.squares
+    return replace(memory, squares=squares), {"squares": float(squares.sum(dtype=np.float64))}
+
+
+@without_rows
+def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> Summary:
+    """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
+    scores = 1.0 + memory.others.present[::stride]
+    return {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
+
+
+# ---- the client's side ------------------------------------------------------------------------------------------------
+
+
+class Samples:
+    """The rows that are drawn: two samples of them, or one of all rows.
+
+    Attributes
+    ----------
+    samples : list of RowSample
+        Empty until rows are drawn.
+    n_to_draw : int
+        About how many rows of each class a sample has.
+    is_dense : bool
+        Whether the matrix of second derivatives is made.
+    """
+
+    def __init__(self, cuts: PairCuts):
+        self.cuts, self._seed, self._square = cuts, SEED, 0.0
+        self.samples: list[RowSample] = []
+        n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
+        self.n_to_draw = ROWS_OF_TOP
+        if not cuts.negatives.is_top_only:
+            # With more features than rows there are only line searches, which take more passes with fewer rows.
+            share = SHARE_OF_ROWS if n_features <= n_rows else 1.0
+            self.n_to_draw = int(np.clip(share * n_rows, FEWEST_ROWS, MOST_ROWS))
+        self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
+        groups = cuts.groups
+        self._whole_groups = groups is not None and groups.grouped and self.n_to_draw < cuts.n_others
+
+    def for_band(self, h: float, *, anew: bool) -> "tuple[RowSample, RowSample]":
+        """Return a sample for a step and one for its line search, drawn again if too few of the rows are in the band.
+
+        Both are different rows, unless all rows are drawn: over the rows that a step comes from, it always seems the right one.
+
+        Parameters
+        ----------
+        h : float
+            The half-width of the band.
+        anew : bool
+            Whether to draw other rows in any case: the last ones did not say where the minimum is.
+        """
+        samples, cuts = self.samples, self.cuts
+        if not samples and self.n_to_draw < cuts.n_others and not self._whole_groups:
+            self._square = cuts.blocks.reduce(measure_rows)["squares"] / cuts.blocks.n_samples
+        if len(samples) != 1 and not (
+            samples and not anew and h <= samples[0].h and samples[1].is_enough(h, self.n_to_draw)
+        ):
+            near, stride = self._near(h), max(1, cuts.n_others // COUNTED)
+            n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
+            self.samples = samples = self._draw(min(n_band, cuts.n_others), near, h)
+        return samples[0], samples[-1]
+
+    def follow(self, step: float) -> None:
+        """Move with the present point, which is now at this step of the way that was searched last."""
+        for sample in self.samples:
+            sample.follow(step)
+
+    def _near(self, h: float) -> Intervals:
+        """Return which scores plus 1 of the larger class are in the band: those in pairs, or those that about count."""
+        threshold = self.cuts.here.threshold
+        if threshold is None or self.cuts.negatives.are_anchors:
+            return Intervals.around(self.cuts.scores, AROUND * h)
+        width = h if threshold.band is None else float(np.ptp(threshold.band.scores))
+        return Intervals(np.array([1.0 + threshold.score - BELOW * width]), np.array([np.inf]))
+
+    def _draw(self, n_band: float, near: "Intervals", h: float) -> "list[RowSample]":
+        cuts, groups, n = self.cuts, self.cuts.groups, self.n_to_draw
+        self._seed += 1
+        if self._whole_groups:
+            shares = np.full(3, max(n / cuts.n_anchors, n / cuts.n_others))
+        else:
+            of_band, rest = n / max(n_band, 1.0), cuts.n_others - n_band
+            shares = np.array([n / cuts.n_anchors, of_band, OUTSIDE * n / rest if rest > 0.0 else of_band])
+        drawn = cuts.blocks.reduce(draw_rows, shares, self._whole_groups, near, self._square, self._seed)
+        samples = []
+        for number in range(len(drawn["anchors"][0])):
+            anchors, others = ([samples[number] for samples in drawn[name]] for name in ("anchors", "others"))
+            n_anchors, codes = sum(len(weights) for _, weights, _ in anchors), None
+            blocks, weighs, of_groups = zip(*anchors, *others, strict=True)
+            weights = np.concatenate(weighs)
+            if groups is not None:
+                codes = np.concatenate(of_groups).astype(np.int64)
+                weights[:n_anchors] *= groups.factor[codes[:n_anchors]]
+            if self._whole_groups:
+                weights[:n_anchors] /= min(shares[0], 1.0)
+            samples.append(RowSample(cuts, stacked(blocks), n_anchors, weights, codes, h))
+        return samples
+
+
+@dataclass(eq=False)
+class RowSample:
+    """A sample of the rows at the present point: the anchors, then rows of the larger class.
+
+    Attributes
+    ----------
+    cuts : PairCuts
+    rows : Block
+    n_anchors : int
+    weights : ndarray of shape (n_rows,), float64
+        Divided by the share that was drawn of rows like this one.
+    codes : ndarray of shape (n_rows,), int64, or None
+        The number of each row's group, where pairs are within groups.
+    h : float
+        The half-width of the band that the rows were drawn for.
+    """
+
+    cuts: PairCuts
+    rows: Block
+    n_anchors: int
+    weights: np.ndarray
+    codes: np.ndarray | None
+    h: float
+    _scores: np.ndarray | None = field(default=None, init=False)
+    _way: tuple[np.ndarray, np.ndarray] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        n, n_rows, are_anchors = self.n_anchors, len(self.weights), self.cuts.negatives.are_anchors
+        self.negatives = slice(0, n) if are_anchors else slice(n, n_rows)
+        self.positives = slice(n, n_rows) if are_anchors else slice(0, n)
+        self.sign = -1.0 if are_anchors else 1.0  # where the negatives are anchors, scores are mirrored
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """The rows as a dense matrix, which several steps take rows of."""
+        matrix = matrix_of_rows(self.rows.rows)
+        return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+
+    @property
+    def scores(self) -> np.ndarray:
+        """The rows' scores, float64 of shape (n_rows,): a pair's margin is that of the anchor minus that of the other row."""
+        if self._scores is None:
+            self._scores = self.rows.scores(self.cuts.sign * self.cuts.here.w)
+        return self._scores
+
+    def _change(self, move: np.ndarray) -> np.ndarray:
+        """Return by how much a way changes the scores, which is computed once for a way."""
+        if self._way is None or self._way[0] is not move:
+            self._way = move, self.rows.scores(self.cuts.sign * move)
+        return self._way[1]
+
+    def follow(self, step: float) -> None:
+        """Move the scores to this step of the way that was searched; forget them if another way was gone."""
+        if step != 0.0:
+            self._scores = None if self._way is None else self.scores + step * self._way[1]
+        self._way = None
+
+    def is_enough(self, h: float, n: int) -> bool:
+        """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
+        cuts, here = self.cuts, self.cuts.here
+        if here.threshold is None or cuts.negatives.are_anchors:
+            return self.pairs(h, 0.0).n_others >= FEW * min(n, here.n_band)
+        counted = self.weights[self.negatives] * (here.threshold.parts(self.scores[self.negatives]) > 0.0)
+        total = float(counted.sum())
+        return total * total >= FEW * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(counted @ counted)
+
+    def apart(self, scores: np.ndarray, h: float) -> np.ndarray:
+        """Return the scores with a range for each group, so that pairs of two groups are in no band."""
+        return scores if self.codes is None else scores + self.codes * (np.ptp(scores) + 2.0 + 2.0 * h)
+
+    def pairs(self, h: float, width: float) -> "Pairs":
+        """Return the pairs in the band of half-width h, where negatives will count in part in a band of this width."""
+        weights, threshold = self.weights, self.cuts.here.threshold
+        if threshold is not None:
+            weights = weights.copy()
+            weights[self.negatives] *= threshold.parts(self.sign * self.scores[self.negatives])
+        return Pairs(self, weights, h, width)
+
+    def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
+        """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
+        h, subset, codes, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.codes, self.weights
+        scores, change = self.sign * self.scores, self.sign * self._change(move)
+        positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
+        # Searching for nearly ascending numbers is faster.
+        negatives = negatives[np.argsort(self.apart(scores, h)[negatives])]
+        scale, target = float(weights[positives].sum()) / self.cuts.mass, 0.0
+        if subset.is_top_only:
+            target = subset.target * float(weights[negatives].sum()) / self.cuts.blocks.weight_neg
+        if target > 0.0:
+            scale = 1.0 / target
+
+        def slope(step: float) -> float:
+            """Return the derivative at a step."""
+            at, counts = self.apart(scores + step * change, h), weights[negatives]
+            hinge = MeanHinge(at[positives], weights[positives], h)
+            if target > 0.0 and len(positives):
+                of_negatives = at[negatives], counts
+                hard = threshold_of(*of_negatives, target)
+                soft = smooth_threshold(hard, hinge, target, width, partial(weigh_bands, *of_negatives))
+                counts = counts * (soft or hard).parts(at[negatives])
+            which = negatives[counts > 0.0]
+            first: Any = 0
+            if codes is not None:
+                first = np.searchsorted(codes[positives[hinge.order]], codes[which])
+            changes = hinge.derivative(at[which], change[which], change[positives], first)
+            return float(counts[counts > 0.0] @ changes) * scale
+
+        return slope
+
+
+class Pairs:
+    """The drawn pairs in the band at a point, sorted, and products with the second derivative of their mean.
+
+    With a share of the negatives, those near the threshold add a term: their parts rise with their mean hinge at the
+    rate 1 / width, and the threshold moves with the mean over them. A mean hinge changes as the score of the negative
+    minus the mean score of the positives that are active with it, for which those at the middle of the band stand.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,), float64
+        The weights of the drawn rows, as far as they count.
+    h : float
+    width : float
+        That of the band in which negatives will count in part, after it narrowed; 0 for that of the cut.
+    """
+
+    def __init__(self, sample: RowSample, weights: np.ndarray, h: float, width: float):
+        cuts, n, scores = sample.cuts, sample.n_anchors, sample.apart(sample.scores, h)
+        a, b = (np.argsort(part, kind="stable") for part in (scores[:n], scores[n:]))
+        a, b = a[weights[:n][a] > 0.0], n + b[weights[n:][b] > 0.0]
+        low, high = ends(scores[a] - 1.0, scores[b], h)
+        a = a[low < high]
+        low, high = ends(scores[b] + 1.0, scores[a], h)
+        b, self._of_others = b[low < high], (low[low < high], high[low < high])
+        self._of_anchors = ends(scores[a] - 1.0, scores[b], h)
+        which, self.n_anchors, self.n_others = np.concatenate([a, b]), len(a), len(b)
+        self.n_pairs = len(which)
+        self.scale = 1.0 / (2.0 * h * cuts.mass)
+        self.weights = weights[which]
+        self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
+        # What the negatives near the threshold add: see `_near`.
+        self.rates, self._active, self._ahead = np.zeros(0), np.zeros(0), np.zeros(0)
+        self._middle, threshold = np.zeros(cuts.blocks.n_features), cuts.here.threshold
+        self.of_top = threshold is not None
+        if threshold is not None and threshold.band is not None:
+            which = np.concatenate([which, self._near(sample, threshold, threshold.band.width, width, h)])
+        self._sample, self._which = sample, which
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The rows in one matrix, which is made only when it is needed."""
+        return rows_at(self._sample.rows.rows, self._which)
+
+    def _near(self, sample: RowSample, threshold: Threshold, before: float, width: float, h: float) -> np.ndarray:
+        """Return the negatives that count in part in a band that was as wide as `before`, and keep what they add."""
+        rows, weights, scores = np.arange(len(sample.scores)), sample.weights, sample.sign * sample.scores
+        negatives, positives = rows[sample.negatives], rows[sample.positives]
+        parts = threshold.parts(scores[negatives])
+        partly = (parts > 0.0) & (parts < 1.0) & (weights[negatives] > 0.0)
+        near = negatives[partly]
+        if not len(near):
+            return near
+        width = width or before
+        hinge = MeanHinge(scores[positives], weights[positives], h)
+        self._active = hinge.derivative(scores[near], 1.0, np.zeros(len(positives)))
+        self.rates = weights[near] / (width * sample.cuts.negatives.target)
+        self._ahead = self.rates * (before - width) * parts[partly]
+        middle = float(self.rates @ scores[near]) / float(self.rates.sum())
+        coefs = np.zeros(len(scores))
+        coefs[positives] = weights[positives] * np.clip((middle + 1.0 + h - scores[positives]) / (2.0 * h), 0.0, 1.0)
+        accumulate(sample.rows.rows, rows, coefs / (float(coefs.sum()) or 1.0), self._middle)
+        return near
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        """Return for each row the sum of a value over its partners in the band."""
+        n = self.n_anchors
+        of_anchors, of_others = running_sums(values[:n]), running_sums(values[n : self.n_pairs])
+        (low, high), (first, last) = self._of_anchors, self._of_others
+        return np.concatenate([of_others[high] - of_others[low], of_anchors[last] - of_anchors[first]])
+
+    def product(self, p: np.ndarray) -> np.ndarray:
+        """Return the second derivative of the mean times a vector."""
+        n = self.n_pairs
+        change = np.empty(n + len(self.rates))
+        project(self.rows, p, change)
+        coefs = self.scale * (self.partners * change[:n] - self.weights * self._sums(self.weights * change[:n]))
+        changes = self._active * (change[n:] - float(self._middle @ p))
+        return self._sum_of_rows(coefs, self.rates * changes)
+
+    def ahead(self) -> np.ndarray:
+        """Return by how much the gradient changes when the band of the threshold narrows and all rows in it stay in it."""
+        return self._sum_of_rows(np.zeros(self.n_pairs), self._ahead)
+
+    def _sum_of_rows(self, coefs: np.ndarray, of_near: np.ndarray) -> np.ndarray:
+        """Return the sum of the rows times coefficients, of which those near the threshold change only how much each counts."""
+        of_near = self._active * (of_near - self.rates * (float(of_near.sum()) / (float(self.rates.sum()) or 1.0)))
+        coefs, out = np.concatenate([coefs, of_near]), -float(of_near.sum()) * self._middle
+        accumulate(self.rows, np.arange(len(coefs)), coefs, out)
+        return out
+
+    def matrix(self) -> np.ndarray:
+        """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
+        sample, which, pairs = self._sample, self._which, slice(self.n_pairs)
+        (low, high), n, rows = self._of_anchors, self.n_anchors, sample.rows.rows
+        if isinstance(rows, BinRows) and len(self._middle) > FEATURES_PER_CODE * rows.codes.shape[1]:
+            total = self.scale * pair_moments(rows_at(rows, which[pairs]), low, high, self.weights, self.partners)
+        else:
+            every = sample.matrix[which[pairs]]
+            A, B = every[:n], every[n:]
+            # The sums of each anchor's partners, from running sums; then in their place what A' is multiplied by.
+            below = running_sums(self.weights[n:, np.newaxis] * B)
+            half = below.take(low, axis=0)
+            half -= below.take(high, axis=0)
+            half *= self.weights[:n, np.newaxis]
+            half += (0.5 * self.partners[:n, np.newaxis]) * A
+            total = A.T @ half
+            B = np.sqrt(self.partners[n:, np.newaxis]) * B  # a matrix times its own transpose is half the arithmetic
+            total = self.scale * (total + total.T + B.T @ B)
+        if len(self.rates):
+            near = self._active[:, np.newaxis] * (sample.matrix[which[self.n_pairs :]] - self._middle)
+            near -= self.rates @ near / self.rates.sum()
+            near *= np.sqrt(self.rates)[:, np.newaxis]
+            total += near.T @ near
+        return total
+
+    def squares(self) -> np.ndarray:
+        """Return the approximate diagonal of the matrix, without the term of the classes' mean scores."""
+        return column_squares(self.rows, np.concatenate([self.scale * self.partners, self.rates * self._active**2]))
+
+
+def ends(thresholds: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the band around each threshold begins and ends among ascending scores."""
+    return np.searchsorted(scores, thresholds - h, side="right"), np.searchsorted(scores, thresholds + h, side="left")
+
+
+def step_to_zero(slope: Callable[[float], float], first: float) -> float:
+    """Return approximately the step at which a rising derivative is 0, given its first value, which is below 0.
+
+    The step 1 is tried first, which is right near the minimum; then chords between steps on both sides (the Illinois rule).
+    """
+    low, of_low, step = 0.0, first, 1.0
+    of_step = slope(step)
+    tries = 1
+    while of_step < FLAT * first and step < LONGEST and tries < MOST_SLOPES:
+        low, of_low, step = step, of_step, 2.0 * step
+        of_step, tries = slope(step), tries + 1
+    high, of_high = step, of_step
+    while abs(of_step) > -FLAT * first and of_high > 0.0 and tries < MOST_SLOPES:
+        step = low + (high - low) * min(max(of_low / (of_low - of_high), 0.02), 0.98)
+        of_step, tries = slope(step), tries + 1
+        if of_step > 0.0:
+            high, of_high, of_low = step, of_step, 0.5 * of_low
+        else:
+            low, of_low, of_high = step, of_step, 0.5 * of_high
+    return step
+
+
+def newton_step(
+    pairs: Pairs, gradient: np.ndarray, w: np.ndarray, penalty: Penalty, damping: float, *, is_dense: bool
+) -> np.ndarray:
+    """Return the step from w to the minimum of the quadratic model with an L2 penalty, within the cone of the signs.
+
+    `damping`: the mean of the second derivatives times this is added to lam.
+    `is_dense`: whether the matrix of second derivatives is made.
+    """
+    lam, signs = penalty.lam, penalty.signs
+    if is_dense:
+        H = pairs.matrix()
+        H[np.diag_indices_from(H)] += lam + damping * np.trace(H) / len(w)
+        if signs is not None:
+            return minimise_quadratic(H, H @ w - gradient, signs) - w
+        try:
+            factor = scipy.linalg.cho_factor(H, check_finite=False)
+        except scipy.linalg.LinAlgError:
+            return -gradient / H.diagonal()
+        step: np.ndarray = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
+        return step
+    squares, precision = pairs.squares(), PRECISION_OF_TOP if pairs.of_top else PRECISION
+    total = lam + damping * float(squares.mean())
+
+    def product(p: np.ndarray) -> np.ndarray:
+        """Return the damped second derivative times a vector."""
+        return pairs.product(p) + total * p
+
+    if signs is None:
+        return conjugate_gradients(product, -gradient, squares + total, precision)
+    target = w
+    for _ in range(MOST_FACES):
+        slope = gradient + product(target - w)
+        stays = blocked(target, slope, signs)
+        move = conjugate_gradients(product, -slope, squares + total, precision, stays)
+        target = project_onto_cone(target + move, signs)
+    return target - w
+
+
+def conjugate_gradients(
+    product: Callable[[np.ndarray], np.ndarray], q: np.ndarray, diagonal: np.ndarray, precision: float,
+    stays: np.ndarray | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Return an approximate solution of ``H x = q`` in which some entries stay 0, preconditioned by about the diagonal of H."""
+    inverse = 1.0 / diagonal if stays is None else np.where(stays, 0.0, 1.0 / diagonal)
+    x, residual = np.zeros(len(q)), q
+    p = inverse * residual
+    square = float(residual @ p)
+    enough = precision**2 * square
+    for _ in range(MOST_PRODUCTS):
+        if not square > enough:
+            break
+        Hp = product(p)
+        length = square / float(p @ Hp)
+        x, residual = x + length * p, residual - length * Hp
+        z = inverse * residual
+        before, square = square, float(residual @ z)
+        p = z + (square / before) * p
+    return x

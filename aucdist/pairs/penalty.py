@@ -1,0 +1,325 @@
+"""Penalties of cutting planes: a new one is a subclass of `Penalty` or of `SparsePenalty`, and a row in `PENALTIES`.
+
+The bundle's lower model of the loss is a combination of lines, ``height + slope.w``. A penalty computes the minimum of
+the sum of such a line and the penalty, over the cone of the signs of the weights (`aucdist.solvers.signs`). This
+minimum is the dual value of the combination. With a proximal term it is
+
+    min over w of  height + slope.w + penalty(w) + mu/2 |w - centre|^2,
+
+and `aucdist.pairs.bundle` needs its value, its minimiser, its bound and its quadratic model in the combination.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar, Protocol, Self
+
+import numpy as np
+
+from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding
+from aucdist.solvers.signs import FREE, outside, project_onto_cone
+
+
+class Combination(Protocol):
+    """The sizes of the combination of dual points that bounds on rounding depend on."""
+
+    @property
+    def height(self) -> float:
+        """Its height at zero."""
+
+    @property
+    def n_points(self) -> int:
+        """The number of points."""
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty(ABC):
+    """A convex penalty of the weights.
+
+    Attributes
+    ----------
+    lam : float
+        Its strength, above 0.
+    signs : ndarray of shape (n_features,), int8, or None
+        The signs of the weights, see `aucdist.solvers.signs`.
+    name : str
+        What configurations call it.
+    has_corners : bool
+        Whether it makes weights 0, so that a point between two others has the features of both, and there is no line search.
+    precision : float
+        Two patterns of the bundle's best combination whose values differ by a smaller share are taken for equal.
+    """
+
+    lam: float = 1.0
+    signs: np.ndarray | None = None
+    name: ClassVar[str]
+    has_corners: ClassVar[bool]
+    precision: ClassVar[float]
+
+    @classmethod
+    def of(cls, lam: float, signs: np.ndarray | None, groups: np.ndarray) -> Self:
+        """Return the penalty of some weights.
+
+        `groups`, int64 of shape (n_features,): the number of each weight's group, for penalties that have groups.
+        """
+        return cls(lam, signs)
+
+    def at(self, lam: float) -> Self:
+        """Return the same penalty of another strength."""
+        return replace(self, lam=lam)
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Whether the dual value is one quadratic of the combination, so that no pattern of zeros and signs has to be found."""
+        return False
+
+    @abstractmethod
+    def value(self, w: np.ndarray) -> float:
+        """Return the penalty of the weights, float64 of shape (n_features,)."""
+
+    @abstractmethod
+    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return the w that minimises ``slope.w + penalty(w) + mu/2 |w - centre|^2`` over the cone."""
+
+    @abstractmethod
+    def quadratic(
+        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return H and q, so that the dual value near a combination is ``(heights + q).b - b'Hb / 2``, up to a constant.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points, n_features), float64
+            The gradients of the bundle's points.
+        slope, w : ndarray of shape (n_features,), float64
+            Those of the combination: ``b @ points``, and its minimiser.
+        centre, mu
+            As for `minimiser`.
+
+        Returns
+        -------
+        H : ndarray of shape (n_points, n_points), float64
+        q : ndarray of shape (n_points,), float64
+        """
+
+    @abstractmethod
+    def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
+        """Return a lower bound on ``height + slope.v + penalty(v)`` at every v of the cone; if it has a minimum it is at w."""
+
+    @abstractmethod
+    def bound_error(
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
+    ) -> float:
+        """Return a bound on the rounding error of a bound.
+
+        Parameters
+        ----------
+        w : ndarray of shape (n_features,), float64
+            As of `bound`.
+        bundle : Combination
+            Whose combination it is the bound of.
+        part_error : float
+            By so large a fraction the combination may weigh too much.
+        """
+
+    @abstractmethod
+    def steepest_square(self, gradient: np.ndarray) -> float:
+        """Return the squared length of the steepest descent of loss and penalty at w = 0, the loss having this gradient."""
+
+    def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
+        """Return the derivative of the penalty by the step, along a way from w; only of penalties without corners."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class L2(Penalty):
+    """``lam/2 |w|^2``: every feature has a weight."""
+
+    name = "l2"
+    has_corners = False
+    precision = 1e-10
+
+    @property
+    def is_quadratic(self) -> bool:
+        """Without a cone the minimiser is linear in the slope."""
+        return self.signs is None
+
+    def value(self, w: np.ndarray) -> float:
+        """Return ``lam/2 |w|^2``."""
+        return 0.5 * self.lam * float(w @ w)
+
+    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return ``(mu centre - slope) / (lam + mu)``, projected on the cone."""
+        return project_onto_cone((mu * centre - slope) / (self.lam + mu) if mu > 0.0 else -slope / self.lam, self.signs)
+
+    def quadratic(
+        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the quadratic in the weights that are not 0, or that may have any sign."""
+        total = self.lam + mu
+        free = (w != 0.0) | (self.signs == FREE)
+        part = points[:, free]
+        return part @ part.T / total, (mu / total) * (part @ centre[free])
+
+    def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
+        """Return ``height - lam/2 |w|^2``: w is orthogonal to what the projection takes away."""
+        return float(height - 0.5 * self.lam * (w @ w))
+
+    def bound_error(
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
+    ) -> float:
+        """Return a bound on the rounding error of the height and of ``|lam w|^2 / (2 lam)``."""
+        height, n_points = bundle.height, bundle.n_points
+        slope_error = rounding.combination(2.0 * height, extra=2 * n_points)
+        of_height = (rounding.over_rows + EPS * n_points) * height
+        return of_height + rounding.half_square(self.lam * w, slope_error) / self.lam + part_error * height
+
+    def steepest_square(self, gradient: np.ndarray) -> float:
+        """Return ``|gradient|^2``."""
+        return float(gradient @ gradient)
+
+    def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
+        """Return ``lam move.(w + step move)``."""
+        return self.lam * float(w @ move + step * (move @ move))
+
+
+@dataclass(frozen=True, eq=False)
+class SparsePenalty(Penalty):
+    """A norm of the weights times lam, with corners where features are left out.
+
+    Dual variables give a bound if the dual norm of their slope is at most lam; else all of them are scaled down.
+    """
+
+    has_corners = True
+    precision = 1e-9
+
+    @abstractmethod
+    def dual_norm(self, sizes: np.ndarray) -> float:
+        """Return the dual norm of a slope whose entries have these sizes, float64 of shape (n_features,), none below 0."""
+
+    def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
+        """Return the height, scaled down until no weight of the cone gains by leaving 0."""
+        size = self.dual_norm(outside(slope, self.signs))
+        return (min(1.0, self.lam / size) if size > 0.0 else 1.0) * height
+
+    def bound_error(
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
+    ) -> float:
+        """Return a bound on the rounding error of a bound, which the slope's dual norm scales."""
+        slope_error = rounding.combination(2.0 * bundle.height, extra=2 * bundle.n_points)
+        relative = rounding.over_rows + EPS * bundle.n_points
+        return bound * (relative + self.dual_norm(slope_error) / self.lam) + part_error * bound
+
+
+@dataclass(frozen=True, eq=False)
+class L1(SparsePenalty):
+    """``lam |w|_1``, which leaves features out."""
+
+    name = "l1"
+
+    def value(self, w: np.ndarray) -> float:
+        """Return ``lam |w|_1``."""
+        return self.lam * float(np.abs(w).sum())
+
+    def dual_norm(self, sizes: np.ndarray) -> float:
+        """Return the largest entry."""
+        return float(sizes.max(initial=0.0))
+
+    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return ``centre - slope / mu`` with each entry moved towards 0 by ``lam / mu``, projected on the cone."""
+        w = centre - slope / mu
+        return project_onto_cone(np.sign(w) * np.maximum(np.abs(w) - self.lam / mu, 0.0), self.signs)
+
+    def quadratic(
+        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the quadratic in the weights that are not 0, for the signs they have."""
+        used = np.flatnonzero(w)
+        part = points[:, used]
+        return part @ part.T / mu, part @ (centre[used] - self.lam / mu * np.sign(w[used]))
+
+    def steepest_square(self, gradient: np.ndarray) -> float:
+        """Return the squared length of the part of the gradient that exceeds lam."""
+        slope = np.maximum(np.abs(gradient) - self.lam, 0.0)
+        return float(slope @ slope)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupL1(SparsePenalty):
+    """``lam sum over groups of sqrt(size) |w_g|_2``, the group lasso, which leaves whole groups of weights out.
+
+    After Yuan & Lin, "Model selection and estimation in regression with grouped variables" (JRSS B 68, 2006), whose weights of
+    groups are the square roots of their sizes. A group of one weight is penalised as by `L1`. Over a cone the proximal point is
+    that of the projected weights: it only shortens them, and a cone is closed under that.
+
+    Attributes
+    ----------
+    groups : ndarray of shape (n_features,), int64
+        The number of each weight's group, ascending from 0.
+    """
+
+    groups: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    name = "group-l1"
+
+    @classmethod
+    def of(cls, lam: float, signs: np.ndarray | None, groups: np.ndarray) -> Self:
+        """Return the penalty of some weights; see `Penalty.of`."""
+        return cls(lam, signs, groups)
+
+    @cached_property
+    def sizes(self) -> np.ndarray:
+        """The weight of each group, float64 of shape (n_groups,): the square root of its size."""
+        return np.sqrt(np.bincount(self.groups))
+
+    def norms(self, values: np.ndarray) -> np.ndarray:
+        """Return the length of each group's part of a vector, float64 of shape (n_groups,)."""
+        return np.sqrt(np.bincount(self.groups, values * values, minlength=len(self.sizes)))
+
+    def value(self, w: np.ndarray) -> float:
+        """Return the sum of the groups' norms, weighted, times lam."""
+        return self.lam * float(self.sizes @ self.norms(w))
+
+    def dual_norm(self, sizes: np.ndarray) -> float:
+        """Return the largest length of a group's part over its weight."""
+        return float((self.norms(sizes) / self.sizes).max(initial=0.0))
+
+    def bound_error(
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
+    ) -> float:
+        """Return a bound on the rounding error of a bound, with that of the groups' lengths."""
+        return super().bound_error(bound, w, bundle, rounding, part_error) + EPS * (len(w) + EXTRA_OPERATIONS) * bound
+
+    def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
+        """Return ``centre - slope / mu``, projected on the cone, with each group shortened by ``lam sqrt(size) / mu``."""
+        w = project_onto_cone(centre - slope / mu, self.signs)
+        lengths = self.norms(w)
+        left = np.maximum(lengths - self.lam / mu * self.sizes, 0.0)
+        return w * np.divide(left, lengths, out=left, where=lengths > 0.0)[self.groups]
+
+    def quadratic(
+        self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the second-order model: in a group the proximal point moves with the slope, but its length less so.
+
+        With v the point before it is shortened by k, and u its direction, the derivative of w by v is
+        ``(1 - k/|v|) I + k/|v| uu'``.
+        """
+        used = np.flatnonzero(w)
+        lengths, shortened = self.norms(w), self.lam / mu * self.sizes
+        kept = (lengths / (lengths + shortened))[self.groups[used]]
+        part, direction = points[:, used], w[used] / lengths[self.groups[used]]
+        groups, at = np.unique(self.groups[used], return_inverse=True)
+        along = np.zeros((len(used), len(groups)))
+        along[np.arange(len(used)), at] = direction
+        across, on = part * np.sqrt(kept), part @ (along * np.sqrt(1.0 - kept)[:, np.newaxis])
+        moved = kept * slope[used] + (1.0 - kept) * direction * (along.T @ slope[used])[at]
+        return (across @ across.T + on @ on.T) / mu, part @ (w[used] + moved / mu)
+
+    def steepest_square(self, gradient: np.ndarray) -> float:
+        """Return the squared length of the part of each group's gradient that exceeds its weight times lam."""
+        slope = np.maximum(self.norms(gradient) - self.lam * self.sizes, 0.0)
+        return float(slope @ slope)
+
+
+PENALTIES: dict[str, type[Penalty]] = {kind.name: kind for kind in (L2, L1, GroupL1)}
+"""The penalties, by the names that the parameter `penalty` accepts."""

@@ -1,0 +1,332 @@
+"""A loss over all positive-negative pairs of rows in blocks: its value and gradient, and the steps that solvers of it share.
+
+The rows of the smaller class are called anchors (`aucdist.pairs.loss`). The scores of the anchors are gathered and
+sent to all blocks; no row leaves its block for a sum over pairs.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from aucdist.data.block import Block
+from aucdist.data.split import scrambled
+from aucdist.engine.blocks import Blocks, Summary, without_rows
+from aucdist.kernels.rows import DenseRows, accumulate, project_and_measure
+from aucdist.pairs.groups import PairGroups
+from aucdist.pairs.loss import Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of, sort_anchors
+from aucdist.pairs.top_negatives import CountedNegatives, Threshold
+
+SEED = 5
+"""By which anchors are drawn."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """The rows of one class in a block, and their scores; those are mirrored if the negatives are the smaller class.
+
+    Attributes
+    ----------
+    positions : ndarray of int32, or of int64 in a block of 2**31 rows or more
+        Rows with grades are there as often as they are in a group.
+    weight : ndarray of shape (n_rows,), float64, or None
+        None where all rows weigh 1.
+    scores : ndarray of shape (n_rows,), float64
+        At the point that was scored last.
+    present : ndarray of shape (n_rows,), float64
+        At the present point of cutting planes, where the line to the point that was scored last begins.
+    """
+
+    positions: np.ndarray
+    weight: np.ndarray | None
+    scores: np.ndarray
+    present: np.ndarray
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights of the rows, float64 of shape (n_rows,); not to be written to."""
+        return ones(len(self.positions)) if self.weight is None else self.weight
+
+    def scores_at(self, step: float | None) -> np.ndarray:
+        """Return the scores at the point that was scored last, or at a step of the way to it from the present point."""
+        if step is None:
+            return self.scores
+        scores = self.scores - self.present
+        scores *= step
+        scores += self.present
+        return scores
+
+    def moved(self, step: float | None) -> "ClassRows":
+        """Return the rows with the present point at a step of the way; None for where it is. No other point is scored then."""
+        present = self.present if step is None else self.scores_at(step)
+        return replace(self, scores=present, present=present)
+
+
+@dataclass(frozen=True, eq=False)
+class PairMemory:
+    """The memory of a block for a loss over pairs.
+
+    Attributes
+    ----------
+    anchors, others : ClassRows
+        The rows of the smaller and of the larger class.
+    runs : tuple of ndarray
+        Which of `others` are of which group (`aucdist.pairs.groups`); without groups all rows are one.
+    codes : ndarray of shape (n_anchors,), int32, or None
+        The number of each anchor's group; None without groups.
+    coefs : ndarray of shape (n_others,), float64
+        The derivative of the loss by the scores of `others`, until the rows are added up.
+    drawn : ndarray of int64, or None
+        The positions among the anchors of those whose scores are sent; None for all.
+    squares : ndarray of shape (n_samples,), float32, or None
+        The squared length of each row, once rows were drawn by it (`aucdist.pairs.newton`).
+    cells : ndarray of shape (n_anchors,), int32, or None
+        Where anchors are sent as cells (`aucdist.pairs.cell_cuts`): the cell of each where the last cut was taken.
+    cell_weights : ndarray of shape (n_anchors,), float64, or None
+        What each anchor weighed in its cell, 0 for a negative that does not count; None where all weigh 1.
+    """
+
+    anchors: ClassRows
+    others: ClassRows
+    runs: Runs
+    codes: np.ndarray | None
+    coefs: np.ndarray
+    drawn: np.ndarray | None = None
+    squares: np.ndarray | None = None
+    cells: np.ndarray | None = None
+    cell_weights: np.ndarray | None = None
+
+
+_ones = np.ones(0)
+
+
+def ones(n: int) -> np.ndarray:
+    """Return n weights of 1: a part of one array for all blocks, so that rows without weights take no memory for them."""
+    global _ones
+    longest = _ones  # another thread may put a longer one in its place
+    if len(longest) < n:
+        longest = _ones = np.ones(n)
+    return longest[:n]
+
+
+def unless_ones(weights: np.ndarray) -> np.ndarray | None:
+    """Return the weights, or None where all of them are 1."""
+    return None if (weights == 1.0).all() else weights
+
+
+def positions(which: np.ndarray, block: Block) -> np.ndarray:
+    """Return positions of rows of a block in four bytes each, if it has not too many rows for that."""
+    return which.astype(np.int32 if block.n_samples < 2**31 else np.int64, copy=False)
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def sort_by_class(
+    block: Block, memory: None, sign: int, groups: PairGroups | None, start: np.ndarray | None, every: int
+) -> tuple[PairMemory, Summary]:
+    """Sort the rows by class, and return the weights of the anchors, their scores, and with groups the numbers of theirs.
+
+    Parameters
+    ----------
+    sign : int
+        The label of the smaller class.
+    groups : PairGroups, optional
+        The groups of the rows that make pairs, where not all of both classes do.
+    start : ndarray of shape (n_features,), float64, or None
+        The present point, at which the rows are scored; None for none.
+    every : int
+        Weights and scores of one in so many anchors are sent, which are drawn by their ids.
+    """
+    weight, codes, drawn = block.weights(), None, None
+    if groups is None:
+        there = weight > 0  # rows outside a fold are in the block with weight 0
+        anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
+        runs = one_run(len(others))
+    else:
+        (anchors, codes), (others, of_others) = (groups.rows_of(block, label) for label in (sign, -sign))
+        runs = runs_of(of_others)
+    if every > 1:
+        drawn = np.flatnonzero(scrambled(block.row_id[anchors], SEED) % np.uint64(every) == 0)
+    scores, squares = (None, None) if start is None else score_at_start(block, sign * start)
+
+    def rows_at(which: np.ndarray) -> ClassRows:
+        """Return some of the rows with their scores at the start."""
+        present = np.zeros(0) if scores is None else scores.take(which)
+        return ClassRows(positions(which, block), unless_ones(weight[which]), present, present)
+
+    by_class = PairMemory(rows_at(anchors), rows_at(others), runs, codes, np.zeros(0), drawn, squares)
+    summary = {"weights": sent(by_class, weight[anchors]), "n_anchors": len(anchors), "n_others": len(others)}
+    summary["scores"] = [] if scores is None else sent(by_class, by_class.anchors.scores)
+    return by_class, {**summary, "codes": [] if codes is None else [codes]}
+
+
+def sent(memory: PairMemory, of_anchors: np.ndarray) -> list[np.ndarray]:
+    """Return values of the anchors, or of those that were drawn, as a summary that is joined block after block."""
+    return [of_anchors if memory.drawn is None else of_anchors[memory.drawn]]
+
+
+def score_rows(block: Block, memory: PairMemory, w: np.ndarray, sign: int) -> tuple[PairMemory, Summary]:
+    """Score the rows at w, and return the scores of the anchors."""
+    scores = block.scores(sign * w)
+    # Not `scores[...]`, which takes twice as long for positions of four bytes.
+    anchors, others = (replace(rows, scores=scores.take(rows.positions)) for rows in (memory.anchors, memory.others))
+    return replace(memory, anchors=anchors, others=others), {"scores": sent(memory, anchors.scores)}
+
+
+def score_at_start(block: Block, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """Return the scores at w, and the squared lengths of dense rows where they are read; at 0 no row is."""
+    if not w.any():
+        return np.zeros(block.n_samples), None
+    if not isinstance(block.rows, DenseRows):
+        return block.scores(w), None
+    scores, squares = np.empty(block.n_samples), np.empty(block.n_samples, dtype=np.float32)
+    project_and_measure(block.rows.values, w, scores, squares)
+    return scores, squares
+
+
+@without_rows
+def sweep_pairs(
+    block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, threshold: Threshold | None
+) -> tuple[PairMemory, Summary]:
+    """Sum the loss over the pairs of the block's rows, or of those from a threshold on, with all anchors."""
+    others = memory.others
+    which, rows = rows_from(threshold, ScoredRows(others.scores, others.weights, memory.runs))
+    slopes, slope_sums = np.empty(len(rows.scores)), loss.zero_slope_sums(anchors.n_gaps)
+    total = loss.loss_and_row_slopes(rows, anchors, slopes, slope_sums)
+    coefs = slopes
+    if threshold is not None:
+        coefs = np.zeros(len(others.scores))
+        coefs[which] = slopes
+    return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
+
+
+def rows_from(threshold: Threshold | None, rows: ScoredRows) -> tuple[Any, ScoredRows]:
+    """Return which rows count, those from a threshold on or all, and these rows with their weights."""
+    if threshold is None:
+        return slice(None), rows
+    which = np.flatnonzero(rows.scores >= threshold.score)
+    scores = rows.scores[which]
+    return which, ScoredRows(scores, rows.weights[which] * threshold.parts(scores), one_run(len(which)))
+
+
+def add_up_gradient(
+    block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, step: float | None = None
+) -> tuple[PairMemory, Summary]:
+    """Return the sum of the rows times the derivatives by their scores, and forget the scores of any but the present point.
+
+    Parameters
+    ----------
+    slopes : ndarray of float64
+        The derivatives by the scores of the anchors, block after block, or of the cells that they are in.
+    offsets : ndarray of shape (n_blocks + 1,), int64
+        Where each block's anchors begin and end among all.
+    step : float or None
+        The present point moves to this step of the way; None for where it is.
+    """
+    if memory.cells is None:
+        of_anchors = slopes[offsets[block.index] : offsets[block.index + 1]]
+    else:
+        of_anchors = slopes.take(memory.cells)
+        if memory.cell_weights is not None:
+            of_anchors *= memory.cell_weights
+    gradient = sum_of_rows(block, memory, of_anchors)
+    anchors, others = memory.anchors.moved(step), memory.others.moved(step)
+    return replace(memory, anchors=anchors, others=others, coefs=np.zeros(0)), {"gradient": gradient}
+
+
+def sum_of_rows(block: Block, memory: PairMemory, of_anchors: np.ndarray) -> np.ndarray:
+    """Return the sum of the rows times the derivatives by their scores, `memory.coefs` and those of the block's anchors.
+
+    Both classes are read together, in the order in which the rows lie: this takes less than half as long as one after the other.
+    """
+    coefs = np.zeros(block.n_samples)
+    for rows, of_rows in ((memory.others, memory.coefs), (memory.anchors, of_anchors)):
+        add_to_rows(coefs, rows.positions, of_rows)
+    total = np.zeros(block.n_features)
+    accumulate(block.rows, np.arange(block.n_samples), coefs, total)
+    return total
+
+
+def add_to_rows(coefs: np.ndarray, which: np.ndarray, of_rows: np.ndarray) -> None:
+    """Add to the coefficients of rows; with grades, a row is there several times."""
+    np.add.at(coefs, which.astype(np.intp, copy=False), of_rows)  # which converts positions of four bytes one by one
+
+
+# ---- the client's side ------------------------------------------------------------------------------------------------
+
+
+class PairProblem:
+    """The mean of a loss over all positive-negative pairs of blocks.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Both classes must be present. Their memory is not changed.
+    groups : PairGroups, optional
+        Where pairs are within groups, or of rows with grades.
+    negatives : CountedNegatives, optional
+        Which negatives count; all by default.
+    start : ndarray of shape (n_features,), float64, optional
+        The present point, where lines begin (`aucdist.pairs.cuts`).
+    every : int, default=1
+        The client has the scores and weights of one in so many anchors.
+
+    Attributes
+    ----------
+    sign : int
+        The label of the smaller class, the anchors.
+    mass : float
+        The total weight of all pairs that count.
+    n_anchors, n_others : int
+        How many rows of either class make pairs, each as often as it is in a group.
+    weights : ndarray of shape (n_anchors,), float64
+        The weights of the anchors, block after block; times the factor of their group.
+    first_scores : ndarray of shape (n_anchors,), float64
+        Their scores at the start; empty without one.
+    offsets : ndarray of shape (n_blocks + 1,), int64
+        Where each block's anchors begin and end among all.
+    """
+
+    def __init__(
+        self, blocks: Blocks, loss: PairLoss, groups: PairGroups | None = None, negatives: CountedNegatives | None = None,
+        *, start: np.ndarray | None = None, every: int = 1,
+    ):  # fmt: skip
+        self.blocks, self.groups = blocks.without_memory(), groups
+        self.loss = loss
+        self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
+        self.negatives = CountedNegatives(blocks) if negatives is None else negatives
+        self.mass = self.negatives.mass if groups is None else groups.mass
+        summary = self.blocks.reduce(sort_by_class, self.sign, groups, start, every)
+        self.first_scores = np.concatenate(summary["scores"] or [np.zeros(0)])
+        self.n_anchors, self.n_others = int(summary["n_anchors"]), int(summary["n_others"])
+        self.offsets = np.cumsum([0] + [len(part) for part in summary["weights"]])
+        self.weights = np.concatenate(summary["weights"])
+        self._anchor_groups: tuple[np.ndarray, int] | None = None
+        if groups is not None:
+            codes = np.concatenate(summary["codes"])
+            self.weights, self._anchor_groups = self.weights * groups.factor[codes], (codes, groups.n_groups)
+
+    def sort_anchors(self, scores: np.ndarray, weights: np.ndarray) -> tuple[Anchors, np.ndarray]:
+        """Return the anchors at a point, and the order that sorts them; see `sort_anchors`."""
+        return sort_anchors(scores, weights, self._anchor_groups, self.loss.n_sums, centred=self.loss.centred)
+
+    def score(self, w: np.ndarray) -> np.ndarray:
+        """Score all rows at w, and return the anchors' scores; one reduction."""
+        return np.concatenate(self.blocks.reduce(score_rows, w, self.sign)["scores"])
+
+    def sweep(self, w: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the sum of the loss at w and its slopes by the anchors' scores; the blocks keep those by their rows' scores."""
+        scores, negatives = self.score(w), self.negatives
+        threshold = negatives.threshold(self.blocks, None, (scores, self.weights))
+        anchors, order = self.sort_anchors(scores, negatives.counted(scores, self.weights, threshold))
+        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, negatives.of_others(threshold))
+        return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, order)
+
+    def gradient(self, slopes: np.ndarray, scale: float = 1.0, step: float | None = None) -> np.ndarray:
+        """Return the gradient of the mean times a factor, of shape (n_features,), from the slopes by the scores of the anchors.
+
+        `step`: where they were taken, if that becomes the present point; see `add_up_gradient`.
+        """
+        total: np.ndarray = self.blocks.reduce(add_up_gradient, slopes, self.offsets, step)["gradient"]
+        return total * (self.sign * scale / self.mass)

@@ -1,0 +1,483 @@
+"""Select the negatives that the loss counts: all of them, or the highest-scoring ones for a partial AUC.
+
+A fraction of the negatives has the objective ``P(w) = penalty(w) + max over u of (1/(n_pos q)) sum_j u_j sum_i max(0, 1
+- w.(x_i - x_j))``, where i runs over the positives, j over the negatives, and u is in [0, 1] with a sum of q = beta
+n_neg. Sample weights multiply the rows. This is the tight convex surrogate of the partial AUC for false positive rates
+up to beta (Narasimhan & Agarwal, "Support vector algorithms for optimizing the partial area under the ROC curve",
+Neural Computation 29, 2017). The sum over i rises with the score of j, so u is 1 for the highest-scoring negatives, 0
+for the others, and a fraction for those at the boundary, which all have the same score. With q = 1 it is the loss of
+Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2014), with the hinge.
+
+**The bound.** For u as above and variables a in [0, 1] of the pairs, ``mean of u_j a_ij - |g|^2 / (2 lam)`` is at most
+the minimum of the objective with an L2 penalty, where g is the gradient that they give. For other penalties the bound
+is as for all pairs (`aucdist.pairs.penalty`). Value, gradient and bound of a cut come from the same u.
+
+**Parts near the threshold.** At the minimum, hundreds of negatives have the same score as the threshold, and each
+counts in part. If each cut counted a negative either fully or not at all, hundreds of cuts would have to be combined to
+reach these parts. The parts of a cut therefore rise from 0 to 1 over a band around the threshold (a soft `Threshold`):
+any parts in [0, 1] whose sum is at most q give a valid lower bound, while the loss itself uses the hard threshold. It is
+the smoothing of Nesterov, "Smooth minimization of non-smooth functions" (Mathematical Programming 103, 2005), for the
+maximum over the parts. They rise linearly with the mean hinge of the negative (`MeanHinge`), not with its score: only
+then are they those of a maximum, and the cut has the gradient of a smooth function, as Newton steps need
+(`aucdist.pairs.newton`).
+
+**The threshold.** The largest mean over a fraction of the negatives counts those above a threshold fully, those at it
+in part, and the others not at all (`Threshold`). It is found exactly, by reductions alone. Few rows are gathered at the
+client; if there are many, reductions count the leading 16 bits of their scores, then the next 16 of those in the cell
+of the threshold, until what remains is few rows or a single score.
+
+Departures from the paper: the solver takes Newton steps on the smoothed loss, or cutting planes
+(`aucdist.pairs.cutting_planes`), and the highest-scoring rows are found without sorting all rows.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+
+from aucdist.engine.blocks import Blocks, Summary, without_rows
+from aucdist.errors import InputError
+from aucdist.metrics.counts import floats_of_keys, ordered_keys
+from aucdist.pairs.cell_kernels import BITS, count_keys
+from aucdist.pairs.loss import running_sums
+from aucdist.solvers.rounding import EPS, Rounding
+
+LINE_SEARCH_WIDTH = 1e-9
+"""The half-width by which a line search between cuts of the hinge itself is smoothed, so that ties count in part."""
+
+MOST_GATHERED = 2**16
+"""The largest number of scores and weights that are sent to the client at once, which is a megabyte."""
+
+KNOTS, REFINED = 65, 4
+"""The number of scores between which parts are linear in a band, and how often as many scores are tried to find where the
+mean hinge has a value."""
+
+STARTS = 9
+"""The number of bands that are tried at a time, first over all and then between two of them, to find the one whose parts
+weigh the target. With 17 tried once, nine fits of magic04 take 119 passes, and with 65 they take 104."""
+
+
+@dataclass(frozen=True)
+class TopNegatives:
+    """The rule that says which negatives enter the loss: a share or a number of the highest-scoring ones.
+
+    Attributes
+    ----------
+    max_fpr : float or None
+        Above 0 and at most 1: the fraction of the negatives' total weight.
+    max_false_positives : int or None
+        The weight itself, which without sample weights is a number of rows.
+    """
+
+    max_fpr: float | None = None
+    max_false_positives: int | None = None
+
+    def weight(self, blocks: Blocks) -> float:
+        """Return the weight of the negatives that count.
+
+        Raises
+        ------
+        InputError
+            If all negatives together weigh less than `max_false_positives`.
+        """
+        if self.max_false_positives is None:
+            assert self.max_fpr is not None
+            return self.max_fpr * blocks.weight_neg
+        if self.max_false_positives > blocks.weight_neg:
+            raise InputError(
+                f"max_false_positives is {self.max_false_positives}; it must be at most the number (or weight) of the negative "
+                f"rows, {blocks.weight_neg:g}"
+            )
+        return float(self.max_false_positives)
+
+
+TOP_PARAMETERS = ("max_fpr", "max_false_positives")
+"""The parameters of an estimator that say which negatives count."""
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """How the parts that rows count rise with the score around a threshold.
+
+    Attributes
+    ----------
+    scores, parts : ndarray of shape (n_knots,), float64
+        Both ascending; between two knots parts are linear.
+    width : float
+        By how much the mean hinge of a row rises while its part rises from 0 to 1.
+    """
+
+    scores: np.ndarray
+    parts: np.ndarray
+    width: float
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """Where the highest-scoring rows end.
+
+    Attributes
+    ----------
+    score : float
+        Rows below it do not count.
+    fraction : float
+        What rows at it count, from 0 to 1; those above it count fully.
+    band : Band or None
+        A soft threshold, which begins at `score`. None for a hard one.
+    """
+
+    score: float
+    fraction: float = 0.0
+    band: Band | None = None
+
+    def parts(self, scores: np.ndarray) -> np.ndarray:
+        """Return how much of each row counts, from 0 to 1; float64 of shape (n_rows,)."""
+        if self.band is not None:
+            return np.interp(scores, self.band.scores, self.band.parts)
+        return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
+
+
+class MeanHinge:
+    """The mean hinge of a negative over the positives, smoothed by a half-width h, as a function of the negative's score.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_positives,), float64
+        Those of the positives.
+    h : float
+        Above 0.
+    """
+
+    def __init__(self, scores: np.ndarray, weights: np.ndarray, h: float):
+        self.order = np.argsort(scores)
+        self.scores, self.h = scores[self.order], h
+        self._shares = weights[self.order] / (float(weights.sum()) or 1.0)
+        self._sums = running_sums(self._shares), running_sums(self._shares * self.scores)
+
+    @cached_property
+    def _squares(self) -> np.ndarray:
+        return running_sums(self._shares * self.scores * self.scores)
+
+    def _ends(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return how many positives are below the band of each score, how many are below its end, and the end."""
+        end = (1.0 + self.h) + scores
+        low, high = np.searchsorted(self.scores, (1.0 - self.h) + scores), np.searchsorted(self.scores, end)
+        return low, high, end
+
+    def __call__(self, scores: np.ndarray) -> np.ndarray:
+        """Return the mean hinge at each score."""
+        low, high, end = self._ends(scores)
+        share, first, second = ((total[high] - total[low]) for total in (*self._sums, self._squares))
+        inside = (share * end * end - 2.0 * first * end + second) / (4.0 * self.h)
+        # The limits keep the rounding of the squares of large scores out.
+        values: np.ndarray = (
+            self._sums[0][low] * (1.0 + scores) - self._sums[1][low] + np.clip(inside, 0.0, share * self.h)
+        )
+        return values
+
+    def derivative(
+        self, scores: np.ndarray, changes: Any, of_positives: np.ndarray, first: np.ndarray | int = 0
+    ) -> np.ndarray:
+        """Return the derivative of the mean hinge at each score where the scores of negatives and of positives change.
+
+        Parameters
+        ----------
+        changes : ndarray of shape (n_scores,), float64, or float
+        of_positives : ndarray of shape (n_positives,), float64
+            How the scores of the positives change, in their order at the beginning.
+        first : ndarray of shape (n_scores,), int64, or int
+            The number of positives, from the lowest score on, that make no pair with each negative.
+        """
+        low, high, end = self._ends(scores)
+
+        def active(whole: np.ndarray, at: np.ndarray) -> np.ndarray:
+            """Return for each score the mean of a value over the positives that are active with it, from its running sums."""
+            inside: np.ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
+            return whole[low] - whole[first] + inside
+
+        values = self._shares * of_positives[self.order]
+        return changes * active(*self._sums) - active(running_sums(values), running_sums(values * self.scores))
+
+    def invert(self, value: float, low: float, high: float) -> tuple[float, float]:
+        """Return two close scores between which the mean hinge reaches a value."""
+        for _ in range(REFINED):
+            tried = np.linspace(low, high, KNOTS)
+            k = min(max(int(np.searchsorted(self(tried), value)), 1), KNOTS - 1)
+            low, high = float(tried[k - 1]), float(tried[k])
+        return low, high
+
+
+def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: float = 0.0) -> Threshold:
+    """Return where the highest-scoring rows end.
+
+    Parameters
+    ----------
+    scores, weights : ndarray of shape (n_rows,), float64
+        At least one row.
+    target : float
+        What the rows that count are to weigh.
+    above : float
+        The weight of other rows, whose scores are higher than all of these.
+    """
+    last, weight = len(scores) - 1, weights[0]
+    if weight > 0.0 and (weights == weight).all():
+        k = last - min(max(int(np.ceil((target - above) / weight)) - 1, 0), last)
+        at = np.partition(scores, k)[k]  # takes a third of the time of a sort
+        before, there = (weight * np.count_nonzero(rows) for rows in (scores > at, scores == at))
+        return Threshold(float(at), _fraction(target - (above + before), there))
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    running = above + np.cumsum(weights[order])
+    at = ranked[min(int(np.searchsorted(running, target)), last)]
+    first, behind = np.searchsorted(-ranked, -at, side="left"), np.searchsorted(-ranked, -at, side="right")
+    before = running[first - 1] if first > 0 else above
+    return Threshold(float(at), _fraction(target - before, running[behind - 1] - before))
+
+
+def _fraction(rest: float, weight: float) -> float:
+    # Sums of weights are rounded; a part beyond 0 or 1 would belong to no dual point.
+    return float(min(max(rest / weight, 0.0), 1.0)) if weight > 0.0 else 1.0
+
+
+Knots = tuple[np.ndarray, np.ndarray]
+"""Ascending scores around a threshold, and the mean hinge of negatives there minus that at the threshold."""
+
+
+def smooth_threshold(
+    hard: Threshold,
+    hinge: MeanHinge,
+    target: float,
+    width: float,
+    weigh: Callable[[Knots, np.ndarray, float], np.ndarray],
+) -> Threshold | None:
+    """Return the soft threshold of a width whose parts weigh the target; None for a width within the rounding of scores.
+
+    Parameters
+    ----------
+    hard : Threshold
+        What `threshold_of` returns of the same rows.
+    width : float
+        By how much the mean hinge rises in the band.
+    weigh : callable
+        Returns the result of `weigh_bands` for the negatives.
+    """
+    knots = knots_around(hard, hinge, width)
+    if knots is None:
+        return None
+    starts = np.array([-width, 0.0])
+    for _ in range(2):
+        starts = np.linspace(starts[0], starts[-1], STARTS)
+        weighs = weigh(knots, starts, width)
+        k = min(max(int(np.searchsorted(-weighs, -target, side="right")) - 1, 0), STARTS - 2)
+        starts, weighs = starts[k : k + 2], weighs[k : k + 2]
+    # Between two bands their mean weighs the target exactly, and is a band of almost the same form.
+    share = _fraction(target - weighs[1], weighs[0] - weighs[1])
+    if share * weighs[0] + (1.0 - share) * weighs[1] < 0.5 * target:
+        return None
+    ends = np.concatenate([starts, starts + width])
+    scores = np.unique(np.concatenate([knots[0], np.interp(ends, knots[1], knots[0])]))
+    lower, upper = parts_of_bands(scores, knots, starts, width)
+    parts = np.where(lower == upper, lower, share * lower + (1.0 - share) * upper)  # exactly 1 above the band
+    first = max(int(np.searchsorted(parts, 0.0, side="right")) - 1, 0)
+    band = slice(first, int(np.searchsorted(parts, parts[-1])) + 1)
+    return Threshold(float(scores[first]), band=Band(scores[band], parts[band], width))
+
+
+def knots_around(hard: Threshold, hinge: MeanHinge, width: float) -> Knots | None:
+    """Return the knots of bands of a width around a threshold; None if it is too narrow."""
+    if not width > 0.0:
+        return None
+    at = float(hinge(np.array([hard.score]))[0])
+    outside = 1.0 + hinge.h + width
+    low = hinge.invert(at - width, min(hinge.scores[0] - outside, hard.score - width), hard.score)[0]
+    high = hinge.invert(at + width, hard.score, max(hinge.scores[-1] + outside, hard.score + width))[1]
+    scores = np.linspace(low, high, KNOTS)
+    return (scores, np.maximum.accumulate(hinge(scores)) - at) if (np.diff(scores) > 0.0).all() else None
+
+
+def parts_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> Iterator[np.ndarray]:
+    """Yield the parts that negatives of these scores count in each band, which begins at a mean hinge over the threshold's."""
+    values = np.interp(scores, *knots)
+    for start in starts:
+        yield np.clip((values - start) / width, 0.0, 1.0)
+
+
+def weigh_bands(scores: np.ndarray, weights: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
+    """Return what negatives weigh in each of some bands of a width."""
+    near = scores > knots[0][0]  # no others count
+    return np.array([weights[near] @ parts for parts in parts_of_bands(scores[near], knots, starts, width)])
+
+
+# ---- steps: run on the blocks -----------------------------------------------------------------------------------------
+
+
+def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return scores and weights of the negatives: of the larger class, or of the anchors, whose scores are mirrored."""
+    if are_anchors:
+        return -memory.anchors.scores_at(step), memory.anchors.weights
+    return memory.others.scores_at(step), memory.others.weights
+
+
+@without_rows
+def count_cells(block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
+    """Count the negatives by 16 bits of their scores."""
+    weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
+    count_keys(*negatives_at(memory, step, are_anchors), prefix, shift, weight, rows)
+    return {"weight": weight, "rows": rows}
+
+
+@without_rows
+def gather_cell(block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
+    """Return scores and weights of the negatives in a cell; of all of them for a shift of 64."""
+    scores, weights = negatives_at(memory, step, are_anchors)
+    if shift < 64:
+        inside = np.flatnonzero(ordered_keys(scores + 0.0) >> shift == prefix)  # -0.0 has the key of 0.0
+        scores, weights = scores[inside], weights[inside]
+    return {"scores": [scores], "weights": [weights]}
+
+
+@without_rows
+def gather_larger(block: int, memory: Any, step: float | None, every: int) -> Summary:
+    """Return scores and weights of one in `every` rows of the larger class."""
+    return {"scores": [memory.others.scores_at(step)[::every]], "weights": [memory.others.weights[::every]]}
+
+
+@without_rows
+def weigh_larger(
+    block: int, memory: Any, step: float | None, knots: Knots, starts: np.ndarray, width: float
+) -> Summary:
+    """Return what the negatives, the larger class, weigh in each of some bands of a width."""
+    return {"weighs": weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)}
+
+
+# ---- the client's side ------------------------------------------------------------------------------------------------
+
+
+def threshold_in_blocks(
+    blocks: Blocks, n_neg: int, target: float, step: float | None = None, *, are_anchors: bool = False
+) -> Threshold:
+    """Return where the highest-scoring negatives end: one reduction for few rows, else two to four.
+
+    Parameters
+    ----------
+    blocks : Blocks
+        Their memory is a `PairMemory`.
+    target : float
+        What the rows that count are to weigh.
+    step : float or None
+        Where on the way to the point that was scored last; None for that point.
+    are_anchors : bool
+        Whether the negatives are the smaller class.
+    """
+    prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
+    while n_inside > MOST_GATHERED and shift > 0:
+        counted = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)
+        first, shift = shift == 64, shift - BITS
+        # From the highest cell down: rows above the cell of the threshold weigh less than the target.
+        weight, rows = counted["weight"][::-1], counted["rows"][::-1]
+        running = above + np.cumsum(weight)
+        there = np.flatnonzero(rows > 0)
+        k = int(there[min(int(np.searchsorted(running[there], target)), len(there) - 1)])
+        cell = 2**BITS - 1 - k
+        above = float(running[k - 1]) if k > 0 else above
+        prefix = cell - 2 ** (BITS - 1) if first else (prefix << BITS) | cell
+        n_inside, inside = float(rows[k]), float(weight[k])
+    if shift == 0:
+        return Threshold(float(floats_of_keys(np.array(prefix))), _fraction(target - above, inside))
+    gathered = blocks.reduce(gather_cell, step, prefix, shift, are_anchors)
+    return threshold_of(np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"]), target, above)
+
+
+def weigh_bands_in_blocks(blocks: Blocks, step: float, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
+    """Return what the negatives, the larger class, weigh in each of some bands of a width; one reduction."""
+    weighs: np.ndarray = blocks.reduce(weigh_larger, step, knots, starts, width)["weighs"]
+    return weighs
+
+
+class CountedNegatives:
+    """The negatives that count: all, or of a fraction of them the highest-scoring ones.
+
+    Attributes
+    ----------
+    target : float
+        Their weight.
+    mass : float
+        The total weight of the pairs that count.
+    is_top_only : bool
+        Whether only a part of the negatives counts.
+    are_anchors : bool
+        Whether only a part counts, and the negatives are the smaller class.
+    """
+
+    def __init__(self, blocks: Blocks, subset: TopNegatives | None = None):
+        self.is_top_only = subset is not None
+        self.target = blocks.weight_neg if subset is None else subset.weight(blocks)
+        self.mass = blocks.weight_pos * self.target
+        self.are_anchors = self.is_top_only and blocks.n_pos > blocks.n_neg
+        self._n_neg = blocks.n_neg
+
+    def part_error(self, blocks: Blocks, rounding: Rounding) -> float:
+        """Return a bound on the relative error of what the negatives that count weigh."""
+        if not self.is_top_only:
+            return 0.0
+        # Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
+        of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
+        return of_hard + rounding.over_rows
+
+    def threshold(
+        self, blocks: Blocks, step: float | None, anchors: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> Threshold | None:
+        """Return which negatives count at a step of the way; None for all.
+
+        `anchors`: the (mirrored) scores of all anchors at this step, and their weights, if they are at the client.
+        """
+        if not self.is_top_only:
+            return None
+        if self.are_anchors and anchors is not None:
+            return threshold_of(-anchors[0], anchors[1], self.target)
+        return threshold_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=self.are_anchors)
+
+    def soft_and_hard_threshold(
+        self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, h: float, width: float
+    ) -> tuple[Threshold | None, Threshold | None]:
+        """Return how much negatives count for a cut at a step of the way, and for the loss there; None where all count.
+
+        Parameters
+        ----------
+        scores, weights : ndarray of shape (n_anchors,), float64
+            The (mirrored) scores of all anchors at this step, and their weights.
+        h : float
+            The half-width of the band of pairs.
+        width : float
+            The width of the band around the threshold in which negatives count in part for the cut; 0 for none.
+        """
+        if not self.is_top_only:
+            return None, None
+        every = -(-max(blocks.n_pos, self._n_neg) // MOST_GATHERED)
+        if every > 1 and not self.are_anchors:  # too many to gather: they are weighed where they are
+            hard, positives = threshold_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
+            weigh = partial(weigh_bands_in_blocks, blocks, step)
+        else:
+            gathered = blocks.reduce(gather_larger, step, every)
+            larger = np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"])
+            positives, negatives = (scores, weights), larger
+            if self.are_anchors:
+                positives, negatives = (-larger[0], larger[1]), (-scores, weights)
+            hard, weigh = threshold_of(*negatives, self.target), partial(weigh_bands, *negatives)
+        return smooth_threshold(
+            hard, MeanHinge(*positives, h or LINE_SEARCH_WIDTH), self.target, width, weigh
+        ) or hard, hard
+
+    def counted(self, scores: np.ndarray, weights: np.ndarray, threshold: Threshold | None) -> np.ndarray:
+        """Return what the anchors weigh at a threshold, given their (mirrored) scores and their weights."""
+        return weights if threshold is None or not self.are_anchors else weights * threshold.parts(-scores)
+
+    def of_others(self, threshold: Threshold | None) -> Threshold | None:
+        """Return the threshold as that of the larger class, whose rows all count if the negatives are the anchors."""
+        return None if self.are_anchors else threshold
+
+    def scale(self, counted: float) -> float:
+        """Return the factor that makes a cut feasible whose negatives weigh so much, as their rounded sum says."""
+        return min(1.0, self.target / counted) if self.is_top_only and counted > 0.0 else 1.0

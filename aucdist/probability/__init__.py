@@ -1,0 +1,1 @@
+"""Link functions, and maps from scores to probabilities."""

@@ -1,0 +1,208 @@
+"""Link functions, which map linear scores to probabilities of the positive class, and the losses that fit them.
+
+Fu & Liu (2018) write g for the inverse link, u = beta.x for the score, xi for the shape and y in {0, 1} for the label. Their
+calibrated loss (4) is ``G(u) - y u`` with G' = g. It is convex for every link, because g rises. G is determined up to a
+constant. Here the constant of each class is chosen so that the minimum of the loss is 0. Then the loss of a negative row is the
+integral of g up to u, and that of a positive row is the integral of 1 - g from u on. With X distributed as g these are the
+means of ``max(0, u - X)`` and ``max(0, X - u)``. The choice changes neither gradient nor minimiser, and a value that is never
+negative can be compared with a lower bound. For GEV this needs xi < 1: from xi = 1 on, X has no mean and the loss of a positive
+row has no minimum.
+
+The other loss is minus the logarithm of the likelihood (3). It is convex, except for GEV with xi > 0.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.polynomial.chebyshev import cheb2poly, chebinterpolate
+from scipy.special import expm1, ndtri, zeta
+
+from aucdist.data.own_files import CHECKED
+from aucdist.errors import InputError, unknown
+from aucdist.probability.link_kernels import (
+    DEGREE,
+    FAR_OFF,
+    GEV,
+    LOGIT,
+    NEAR,
+    NO_SHAPE,
+    PROBIT,
+    Terms,
+    far_part,
+    near_part,
+    probabilities,
+)
+
+LOSSES = ("calibrated", "likelihood")
+LEAST_XI = -1.0
+"""The smallest shape. Below it the slope of g has no bound."""
+NO_MEAN_XI = 1.0
+"""From this shape on the distribution has no mean, so the calibrated loss has no minimum."""
+KINDS = {"gev": (GEV, 1.0), "logit": (LOGIT, 1.0), "probit": (PROBIT, 1.0), "cloglog": (GEV, -1.0)}
+LINKS = tuple(KINDS)
+Probabilities = tuple[np.ndarray, np.ndarray]
+"""Those of the positive and of the negative class."""
+NO_TABLE = np.zeros((1, DEGREE + 1))
+STEEPEST = {"logit": 0.25, "probit": 1.0 / math.sqrt(2.0 * math.pi)}
+
+
+@dataclass(frozen=True)
+class Link:
+    """An inverse link function g, from scores to probabilities.
+
+    Attributes
+    ----------
+    name : {"gev", "logit", "probit", "cloglog"}
+        ``gev``: ``exp(-(1 + xi u) ** (-1 / xi))``, and ``exp(-exp(-u))`` at xi = 0. ``logit``: ``1 / (1 + exp(-u))``.
+        ``probit``: the normal distribution function. ``cloglog``: ``1 - exp(-exp(u))``.
+    xi : float
+        Shape, for ``gev`` alone; at least -1.
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or the shape is out of range.
+    """
+
+    __pydantic_config__ = CHECKED
+    name: str
+    xi: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in LINKS:
+            raise unknown("link", self.name, LINKS)
+        check_shape(self.xi)
+        if self.name != "gev" and self.xi != 0.0:
+            raise InputError(f"xi is {self.xi!r}, but only the link gev has a shape: leave xi out")
+
+    def probabilities(self, scores: Any) -> Probabilities:
+        """Return g and 1 - g at each score, both to full relative precision; outside of the support they are exactly 0 or 1.
+
+        Parameters
+        ----------
+        scores : array-like of shape (n_samples,)
+        """
+        u = np.ascontiguousarray(scores, dtype=np.float64)
+        above, below = np.empty((2, len(u)))
+        probabilities(self.terms(likelihood=True), u, above, below)
+        return above, below
+
+    def score(self, probability: float) -> float:
+        """Return the score whose probability is this one, which must be above 0 and below 1."""
+        if self.name == "logit":
+            return math.log(probability / (1.0 - probability))
+        if self.name == "probit":
+            return float(ndtri(probability))
+        if self.name == "cloglog":
+            return math.log(-math.log1p(-probability))
+        minus_log_t = -math.log(-math.log(probability))
+        return minus_log_t if abs(self.xi) < NO_SHAPE else float(expm1(self.xi * minus_log_t)) / self.xi
+
+    @property
+    def steepest(self) -> float:
+        """The largest slope of g: (9) of the paper for ``gev``, ``exp(-(1 + xi)) (1 + xi) ** (1 + xi)``."""
+        return STEEPEST.get(self.name) or math.exp(-(1.0 + self.xi)) * (1.0 + self.xi) ** (1.0 + self.xi)
+
+    @property
+    def mean(self) -> float:
+        """The mean of the distribution with distribution function g; xi must be below 1."""
+        if self.name in STEEPEST:
+            return 0.0
+        xi = self.xi  # the mean is (Gamma(1 - xi) - 1) / xi, which is Euler's constant at xi = 0
+        if abs(xi) > 0.1:
+            return math.expm1(math.lgamma(1.0 - xi)) / xi
+        k = np.arange(2, 20)
+        log_gamma_over_xi = np.euler_gamma + float(np.sum(zeta(k) / k * float(xi) ** (k - 1)))
+        return log_gamma_over_xi if abs(xi) < NO_SHAPE else math.expm1(xi * log_gamma_over_xi) / xi
+
+    def terms(self, *, likelihood: bool) -> Terms:
+        """Return the link and its loss in the form that the kernels take."""
+        kind, sign = KINDS[self.name]
+        mean, near, far = 0.0, NO_TABLE, NO_TABLE
+        if kind == GEV and not likelihood:
+            mean = self.mean
+            near = _table(lambda t: near_part(self.xi, t), NEAR)
+            far = _table(lambda log_t: far_part(self.xi, math.exp(log_t)), FAR_OFF)
+        return Terms(kind, sign, float(self.xi), mean, near, far, likelihood)
+
+
+def check_shape(xi: float) -> None:
+    """Raise an InputError for a shape that is below -1 or not finite."""
+    if not LEAST_XI <= xi < math.inf:
+        raise InputError(
+            f"xi is {xi!r}; it must be at least -1 and finite: below -1 the slope of the link has no bound"
+        )
+
+
+def _table(function: Callable[[float], float], intervals: tuple[float, float, int]) -> np.ndarray:
+    """Return polynomials that interpolate a function, one per interval, as coefficients of a variable from -1 to 1."""
+    start, width, n = intervals
+    table = np.zeros((n, DEGREE + 1))
+    for k in range(n):
+        middle = start + width * (k + 0.5)
+        values = np.vectorize(lambda x, middle=middle: function(middle + 0.5 * width * x))
+        table[k] = chebinterpolate(values, DEGREE) @ _powers_of_chebyshev()
+    return table
+
+
+@cache
+def _powers_of_chebyshev() -> np.ndarray:
+    """Return the coefficients of the Chebyshev polynomials, one per row; NumPy's conversion takes 3 ms for each link."""
+    out = np.zeros((DEGREE + 1, DEGREE + 1))
+    for k in range(DEGREE + 1):
+        out[k, : k + 1] = cheb2poly(np.eye(DEGREE + 1)[k, : k + 1])
+    return out
+
+
+@dataclass(frozen=True)
+class LinkLoss:
+    """A link and the loss by which it is fitted.
+
+    Attributes
+    ----------
+    name : {"calibrated", "likelihood"}
+
+    Raises
+    ------
+    InputError
+        If the name is unknown, or the loss has no minimum for the shape.
+    """
+
+    link: Link
+    name: str = "calibrated"
+
+    def __post_init__(self) -> None:
+        if self.name not in LOSSES:
+            raise unknown("loss", self.name, LOSSES)
+        if not self.likelihood and self.link.xi >= NO_MEAN_XI:
+            raise InputError(
+                f"xi is {self.link.xi!r}; with loss='calibrated' it must be below 1: from there on the distribution has no "
+                "mean, and the loss has no minimum. loss='likelihood' takes any xi from -1"
+            )
+
+    @property
+    def likelihood(self) -> bool:
+        """Whether the loss is minus the log-likelihood."""
+        return self.name == "likelihood"
+
+    @property
+    def convex(self) -> bool:
+        """Whether the loss is convex in the score, so that a gradient gives a lower bound."""
+        return not (self.likelihood and self.link.xi > 0.0)
+
+    @property
+    def largest_curvature(self) -> float | None:
+        """An upper bound on the second derivative of the loss by the score; None if there is no bound."""
+        if not self.likelihood:
+            return self.link.steepest
+        # The two losses of logit are the same. That of probit is bounded by the variance of a truncated normal variable.
+        return {"logit": STEEPEST["logit"], "probit": 1.0}.get(self.link.name)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """The loss in the form that the kernels take."""
+        return self.link.terms(likelihood=self.likelihood)

@@ -1,0 +1,106 @@
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from support.optima import optimum
+from support.oracle import pairwise_objective
+from support.rounds import leave_newton_steps, rounds_of
+from support.small_sets import CASES, blocks_of, small
+
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.engine.dask import DaskBlocks
+from aucdist.engine.worker_part import pack
+from aucdist.pairs.cutting_planes import AllPairs
+from aucdist.pairs.loss import sort_anchors
+from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
+from aucdist.papers.sdcd.online import MSGD
+from aucdist.solvers.base import solve
+
+
+@pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [1e-2, 1e-3, 1.0, 1e-3, 1e-2, 1.0, 1e-3], strict=True)])
+@pytest.mark.parametrize("second_order", [True, False])
+def test_every_round_is_certified_by_counting(second_order, case, lam, monkeypatch):
+    if not second_order:
+        leave_newton_steps(monkeypatch)
+    X, y = CASES[case]
+    best = optimum(X, y, lam)
+    bounds = []
+    for state in itertools.islice(AllPairs().rounds(blocks_of(X, y), lam), 60):
+        assert state.primal == pytest.approx(pairwise_objective(state.w, X, y, lam), rel=1e-10)
+        assert state.dual <= best * (1 + 1e-9) + 1e-12
+        assert state.primal >= best * (1 - 1e-7)
+        bounds.append(state.dual)
+        if state.primal - state.dual <= 1e-7 * state.primal:
+            break
+    assert (np.diff(bounds) >= 0).all()
+    assert state.primal == pytest.approx(best, rel=2e-6)
+
+
+def test_loop_stops_for_each_of_its_reasons():
+    X, y = small()
+    seen = []
+    converged = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-3, max_passes=300, callback=seen.append)
+    assert converged.certificate.status == "converged"
+    assert converged.certificate.relative_gap <= 1e-3
+    assert list(converged.history.columns) == ["round", "passes", "seconds", "primal", "dual", "relative_gap"]
+    assert converged.history.to_dict("records") == seen
+    used_up = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=0.0, max_passes=3)
+    assert used_up.certificate.status == "max-passes"
+    assert used_up.passes == 3
+    ended = solve(itertools.islice(AllPairs().rounds(blocks_of(X, y), 1e-2), 2), tol=0.0, max_passes=300)
+    assert ended.certificate.status == "finished"
+
+
+# ---- solvers over pairs on a real cluster -----------------------------------------------------
+
+
+N_BLOCKS = 3
+sdcd, sdcd_perm, msgd = rounds_of(SDCD), rounds_of(SDCDPerm), rounds_of(MSGD)
+
+
+def parts(sparse):
+    r = np.random.default_rng(0)
+    y = np.where(r.random(2000) < 0.1, 1, -1)
+    X = r.normal(size=(2000, 7)) * (r.random((2000, 7)) < 0.5) + 0.5 * (y[:, None] > 0)
+    return partition(Block.of(sp.csr_matrix(X) if sparse else X, y), N_BLOCKS)
+
+
+def load_dense(index):
+    return parts(False)[index]
+
+
+def test_dual_variables_come_and_go(client):
+    states = []
+    for blocks in (LocalBlocks(parts(False)), DaskBlocks.load(client, load_dense, N_BLOCKS)):
+        *_, first = sdcd(blocks, 1e-1, seed=0, epochs=2)
+        *_, second = sdcd(blocks, 1e-2, first.resume(), seed=0, epochs=1)
+        states.append((second.w.tobytes(), second.dual, second.resume().duals.toarray().tobytes()))
+    assert states[0] == states[1]
+
+
+# ---- the anchors as they are sent: their scores and weights alone, from which each block computes the rest to the last
+
+
+RANDOM = np.random.default_rng(5)
+N = 3000
+SCORES, WEIGHTS, CODES = RANDOM.normal(size=N), RANDOM.random(N), RANDOM.integers(0, 40, N).astype(np.int32)
+
+
+@pytest.mark.parametrize("groups", [None, (CODES, 40)], ids=["all pairs", "groups"])
+def test_anchors_that_arrive_search_as_those_that_were_sent(groups):
+    anchors, _ = sort_anchors(SCORES, WEIGHTS, groups, 3, centred=True)
+    before = pickle.dumps(anchors)
+    wanted = anchors.search
+    assert pickle.dumps(anchors) == before  # what was computed is not sent
+    arrived = pickle.loads(before)
+    for one, of_client in zip(arrived.search, wanted, strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(of_client).tobytes()
+    assert len(anchors.prefix_sums[0]) == anchors.n_gaps
+
+
+def test_anchors_without_weights_travel_in_nine_bytes():
+    anchors, _ = sort_anchors(SCORES, np.ones(N))
+    assert len(pack(anchors)) < 9 * N + 1000

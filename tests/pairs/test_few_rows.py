@@ -1,0 +1,190 @@
+"""The interior-point method where rows are few and features are more: against liblinear, and its dual points pair by pair."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from support.grouped_pairs import best_hinge, hinge, mean_loss, pairs_of
+from support.small_sets import blocks_of
+
+from aucdist import PairwiseHingeClassifier
+from aucdist.data.block import Block, partition
+from aucdist.engine.blocks import LocalBlocks
+from aucdist.pairs import cutting_planes
+from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.pairs.few_rows import FewRows
+from aucdist.pairs.objective import PairObjective
+from aucdist.solvers.base import solve
+
+
+def problem(seed, n_pos, n_neg, scale=1.0, *, ties=False, weighted=False, grouped=False):
+    """Return more features than rows, labels, weights, groups, and all pairs."""
+    r, n = np.random.default_rng(seed), n_pos + n_neg
+    X = r.integers(-1, 2, (n, n + 5)).astype(float) if ties else r.normal(size=(n, n + 5))
+    X *= scale ** r.uniform(-1.0, 1.0, X.shape[1])
+    y = np.repeat([1, -1], [n_pos, n_neg]).astype(np.int8)
+    weight = r.choice([0.5, 1.0, 3.0], n) if weighted else np.ones(n)
+    group = np.arange(n) % 2 if grouped else np.zeros(n, dtype=int)
+    return X, y, weight, group, pairs_of(y, group, weight)
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """Let other methods count as stalled after two rounds, which small problems would end before."""
+    monkeypatch.setattr(cutting_planes, "STALL_ROUNDS", 1)
+    monkeypatch.setattr(cutting_planes, "STALL_SHARE", 0.0)
+    monkeypatch.setattr(cutting_planes, "STALL_SHARE_OF_PLANES", 0.0)
+
+
+def blocks(X, y, weight, group, n_blocks=1):
+    block = Block.of(X, y, weight=weight, group=group if group.any() else None)
+    return LocalBlocks(partition(block, n_blocks))
+
+
+def few_rows(rows):
+    """Return the rows as the interior-point method takes them."""
+    cuts = CuttingPlanes(rows, PairObjective.of(rows, 1.0)).cuts
+    return FewRows(cuts.blocks, cuts.groups, cuts.mass)
+
+
+@given(
+    seed=st.integers(0, 999), n_pos=st.integers(2, 12), n_neg=st.integers(2, 12), scale=st.sampled_from([1.0, 1e3, 1e6]),
+    lam=st.sampled_from([1e-6, 1e-3, 1.0, 100.0]), ties=st.booleans(), weighted=st.booleans(), grouped=st.booleans(),
+)  # fmt: skip
+def test_the_dual_point_is_one_and_near_the_minimum(seed, n_pos, n_neg, scale, lam, ties, weighted, grouped):
+    X, y, weight, group, pairs = problem(seed, n_pos, n_neg, scale, ties=ties, weighted=weighted, grouped=grouped)
+    rows = blocks(X, y, weight, group)
+    few = few_rows(rows)
+    assert sorted(few.weights) == pytest.approx(sorted(pairs[2]), rel=1e-12)
+    minima = list(few.solve(lam))
+    assert minima or scale > 1.0
+    gaps = []
+    for w, height, gradient in minima:
+        # A tangent from below: nowhere above the mean of the hinges.
+        for v in (w, 0.5 * w, 2.0 * w, np.zeros(len(w)), -w):
+            loss = mean_loss(hinge, v, X, pairs)
+            reach = np.abs(v) @ np.abs(X).max(axis=0)
+            assert height + gradient @ v <= loss + 1e-13 * (1.0 + reach)
+        primal = 0.5 * lam * w @ w + mean_loss(hinge, w, X, pairs)
+        dual = height - gradient @ gradient / (2.0 * lam)
+        assert dual <= primal * (1 + 1e-9)
+        gaps.append(primal - dual)
+    if scale == 1.0:
+        assert gaps[-1] <= 1e-6 * primal
+        assert all(later <= 0.2 * gap + 1e-9 * primal for gap, later in itertools.pairwise(gaps[:-1]))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.usefixtures("soon")
+def test_the_optimum_is_liblinears(seed):
+    X, y, weight, group, pairs = problem(seed, 8, 15, weighted=seed % 2 == 0, grouped=seed % 3 == 0)
+    lam = 10.0 ** (-(seed % 4))
+    solution = solve(AllPairs().rounds(blocks(X, y, weight, group, 1 + seed % 3), lam), tol=1e-6, max_passes=50)
+    certificate = solution.certificate
+    assert certificate.status == "converged"
+    assert solution.passes <= 12
+    best = best_hinge(X, pairs, lam)  # up to 1e-4 above the optimum
+    assert best * (1 - 1e-4) <= certificate.primal <= best * (1 + 1e-6)
+    assert certificate.dual - certificate.rounding <= best
+
+
+def test_all_kinds_of_rows_give_the_same():
+    X, y, *_ = problem(3, 10, 20)
+    solutions = [
+        solve(AllPairs().rounds(blocks_of(form(X), y), 1e-2), tol=1e-7, max_passes=50)
+        for form in (np.asarray, sp.csr_array)
+    ]
+    np.testing.assert_allclose(solutions[1].w, solutions[0].w, rtol=1e-6, atol=1e-9)
+    r = np.random.default_rng(1)
+    wide = r.normal(size=(60, 1000))
+    model = PairwiseHingeClassifier(features="bins").fit(wide, wide[:, 0] > 0)
+    assert model.certificate_.status == "converged"
+    assert len(model.history_) <= 150  # 798 by cutting planes alone
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_path_takes_few_passes_for_each_lam(monkeypatch):
+    X, y, weight, group, _ = problem(4, 10, 20)
+    rows = blocks(X, y, weight, group)
+    path = CuttingPlanes(rows, PairObjective.of(rows, 1.0))
+    for lam in (1.0, 1e-2, 1e-4):
+        assert solve(path.rounds(lam), tol=1e-5, max_passes=50).passes <= 10
+    monkeypatch.setattr(cutting_planes, "MOST_ROWS", 29)
+    planes = CuttingPlanes(rows, PairObjective.of(rows, 1.0))
+    assert solve(planes.rounds(1e-4), tol=1e-5, max_passes=50).passes > 10
+
+
+def test_values_that_hide_the_minimum_leave_it_to_cutting_planes():
+    X, y, weight, group, _ = problem(5, 6, 9)
+    X[:, 0] *= 1e200
+    rows = blocks(X, y, weight, group)
+    few = few_rows(rows)
+    assert list(few.solve(1.0)) == []
+
+
+def test_products_beyond_float64_are_no_warning():
+    X, y, weight, group, _ = problem(5, 6, 9)
+    few = few_rows(blocks(1e152 * X, y, weight, group))
+    assert np.isfinite(few.products).all()
+    assert list(few.solve(1e-10)) == []  # a warning is an error here
+
+
+def test_no_point_is_handed_over_once_rounding_hides_the_gap():
+    X, y, weight, group, pairs = problem(29, 10, 20)
+    minima = list(few_rows(blocks(X, y, weight, group)).solve(100.0))
+    assert len(minima) <= 20  # 48 where steps went on
+    _, height, gradient = minima[-1]
+    assert height - gradient @ gradient / 200.0 == pytest.approx(best_hinge(X, pairs, 100.0), rel=1e-3)
+
+
+def test_weights_whose_products_are_0_leave_their_pairs_out():
+    X, y, *_ = problem(6, 4, 5)
+    weight = np.where(np.arange(9) % 4 == 0, 1e-100, 1e100)
+    rows = blocks(X, y, weight, np.zeros(9, dtype=int))
+    few = few_rows(rows)
+    assert few.weights.min() > 0.0
+    assert len(few.weights) < 20
+    *_, (_, height, _) = few.solve(1e-2)
+    *_, (_, alone, _) = few_rows(blocks(X, y, (weight > 1.0) * 1.0, np.zeros(9, dtype=int))).solve(1e-2)
+    assert height == pytest.approx(alone)
+
+
+@pytest.mark.parametrize("grade_weight", ["difference", "one"])
+@pytest.mark.usefixtures("soon")
+def test_grades_and_a_single_positive(grade_weight):
+    X, *_ = problem(7, 6, 9)
+    grades = np.arange(15) % 4
+    pairs = pairs_of(grades, np.zeros(15, dtype=int), np.ones(15), grade_weight=grade_weight)
+    rows = LocalBlocks(partition(Block.of(X, np.where(grades > 0, 1, -1), grade=grades.astype(float)), 2))
+    solution = solve(AllPairs().rounds(rows, 1e-2, grade_weight=grade_weight), tol=1e-6, max_passes=50)
+    assert solution.certificate.status == "converged"
+    best = best_hinge(X, pairs, 1e-2)
+    assert best * (1 - 5e-3) <= solution.certificate.primal <= best * (1 + 1e-6)
+    X, y, weight, group, pairs = problem(8, 1, 20)
+    one = solve(AllPairs().rounds(blocks(X, y, weight, group, 3), 1e-3), tol=1e-6, max_passes=50)
+    assert one.certificate.status == "converged"
+    best = best_hinge(X, pairs, 1e-3)
+    assert best * (1 - 5e-3) <= one.certificate.primal <= best * (1 + 1e-6)
+
+
+@pytest.mark.usefixtures("soon")
+def test_blocks_and_threads_do_not_change_the_bits():
+    X, y, *_ = problem(9, 30, 50)
+    whole = Block.of(X, y)
+    fits = [
+        solve(AllPairs().rounds(LocalBlocks.cut(whole, 4, threads), 1e-3), tol=1e-6, max_passes=50)
+        for threads in (1, 3)
+    ]
+    assert fits[0].w.tobytes() == fits[1].w.tobytes()
+    assert fits[0].certificate == fits[1].certificate
+
+
+def test_too_many_values_stay_where_they_are(monkeypatch):
+    X, y, weight, group, _ = problem(4, 10, 20)
+    monkeypatch.setattr(cutting_planes, "MOST_VALUES", X.size - 1)
+    monkeypatch.setattr(cutting_planes, "FewRows", None)
+    planes = CuttingPlanes(rows := blocks(X, y, weight, group), PairObjective.of(rows, 1.0))
+    assert solve(planes.rounds(1e-2), tol=1e-3, max_passes=300).certificate.status == "converged"
