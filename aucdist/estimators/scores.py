@@ -46,6 +46,27 @@ def scores_of(block: Block, scorer: Scorer) -> np.ndarray:
     return block.scores(scorer) if isinstance(scorer, np.ndarray) else scorer(block)
 
 
+def separates(blocks: Blocks, w: np.ndarray, counts: ScoreCounts) -> bool:
+    """Tell whether every positive row has a higher score than all negative ones.
+
+    `w`: of shape (n_features,), float64.
+    `counts`: of the scores of the rows; only where they are in cells, and one cell has rows of both classes, rows are read.
+    """
+    lowest, highest = np.flatnonzero(counts.pos)[0], np.flatnonzero(counts.neg)[-1]
+    if lowest != highest or counts.shift == 0:
+        return bool(lowest > highest)
+    ends = blocks.sum(_inner_ends, w)
+    return bool(min(ends["lowest"]) > max(ends["highest"]))
+
+
+def _inner_ends(block: Block, w: np.ndarray) -> Summary:
+    """Return the lowest score of a positive row, and the highest of a negative one."""
+    scores, there = block.scores(w), block.weights() > 0
+    lowest = scores[there & (block.y > 0)].min(initial=np.inf)
+    highest = scores[there & (block.y < 0)].max(initial=-np.inf)
+    return {"lowest": [lowest], "highest": [highest]}
+
+
 def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
     """Return the mean of scores and their standard deviation, 1 where all are equal."""
     weight, values = counts.pos + counts.neg, counts.middles()
