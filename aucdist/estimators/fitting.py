@@ -58,7 +58,8 @@ FOLDS_OF_LINE = 5
 class Fit:
     """What a fit to rows of two classes found beside the attributes of the estimator.
 
-    `counts`: how many training rows have each score without the intercept; None where the solver got them without their weights.
+    `counts`: how many training rows have each score without the intercept; None where the solver got them without their weights,
+        and of several classes unless they are asked for.
     `unseen`: the same of scores by models of the other folds, to which a calibration was fitted.
     `ranges`: of the columns as the solver got them, where it got those of the rows.
     `warnings`: what the user should be warned of; `give_warnings` does it.
@@ -92,10 +93,13 @@ def fit_rows(
     groups: Any = None,
     callback: Callback | None = None,
     starts: Sequence[Start | None] | None = None,
+    *,
+    keep_counts: bool = False,
 ) -> list[Fit]:
     """Fit an estimator as its `fit` does, but for the warnings, and return what the fit of each class found; of two there is one.
 
     `starts`: what the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
+    `keep_counts`: whether to return the counts of the scores of several classes, 24 bytes for each score of each class.
     """
     with all_or_nothing(model):
         model.check_parameters()
@@ -109,7 +113,7 @@ def fit_rows(
             fitted, fitted.chosen_ = estimators.feature_search(model, rows)
             vars(fitted).update(attributes_of_data(model))
         if isinstance(rows, ClassBlocks):
-            fits = fit_classes(fitted, rows, callback, starts)
+            fits = fit_classes(fitted, rows, callback, starts, keep_counts=keep_counts)
         else:
             fits = [_fit_two_classes(fitted, rows, callback, starts[0])]
         if rows.has_weights and not model.resolved_solver.sample_weight:  # equal weights were left out
@@ -155,7 +159,9 @@ def set_solution(model: Any, solution: Solution, fit: Fit, blocks: Blocks) -> No
     fit.warnings += warnings_of_fit(model, fit.ranges, blocks)
 
 
-def fit_classes(model: Any, rows: ClassBlocks, callback: Callback | None, starts: Sequence[Start | None]) -> list[Fit]:
+def fit_classes(
+    model: Any, rows: ClassBlocks, callback: Callback | None, starts: Sequence[Start | None], *, keep_counts: bool
+) -> list[Fit]:
     """Fit a model for each class against the rest, and set the fitted attributes.
 
     `model`: its parameters are checked, and its `classes_` set.
@@ -179,10 +185,11 @@ def fit_classes(model: Any, rows: ClassBlocks, callback: Callback | None, starts
         with errors_name_class(model, k):
             name = f"{type(model).__name__} {names[k]}"
             fit = _fit_two_classes(of_class, rows.of_class(k), with_class, starts[k], name)
-        fit.unseen = fit.ranges = None  # of many classes they would take gigabytes
         assert fit.counts is not None
         scaled = sets.exclusive and not hasattr(of_class, "probability_")
-        return fit, mean_and_spread(fit.counts)[1] if scaled else 1.0
+        spread = mean_and_spread(fit.counts)[1] if scaled else 1.0
+        # Of many classes these would take gigabytes.
+        return replace(fit, counts=fit.counts if keep_counts else None, unseen=None, ranges=None), spread
 
     with one_blas_thread:
         fits, spreads = zip(*in_threads(fit_class, sets.n_classes, rows.threads), strict=True)

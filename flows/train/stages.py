@@ -90,7 +90,7 @@ def fit(
 
     with warnings_to(observer), nullcontext() if checkpoints is None else checkpoints.finish_round_on_sigterm():
         rows = train if checkpoints is None else checkpoints.blocks
-        fits = fit_rows(estimator, rows, callback=round_done, starts=starts)
+        fits = fit_rows(estimator, rows, callback=round_done, starts=starts, keep_counts=True)
         give_warnings(estimator, fits)
     return estimator, fits
 

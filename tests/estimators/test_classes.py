@@ -237,8 +237,15 @@ def test_counts_without_the_weights_of_the_rows_are_not_returned(digits):
     classes, codes = np.unique(y, return_inverse=True)
     block = Block.of(X, np.ones(len(X)), code=codes, weight=np.full(len(X), 2.0))
     rows = ClassBlocks(LocalBlocks([block]), LabelSets.of_classes(classes))
-    fits = fit_rows(PairwiseHingeClassifier(solver="msgd", max_passes=2, random_state=0), rows)
-    assert [fit.counts for fit in fits] == [None] * 4
+    model = PairwiseHingeClassifier(solver="msgd", max_passes=2, random_state=0)
+    assert [fit.counts for fit in fit_rows(model, rows, keep_counts=True)] == [None] * 4
+
+
+def test_counts_of_several_classes_are_kept_only_for_those_who_ask(digits):
+    """Of a thousand classes of a hundred thousand rows they would take two gigabytes until the end of `fit`."""
+    model = LinkClassifier(link="logit")
+    assert [fit.counts for fit in fit_rows(model, *digits)] == [None] * 4
+    assert all(len(fit.counts.values) > 100 for fit in fit_rows(model, *digits, keep_counts=True))
 
 
 def test_lines_of_classes_are_fitted_side_by_side(digits):

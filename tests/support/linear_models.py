@@ -30,7 +30,7 @@ def fit_counting(estimator: Any, rows: Any, callback: Any = None) -> Any:
 
     With several classes it is a list.
     """
-    fits = fit_rows(estimator, rows, callback=callback)
+    fits = fit_rows(estimator, rows, callback=callback, keep_counts=True)
     give_warnings(estimator, fits)
     counts = [fit.counts for fit in fits]
     return counts if estimator.has_several_classes else counts[0]
