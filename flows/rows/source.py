@@ -210,7 +210,9 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
             of_labels[signs == side].sum() if value == COST_COLUMN else value
             for side, value in ((-1, costs.false_alarm), (1, costs.miss))
         )
-        refuse_no_cost(of_negatives, of_positives, f"{name}operating_point.cost: ")
+        refuse_no_cost(
+            of_negatives, of_positives, f"{name}operating_point.cost: in the cost column of the training rows, "
+        )
 
 
 def _costs_of_labels(block: Block, n_labels: int) -> Summary:
