@@ -307,7 +307,9 @@ def test_a_class_whose_rows_cost_nothing_is_named_before_the_fit(folder: Path, m
     monkeypatch.setattr("flows.train.run.fit", None)  # nothing is fitted
     free = f"data.source.source={folder / 'free.csv'}"
     _, err = aucdist("train", folder / "config.yaml", *sets(COST, free), code=2)
-    assert "class 'fine': operating_point.cost: in the cost column of the training rows, miss is 0 for all positive" in err
+    assert (
+        "class 'fine': operating_point.cost: in the cost column of the training rows, miss is 0 for all positive" in err
+    )
     rows.assign(amount=rows["amount"].where(rows["kind"] == "crack", 0.0)).to_csv(folder / "free.csv", index=False)
     both = sets(free, "data.source.positive=crack", "operating_point={cost: {false_alarm: cost_column, miss: 1}}")
     _, err = aucdist("train", folder / "config.yaml", *both, code=2)
