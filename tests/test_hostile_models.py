@@ -12,8 +12,10 @@ from support.linear_models import save_model
 
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
+from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from aucdist.model import load_model
+from aucdist.model.scoring_costs import costs_of_scoring
 from aucdist.probability.probability_maps import IsotonicMap
 
 NAMES = ("a", "b")
@@ -204,3 +206,13 @@ def test_rows_whose_score_is_not_finite_are_refused(folder: Path, value: float) 
     X = np.array([[0.0, 0.0], [value, 0.0]])
     with pytest.raises(InputError, match=r"row 1 \(from 0\)"):
         load_model(str(folder)).decision_function(X)
+
+
+@pytest.mark.parametrize(
+    "cost", [5, {}, {"false_alarm": 1}, {"false_alarm": 1, "miss": 2, "more": 3}, {"false_alarm": 1, "miss": -2}]
+)
+def test_costs_that_are_none_are_refused(folder: Path, cost: Any) -> None:
+    change(folder, lambda content: content["about"].update({"operating_point": {"cost": cost}}))
+    source = parse_source({"source": "rows.csv", "format": "csv", "label": "y"}, "the source")
+    with pytest.raises(InputError, match=r"cost takes false_alarm and miss|miss is -2; a number above 0"):
+        costs_of_scoring(source, load_model(str(folder)))

@@ -174,7 +174,7 @@ def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
         return None
     cost, unknown = point["cost"], ""
     manifest, schema = manifest_of(source), model.schema_of_labels
-    if Costs(**cost).differ_by_row and not has_costs(source):
+    if Costs.of(cost).differ_by_row and not has_costs(source):
         unknown = "the source names no cost_column" if manifest is None else "the shards have no costs"
     if manifest is None:
         labelled = source.label is not None and source.format_of().needs_label
