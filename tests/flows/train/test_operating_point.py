@@ -60,6 +60,12 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
     assert "set on training rows, each scored by a model that had not seen it" in page_of(result)
 
 
+def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr("flows.train.stages.out_of_fold", None)  # no fold is fitted for the threshold alone
+    result = run(tmp_path, "model.calibration=logit", "operating_point={fpr: 0.02, out_of_fold: true}")
+    assert result["operating_point"]["out_of_fold"]
+
+
 @pytest.mark.parametrize(
     ("features", "given", "unseen"),
     [
