@@ -42,8 +42,6 @@ from aucdist.solvers.base import Callback, Solution
 
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
 """The fitted attributes that describe the training rows."""
-OF_A_FIT = ("_records", "_auc")
-"""Attributes of a fit that users see by a property or in a notebook."""
 NAMED = 3
 """The largest number of classes that a warning names."""
 LAM_OF_LINE = 0.1
@@ -107,7 +105,7 @@ def fit_rows(
         if starts is None:
             starts = _last_fits(model, rows)
         forget_fit(model)
-        fitted = model
+        before, fitted = set(vars(model)), model
         if model._features_auto:
             # An estimator like this one, whose features, and lam, folds of the training rows choose.
             fitted, fitted.chosen_ = estimators.feature_search(model, rows)
@@ -122,6 +120,7 @@ def fit_rows(
         if fitted is not model:
             parameters = model.get_params(deep=False)
             vars(model).update({name: value for name, value in vars(fitted).items() if name not in parameters})
+        model._of_last_fit = set(vars(model)) - before
     return fits
 
 
@@ -265,11 +264,13 @@ def attributes_of_data(model: Any) -> dict[str, Any]:
 
 
 def forget_fit(model: Any) -> None:
-    """Remove the attributes of the last fit, except those that describe the data."""
-    for name in list(vars(model)):
-        public = name.endswith("_") and not name.startswith("_") and name not in OF_THE_DATA
-        if public or name in OF_A_FIT:
-            delattr(model, name)
+    """Remove what the last fit set, except the attributes that describe the data; what a subclass set before stays."""
+    names = vars(model).pop("_of_last_fit", None)
+    if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which told no names
+        public = (name for name in vars(model) if name.endswith("_") and not name.startswith("_"))
+        names = [name for name in public if name not in OF_THE_DATA] if "n_passes_" in vars(model) else []
+    for name in names:
+        vars(model).pop(name, None)
 
 
 def give_warnings(model: Any, fits: Sequence[Fit], *, but: type[Warning] | tuple[()] = ()) -> None:

@@ -232,6 +232,21 @@ def test_the_last_fit_is_what_counts(digits, topics):
     assert model.decision_function(X).shape == (300, 3)
 
 
+class Scaled(PairwiseHingeClassifier):
+    def fit(self, X, y, **options):
+        self.scale_ = np.abs(X).max(axis=0) + 1.0
+        return super().fit(X / self.scale_, y, **options)
+
+
+def test_what_a_subclass_sets_before_a_fit_stays(digits):
+    X, y = digits
+    model = Scaled().fit(X, y).fit(2.0 * X, y == "one")
+    np.testing.assert_array_equal(model.scale_, np.abs(2.0 * X).max(axis=0) + 1.0)
+    assert not hasattr(model, "estimators_")
+    del model._of_last_fit  # as of an estimator that was pickled by an earlier version
+    assert not hasattr(model.fit(X, y), "certificate_")
+
+
 def test_counts_without_the_weights_of_the_rows_are_not_returned(digits):
     X, y = digits
     classes, codes = np.unique(y, return_inverse=True)
