@@ -152,10 +152,13 @@ class WithSolver(BaseEstimator, ABC):
             Naming the parameter, its value and what is allowed.
         """
         own = self.resolved_solver
-        for name in sorted({option for solver in self.solvers.values() for option in solver.takes}):
-            takers = [key for key, solver in self.solvers.items() if name in solver.takes]
+        # A subclass with solvers of its own inherits the parameters that solvers of its base class take.
+        tables = [vars(cls).get("solvers", {}) for cls in type(self).__mro__]
+        for name in sorted({option for table in tables for solver in table.values() for option in solver.takes}):
             if getattr(self, name) is not None and name not in own.takes:
-                raise InputError(f"{name} applies to solver {', '.join(takers)}; with {own.name!r} it must be None")
+                takers = ", ".join(key for key, solver in self.solvers.items() if name in solver.takes)
+                applies = f"applies to solver {takers}" if takers else "applies to no solver of this estimator"
+                raise InputError(f"{name} {applies}; with {own.name!r} it must be None")
         check_constraints(self, self._parameter_constraints)
         expander = self._expander
         if self.monotone is not None and expander is not None:

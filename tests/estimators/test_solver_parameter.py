@@ -23,7 +23,7 @@ from aucdist.papers.sdcd import SDCD
 from aucdist.papers.tpauc import Exact
 from aucdist.search.folds import masked_blocks
 from aucdist.search.schedule import paths_of, points_of
-from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.base import Round, Solver, solver_table
 
 SOLVERS = [(name, solver) for name, kind in ESTIMATORS.items() for solver in kind.solvers]
 
@@ -251,3 +251,15 @@ def test_a_resuming_solver_goes_on_where_the_last_fit_ended(name, solver):
     else:
         assert not hasattr(estimator, "resume_")
         weights_of(estimator, X, Y)
+
+
+@pytest.mark.parametrize("parameter", [{"max_fpr": 0.1}, {"max_false_positives": 3}, {"grade_weight": "one"}])
+def test_inherited_parameters_that_no_solver_takes_are_refused(parameter):
+    class Plain(PairwiseRampClassifier):
+        solvers = solver_table(PlainDescent)
+
+    name = next(iter(parameter))
+    with pytest.raises(
+        InputError, match=f"{name} applies to no solver of this estimator; with 'plain' it must be None"
+    ):
+        Plain(solver="plain", **parameter).fit(*small(5, 9))
