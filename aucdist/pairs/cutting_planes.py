@@ -58,6 +58,7 @@ from aucdist.pairs.newton import (
     step_to_zero,
 )
 from aucdist.pairs.objective import PairObjective
+from aucdist.pairs.penalty import L2
 from aucdist.pairs.top_negatives import TOP_PARAMETERS
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver
@@ -169,7 +170,7 @@ class CuttingPlanes:
         self.bundle = Bundle(blocks.n_features)
         self.best = self.cuts.here
         few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
-        self._second_order = not self.penalty.has_corners and (self.negatives.is_top_only or few_features)
+        self._second_order = isinstance(self.penalty, L2) and (self.negatives.is_top_only or few_features)
         self._passes_before, self._n_taken, self._n_taken_before, self.gap = passes_before, 0, 0, 1.0
 
     def objective(self, point: Cut) -> float:
@@ -307,7 +308,7 @@ class CuttingPlanes:
         cuts, penalty = self.cuts, self.penalty
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
         few = cuts.n_anchors + cuts.n_others <= MOST_ROWS and n_values <= MOST_VALUES
-        if not few or penalty.signs is not None or self.negatives.is_top_only:
+        if not few or not isinstance(penalty, L2) or penalty.signs is not None or self.negatives.is_top_only:
             return
         for w, height, gradient in self._few_rows.solve(penalty.lam):
             cuts.score(w)

@@ -1,4 +1,7 @@
-"""Penalties of cutting planes: a new one is a subclass of `Penalty` or of `SparsePenalty`, and a row in `PENALTIES`.
+"""Penalties of cutting planes: a new one is a subclass of `Penalty` or of `SparsePenalty`, and a name in `PENALTIES`.
+
+A penalty with corners is minimised by proximal steps, and one without by line searches towards the minimum of all cuts.
+Newton steps, the interior-point method and L-BFGS are for `L2` alone.
 
 The bundle's lower model of the loss is a combination of lines, ``height + slope.w``. A penalty computes the minimum of
 the sum of such a line and the penalty, over the cone of the signs of the weights (`aucdist.solvers.signs`). This

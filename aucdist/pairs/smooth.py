@@ -41,9 +41,11 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
+from aucdist.errors import InputError
 from aucdist.pairs.cutting_planes import minimise_hinge
 from aucdist.pairs.loss import HINGE, RAMP
 from aucdist.pairs.objective import PairObjective, rounding_of_pairs
+from aucdist.pairs.penalty import L2
 from aucdist.pairs.problem import PairProblem
 from aucdist.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives
 from aucdist.solvers import lbfgs, sample
@@ -88,6 +90,10 @@ class SmoothPairProblem(PairProblem):
     """
 
     def __init__(self, blocks: Blocks, objective: PairObjective):
+        if not isinstance(objective.penalty, L2):
+            raise InputError(
+                f"L-BFGS minimises smooth losses with the penalty 'l2', not with {objective.penalty.name!r}"
+            )
         negatives = CountedNegatives(blocks, objective.subset)
         self.rounding = rounding_of_pairs(blocks, objective.groups)
         super().__init__(blocks, objective.loss, objective.groups, negatives)
@@ -132,7 +138,7 @@ def pair_lbfgs(
     blocks : Blocks
         Both classes must be there.
     objective : PairObjective
-        With an L2 penalty.
+        With an L2 penalty; an InputError refuses others.
     start : ndarray of shape (n_features,), optional
         By default the solution over a sample; for small data zero, or where a fraction of the negatives counts the better of two
         certified minima of the hinge.
