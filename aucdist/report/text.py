@@ -93,11 +93,11 @@ def group_sentences(groups: Json) -> list[str]:
     if counted is None:
         return []
     measured = [f"{label}: {value}." for label, value in rows.items()]
-    return [*measured, f"Pairs are rows of one group: {counted}."]
+    return [*measured, f"Groups: {counted}."]
 
 
 def target_text(requirement: Json) -> str:
-    """Return what an operating point is to meet, as words that follow "Target:"."""
+    """Return what an operating point is to meet, as words that follow "Target on the training rows:"."""
     name, value = next((name, value) for name, value in requirement.items() if name not in ("per", "confidence"))
     if "per" in requirement:
         per = "a day" if requirement["per"] == "day" else "in " + requirement["per"]
@@ -140,24 +140,29 @@ def operating_point_text(point: Json) -> str:
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
+
+    def hundredths(share: float) -> str:
+        return number_text(100 * share, 2)
+
     cost = ""
     if (costs := point.get("expected_cost")) is not None:
         value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
         ends = _ends(costs["interval"], lambda end: number_text(100 * end))
         cost = f" Wrong decisions cost {value} for 100 {point['rows']} rows{ends}; without a model they would cost {without}."
-    right, recall = point["precision"]["value"], point["recall"]
-    ends = _ends(recall["interval"], lambda end: number_text(100 * end, 2))
-    alarms = (
-        "there is no alert"
-        if point["alerts"]["value"] == 0
-        else f"{number_text(100 * right, 2)} of 100 alerts are right"
-    )
+    right, recall = point["precision"], point["recall"]
+    alarms = "there is no alert"
+    if point["alerts"]["value"] > 0:
+        counted = f"{n_alerts:,} " if (n_alerts := point.get("n_alerts")) is not None else ""
+        alarms = (
+            f"{hundredths(right['value'])} % of its {counted}alerts are right{_ends(right['interval'], hundredths)}"
+        )
+    chosen_on = f"the {'training' if (set_on := set_on_of(point)) == 'out_of_fold' else set_on} rows"
     days = ""
     if "alerts_per_day" in point:
         days = f" The {point['rows']} rows have {number_text(point['alerts_per_day'])} alerts a day."
     return (
-        f"Target: {target_text(point['wanted'])}. On the {point['rows']} rows, the model finds "
-        f"{number_text(100 * recall['value'], 2)} of 100 positives{ends}, and {alarms}.{days}{cost}"
+        f"Target on {chosen_on}: {target_text(point['wanted'])}. On the {point['rows']} rows, the model finds "
+        f"{hundredths(recall['value'])} of 100 positives{_ends(recall['interval'], hundredths)}, and {alarms}.{days}{cost}"
     )
 
 
@@ -270,7 +275,7 @@ def directions_text(free: Json) -> str:
     which, rows = ("train_auc", "training") if free["test_auc"] is None else ("test_auc", "test")
     areas = [auc_text(area, other) for area, other in ((own[which], free[which]), (free[which], own[which]))]
     return (
-        f"With the directions of features the objective is {objectives[0]} and the {rows} AUC is {areas[0]}. Without them "
+        f"With monotonic constraints the objective is {objectives[0]} and the {rows} AUC is {areas[0]}. Without them "
         f"the objective is {objectives[1]}{by} and the AUC is {areas[1]}."
     )
 

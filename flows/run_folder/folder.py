@@ -137,6 +137,7 @@ class OperatingPoint(TypedDict, total=False):
     precision: Rate
     alerts: Rate
     alerts_per_day: Number
+    n_alerts: Count
     expected_cost: Rate
     guarantee: GuaranteeResult
 

@@ -291,6 +291,8 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
     point: Json = {"wanted": requirement, "threshold": 0.0, "rows": rows} | {
         name: {"value": value, "interval": _ends(getattr(intervals, name, None))} for name, value in rates.items()
     }
+    if intervals is not None:
+        point["n_alerts"] = int(table["tp"] + table["fp"])
     if per_day is not None:
         point["alerts_per_day"] = rates["alerts"] * per_day
     if "cost" in requirement and not (costs := Costs(**requirement["cost"])).differ_by_row:

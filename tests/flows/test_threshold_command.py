@@ -55,7 +55,9 @@ def test_alerts_by_the_day(run: str) -> None:
     assert point["alerts_per_day"] == pytest.approx((test["score"] > 0).sum() / 25)
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
-    assert "Target: at most 5 alerts a day. On the test rows, the model finds" in page_of({"run": run})
+    assert "Target on the training rows: at most 5 alerts a day. On the test rows, the model finds" in page_of(
+        {"run": run}
+    )
 
 
 def test_the_rows_that_set_it_are_kept(run: str) -> None:

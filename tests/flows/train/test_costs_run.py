@@ -59,7 +59,9 @@ def test_threshold_and_cost_are_those_of_the_rows(config, result):
     assert cost["interval"] == pytest.approx([found.low, found.high])
     assert cost["without_model"] == pytest.approx(min((fraud * table["cost"]).mean(), 5 * (1 - fraud).mean()))
     assert cost["value"] < cost["without_model"]
-    said = "Target: the lowest cost, at 5 for a false alarm and the row&#39;s own amount for a miss."
+    said = (
+        "Target on the training rows: the lowest cost, at 5 for a false alarm and the row&#39;s own amount for a miss."
+    )
     assert said in page_of(result)
 
 

@@ -93,7 +93,9 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
     page = page_of(found)
     first = page.split('class="verdict card">')[1].split("<p>")[1]
     point = found["operating_point"]
-    assert first.startswith("Target: at most one false alarm in 100 negatives. On the test rows, the model finds ")
+    assert first.startswith(
+        "Target on the training rows: at most one false alarm in 100 negatives. On the test rows, the model finds "
+    )
     assert f"{100 * point['recall']['value']:.2g} of 100 positives (95 % interval" in first
     assert "trained up to here" in page
 
@@ -114,9 +116,12 @@ def test_sentence(wanted: dict[str, float], target: str) -> None:
         "precision": {"value": 0.4, "interval": None}, "alerts": {"value": 0.02, "interval": None},
     }  # fmt: skip
     assert operating_point_text(point) == (
-        f"Target: {target}. On the test rows, the model finds 67 of 100 positives (95 % interval 61 to 72), and 40 of 100 alerts "
-        "are right."
+        f"Target on the training rows: {target}. On the test rows, the model finds 67 of 100 positives (95 % interval 61 to 72), "
+        "and 40 % of its alerts are right."
     )
+    counted = point | {"precision": {"value": 0.4, "interval": [0.16, 0.68]}, "n_alerts": 15, "set_on": "calibration"}
+    assert operating_point_text(counted).startswith("Target on the calibration rows: ")
+    assert operating_point_text(counted).endswith(", and 40 % of its 15 alerts are right (95 % interval 16 to 68).")
     assert operating_point_text(point | {"alerts": {"value": 0}}).endswith(", and there is no alert.")
 
 
@@ -132,7 +137,8 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
     assert point["wanted"] == {"cost": {"false_alarm": 1.0, "miss": 40.0}}
     page = page_of(result)
     assert (
-        "Target: the lowest cost, at 1 for a false alarm and 40 for a miss. On the test rows, the model finds " in page
+        "Target on the training rows: the lowest cost, at 1 for a false alarm and 40 for a miss. On the test rows, "
+        in page
     )
     assert f"Wrong decisions cost {100 * by_hand:.3g}"[:26] in page
     assert "(95 %:" in page.split('class="rates"')[1].split("</dl>")[0]
