@@ -99,8 +99,8 @@ def preview(config: PreviewConfig) -> Json:
     n_rows = data_set.block.n_samples
     if n_repeated := n_rows - len(np.unique(duplicates(data_set.block))):
         warnings.append(
-            f"{n_repeated:,} of {n_rows:,} rows have the features of another row: a random split has some on both sides. Where "
-            "equal rows are the same case, test on a file of other cases."
+            f"{n_repeated:,} of {n_rows:,} rows equal another row in all features, and a random split puts some on both sides. "
+            "If they are copies of one case, keep one."
         )
     if page is not None:
         write_page(page, data_set, warnings, classes)

@@ -181,7 +181,7 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
         if later > LATER:
             sentences.append(
                 f"By column {name!r}, {later:.0%} of the training rows are later than half of the test rows, but a model in use "
-                f"knows no later rows than it scores. Test on the last rows by `split: {{time: {name}, last: 0.2}}`, and choose "
+                f"is trained on earlier rows only. Test on the last rows by `split: {{time: {name}, last: 0.2}}`, and choose "
                 f"by `folds: {{time: {name}.days}}` in `aucdist cv`."
             )
     return sentences
@@ -196,8 +196,8 @@ def known_rows(known: int, checked: int) -> list[str]:
     )
     have = "have" if known > 1 else "has"
     return [
-        f"{share} {have} the features of a training row: {100 * known / checked:.1f} % of the test is known already. Where equal "
-        "rows are the same case, choose settings by `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
+        f"{share} {have} the features of a training row: {100 * known / checked:.1f} % of the test is known already. If they "
+        "are copies of one case, choose settings by `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
     ]
 
 

@@ -346,7 +346,7 @@ def test_rows_that_are_there_twice_and_in_order(leaky: pd.DataFrame) -> None:
     pd.concat([rows, rows.iloc[:20]]).sort_values("y").to_csv("t.csv", index=False)
     found = result_of("data", "preview", "t.csv", *sets("label=y"))["warnings"]
     assert found[0].startswith("The rows are in the order of their classes")
-    assert found[1].startswith("20 of 220 rows have the features of another row")
+    assert found[1].startswith("20 of 220 rows equal another row in all features")
 
 
 def test_files_of_one_class(leaky: pd.DataFrame) -> None:
