@@ -61,7 +61,7 @@ class RankingClassifier(LinearClassifier):
 
     @property
     def ignores_zero_weight(self) -> bool:
-        """Whether a fit takes a row of weight 0 for absent, to the last bit; calibration copies rows of its own folds."""
+        """Whether a fit ignores rows of weight 0, to the last bit; with calibration it does not."""
         return super().ignores_zero_weight and self.calibration is None
 
     def _check_combination(self) -> None:
@@ -142,9 +142,9 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         `aucdist.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         ``all-pairs``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by
-        name or position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a
-        fifth of the rows, agree on it. This works without a feature map, with ``"bins"``, whose shapes then rise or fall
-        (the value of the bin of missing values is free), and with ``"leaves"``. The minimum and its certificate are those of the
+        name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if five fits to four
+        fifths of the rows agree. This works without a feature map, with ``"bins"``, whose shapes then rise or fall (the value
+        of the bin of missing values is free), and with ``"leaves"``. The minimum and its certificate are those of the
         constrained problem.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
@@ -281,13 +281,11 @@ class PairwiseHingeClassifier(PairRankingClassifier):
 class PairwiseRampClassifier(PairRankingClassifier):
     """Linear ranking by a smoothed AUC over all pairs of a positive and a negative row.
 
-    Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of ramp(w.(x_i - x_j))``. The ramp of a margin m is 1
-    up to -1, 0 from 1 on, 1/2 at 0, and quadratic between: ``1 - (1 + m)^2 / 2`` below 0 and ``(1 - m)^2 / 2`` above. A pair
-    in the wrong order costs at most 1, as in 1 - AUC, and the mean approaches 1 - AUC for a small `lam`. The AUC may be
-    higher than with a convex loss if some rows cannot be ranked correctly: with `lam` chosen by folds it was higher by more than
-    0.002 on five of 29 data sets, and lower on two. But the objective is not convex: the
-    weights are a stationary point, and nothing is proved about them. The idea follows Herschtal and Raskutti (2004), who
-    smooth the step with a sigmoid.
+    Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of ramp(w.(x_i - x_j))``. The ramp of a margin m is 1 if
+    m <= -1, 0 if m >= 1, and quadratic between: ``1 - (1 + m)^2 / 2`` below 0 and ``(1 - m)^2 / 2`` above. A pair in the wrong
+    order costs at most 1, as in 1 - AUC, and the mean approaches 1 - AUC for a small `lam`. The AUC may be higher than with a
+    convex loss if some rows cannot be ranked correctly. But the objective is not convex: the weights are a stationary point,
+    and nothing is proved about them. The idea follows Herschtal and Raskutti (2004), who smooth the step with a sigmoid.
 
     Parameters
     ----------
@@ -297,8 +295,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
     solver : {"lbfgs"}, default="lbfgs"
         See `aucdist.pairs.smooth`; deterministic.
     tol : float, default=1e-3
-        The fit ends when the convex majorant of the objective that touches it at the weights cannot decrease by more than
-        this share.
+        The fit ends when the convex majorant that touches the objective at the weights can fall by at most this share.
     random_state : int, RandomState or None, default=None
         Accepted for consistency with other estimators. Nothing is drawn at random.
     max_fpr : float or None, default=None
@@ -316,9 +313,9 @@ class PairwiseRampClassifier(PairRankingClassifier):
         grades. Its weight is the difference of its grades, or 1. See `aucdist.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
-        position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a fifth of
-        the rows, agree on it. This works without a feature map, with ``"bins"`` and with ``"leaves"``. The weights are a
-        stationary point of the constrained problem.
+        position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if five fits to four fifths of
+        the rows agree. This works without a feature map, with ``"bins"`` and with ``"leaves"``. The weights are a stationary
+        point of the constrained problem.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
@@ -431,11 +428,11 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     lam : float, default=1e-3
         The weight of the penalty. With standardised features, try values from 1e-4 to 1.
     solver : str, dict or Solver, default="exact"
-        ``exact`` computes the minimum itself, up to 1,000 features by one reduction and beyond that by conjugate gradients;
-        it is deterministic. ``svrg`` takes variance-reduced stochastic gradients. ``tpauc`` takes two passes, and ``opauc``
-        one. The last two take a fixed number of steps, so they may end above `tol`, with a ConvergenceWarning. A name
-        stands for the default parameters of the solver. Give other parameters as ``{"name": "tpauc", "epochs": 5}`` or
-        ``TPAUC(epochs=5)``: see `aucdist.papers.tpauc`.
+        ``exact`` solves a linear system, directly up to 1,000 features and by conjugate gradients beyond; it is deterministic.
+        ``svrg`` takes variance-reduced stochastic gradients. ``tpauc`` takes two passes, and ``opauc`` one. The last two take a
+        fixed number of steps, so they may end above `tol`, with a ConvergenceWarning. A name stands for the default parameters
+        of the solver. Give other parameters as ``{"name": "tpauc", "epochs": 5}`` or ``TPAUC(epochs=5)``: see
+        `aucdist.papers.tpauc`.
     random_state : int, RandomState or None, default=None
         The seed of the rows that ``svrg`` draws, of their order in ``tpauc`` and ``opauc``, and of the sketch of ``opauc``.
     warm_start : bool, default=False
@@ -449,9 +446,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         `aucdist.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         ``exact``, up to 1,000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
-        "decreasing"}``, by name or position. With ``"auto"``, each feature gets the direction of a straight line, if five
-        fits, each without a fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or
-        ``"leaves"``.
+        "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if
+        five fits to four fifths of the rows agree. This works without a feature map, and with ``"bins"`` or ``"leaves"``.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
@@ -537,7 +533,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     solver: Any = "exact"
 
     def path(self, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None) -> np.ndarray:
-        """Return the minimum's weights for several lam, at the cost of about one: all come from the same moments.
+        """Return the optimal weights for several lam at about the cost of one fit, from the same moments.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """Measures of decisions and of the top of a ranking, on labels and scores: ``score > threshold`` predicts the positive class.
 
 The larger of two labels is positive, as in scikit-learn. Each function counts the rows of each class at each score, and calls the
-measure of such counts (`aucdist.metrics.counts.ScoreCounts`); costs that differ by row are of the rows themselves.
+measure of such counts (`aucdist.metrics.counts.ScoreCounts`); costs that differ by row need the rows themselves.
 """
 
 from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ def threshold_at(
     Raises
     ------
     InputError
-        If not exactly one requirement is given, it is out of its range, a class has no rows, or no threshold has this precision.
+        If no requirement or several are given, or it is out of range, a class has no rows, or no threshold has this precision.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def guaranteed_threshold(
 ) -> Guarantee:
     """Return the threshold that guarantees a measure for new rows with a probability of at least `confidence`.
 
-    The threshold flags as many positives as the bounds allow, or for `recall` as few rows. The bounds are exact binomial bounds.
+    With `recall`, the fewest rows that the bounds allow are flagged, otherwise the most. The bounds are exact binomial bounds.
     For `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queues.md). The rows must be
     independent, drawn like the new ones, and unseen by the model.
 
@@ -115,7 +115,7 @@ def guaranteed_threshold(
     fpr, alerts : float, optional
         At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
     precision, recall : float, optional
-        At least this share of the flagged rows is positive, or of the positives is flagged; above 0 and at most 1.
+        At least this share of the alerts is right, or of the positives is flagged; above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
         independent.
