@@ -58,7 +58,7 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
 
 def score_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist score` prints."""
-    lines = [f"{result['output']}: {result['rows']} rows in {result['parts']} part{'s' * (result['parts'] != 1)}"]
+    lines = [f"{result['output']}: {result['rows']:,} rows in {result['parts']} part{'s' * (result['parts'] != 1)}"]
     if "cost" in result:
         lines.append(cost_line(result["cost"]))
     for what in ("missing", "unknown"):

@@ -33,7 +33,7 @@ def test_a_data_set_is_scored(tmp_path: Path, model: Path) -> None:
     expected = load_model(str(model)).decision_function(read(Source(source="digits", format="embedded")).block.X)
     assert scores["score"].tolist() == expected.tolist()
     for same in (model, model.parent):  # the run folder means the model in it
-        assert run("score", same, "digits", tmp_path / "scores")[0] == f"{tmp_path / 'scores'}: 1797 rows in 1 part\n"
+        assert run("score", same, "digits", tmp_path / "scores")[0] == f"{tmp_path / 'scores'}: 1,797 rows in 1 part\n"
 
 
 def test_contributions_stand_beside_the_scores(tmp_path: Path, model: Path) -> None:
