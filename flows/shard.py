@@ -91,9 +91,9 @@ def shard_lines(result: Json) -> list[str]:
     if "classes" in result:
         said = f"{len(result['classes'])} {'topics' if result['topics'] else 'classes'}"
     else:
-        said = f"{result['n_pos']} positive"
+        said = f"{result['n_pos']:,} positive"
     return [
-        f"{result['target']}: {result['n_samples']} rows ({said}) x {result['n_features']}, "
+        f"{result['target']}: {result['n_samples']:,} rows ({said}) x {result['n_features']}, "
         f"{result['layout']} {result['dtype']}, {result['shards']} shards, {result['bytes'] / 1e6:.1f} MB"
     ]
 
