@@ -22,7 +22,8 @@ from aucdist import estimators, search
 
 if TYPE_CHECKING:
     from aucdist.estimators.display import RankingWarning
-    from aucdist.estimators.linear import HingeClassifier, lam_path
+    from aucdist.estimators.hinge import HingeClassifier
+    from aucdist.estimators.linear import lam_path
     from aucdist.estimators.link import LinkClassifier, SeparationWarning
     from aucdist.estimators.margin_mean import MarginMeanClassifier
     from aucdist.estimators.ranking import (

@@ -6,7 +6,7 @@ from typing import Any
 
 MODULES = {
     "CollapseWarning": "ranking",
-    "HingeClassifier": "linear",
+    "HingeClassifier": "hinge",
     "LinkClassifier": "link",
     "MarginMeanClassifier": "margin_mean",
     "PairwiseHingeClassifier": "ranking",

@@ -1,11 +1,7 @@
-"""Estimators whose model is linear in the features or in the basis functions of a map: a solver fits them for one `lam`.
-
-`HingeClassifier` is one: a linear support vector machine with an L1 or an L2 penalty.
-"""
+"""Estimators whose model is linear in the features or in the basis functions of a map: a solver fits them for one `lam`."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -15,23 +11,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from aucdist.engine.blocks import Blocks
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import probabilities, refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted, with_rounded_intercept
 from aucdist.estimators.fitting import Fit, Start, give_warnings, set_solution
-from aucdist.estimators.scores import count_scores, encoded_rows
+from aucdist.estimators.scores import encoded_rows
 from aucdist.estimators.tables import checked_rows, labels_of_features
 from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
 from aucdist.maps.explain import Additive, additive, explanation
-from aucdist.papers.epochs import ResumableRound
-from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
-from aucdist.papers.scd.primal import EQUAL, PENALTIES
-from aucdist.parameters import SWITCH, Constraints, OneOf, above_0, keyword_parameters
-from aucdist.solvers.base import Callback, Round, Solution, solve, solver_table
-
-ONE_OVER_N = "1/n"
-BALANCED = "balanced"
+from aucdist.parameters import Constraints, above_0, keyword_parameters
+from aucdist.solvers.base import Callback, ResumableRound, Round, Solution, solve
 
 
 @keyword_parameters
@@ -281,175 +271,3 @@ def lam_path(
             if stop is not None and stop(model):
                 break
     return [model for model in models if hasattr(model, "coef_")]
-
-
-@keyword_parameters
-class HingeClassifier(LinearClassifier):
-    """A linear support vector machine: the mean hinge of the rows, with an L1 or an L2 penalty.
-
-    Minimises ``sum of m_i max(0, 1 - y_i (w.x_i + b)) + lam |w|_1``, or ``+ lam |w|_2^2`` without a factor of 1/2, after Tao,
-    Zhu, Luo and Kong (2013). Here m_i is the weight of row i divided by the sum of all weights. The certificate says by how
-    much at most the objective exceeds its minimum.
-
-    Parameters
-    ----------
-    penalty : {"l1", "l2"}, default="l2"
-    lam : float or "1/n", default=1e-3
-        The weight of the penalty. "1/n" is one over the number of rows, the choice of the paper. The C of liblinear is 1 /
-        (2 lam n).
-    solver : str, dict or Solver, default="sdcd"
-        With ``penalty="l2"``, every solver but ``psa`` is available. With ``penalty="l1"``, these are available: ``scd``,
-        ``comid``, ``rda`` and ``psa``.
-
-        Use ``sdcd`` for L2: it is dual coordinate descent in a random order and closes the gap. ``cdcd`` does the same in the
-        order of the rows. ``scd`` is the paper's Non-smooth SCD, with steps along single features. ``comid``, ``rda`` and
-        ``psa`` take steps along the subgradient of all rows, ``psa`` with projections onto an L1 ball. ``pegasos`` takes steps
-        along single rows. These five come within a hundredth of the minimum in ten to several hundred rounds. Their lower bound
-        lags far behind, so they usually end with `max_passes` and a ConvergenceWarning. A name stands for the default parameters
-        of the solver. Give other parameters as ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``: see
-        `aucdist.papers.scd`.
-    random_state : int, RandomState or None, default=None
-        The seed of everything that is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
-    warm_start : bool, default=False
-        Whether to start from the weights of the last fit. ``sdcd`` and ``cdcd`` start from its dual variables, also for
-        another `lam`, if the number of rows is the same. They refuse weights from another solver.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. It is not penalised, except by ``sdcd`` and ``cdcd``, which treat it as the weight of a
-        column of ones.
-    class_weight : dict, "balanced" or None, default=None
-        A factor for the weights of the rows of each class. "balanced" is n_samples / (2 rows of the class). With several
-        classes it is the weight of the rows of a class in its model against the rest, whose rows then have weight 1.
-    n_jobs : int or None, default=None
-        The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
-        and -1 one for each core. It does not change the result.
-    tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
-    max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
-        a gradient.
-    features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
-        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
-        scale the features first.
-    verbose : int, default=0
-        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
-        prints a line for every round.
-
-    Attributes
-    ----------
-    intercept_ : ndarray of shape (1,), float64
-        The intercept of `decision_function`.
-    history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds, primal, dual, relative_gap, and zeros, the share of
-        weights that are 0.
-    resume_ : HingeStart
-        With `warm_start` and ``sdcd`` or ``cdcd``: the state from which the next fit starts.
-    coef_ : ndarray of shape (1, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
-    classes_ : ndarray of shape (2,)
-        The second class is the positive one.
-    certificate_ : Certificate
-        How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
-        ``slack``. See [The certificate](../certificate.md).
-    n_passes_ : int
-        The number of passes of the fit.
-    threshold_ : float
-        The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
-        scores.
-    feature_map_ : FittedMap
-        The fitted map, if `features` is given.
-    chosen_ : dict
-        With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
-        The column names of X, if it has some.
-    categories_ : dict of str to tuple of str
-        If X has columns of categories or texts: the values of each such column.
-    feature_names_out_ : ndarray of shape (n_encoded_features,)
-        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
-        `monotone_` and `explain` refer to the encoded features.
-
-    See Also
-    --------
-    LinkClassifier : Probabilities.
-    PairwiseHingeClassifier : A loss over pairs of rows.
-
-    Notes
-    -----
-    There is no ``predict_proba``: a score is not a probability.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from aucdist import HingeClassifier
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = HingeClassifier(lam=1e-3).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
-    >>> model.certificate_.relative_gap <= 1e-3
-    True
-    """
-
-    solvers = solver_table(SDCD, CDCD, SCD, COMID, RDA, PSA, Pegasos)
-    _parameter_constraints: ClassVar[Constraints] = {
-        **LinearClassifier._parameter_constraints,
-        "lam": above_0((ONE_OVER_N,)),
-        "penalty": OneOf(PENALTIES),
-        "fit_intercept": SWITCH,
-    }
-
-    penalty: str = "l2"
-    lam: float | str = 1e-3  # type: ignore[assignment]
-    solver: Any = "sdcd"
-    fit_intercept: bool = True
-    class_weight: Mapping[Any, float] | str | None = None
-
-    def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
-        """Yield the rounds of the solver, each with the share of weights that are 0."""
-        lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
-        if isinstance(self.class_weight, Mapping):
-            neg, pos = self._factors(self.class_weight)
-        elif self.class_weight is None:
-            neg, pos = EQUAL
-        else:
-            neg, pos = 0.5 * blocks.n_samples / blocks.n_neg, 0.5 * blocks.n_samples / blocks.n_pos
-        options = self._solver_options() | {"intercept": bool(self.fit_intercept), "class_weight": (neg, pos)}
-        for state in self.resolved_solver.rounds(blocks, lam, start, **options):
-            zeros = float((state.w[: blocks.n_features] == 0.0).mean())
-            yield replace(state, measures={"zeros": zeros})
-
-    @property
-    def _ignores_shift(self) -> bool:
-        """Whether a shift of a column leaves the minimum as it is: with an intercept that the solver does not penalise."""
-        return bool(self.fit_intercept) and not self.resolved_solver.penalises_intercept
-
-    def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
-        w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
-        self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:] - lowered
-        return Fit(count_scores(blocks, self.coef_[0]))
-
-    def _parameters_of_class(self, k: int) -> dict[str, Any]:
-        """Return the weight of the rows of the class at position `k` in its model against the rest."""
-        if not isinstance(self.class_weight, Mapping):
-            return {}
-        return {"class_weight": {1: self._factors(self.class_weight)[k]}}
-
-    def _factors(self, class_weight: Mapping[Any, float]) -> list[float]:
-        """Return the factor for the weights of the rows of each class.
-
-        Raises InputError if `class_weight` names a class that the rows do not have.
-        """
-        for label in class_weight:
-            if label not in self.classes_:
-                raise unknown("class in class_weight", label, self.classes_)
-        return [float(class_weight.get(label, 1.0)) for label in self.classes_.tolist()]
-
-    def _check_combination(self) -> None:
-        super()._check_combination()
-        weights = self.class_weight
-        if weights is None or (isinstance(weights, str) and weights == BALANCED):
-            return
-        if not isinstance(weights, Mapping):
-            raise InputError(f"class_weight is {weights!r}; a dict of classes, {BALANCED!r} or None is needed")
-        for label, weight in weights.items():
-            above_0().check(f"class_weight of {label!r}", weight)

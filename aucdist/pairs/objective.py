@@ -12,7 +12,7 @@ from aucdist.pairs.loss import HINGE, PairLoss
 from aucdist.pairs.penalty import L2, PENALTIES, Penalty
 from aucdist.pairs.problem import PairProblem
 from aucdist.pairs.top_negatives import TopNegatives
-from aucdist.solvers.rounding import EPS, Rounding
+from aucdist.solvers.rounding import Rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,22 +106,3 @@ def rounding_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> Round
         return Rounding.of(blocks, running=2 * min(blocks.n_pos, blocks.n_neg))
     again = (groups.n_thresholds - 1) * max(info.n_samples for info in blocks.infos)  # rows in several groups
     return Rounding.of(blocks, running=2 * min(groups.n_pos, groups.n_neg) + again + groups.n_groups)
-
-
-def dual_error(rounding: Rounding, w: np.ndarray, active: float, lam: float, steps: int) -> float:
-    """Return a bound on the rounding error of the dual value of the hinge's pairs.
-
-    The weights are what the steps have added up, while the value is that of the variables they left: each step may have rounded
-    an entry of w, which is never larger than ``2 active largest / lam``.
-
-    Parameters
-    ----------
-    w : ndarray of shape (n_features,)
-    active : float
-        The mean of the variables.
-    steps : int
-        So many led there.
-    """
-    relative = EPS * (steps + len(w))
-    away = (4.0 * relative * active) * rounding.largest  # of lam w
-    return relative * active + rounding.half_square(lam * w, away) / lam

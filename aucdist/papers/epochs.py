@@ -5,7 +5,6 @@ weights, and the weights that they reach are averaged in proportion to the block
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -15,7 +14,6 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.kernels.random import shuffle
 from aucdist.kernels.rows import Rows
-from aucdist.solvers.base import Round
 
 
 class LabelledRows(NamedTuple):
@@ -62,19 +60,6 @@ def epochs(blocks: Blocks, epoch: Epoch, w: np.ndarray, seed: int, *, first: int
         summary = blocks.reduce(run_epoch, epoch, w, blocks.n_samples, (seed, number))
         w = summary["w"]
         yield summary
-
-
-@dataclass(frozen=True)
-class ResumableRound(Round):
-    """A round with the state from which a later fit can start.
-
-    Attributes
-    ----------
-    resume : callable
-        ``resume()`` returns what the solver takes as its `start`. Call it before the next round.
-    """
-
-    resume: Callable[[], Any]
 
 
 def random_order(seed: int, n: int) -> np.ndarray:

@@ -131,6 +131,19 @@ class Round:
         return not (-error <= self.primal < math.inf and self.dual <= self.primal + error and error < math.inf)
 
 
+@dataclass(frozen=True)
+class ResumableRound(Round):
+    """A round with the state from which a later fit can start.
+
+    Attributes
+    ----------
+    resume : callable
+        ``resume()`` returns what the solver takes as its `start`. Call it before the next round.
+    """
+
+    resume: Callable[[], Any]
+
+
 Record = dict[str, float]
 Callback = Callable[[Record], None]
 

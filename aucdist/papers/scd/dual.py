@@ -30,7 +30,6 @@ import numpy as np
 from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.errors import InputError
-from aucdist.papers.epochs import ResumableRound
 from aucdist.papers.scd.kernels import (
     DUAL,
     LABEL,
@@ -43,7 +42,7 @@ from aucdist.papers.scd.kernels import (
     find_slopes,
 )
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, row_shares, shares_of
-from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.base import ResumableRound, Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding, higher
 
 

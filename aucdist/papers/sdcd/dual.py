@@ -41,8 +41,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import accumulate
 from aucdist.pairs.groups import pair_groups
-from aucdist.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
-from aucdist.papers.epochs import ResumableRound
+from aucdist.pairs.objective import objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, add_entries, dual_steps
 from aucdist.papers.sdcd.pairing import (
     COMBINATIONS,
@@ -51,9 +50,10 @@ from aucdist.papers.sdcd.pairing import (
     PairSteps,
     SamplingMemory,
     Turn,
+    dual_error_of_steps,
 )
 from aucdist.parameters import SWITCH, Constraints, OneOf, keyword_parameters
-from aucdist.solvers.base import Round
+from aucdist.solvers.base import ResumableRound, Round
 from aucdist.solvers.rounding import higher
 
 LEAST = 256
@@ -323,7 +323,7 @@ class SDCD(PairSolver):
             w, taken = summary["w"], before + turn.taken
             shown, total = (summary["mean_w"], summary["mean_dual"]) if self.average else (w, summary["dual"])
             active = float(total / pairing.mass)
-            error = dual_error(rounding, shown, active, lam, taken)
+            error = dual_error_of_steps(rounding, shown, active, lam, taken)
             bound = higher(bound, (active - 0.5 * lam * float(shown @ shown), error))
             primal = pairwise_objective(pairing.blocks, shown, lam, groups=groups)
             yield ResumableRound(

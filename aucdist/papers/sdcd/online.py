@@ -44,12 +44,12 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.pairs.objective import dual_error, objective_error, pairwise_objective, rounding_of_pairs
-from aucdist.papers.epochs import LabelledRows, ResumableRound, epochs
+from aucdist.pairs.objective import objective_error, pairwise_objective, rounding_of_pairs
+from aucdist.papers.epochs import LabelledRows, epochs
 from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
-from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn
+from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn, dual_error_of_steps
 from aucdist.parameters import Constraints, above_0, count, keyword_parameters
-from aucdist.solvers.base import Round, Solver
+from aucdist.solvers.base import ResumableRound, Round, Solver
 
 # ---- AUC-MSGD ---------------------------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class OAMInf(Solver):
             if has_dual and read == 0:
                 # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
                 active = float(lam * summary["steps"])
-                error = dual_error(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
+                error = dual_error_of_steps(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
                 bound = max(0.0, active - 0.5 * lam * float(w @ w)), error
             read += summary["read"]
             primal = pairwise_objective(blocks, w, lam)

@@ -25,6 +25,7 @@ from aucdist.pairs.loss import runs_of
 from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
 from aucdist.parameters import LARGEST_INTEGER, Constraints, count, keyword_parameters
 from aucdist.solvers.base import Solver
+from aucdist.solvers.rounding import EPS, Rounding
 
 MINORITY_BYTES = 2**28
 """The default of `minority_bytes`: 256 MiB."""
@@ -360,3 +361,22 @@ class PairSolver(Solver):
                 yield Turn(number, part, pairing.shares(n_steps), taken, passes)
 
         return pairing, turns()
+
+
+def dual_error_of_steps(rounding: Rounding, w: np.ndarray, active: float, lam: float, steps: int) -> float:
+    """Return a bound on the rounding error of the dual value of the hinge's pairs.
+
+    The weights are what the steps have added up, while the value is that of the variables they left: each step may have rounded
+    an entry of w, which is never larger than ``2 active largest / lam``.
+
+    Parameters
+    ----------
+    w : ndarray of shape (n_features,)
+    active : float
+        The mean of the variables.
+    steps : int
+        So many led there.
+    """
+    relative = EPS * (steps + len(w))
+    away = (4.0 * relative * active) * rounding.largest  # of lam w
+    return relative * active + rounding.half_square(lam * w, away) / lam
