@@ -109,22 +109,22 @@ class _Manifest(TypedDict):
 
 
 @without_rows
-def save_memory(block: int, memory: Any, folder: CheckpointFolder) -> Summary:
+def save_memory(number: int, memory: Any, folder: CheckpointFolder) -> Summary:
     """Write each block's memory to a file."""
     return {"names": [folder.put(serialize(memory))]}
 
 
 @without_rows
-def restore_memory(block: int, memory: None, folder: CheckpointFolder, names: list[str]) -> tuple[Any, Summary]:
+def restore_memory(number: int, memory: None, folder: CheckpointFolder, names: list[str]) -> tuple[Any, Summary]:
     """Read each block's memory from its file."""
-    return deserialize(folder.get(names[block])), {"n": 1}
+    return deserialize(folder.get(names[number])), {"n": 1}
 
 
 @without_rows
-def check_files(block: int, memory: None, folder: CheckpointFolder, names: list[str]) -> Summary:
+def check_files(number: int, memory: None, folder: CheckpointFolder, names: list[str]) -> Summary:
     """Check the files of each block's memory, and report those that are not what was written."""
     try:
-        folder.get(names[block])
+        folder.get(names[number])
     except (InputError, IndexError) as error:
         return {"broken": [str(error)]}
     return {"broken": []}

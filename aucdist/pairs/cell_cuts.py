@@ -83,7 +83,7 @@ class Edges:
     at : ndarray of shape (n_cells - 1,), float64
         Ascending.
     table, low, scale
-        Result of `aucdist.pairs.cell_kernels.index_edges`.
+        What `aucdist.pairs.cell_kernels.index_edges` writes and returns.
     """
 
     at: np.ndarray
@@ -110,7 +110,7 @@ class Edges:
 
 @without_rows
 def count_in_cells(
-    block: int, memory: PairMemory, step: float, edges: Edges, threshold: Threshold | None
+    number: int, memory: PairMemory, step: float, edges: Edges, threshold: Threshold | None
 ) -> tuple[PairMemory, Summary]:
     """Put the anchors into cells by their scores at a step of the way; beyond a threshold of negatives they weigh nothing."""
     scores, counted, weights = memory.anchors.scores_at(step), memory.anchors.weight, memory.anchors.weights

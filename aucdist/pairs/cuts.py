@@ -76,7 +76,7 @@ class Cut:
 
 @without_rows
 def take_cut(
-    block: int, memory: PairMemory, step: float, shifts: np.ndarray, anchors: Anchors, threshold: Threshold | None,
+    number: int, memory: PairMemory, step: float, shifts: np.ndarray, anchors: Anchors, threshold: Threshold | None,
     exact: tuple[Anchors, Threshold | None] | None,
 ) -> tuple[PairMemory, Summary]:  # fmt: skip
     """Take a cut at a step of the way, over the rows from the threshold on, or over all for None.

@@ -154,6 +154,13 @@ class CuttingPlanes:
     best : Cut
         That of the lowest objective.
     bundle : Bundle
+    gap : float
+        The relative gap of the last round; 1 before the first.
+    value : float
+        The objective at the last cut.
+    smoothing_gap, threshold_gap : float
+        How far the plane of the last cut is below the loss where it was taken, and how much of that is due to negatives that
+        count in part.
     """
 
     def __init__(
@@ -172,6 +179,8 @@ class CuttingPlanes:
         few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
         self._second_order = isinstance(self.penalty, L2) and (self.negatives.is_top_only or few_features)
         self._passes_before, self._n_taken, self._n_taken_before, self.gap = passes_before, 0, 0, 1.0
+        self.value, self.smoothing_gap, self.threshold_gap = np.inf, 0.0, 0.0
+        self._unchanged, self._bound = 0, (0.0, 0.0)
 
     def objective(self, point: Cut) -> float:
         """Return the objective at a point, or a number above it by its slack at most."""
@@ -461,7 +470,7 @@ def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray |
         """Yield the rounds once the start is known. The clock of the fit runs by then."""
         first, passes = start, 0
         if first is None and not penalty.has_corners:
-            last, passes = sample.solve_on_sample(blocks, on_sample, SAMPLE_GAP, objective.n_to_draw)
+            last, passes = sample.solve_on_sample(blocks, on_sample, SAMPLE_GAP, objective.n_groups_with_pairs)
             first = None if last is None else last.w
         yield CuttingPlanes(blocks, objective, first, passes_before=passes).rounds(penalty.lam)
 

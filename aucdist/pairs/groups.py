@@ -86,7 +86,7 @@ class PairGroups:
 
     @property
     def n_neg(self) -> int:
-        """How many are negative."""
+        """How many rows are negative, each counted as the positive ones are."""
         return int(self.counts[1].sum())
 
     @property
@@ -100,7 +100,7 @@ class PairGroups:
         return self.number.shape[1]
 
     @property
-    def n_to_draw(self) -> int | None:
+    def n_groups_with_pairs(self) -> int | None:
         """How many groups with pairs a sample of whole groups can draw from; None where all rows are one."""
         return len(self.keys) if self.grouped else None
 

@@ -122,7 +122,7 @@ class Intervals:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def draw_rows(
+def draw_two_samples(
     block: Block,
     memory: Any,
     shares: np.ndarray,
@@ -133,16 +133,21 @@ def draw_rows(
 ) -> Summary:
     """Return two samples of the block's rows, drawn by their ids, or by the numbers of their groups; one if it has all rows.
 
-    A number between 0 and 1 draws a row for the first sample where it is small, and for the second where it is large.
+    They are returned under `anchors` and `others`: lists of one or two samples, each a block, its weights and the numbers of its
+    groups. A number between 0 and 1 draws a row for the first sample where it is small, and for the second where it is large.
 
     Parameters
     ----------
     shares : ndarray of shape (3,), float64
         How large a share to draw of the anchors, of the larger class in the band, and of the rest; 1 or more for all.
+    whole_groups : bool
+        Whether to draw all rows of a group or none of them.
     near : Intervals
         Scores of anchors plus and minus the half-width of the band, in which a row has a pair near the corner.
     square : float
         The mean squared length of a row; 0 if all are equally likely.
+    seed : int
+        Of this draw. Other seeds draw other rows.
     """
     in_groups = memory.codes is not None
     codes = memory.codes, np.repeat(memory.runs[1], np.diff(memory.runs[0])) if in_groups else None
@@ -177,7 +182,7 @@ def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
 
 
 @without_rows
-def count_near(block: int, memory: Any, near: "Intervals", stride: int) -> Summary:
+def count_near(number: int, memory: Any, near: "Intervals", stride: int) -> Summary:
     """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
     scores = 1.0 + memory.others.present[::stride]
     return {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
@@ -256,10 +261,10 @@ class Samples:
         else:
             of_band, rest = n / max(n_band, 1.0), cuts.n_others - n_band
             shares = np.array([n / cuts.n_anchors, of_band, OUTSIDE * n / rest if rest > 0.0 else of_band])
-        drawn = cuts.blocks.reduce(draw_rows, shares, self._whole_groups, near, self._square, self._seed)
+        drawn = cuts.blocks.reduce(draw_two_samples, shares, self._whole_groups, near, self._square, self._seed)
         samples = []
         for number in range(len(drawn["anchors"][0])):
-            anchors, others = ([samples[number] for samples in drawn[name]] for name in ("anchors", "others"))
+            anchors, others = ([of_block[number] for of_block in drawn[name]] for name in ("anchors", "others"))
             n_anchors, codes = sum(len(weights) for _, weights, _ in anchors), None
             blocks, weighs, of_groups = zip(*anchors, *others, strict=True)
             weights = np.concatenate(weighs)

@@ -67,9 +67,9 @@ class PairObjective:
         return cls(loss, groups, subset, PENALTIES[penalty].of(lam, signs, of_weights))
 
     @property
-    def n_to_draw(self) -> int | None:
+    def n_groups_with_pairs(self) -> int | None:
         """How many groups with pairs a sample of whole groups can draw from; None where rows are drawn."""
-        return None if self.groups is None else self.groups.n_to_draw
+        return None if self.groups is None else self.groups.n_groups_with_pairs
 
     def on_sample(self, blocks: Blocks, drawn: Block) -> "tuple[LocalBlocks, PairObjective]":
         """Return rows that were drawn from others as blocks, and the same objective over them."""

@@ -187,7 +187,7 @@ def score_at_start(block: Block, w: np.ndarray) -> tuple[np.ndarray, np.ndarray 
 
 @without_rows
 def sweep_pairs(
-    block: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, threshold: Threshold | None
+    number: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, threshold: Threshold | None
 ) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows, or of those from a threshold on, with all anchors."""
     others = memory.others

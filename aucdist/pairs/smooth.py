@@ -58,8 +58,8 @@ SAMPLE_GAP = 1e-2
 """The tolerance of the fit to a sample."""
 
 START_GAP, START_PASSES = 0.01, 200
-"""The relative gap to which the minimum of the hinge is certified from which the fit starts, and the largest number of
-passes for it."""
+"""The relative gap to which the minimum of the hinge, where the fit starts, is certified, and the largest number of passes for
+it."""
 
 FIRST_ROUNDS = 10
 """Each start is improved by this many steps before the better one is chosen."""
@@ -160,7 +160,7 @@ def pair_lbfgs(
 
     if start is None:
         last, passes = sample.solve_on_sample(
-            blocks, on_sample, SAMPLE_GAP if objective.loss.convex else 0.0, objective.n_to_draw
+            blocks, on_sample, SAMPLE_GAP if objective.loss.convex else 0.0, objective.n_groups_with_pairs
         )
         start = None if last is None else last.w
         from_hinge = last is None and objective.subset is not None

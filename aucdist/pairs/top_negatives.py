@@ -298,7 +298,10 @@ def knots_around(hard: Threshold, hinge: MeanHinge, width: float) -> Knots | Non
 
 
 def parts_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> Iterator[np.ndarray]:
-    """Yield the parts that negatives of these scores count in each band, which begins at a mean hinge over the threshold's."""
+    """Yield, for each band, how much negatives of these scores count, from 0 to 1.
+
+    A band begins at the mean hinge of the threshold plus its start.
+    """
     values = np.interp(scores, *knots)
     for start in starts:
         yield np.clip((values - start) / width, 0.0, 1.0)
@@ -321,7 +324,7 @@ def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[np
 
 
 @without_rows
-def count_cells(block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
+def count_cells(number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
     """Count the negatives by 16 bits of their scores."""
     weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
     count_keys(*negatives_at(memory, step, are_anchors), prefix, shift, weight, rows)
@@ -329,7 +332,7 @@ def count_cells(block: int, memory: Any, step: float | None, prefix: int, shift:
 
 
 @without_rows
-def gather_cell(block: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
+def gather_cell(number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
     """Return scores and weights of the negatives in a cell; of all of them for a shift of 64."""
     scores, weights = negatives_at(memory, step, are_anchors)
     if shift < 64:
@@ -339,14 +342,14 @@ def gather_cell(block: int, memory: Any, step: float | None, prefix: int, shift:
 
 
 @without_rows
-def gather_larger(block: int, memory: Any, step: float | None, every: int) -> Summary:
+def gather_larger(number: int, memory: Any, step: float | None, every: int) -> Summary:
     """Return scores and weights of one in `every` rows of the larger class."""
     return {"scores": [memory.others.scores_at(step)[::every]], "weights": [memory.others.weights[::every]]}
 
 
 @without_rows
 def weigh_larger(
-    block: int, memory: Any, step: float | None, knots: Knots, starts: np.ndarray, width: float
+    number: int, memory: Any, step: float | None, knots: Knots, starts: np.ndarray, width: float
 ) -> Summary:
     """Return what the negatives, the larger class, weigh in each of some bands of a width."""
     return {"weighs": weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)}
@@ -397,7 +400,7 @@ def weigh_bands_in_blocks(blocks: Blocks, step: float, knots: Knots, starts: np.
 
 
 class CountedNegatives:
-    """The negatives that count: all, or of a fraction of them the highest-scoring ones.
+    """The negatives that count: all of them, or the highest-scoring ones.
 
     Attributes
     ----------

@@ -109,5 +109,5 @@ def _depth(blocks: Blocks) -> int:
 
 
 def higher(highest: tuple[float, float], newest: tuple[float, float]) -> tuple[float, float]:
-    """Return which of two lower bounds says more where each is lower by its own error: bound and error."""
+    """Return the lower bound, with its error, that is higher once its error is subtracted."""
     return newest if newest[0] - newest[1] > highest[0] - highest[1] else highest

@@ -248,14 +248,14 @@ def keep_all_rows(block: Block, memory: None, data: Block) -> tuple[Block, Summa
 
 @without_rows
 def run_chains(
-    block: int, memory: Block, proposals: Proposals, n_samples: int, starts: Sequence[tuple[np.ndarray, int]], n_blocks: int
+    number: int, memory: Block, proposals: Proposals, n_samples: int, starts: Sequence[tuple[np.ndarray, int]], n_blocks: int
 ) -> Summary:  # fmt: skip
     """Continue the block's share of the chains over the rows of all blocks, each from its position, with its seed.
 
     Return number, last position, samples and accepted steps of each.
     """
     chains = []
-    for k in range(block, N_CHAINS, n_blocks):
+    for k in range(number, N_CHAINS, n_blocks):
         position, samples = starts[k][0].copy(), Samples(np.zeros(len(starts[k][0])), *np.empty((2, n_samples)))
         n_accepted = metropolis(
             LabelledRows.of(memory), proposals, starts[k][1], _skipped(n_samples), position, samples

@@ -340,7 +340,7 @@ def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.
 
 
 @without_rows
-def loss_slopes(block: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLoss) -> Summary:
+def loss_slopes(number: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLoss) -> Summary:
     """Return the derivative of the loss along the move, at several steps."""
     out = np.zeros(len(steps))
     slopes_along_move(memory, loss.terms, steps, out)

@@ -345,16 +345,18 @@ def project_on_directions(
 
 
 @without_rows
-def inner_steps(block: int, memory: MarginMemory, plane: Plane, n_inner: int | None, seeds: tuple[int, int]) -> Summary:
+def inner_steps(
+    number: int, memory: MarginMemory, plane: Plane, n_inner: int | None, seeds: tuple[int, int]
+) -> Summary:
     """Take the steps of a round over the block's rows, and return the move along each direction times the block's weight."""
     c = np.zeros(len(plane.gram))
     n_steps = len(memory.share) if n_inner is None else n_inner
     if len(memory.share):
-        seed, number = seeds
+        seed, outer = seeds
         # With variance reduction the step lengths start anew in each round. Without, only ever shorter steps reduce the noise.
-        before = 0 if len(memory.slopes) else (number - 1) * n_steps
+        before = 0 if len(memory.slopes) else (outer - 1) * n_steps
         rows = RowsInPlane(memory.moves, memory.scores, memory.y, memory.weight, memory.pull, memory.slopes)
-        steps_along(rows, plane, before, n_steps, block_seed(seed, number, block), c)
+        steps_along(rows, plane, before, n_steps, block_seed(seed, outer, number), c)
     return {"move": memory.share.sum() * c}
 
 
