@@ -10,13 +10,13 @@ from scipy.special import bdtrc, chdtrc, kolmogorov
 
 from aucdist.data.block import Block, Columns
 from aucdist.drift.profile import RARE, Profile
+from aucdist.errors import Json
 from aucdist.metrics.compare import holm, macro_auc_interval, measured_classes
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
 from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.partial import partial_auc_interval
 from aucdist.metrics.ranking import Interval, auc_interval
-from aucdist.report.text import Json
 
 ALPHA = 0.001
 """The level of all tests of a batch together, by Holm's correction: one false alarm in about a thousand batches without

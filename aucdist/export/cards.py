@@ -14,7 +14,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.dataset import category_features
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, Json, unknown
 from aucdist.export.portable import portable
 from aucdist.maps.explain import Additive
 from aucdist.metrics.counts import ScoreCounts
@@ -24,7 +24,7 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.model.scorecard import CardFeature, Scorecard
 from aucdist.pairs.objective import pairwise_objective
 from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
-from aucdist.report.text import Json, auc_text, count_text, number_text
+from aucdist.report.text import auc_text, count_text, number_text
 
 TOTAL = 1000
 """Points between the lowest and the highest possible sum, where neither odds nor a total are asked for."""

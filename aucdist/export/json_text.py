@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from aucdist import __version__
+from aucdist.errors import Json
 from aucdist.export.portable import Kernel, Linear, Trees, TreeSplit, portable
 from aucdist.maps.explain import Additive
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.text import Json
 
 VERSION = 1
 """The version of the description. It grows when a reader of the older one would go wrong."""

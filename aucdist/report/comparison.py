@@ -4,10 +4,11 @@ import functools
 from collections.abc import Sequence
 from pathlib import Path
 
+from aucdist.errors import Json
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.report import plots
 from aucdist.report.html import render_template
-from aucdist.report.text import Json, count_text, number_text
+from aucdist.report.text import count_text, number_text
 
 HEADINGS = {
     "auc": ("Test AUC", "paired sign-flip test"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from aucdist.errors import Json
 from aucdist.metrics import decisions, ranking
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import IntervalWarning
@@ -16,7 +17,6 @@ from aucdist.report import plots
 from aucdist.report.html import render_template
 from aucdist.report.sections import AdditiveModel, additive_section, search_section
 from aucdist.report.text import (
-    Json,
     auc_text,
     auc_with_interval,
     certificate_text,

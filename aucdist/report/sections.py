@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from aucdist.errors import Json
 from aucdist.metrics.measures import find_measure
 from aucdist.report import plots
 from aucdist.report.svg import INK, MUTED, NEG, POS, grid_text
-from aucdist.report.text import Json, number_text, search_verdict
+from aucdist.report.text import number_text, search_verdict
 
 # ---- a search: the curve over one parameter or the heat map of two, and all settings ------------------------------------
 

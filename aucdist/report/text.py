@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from aucdist.errors import Json as Json
+from aucdist.errors import Json
 
 SET_ON = {
     "training": "the training rows",

@@ -4,9 +4,10 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from aucdist.errors import Json
 from aucdist.metrics.guarantees import ALARM
 from aucdist.report.html import render_template
-from aucdist.report.text import Json, percent_text
+from aucdist.report.text import percent_text
 
 MOST_FEATURES = 60
 LEAST_PSI = 0.1
