@@ -157,9 +157,9 @@ def read_store(url: str) -> Store:
 
 
 def check_name(url: str) -> None:
-    """Do nothing if a store may have this name: whatever scores by the store must find it.
+    """Raise an InputError unless a store may have this name: whatever scores by the store must find it.
 
-    Raises InputError if it is empty, names a version or something else than a folder, or is read in another way elsewhere.
+    It may not be empty, name a version or something else than a folder, or be read in another way elsewhere.
     """
     plain = url.rstrip("/")
     name = plain.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""Compares runs on the same test rows, and on the same folds: paired tests, confidence intervals and a report."""
+"""Compare runs on the same test rows, and on the same folds: paired tests, confidence intervals and a report."""
 
 import itertools
 import warnings

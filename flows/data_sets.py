@@ -1,4 +1,4 @@
-"""Lists the catalog, describes data sets, and verifies their files."""
+"""List the catalog, describe data sets, and verify their files."""
 
 import functools
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Starts a Prefect server on this machine and serves the local deployments of all flows."""
+"""Start a Prefect server on this machine and serve the local deployments of all flows."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Watches a batch: its rows against the profile of the training rows, and its labels against what the run promised."""
+"""Watch a batch: its rows against the profile of the training rows, and its labels against what the run promised."""
 
 import functools
 from collections.abc import Iterator, Sequence

@@ -268,9 +268,9 @@ def first_missing(rows: Rows) -> tuple[int, int] | None:
 
 
 def refuse_unsound(rows: Rows, first: int, *, may_miss: bool) -> None:
-    """Do nothing if all values are finite, or missing where they may be; `first`: the number of the first row.
+    """Raise an InputError unless all values are finite, or missing where they may be.
 
-    Raises InputError naming row and column of the first value that is not.
+    It names row and column of the first value that is not. `first`: the number of the first row.
     """
     unsound = np.isinf(rows.values) if may_miss else ~np.isfinite(rows.values)
     if unsound.any():

@@ -131,12 +131,9 @@ class Preprocessor:
         return to_jsonable(self, Preprocessor)
 
     def check(self, n_features: int) -> None:
-        """Do nothing if the preprocessor, which was in a file, is one of rows of so many features.
+        """Raise an InputError unless the preprocessor, which was in a file, is one of rows of so many features.
 
-        Raises
-        ------
-        InputError
-            If it is not, if the scaling or the imputation is unknown, or if an array is missing that they need.
+        Its scaling and imputation must be known, and no array may be missing that they need.
         """
         if self.scale not in SCALES:
             raise unknown("scale", self.scale, SCALES)

@@ -1,5 +1,4 @@
-"""Views of blocks: the same rows scaled, sampled, weighted, mapped to other features, or
-labelled for one of several classes against the rest.
+"""Views of blocks: their rows scaled, sampled, weighted, mapped, or labelled for one class against the rest.
 
 However many views lie one over the other, steps go through one layer: the memory of a block holds what was made of it last.
 """

@@ -1,10 +1,18 @@
 """Choosing parameters by cross-validation: grids, folds on blocks anywhere, and the choice."""
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aucdist.engine.view import AnyBlocks
+    from aucdist.estimators.base import BlockClassifier
+    from aucdist.search.schedule import Point
 
 
-def with_chosen_features(estimator: Any, rows: Any) -> Any:
-    """Return what `aucdist.search.auto.with_chosen_features` does; it is loaded here, because few fits need it."""
+def with_chosen_features(estimator: "BlockClassifier", rows: "AnyBlocks") -> "tuple[BlockClassifier, Point]":
+    """Return an unfitted estimator whose feature map and lam folds of the rows chose, and the chosen parameters.
+
+    See `aucdist.search.auto`, which is imported here because few fits need it.
+    """
     from aucdist.search.auto import with_chosen_features
 
     return with_chosen_features(estimator, rows)

@@ -1,1 +1,1 @@
-"""Folds and the search over parameters."""
+"""Assign rows to folds, and find groups of rows."""

@@ -1,4 +1,4 @@
-"""Reads configurations from YAML files and `--set key=value`, checks them, and writes them as YAML."""
+"""Read configurations from YAML files and `--set key=value`, check them, and write them as YAML."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""Finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself."""
+"""Find the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself."""
 
 from collections.abc import Sequence
 from pathlib import Path

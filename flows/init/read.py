@@ -1,4 +1,4 @@
-"""Reads the first rows of a file as texts, to find out what each column holds."""
+"""Read the first rows of a file as texts, to find out what each column holds."""
 
 import itertools
 import re
@@ -116,9 +116,9 @@ def _of_csv(source: Source, urls: list[str]) -> FirstRows:
 
 
 def _refuse_second_header(columns: pa.Table, text: CsvText) -> None:
-    """Do nothing if no row repeats the names of the columns, as where files were joined: it would be a class of its own.
+    """Raise an InputError if a row repeats the names of the columns, as where files were joined.
 
-    Raises InputError if one does.
+    It would be a class of its own.
     """
     again = np.ones(columns.num_rows, dtype=bool)
     for name in columns.column_names:

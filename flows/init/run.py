@@ -1,4 +1,4 @@
-"""Looks at a file, and describes it by a configuration."""
+"""Look at a file, and describe it by a configuration."""
 
 import re
 from dataclasses import dataclass, field

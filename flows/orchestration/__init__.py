@@ -1,1 +1,1 @@
-"""What the Prefect flows share: the decorator, stages as tasks, artifacts."""
+"""The Prefect flows of all commands that have one."""

@@ -1,4 +1,4 @@
-"""Shows a run: as moving bars, lines of text or lines of JSON on stderr, and by its summary on stdout."""
+"""Show a run: as moving bars, lines of text or lines of JSON on stderr, and by its summary on stdout."""
 
 import json
 import math
@@ -89,7 +89,7 @@ def fact_line(facts: Record) -> str:
 
 
 class LineObserver:
-    """Shows a run as lines of text: for logs, and without a terminal. `write_line` is called with each."""
+    """Show a run as lines of text: for logs, and without a terminal. `write_line` is called with each."""
 
     def __init__(self, write_line: Callable[[str], Any]) -> None:
         self._write_line = write_line
@@ -128,7 +128,7 @@ class LineObserver:
 
 
 class LiveObserver:
-    """Shows a run as moving bars on a terminal; a context manager."""
+    """Show a run as moving bars on a terminal; a context manager."""
 
     def __init__(self, console: Console) -> None:
         self._bar = Progress(
@@ -237,7 +237,7 @@ def json_line(event: str, facts: Record) -> str:
 
 
 class JsonLineObserver:
-    """Shows a run as lines of JSON, one for each event; every line names the run and the stage."""
+    """Show a run as lines of JSON, one for each event; every line names the run and the stage."""
 
     def __init__(self, write_line: Callable[[str], Any]) -> None:
         self._write_line = write_line

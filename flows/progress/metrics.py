@@ -1,4 +1,4 @@
-"""Sends the progress of a run to its cluster: metrics for Prometheus, and Dask's performance report."""
+"""Send the progress of a run to its cluster: metrics for Prometheus, and Dask's performance report."""
 
 import time
 from collections.abc import Iterator

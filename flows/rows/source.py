@@ -1,4 +1,4 @@
-"""Opens the rows of a data set, and holds a configuration against them: directions of features, and costs.
+"""Open the rows of a data set, and hold a configuration against them: directions of features, and costs.
 
 Rows are read into this process, or are shards, or files whose parts the workers read.
 """

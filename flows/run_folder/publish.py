@@ -1,4 +1,4 @@
-"""Writes the run folder: model, history, test scores, configuration, report and metrics."""
+"""Write the run folder: model, history, test scores, configuration, report and metrics."""
 
 from collections.abc import Mapping
 from dataclasses import replace

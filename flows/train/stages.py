@@ -161,11 +161,12 @@ def evaluate(
 def profile(
     estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks, evaluation: Evaluation
 ) -> tuple[Profile, RowDigests, tuple[str, ...]]:
-    """Count the training rows in bins of their columns, and keep digests of them: what `aucdist watch` compares new rows with.
+    """Return what `aucdist watch` compares new rows with, and warnings.
+
+    These are the profile of the training rows, the digests by which a row is known again, and warnings about the test rows
+    (`aucdist.drift.leaks`).
 
     In wide data, the columns that move the scores most are watched; for several classes, those that move all scores together.
-
-    Third, what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
     """
     train, test = blocks.train.of_all(), None if blocks.test is None else blocks.test.of_all()
     coef = np.zeros(0)

@@ -201,9 +201,9 @@ def feature_names(
 
 
 def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str, Collection[str]], rows: int) -> None:
-    """Do nothing if no column has too many categories; fewer are too many where they are guessed (``categorical: auto``).
+    """Raise an InputError if a column has too many categories.
 
-    Raises InputError if one has.
+    Fewer are too many where they are guessed (``categorical: auto``).
     """
     guessed = source.categorical == "auto"
     most = min(MOST_GUESSED, max(FEW_CATEGORIES, rows // 2)) if guessed else MOST_CATEGORIES
@@ -238,13 +238,7 @@ class Format(ABC):
     needs_label: ClassVar[bool] = False
 
     def check(self, source: SourceFields) -> None:  # noqa: B027  # most formats have nothing to check
-        """Do nothing if the keys of a source go together.
-
-        Raises
-        ------
-        InputError
-            If they do not.
-        """
+        """Raise an InputError unless the keys of a source go together."""
 
     def is_present(self, source: SourceFields) -> bool:
         """Tell whether a data set can be read here without a network; by default that is not known before it is read."""

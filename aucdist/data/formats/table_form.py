@@ -205,9 +205,9 @@ def are_dates(texts: Iterable[str], missing: str) -> bool:
 
 
 def refuse_dates(names: Sequence[str], texts: Mapping[str, "Texts"], missing: str, where: str) -> None:
-    """Do nothing if no column that has been taken for categories, because its cells are not numbers, holds dates.
+    """Raise an InputError if a column that has been taken for categories, because its cells are not numbers, holds dates.
 
-    Raises InputError if one does: each date would become a category of its own.
+    Each date would become a category of its own.
     """
     for name in names:
         if are_dates(texts[name].categories, missing):

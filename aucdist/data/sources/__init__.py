@@ -163,12 +163,9 @@ def is_present(source: Source) -> bool:
 
 
 def refuse_absent(names: Iterable[str]) -> None:
-    """Do nothing if the files of these data sets of the catalog are here, or lie in a store or on the web.
+    """Raise an InputError unless the files of these data sets of the catalog are here, or lie in a store or on the web.
 
-    Raises
-    ------
-    InputError
-        If a relative path of one is nowhere: the message lists them, where each belongs, and where its files come from.
+    The message lists those whose relative path is nowhere, where each belongs, and where its files come from.
     """
     lines = []
     for name in dict.fromkeys(names):

@@ -215,10 +215,7 @@ def remove_files(folder: str, names: Sequence[str]) -> None:
 
 
 def refuse_link(folder: str) -> None:
-    """Do nothing unless a folder is a link to another one, in which nothing should be written or removed.
-
-    Raises InputError if it is.
-    """
+    """Raise an InputError if a folder is a link to another one, in which nothing should be written or removed."""
     fs, path = open_fs(folder)
     if "file" in fs.protocol and Path(path).is_symlink():
         raise InputError(f"{shown(folder)} is a link to another folder: remove the link")

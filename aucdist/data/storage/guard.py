@@ -68,9 +68,9 @@ def total_memory() -> int:
 
 
 def check_fits(n_bytes: int, what: str) -> None:
-    """Do nothing if so many bytes fit into the memory of this machine.
+    """Raise an InputError unless so many bytes fit into the memory of this machine.
 
-    Raises InputError if they do not; `what` names the file or data set.
+    `what` names the file or data set.
     """
     if n_bytes > (most := total_memory()):
         raise InputError(
@@ -93,9 +93,9 @@ def collected(parts: Iterable[T], size: Callable[[T], int], what: str) -> list[T
 
 
 def check_download(n_bytes: int, stated: int | None, folder: Path, what: str) -> None:
-    """Do nothing if a download may go on: so many bytes have come, or are stated, and the disk of `folder` has room.
+    """Raise an InputError unless a download may go on, of which so many bytes have come, or are stated.
 
-    Raises InputError if it may not.
+    The disk of `folder` must have room for the rest.
     """
     limit = os.environ.get(DOWNLOAD_LIMIT, "")
     most = int(limit) if limit.isascii() and limit.isdecimal() else None if stated is not None else MOST_UNSTATED
@@ -117,10 +117,7 @@ def check_download(n_bytes: int, stated: int | None, folder: Path, what: str) ->
 
 
 def check_regular(path: Path, url: str) -> None:
-    """Do nothing if a local path is a file or a folder, or is not there.
-
-    Raises InputError if it is a pipe, a socket or a device.
-    """
+    """Raise an InputError if a local path is a pipe, a socket or a device, and not a file or a folder or nothing."""
     try:
         info = path.stat()
     except (OSError, ValueError):
@@ -194,11 +191,10 @@ async def watched(transfer: Awaitable[T], progress: Progress) -> T:
 
 
 def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: int = MOST_GROWTH) -> None:
-    """Do nothing if a file may unpack to so many bytes.
+    """Raise an InputError if a file would unpack to so many bytes that it grew beyond all measure.
 
     `packed`: the bytes of the file.
     `remedy`: what somebody can do who trusts the file.
-    Raises InputError if it would grow beyond all measure.
     """
     limit = max(ALWAYS_ALLOWED, growth * packed)
     if unpacked > limit:
@@ -340,10 +336,9 @@ class _Table:
 
 
 def check_sheet(file: Any, where: str) -> None:
-    """Do nothing if the rectangle that the cells of a sheet span is not far larger than their number.
+    """Raise an InputError if the rectangle that the cells of a sheet span is far larger than their number.
 
-    `file`: the XML of the sheet.
-    Raises InputError if it is, as with one cell in the last column: whatever reads the sheet fills the rectangle.
+    It is so with one cell in the last column, and whatever reads the sheet fills the rectangle. `file`: the XML of the sheet.
     """
     rows = columns = cells = row = column = 0
     farthest = ""

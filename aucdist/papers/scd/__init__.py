@@ -1,5 +1,7 @@
-"""Tao, Zhu, Luo & Kong, "A new Comid-based stochastic coordinate descent method for non-smooth losses" (2013): the hinge of
-rows."""
+"""Tao, Zhu, Luo & Kong (2013): the hinge of rows.
+
+Their paper is "A new Comid-based stochastic coordinate descent method for non-smooth losses".
+"""
 
 from aucdist.papers.scd.columns import SCD
 from aucdist.papers.scd.dual import CDCD, SDCD

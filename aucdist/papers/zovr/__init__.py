@@ -1,5 +1,7 @@
-"""Lu, Zhang & Cai, "Zeroth order optimization algorithm based on undersampling" (2019): the margin mean, by values and by
-gradients."""
+"""Lu, Zhang & Cai (2019): the margin mean, by values and by gradients.
+
+Their paper is "Zeroth order optimization algorithm based on undersampling".
+"""
 
 from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR
 
