@@ -1,0 +1,168 @@
+"""What `metrics.json` of a run folder has, as the types by which it is checked when it is read."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
+
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
+
+from aucdist.data.own_files import OPEN, Count
+from aucdist.errors import Json
+from aucdist.report.text import GUARANTEES, SET_ON
+
+Number = int | float
+Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
+
+
+class DataResult(TypedDict):
+    """The data of a run."""
+
+    fingerprint: str
+
+
+class Seconds(TypedDict):
+    """The times of a run."""
+
+    fit: Number
+
+
+class SearchRow(TypedDict):
+    """A row of the table of a search."""
+
+    parameters: Json
+    folds: list[Number | None]
+
+
+class Search(TypedDict):
+    """What a run says of the search that chose its parameters."""
+
+    folds: Any
+    metric: Any
+    nested: list[Json] | None
+    table: list[SearchRow]
+    best: Json
+    test_over_train: Number
+
+
+if TYPE_CHECKING:
+    SetOn = str
+    Measure = str
+else:
+    SetOn, Measure = Literal[tuple(SET_ON)], Literal[tuple(GUARANTEES)]
+
+
+class ThresholdRows(TypedDict):
+    """The rows that set the threshold."""
+
+    rows: SetOn
+    n_pos: Count
+    n_neg: Count
+    weighted: bool
+    shift: Count
+    per_day: Number | None
+    test_per_day: NotRequired[Number | None]
+
+
+class Rate(TypedDict):
+    """A rate, or a cost, with the ends of its interval."""
+
+    value: Number | None
+    interval: Pair | None
+
+
+class Cost(TypedDict):
+    """What wrong decisions cost: numbers, or the name of a column."""
+
+    false_alarm: Number | str
+    miss: Number | str
+
+
+class Requirement(TypedDict, total=False):
+    """What an operating point is to meet."""
+
+    fpr: Number
+    recall: Number
+    precision: Number
+    alerts: Number
+    per: str
+    cost: Cost
+    confidence: Number
+
+
+class GuaranteeResult(TypedDict):
+    """What an operating point promises."""
+
+    measure: Measure
+    asked: Number
+    promised: Number
+    confidence: Number
+    holds: bool
+    n_pos: Count
+    n_neg: Count
+
+
+class OperatingPoint(TypedDict, total=False):
+    """An operating point."""
+
+    wanted: Required[Annotated[Requirement, Field(min_length=1)]]
+    rows: str
+    set_on: SetOn
+    recall: Rate
+    fpr: Rate
+    precision: Rate
+    alerts: Rate
+    alerts_per_day: Number
+    n_alerts: Count
+    expected_cost: Rate
+    guarantee: GuaranteeResult
+
+
+class AucValues(TypedDict, total=False):
+    """The measures of a run."""
+
+    train_auc: Number | None
+    test_auc: Number | None
+
+
+class BoundValues(TypedDict, total=False):
+    """The certificate of a run."""
+
+    primal: Number | None
+    dual: Number | None
+
+
+class ClassResult(TypedDict):
+    """What a run says of one of several classes."""
+
+    name: str
+    threshold: Number
+    test_auc: Number | None
+    operating_point: NotRequired[OperatingPoint | None]
+
+
+@with_config(OPEN)
+class RunResult(TypedDict, total=False):
+    """What ``metrics.json`` has that others read."""
+
+    name: Required[str]
+    estimator: Required[str]
+    solver: Required[str]
+    n_samples: Required[Count]
+    metrics: AucValues
+    details: dict[str, Json]
+    parameters: Json
+    certificate: BoundValues
+    monotone: Json
+    digests: dict[str, str]
+    versions: Json
+    seconds: Required[Seconds]
+    data: Required[DataResult]
+    n_pos: Number
+    n_neg: Number
+    threshold: Number | None
+    score: str
+    topics: bool
+    classes: list[ClassResult]
+    groups: Json
+    operating_point: OperatingPoint | None
+    threshold_rows: ThresholdRows
+    search: Search
