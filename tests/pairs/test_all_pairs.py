@@ -3,20 +3,14 @@ import pickle
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from support.optima import optimum
 from support.oracle import pairwise_objective
-from support.rounds import leave_newton_steps, rounds_of
+from support.rounds import leave_newton_steps
 from support.small_sets import CASES, blocks_of, small
 
-from aucdist.data.block import Block, partition
-from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.worker_part import pack
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.loss import sort_anchors
-from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
-from aucdist.papers.sdcd.online import MSGD
 from aucdist.solvers.base import solve
 
 
@@ -52,33 +46,6 @@ def test_loop_stops_for_each_of_its_reasons():
     assert used_up.passes == 3
     ended = solve(itertools.islice(AllPairs().rounds(blocks_of(X, y), 1e-2), 2), tol=0.0, max_passes=300)
     assert ended.certificate.status == "finished"
-
-
-# ---- solvers over pairs on a real cluster -----------------------------------------------------
-
-
-N_BLOCKS = 3
-sdcd, sdcd_perm, msgd = rounds_of(SDCD), rounds_of(SDCDPerm), rounds_of(MSGD)
-
-
-def parts(sparse):
-    r = np.random.default_rng(0)
-    y = np.where(r.random(2000) < 0.1, 1, -1)
-    X = r.normal(size=(2000, 7)) * (r.random((2000, 7)) < 0.5) + 0.5 * (y[:, None] > 0)
-    return partition(Block.of(sp.csr_matrix(X) if sparse else X, y), N_BLOCKS)
-
-
-def load_dense(index):
-    return parts(False)[index]
-
-
-def test_dual_variables_come_and_go(client):
-    states = []
-    for blocks in (LocalBlocks(parts(False)), DaskBlocks.load(client, load_dense, N_BLOCKS)):
-        *_, first = sdcd(blocks, 1e-1, seed=0, epochs=2)
-        *_, second = sdcd(blocks, 1e-2, first.resume(), seed=0, epochs=1)
-        states.append((second.w.tobytes(), second.dual, second.resume().duals.toarray().tobytes()))
-    assert states[0] == states[1]
 
 
 # ---- the anchors as they are sent: their scores and weights alone, from which each block computes the rest to the last
