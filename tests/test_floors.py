@@ -43,7 +43,7 @@ FLOORS = [
 """From the ground up. Folds (selection) lie below the estimators, so that calibration can use them; samplers call solvers."""
 
 BETWEEN_USE_CASES = {
-    ("train", "init"),
+    ("train", "init"),  # a configuration for a file that has none
     ("audit", "export"),  # the rows of a run, read again
     ("audit", "train"),  # trains again
     ("cv", "train"),  # a search ends with a training run of the chosen setting

@@ -12,7 +12,7 @@ anchors has m + 1 places: before, between and behind its anchors. Running sums a
 after group, so that those of a group begin at its first anchor's position plus its number. They start anew in each group, whose
 sums thus carry no rounding of another's. ``starts``, int64 of shape (n_groups + 1,), says where the anchors of each group begin
 and end. ``runs`` and ``codes`` say which rows are whose: rows ``runs[k]`` up to ``runs[k + 1]`` are of group ``codes[k]``.
-``table``, ``table_starts``, ``low`` and ``scale`` are the guides of all groups (`search_index`), each of a size of its own.
+``table``, ``table_starts``, ``low`` and ``scale`` are the search indices of all groups (`search_index`), each of its own size.
 
 For one group ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
 running sums, float64 of shape (n_anchors + 1,): entry r is the sum over the first r anchors of the weight, or of weight times

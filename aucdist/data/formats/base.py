@@ -1,8 +1,8 @@
 """The base classes of formats: the keys that a format takes, how it splits files into parts and parses them, and their surveys.
 
 A new format is a subclass of `FileFormat`, or of `LoadedFormat` if a library fetches the rows by a URL, and a row in
-`aucdist.data.formats.registry`. Modules of formats import
-their parsers inside the methods, so that a source can be checked without loading Arrow, pandas and compiled kernels.
+`aucdist.data.formats.registry`. Modules of formats import their parsers inside the methods, so that a source can be checked
+without loading Arrow, pandas and compiled kernels.
 """
 
 import itertools
