@@ -16,6 +16,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import diagnosis
+from aucdist.estimators.scores import auc_of_rows
 from aucdist.estimators.tables import labels_of_features, names_of_features
 from aucdist.extras import load_optional
 from aucdist.solvers.base import REACHED, Callback, Record, Solution, Status
@@ -164,9 +165,10 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
         )
     if blocks.has_groups or blocks.has_grades:  # two rows of different groups may be in any order
         return
-    if model._auc < 0.5:
+    area = model._auc if hasattr(model, "_auc") else auc_of_rows(blocks, model.coef_[0])
+    if area < 0.5:
         yield RankingWarning(
-            f"the AUC of the training rows is {model._auc:.3g}, worse than chance: the scores rank negative rows above positive "
+            f"the AUC of the training rows is {area:.3g}, worse than chance: the scores rank negative rows above positive "
             "ones. Try another lam or solver, and check which class is positive"
         )
 

@@ -24,7 +24,7 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features
-from aucdist.estimators.scores import errors_name_class, mapped_rows, mean_and_spread
+from aucdist.estimators.scores import count_scores, errors_name_class, mapped_rows, mean_and_spread
 from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import (
     all_or_nothing,
@@ -56,14 +56,14 @@ FOLDS_OF_LINE = 5
 class Fit:
     """What a fit to rows of two classes found beside the attributes of the estimator.
 
-    `counts`: how many training rows have each score without the intercept; None where the solver got them without their weights,
-        and of several classes unless they are asked for.
+    `counts`: how many training rows have each score without the intercept; None where nothing needed them, or the solver got the
+        rows without their weights.
     `unseen`: the same of scores by models of the other folds, to which a calibration was fitted.
     `ranges`: of the columns as the solver got them, where it got those of the rows.
     `warnings`: what the user should be warned of; `give_warnings` does it.
     """
 
-    counts: ScoreCounts | None
+    counts: ScoreCounts | None = None
     unseen: ScoreCounts | None = None
     ranges: ColumnRanges | None = None
     warnings: list[Warning] = field(default_factory=list)
@@ -97,7 +97,7 @@ def fit_rows(
     """Fit an estimator as its `fit` does, but for the warnings, and return what the fit of each class found; of two there is one.
 
     `starts`: what the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
-    `keep_counts`: whether to return the counts of the scores of several classes, 24 bytes for each score of each class.
+    `keep_counts`: whether to return the counts of the scores, 24 bytes for each score of each class.
     """
     with all_or_nothing(model):
         model.check_parameters()
@@ -113,7 +113,7 @@ def fit_rows(
         if isinstance(rows, ClassBlocks):
             fits = fit_classes(fitted, rows, callback, starts, keep_counts=keep_counts)
         else:
-            fits = [_fit_two_classes(fitted, rows, callback, starts[0])]
+            fits = [_fit_two_classes(fitted, rows, callback, starts[0], keep_counts=keep_counts)]
         if rows.has_weights and not model.resolved_solver.sample_weight:  # equal weights were left out
             for fit in fits:
                 fit.counts = None
@@ -140,12 +140,16 @@ def _last_fits(model: Any, rows: AnyBlocks) -> list[Start | None]:
     ]
 
 
-def _fit_two_classes(model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = "") -> Fit:
+def _fit_two_classes(
+    model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = "", *, keep_counts: bool
+) -> Fit:
     """Fit rows of two classes, and return what the fit found; `name`: that of the model in printed rounds."""
     blocks = prepared(model, rows, start)
     printer = RoundPrinter(model, name, callback)
     solution, fit = model._fit(blocks, printer, start)
     printer.end(solution)
+    if keep_counts and fit.counts is None:
+        fit.counts = count_scores(blocks, model.coef_[0])
     set_solution(model, solution, fit, blocks)
     return fit
 
@@ -153,8 +157,8 @@ def _fit_two_classes(model: Any, rows: Blocks, callback: Callback | None, start:
 def set_solution(model: Any, solution: Solution, fit: Fit, blocks: Blocks) -> None:
     """Set the attributes that every fit has, and add to `fit` what the user should be warned of."""
     model.certificate_, model.n_passes_, model._records = solution.certificate, solution.passes, solution.records
-    assert fit.counts is not None
-    model._auc = auc(fit.counts)
+    if fit.counts is not None:
+        model._auc = auc(fit.counts)
     fit.warnings += warnings_of_fit(model, fit.ranges, blocks)
 
 
@@ -177,16 +181,20 @@ def fit_classes(
     for of_class in models:
         vars(of_class).update(attributes_of_data(model) | {"classes_": np.array([-1, 1])})
 
+    # Models with a link have probabilities, which need no common scale.
+    counted = keep_counts or (sets.exclusive and "link" not in model.get_params())
+
     def fit_class(k: int) -> tuple[Fit, float]:
         """Fit the model of a class; return what the fit found, and the standard deviation of its scores."""
         of_class = models[k]
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
         with errors_name_class(model, k):
             name = f"{type(model).__name__} {names[k]}"
-            fit = _fit_two_classes(of_class, rows.of_class(k), with_class, starts[k], name)
-        assert fit.counts is not None
-        scaled = sets.exclusive and not hasattr(of_class, "probability_")
-        spread = mean_and_spread(fit.counts)[1] if scaled else 1.0
+            fit = _fit_two_classes(of_class, rows.of_class(k), with_class, starts[k], name, keep_counts=counted)
+        spread = 1.0
+        if sets.exclusive and not hasattr(of_class, "probability_"):
+            assert fit.counts is not None
+            spread = mean_and_spread(fit.counts)[1]
         # Of many classes these would take gigabytes.
         return replace(fit, counts=fit.counts if keep_counts else None, unseen=None, ranges=None), spread
 

@@ -10,7 +10,6 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.fitting import Fit
 from aucdist.estimators.linear import LinearClassifier
-from aucdist.estimators.scores import count_scores
 from aucdist.papers.scd import CDCD, COMID, PSA, RDA, SCD, SDCD, Pegasos
 from aucdist.papers.scd.primal import EQUAL, PENALTIES
 from aucdist.parameters import SWITCH, Constraints, OneOf, above_0, keyword_parameters
@@ -163,7 +162,7 @@ class HingeClassifier(LinearClassifier):
     def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
         w = solution.w if self.fit_intercept else np.append(solution.w, 0.0)
         self.coef_, self.intercept_ = w[np.newaxis, :-1], w[-1:] - lowered
-        return Fit(count_scores(blocks, self.coef_[0]))
+        return Fit()
 
     def _parameters_of_class(self, k: int) -> dict[str, Any]:
         """Return the weight of the rows of the class at position `k` in its model against the rest."""

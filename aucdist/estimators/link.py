@@ -14,7 +14,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.fitting import Fit
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
-from aucdist.estimators.scores import count_scores, separates
+from aucdist.estimators.scores import separates
 from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import ShapeEstimate, bayes_shape, map_shape
@@ -308,15 +308,14 @@ class LinkClassifier(LinearClassifier):
                 "loss='likelihood' it has no such limit"
             )
             warned.append(at_most)
-        counts = count_scores(blocks, self.coef_[0])
-        if separates(blocks, self.coef_[0], counts):
+        if separates(blocks, self.coef_[0]):
             separable = SeparationWarning(
                 "the weights separate the classes of the training rows completely: only lam keeps the fit finite, and lam "
                 f"alone decides how near to 0 and 1 the probabilities are (lam={self.lam_:g}). Check whether a feature gives the "
                 "label away, and choose lam by cross-validation"
             )
             warned.append(separable)
-        return Fit(counts, warnings=warned)
+        return Fit(warnings=warned)
 
     def _set_intercept(self, intercept: float) -> None:
         # the intercept of the link belongs to the probabilities, and does not change

@@ -14,7 +14,6 @@ from aucdist import LinkClassifier, SeparationWarning
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators.fitting import fit_rows
-from aucdist.metrics import counts as counts_module
 from aucdist.probability.links import Link
 
 SOLVERS = ["lipschitz", "newton", "gradient"]
@@ -208,13 +207,7 @@ def test_forms_of_input():
     ],
 )
 @pytest.mark.parametrize("n_blocks", [1, 3])
-@pytest.mark.parametrize("most", [4, 2, 1])
-def test_a_warning_says_that_no_row_of_weight_lies_on_the_wrong_side(
-    scores, weight, separated, n_blocks, most, monkeypatch
-):
-    """Also where the scores are held in cells, and one of these has rows of both classes."""
-    monkeypatch.setattr(counts_module, "MOST_VALUES", most)
-    monkeypatch.setattr(counts_module, "MOST_CELLS", most)
+def test_a_warning_says_that_no_row_of_weight_lies_on_the_wrong_side(scores, weight, separated, n_blocks):
     block = Block.of(np.array(scores)[:, None], np.array([-1, -1, 1, 1]), weight=np.array(weight, dtype=float))
     (fit,) = fit_rows(LinkClassifier(link="logit", lam=0.1), LocalBlocks(partition(block, n_blocks)))
     assert any(isinstance(warning, SeparationWarning) for warning in fit.warnings) is separated
