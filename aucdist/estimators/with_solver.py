@@ -44,7 +44,7 @@ class WithSolver(BaseEstimator, ABC):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a parameter that belongs to a solver; the error names the new form."""
-        refuse_moved(kwargs, cls.solvers)
+        refuse_moved(set(kwargs).difference(cls._get_param_names()), cls.solvers)
         return super().__new__(cls)
 
     @property
@@ -123,7 +123,7 @@ class WithSolver(BaseEstimator, ABC):
         if own := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
             self.solver = self.resolved_solver
             check_names(own, self.solver, self.solvers)
-        refuse_moved(params, self.solvers)
+        refuse_moved(set(params).difference(self._get_param_names()), self.solvers)
         super().set_params(**params)
         return self
 
