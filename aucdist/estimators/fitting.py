@@ -274,7 +274,7 @@ def attributes_of_data(model: Any) -> dict[str, Any]:
 def forget_fit(model: Any) -> None:
     """Remove what the last fit set, except the attributes that describe the data; what a subclass set before stays."""
     names = vars(model).pop("_of_last_fit", None)
-    if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which told no names
+    if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
         public = (name for name in vars(model) if name.endswith("_") and not name.startswith("_"))
         names = [name for name in public if name not in OF_THE_DATA] if "n_passes_" in vars(model) else []
     for name in names:

@@ -142,6 +142,7 @@ def operating_point_text(point: Json) -> str:
     """
 
     def hundredths(share: float) -> str:
+        """Return a share as a number out of 100, without a unit."""
         return number_text(100 * share, 2)
 
     cost = ""
