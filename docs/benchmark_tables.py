@@ -144,10 +144,13 @@ def measured_with(name: str) -> Iterator[str]:
     packages = about["packages"]
     yield f"`{_command_today(about['command'])}`, `docs/benchmarks/{name}.csv`:"
     yield (
-        f"{about['began'][:10]}, {about['minutes']:g} minutes, commit {about['commit']}, {about['cores']} cores, Python "
-        f"{packages['python']},"
+        f"{about['began'][:10]}, {about['minutes']:g} minutes, aucdist {about['aucdist']} (commit {about['commit']}), "
+        f"{about['cores']} cores,"
     )
-    yield f"NumPy {packages['numpy']}, scikit-learn {packages['scikit-learn']}; load before {about['load before']}."
+    yield (
+        f"Python {packages['python']}, NumPy {packages['numpy']}, scikit-learn {packages['scikit-learn']}; "
+        f"load before {about['load before']}."
+    )
 
 
 def _command_today(command: str) -> str:

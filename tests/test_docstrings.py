@@ -36,6 +36,7 @@ DESCRIBED = [
     (module, name)
     for module in [
         *re.findall(r"^::: (aucdist\.metrics\S*)", (REFERENCE / "metrics.md").read_text(), re.M),
+        "aucdist.metrics.intervals",
         "aucdist.export",
     ]
     if module.rpartition(".")[2].islower()
