@@ -290,6 +290,7 @@ class DistanceUnderSampler(Sampler):
         None means a linear support vector machine with C = 1, or less where that takes too long, and the same total weight for
         both classes (`aucdist.papers.scd.dual`). Scale the features first; for a fitted model, scale them as for its fit.
     random_state : int, RandomState or None, default=None
+        The seed of everything that is drawn at random.
 
     Attributes
     ----------
@@ -302,6 +303,7 @@ class DistanceUnderSampler(Sampler):
     rule_ : Rule
         The same for two classes: the rule of the majority class.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         If X has column names.
 
@@ -450,12 +452,14 @@ class MWMOTE(Sampler):
     c_p : float, default=3
         Clusters are merged if their distance is at most this times the mean nearest-neighbour distance.
     random_state : int, RandomState or None, default=None
+        The seed of everything that is drawn at random.
 
     Attributes
     ----------
     sampling_strategy_ : dict
         For each class that is oversampled, the number of synthetic rows.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         If X has column names.
 

@@ -107,10 +107,10 @@ def _ends(estimate: Estimate | Interval) -> dict[str, float]:
 
 
 def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
-    """Return alarms: measures that are lower than the run promised, and positives that are more or fewer than it promised.
+    """Return alarms: measures lower than on the test rows of the run, and other numbers of positives than expected.
 
-    The standard error of a measure is a quarter of its interval, about; those of the batch and of the run add up, since their
-    rows are different ones. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `LEAST_LOSS`.
+    The standard error of a measure is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
+    run add up, because their rows are independent. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `LEAST_LOSS`.
 
     `now` and `promised`: as `performance` returns them; `promised` of the run's test rows, or None where it had none.
     `without`: a measure that is tested over all batches together.
@@ -220,8 +220,9 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
 
     For each column: the PSI; the distance of Kolmogorov and Smirnov between the distribution functions (categories: the total
     variation) with its p-value; the shares of missing values and of unknown categories, and of values outside of the training
-    range, each with the p-value for being no higher than in the training. For the score: the PSI and the distance. The
-    p-values of a batch are corrected together by Holm. An alarm needs ``p_holm < ALPHA`` and the size in `LEAST`.
+    range, each with the p-value of the hypothesis that the share is no higher than among the training rows. For the score: the
+    PSI and the distance. The p-values of a batch are corrected together by Holm. An alarm needs ``p_holm < ALPHA`` and the size
+    in `LEAST`.
 
     Returns
     -------
@@ -285,9 +286,10 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
 
 
 def psi(reference: np.ndarray, counts: np.ndarray) -> float:
-    """Return the population stability index, the sum over bins of ``(q - p) log(q / p)``.
+    """Return the population stability index, the sum over bins of ``(q - p) log(q / p)`` (Siddiqi, Credit Risk Scorecards, 2006).
 
-    Where both are samples of one population of n and m rows, its mean is about ``(n_bins - 1) (1/n + 1/m)``: it is not 0.
+    If both are samples of one population, of n and m rows, its mean is about ``(n_bins - 1) (1/n + 1/m)``. So it is above 0
+    even if nothing has changed.
 
     Parameters
     ----------
@@ -301,7 +303,7 @@ def psi(reference: np.ndarray, counts: np.ndarray) -> float:
 def kolmogorov_smirnov(reference: np.ndarray, counts: np.ndarray) -> tuple[float, float]:
     """Return the largest difference of the distribution functions at the ends of the bins, and its asymptotic p-value.
 
-    On bins the distance is at most that of the values, so that the p-value is on the safe side.
+    On bins the distance is at most that of the values, so the p-value is conservative.
 
     Parameters
     ----------

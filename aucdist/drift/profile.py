@@ -33,6 +33,8 @@ class WatchedColumn:
 
     Attributes
     ----------
+    name : str
+        The name of the column in the data.
     kind : str
         ``numbers``: cell 0 is for missing values, and cell k for those with k - 1 edges below them. ``categories``: cell 0 is for
         rows with none of the categories, and cell k for the k-th.
@@ -41,6 +43,8 @@ class WatchedColumn:
     edges : tuple of float
         For numbers, the edges in the encoding of the training rows, ascending. For categories, the values above which each of
         them is present.
+    categories : tuple of str
+        The categories of the column; empty for numbers.
     low, high : float
         The range of the numbers, in the encoding of the training rows; 0 for categories.
     counts : tuple of int
@@ -83,6 +87,8 @@ class ScoreBins:
     ----------
     rows : str
         Whose scores these are: ``test``, or ``training`` if the run had no test rows.
+    edges : tuple of float
+        The edges between the bins, ascending.
     counts : tuple of int
         Rows in each bin, which is one more than there are edges.
     """
@@ -108,10 +114,15 @@ class Profile:
         Training rows.
     n_features : int
         Columns of X.
+    columns : tuple of WatchedColumn
+        The columns of the data that are watched, with the training rows in each of their cells.
     score : ScoreBins or None
         None for a model of several classes.
     test_checked, test_known : int
-        Test rows that could be looked up among the digests of the training rows, and how many were there: rows that occur twice.
+        The number of test rows that could be looked up among the digests of the training rows, and the number of these whose
+        digest is one of them.
+    format : int
+        The version of the form of the file, 1.
     class_scores : dict of str to ScoreBins
         For several classes, the bins of each.
     """

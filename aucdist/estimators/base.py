@@ -167,8 +167,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
     def predict(self, X: Any) -> Any:
         """Return the predicted class of each row, which is the positive one if the score is above 0.
 
-        With several classes, it is the class with the largest probability, or without probabilities the class with the
-        largest score: see `decision_function`. Each label of an indicator matrix is predicted if its score is above 0.
+        With several classes, the predicted class is the one with the largest probability, or without probabilities the one with
+        the largest score: see `decision_function`. Each label of an indicator matrix is predicted if its score is above 0.
 
         Parameters
         ----------

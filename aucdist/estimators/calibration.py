@@ -81,7 +81,10 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
 
 
 def isotonic(counts: ScoreCounts) -> IsotonicMap:
-    """Return the rising map with the least squared error on the rows: least squares under an order (Zadrozny & Elkan, 2002)."""
+    """Return the rising map with the least squared error on the rows: least squares under an order.
+
+    After Zadrozny and Elkan, "Transforming classifier scores into accurate multiclass probability estimates" (KDD 2002).
+    """
     fit = hull_probabilities(counts)
     # Keep only the points where a step begins or ends.
     ends = np.r_[True, fit[1:] != fit[:-1]] | np.r_[fit[1:] != fit[:-1], True]
@@ -91,8 +94,9 @@ def isotonic(counts: ScoreCounts) -> IsotonicMap:
 def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     """Return a link with a slope and an offset, fitted to standardised scores with a standard normal prior on the slope.
 
-    With ``logit`` this is Platt's scaling (2000) but for the prior, which takes the place of his pseudo-counts; with ``gev`` the
-    shape is found by maximum a posteriori first.
+    With ``logit`` this is the scaling of Platt, "Probabilistic outputs for support vector machines" (Advances in Large Margin
+    Classifiers, 2000), with this prior instead of his pseudo-counts. With ``gev`` the shape is first set to the mode of its
+    posterior.
     """
     from aucdist.estimators.link import LinkClassifier, SeparationWarning
 

@@ -23,8 +23,8 @@ BALANCED = "balanced"
 class HingeClassifier(LinearClassifier):
     """A linear support vector machine: the mean hinge of the rows, with an L1 or an L2 penalty.
 
-    Minimises ``sum of m_i max(0, 1 - y_i (w.x_i + b)) + lam |w|_1``, or ``+ lam |w|_2^2`` without a factor of 1/2, after Tao,
-    Zhu, Luo and Kong (2013). Here m_i is the weight of row i divided by the sum of all weights. The certificate says by how
+    Minimises ``sum of c_i max(0, 1 - y_i (w.x_i + b)) + lam |w|_1``, or ``+ lam |w|_2^2`` without a factor of 1/2, after Tao,
+    Zhu, Luo and Kong (2013). Here c_i is the weight of row i divided by the sum of all weights. The certificate says by how
     much at most the objective exceeds its minimum.
 
     Parameters
@@ -40,10 +40,10 @@ class HingeClassifier(LinearClassifier):
         Use ``sdcd`` for L2: it is dual coordinate descent in a random order and closes the gap. ``cdcd`` does the same in the
         order of the rows. ``scd`` is the paper's Non-smooth SCD, with steps along single features. ``comid``, ``rda`` and
         ``psa`` take steps along the subgradient of all rows, ``psa`` with projections onto an L1 ball. ``pegasos`` takes steps
-        along single rows. These five come within a hundredth of the minimum in ten to several hundred rounds. Their lower bound
-        lags far behind, so they usually end with `max_passes` and a ConvergenceWarning. A name stands for the default parameters
-        of the solver. Give other parameters as ``{"name": "psa", "radius": 3.0}`` or ``PSA(radius=3.0)``: see
-        `aucdist.papers.scd`.
+        along single rows. ``scd``, ``comid``, ``rda``, ``psa`` and ``pegasos`` come within 1 % of the minimum in ten to several
+        hundred rounds. Their lower bound is far below it, so they usually end with `max_passes` and a ConvergenceWarning. A
+        name stands for the default parameters of the solver. Give other parameters as ``{"name": "psa", "radius": 3.0}`` or
+        ``PSA(radius=3.0)``: see `aucdist.papers.scd`.
     random_state : int, RandomState or None, default=None
         The seed of everything that is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
     warm_start : bool, default=False
@@ -78,8 +78,8 @@ class HingeClassifier(LinearClassifier):
     intercept_ : ndarray of shape (1,), float64
         The intercept of `decision_function`.
     history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds, primal, dual, relative_gap, and zeros, the share of
-        weights that are 0.
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual,
+        relative_gap, and zeros, the share of weights that are 0.
     resume_ : HingeStart
         With `warm_start` and ``sdcd`` or ``cdcd``: the state from which the next fit starts.
     coef_ : ndarray of shape (1, n_features), float64
@@ -99,6 +99,7 @@ class HingeClassifier(LinearClassifier):
     chosen_ : dict
         With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str

@@ -45,14 +45,18 @@ class LinkClassifier(LinearClassifier):
     """A generalized linear model for class probabilities: P(y = 1 | x) = g(w.x + b).
 
     Minimises ``mean loss of the rows + lam/2 |w|^2``, after Fu and Liu (2018). The certificate says by how much at most the
-    objective exceeds its minimum. The link ``gev`` has a shape xi, with which g rises faster on one side than on the other.
-    This suits a rare positive class, and the shape can be chosen from the data.
+    objective exceeds its minimum. The link ``gev`` has a shape parameter xi, which makes g asymmetric: it approaches 0
+    and 1 at different rates. This suits a rare positive class, and the shape can be chosen from the data.
 
     Parameters
     ----------
     link : {"gev", "logit", "probit", "cloglog"}, default="gev"
-        The function g, in this order: ``exp(-(1 + xi u) ** (-1 / xi))``, which is ``exp(-exp(-u))`` at xi = 0; ``1 / (1 +
-        exp(-u))``; the normal distribution function; ``1 - exp(-exp(u))``.
+        The function g:
+
+        - ``gev``: ``exp(-(1 + xi u) ** (-1 / xi))``, which is ``exp(-exp(-u))`` at xi = 0.
+        - ``logit``: ``1 / (1 + exp(-u))``.
+        - ``probit``: the normal distribution function.
+        - ``cloglog``: ``1 - exp(-exp(u))``.
     loss : {"calibrated", "likelihood"}, default="calibrated"
         ``calibrated`` is convex for every link, see `aucdist.probability.links`. ``likelihood`` is minus the log-likelihood.
         It is convex except for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit``, the two are
@@ -117,7 +121,8 @@ class LinkClassifier(LinearClassifier):
     Attributes
     ----------
     intercept_ : ndarray of shape (1,), float64
-        The intercept b. `decision_function` is the score minus the score of probability one half.
+        The intercept b. `decision_function` returns ``w.x + b - u``, where u is the value that has the probability one half, so a
+        row is predicted positive if its probability is above one half.
     xi_ : float
         The shape of ``gev``.
     xi_trace_ : DataFrame
@@ -130,8 +135,8 @@ class LinkClassifier(LinearClassifier):
     gradient_norm_ : float
         The length of the gradient of the objective at the weights.
     history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap. It does not include
-        the choice of xi.
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap. It does not include the choice of xi.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for a feature without a direction.
     coef_ : ndarray of shape (1, n_features), float64
@@ -151,6 +156,7 @@ class LinkClassifier(LinearClassifier):
     chosen_ : dict
         With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str

@@ -133,9 +133,9 @@ class MarginMeanClassifier(BlockClassifier):
 
     Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, or the same in
     the space of a Gaussian kernel, after Lu, Zhang and Cai (2019), algorithms 1 to 4. Here D_i is the size of the other class
-    divided by that of the class of row i. The certificate says by how much at most the objective exceeds its minimum. The
-    objective includes the constant ``lam1^2 |c|^2 / 2``, which makes it a sum of squares and losses
-    (`aucdist.maps.gaussian`).
+    divided by that of the class of row i. The certificate says by how much at most the objective exceeds its minimum. Its
+    ``primal`` and ``dual`` include the constant ``lam1^2 |c|^2 / 2``, where c is the mean of D_i y_i x_i. With it, the objective
+    is a sum of squares and losses (`aucdist.papers.zovr.solvers`).
 
     Parameters
     ----------
@@ -144,9 +144,10 @@ class MarginMeanClassifier(BlockClassifier):
         each pass, some rows at a time: see `gram_bytes`.
     solver : str, dict or Solver, default="svrg"
         ``svrg`` takes variance-reduced steps along gradients. It is the only one that usually reaches `tol`. ``zovr`` is the
-        solver of the paper, with variance-reduced steps by values of the loss, and ``zo-sgd`` takes plain steps. Each ends
-        after `n_outer` rounds, with a ConvergenceWarning. A name stands for the default parameters of the solver. Give other
-        parameters as ``{"name": "zovr", "n_outer": 50}`` or ``ZOVR(n_outer=50)``: see `aucdist.papers.zovr`.
+        solver of the paper, with variance-reduced steps by values of the loss, and ``zo-sgd`` takes plain steps. A fit that has
+        not reached `tol` after `n_outer` rounds ends there, with a ConvergenceWarning. A name stands for the default parameters
+        of the solver. Give other parameters as ``{"name": "zovr", "n_outer": 50}`` or ``ZOVR(n_outer=50)``: see
+        `aucdist.papers.zovr`.
     sampler : "auto", None or object, default="auto"
         The sampler that chooses the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` with its default
         parameters. If the AUC of this fit on all training rows is lower by 0.02 or more than that of the sampler's hyperplane,
@@ -203,7 +204,8 @@ class MarginMeanClassifier(BlockClassifier):
     classes_ : ndarray of shape (2,)
         The second class is the positive one.
     history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     n_passes_ : int
         The number of passes of the fit.
     threshold_ : float
@@ -214,6 +216,7 @@ class MarginMeanClassifier(BlockClassifier):
     chosen_ : dict
         With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str

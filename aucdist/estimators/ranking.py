@@ -193,7 +193,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
     history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     n_passes_ : int
         The number of passes of the fit.
     threshold_ : float
@@ -204,6 +205,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     chosen_ : dict
         With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
@@ -362,7 +364,8 @@ class PairwiseRampClassifier(PairRankingClassifier):
     coef_ : ndarray of shape (1, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
     history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     n_passes_ : int
         The number of passes of the fit.
     threshold_ : float
@@ -373,6 +376,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
     chosen_ : dict
         With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
@@ -491,7 +495,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
     history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     n_passes_ : int
         The number of passes of the fit.
     threshold_ : float
@@ -502,6 +507,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     chosen_ : dict
         With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
@@ -633,7 +639,8 @@ class UnivariateRankingClassifier(RankingClassifier):
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
     history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds, primal, dual and relative_gap.
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     n_passes_ : int
         The number of passes of the fit.
     threshold_ : float
@@ -644,6 +651,7 @@ class UnivariateRankingClassifier(RankingClassifier):
     chosen_ : dict
         With ``features="auto"``: the chosen settings, such as ``{"features": {"map": "leaves"}, "lam": 0.1}``.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str

@@ -1,13 +1,13 @@
 """Basis functions of binned features and of pairs of them, as the matrix that the kernels take.
 
-The penalty of a model is ``lam/2 |w|^2`` whatever the features are, so the scale of a basis function is a prior on how far its
-weight may go, and one `lam` has to suit all of them:
+The penalty of a model is ``lam/2 |w|^2`` whatever the features are, so the scale of a basis function determines how strongly its
+weight is penalised, and one `lam` has to suit all of them:
 
 * A **linear** column is the feature's value, as the mean of its bin, with mean 0 and standard deviation `LINEAR_SCALE` over the
   training rows.
 * A **step** at each of the B - 1 edges between B bins has the value ``strength / sqrt(B - 1)`` above the edge. Weights that are
   independent with variance 1 then make shapes whose values at both ends differ with the variance strength^2, however many bins
-  there are. A smaller strength makes the shapes straighter: the model goes to a linear one as it goes to 0.
+  there are. A smaller strength makes the shapes straighter. As it goes to 0, the model approaches a linear one.
 * A **cell** of a one-hot code, and the missing values of a feature, have the value ``strength``, and **hats** too. Where a
   feature has a direction its hats become **ramps**: the sums of all hats from one knot on, up to ``strength / sqrt(knots - 1)``.
   Ramps and hats span the same shapes up to a constant. A shape rises if the weights of all its ramps are at least 0.
@@ -84,7 +84,7 @@ def joined(parts: list[CodeFunctions]) -> CodeBasis:
 def with_column(basis: CodeBasis, values: np.ndarray) -> CodeBasis:
     """Return the basis functions and one more, the last, which adds up the values of a row's cells, (n_cells,), over all codes.
 
-    Only of codes whose cells are not summed.
+    Only for codes whose cells are not summed.
     """
     assert not basis.widths.any()
     ends = basis.offsets[1:]

@@ -235,15 +235,17 @@ class BinExpander(Expander):
         method FAST (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without pairs, which needs
         `y`.
     strength, pair_strength : float, default=1.0
-        How far shapes, and pairs, may bend for a given `lam`: a smaller value makes them straighter, and 1 suits most data
-        (`aucdist.maps.binning`).
+        The scale of the basis functions of features, and of those of pairs. With a smaller value, the same `lam` gives straighter
+        shapes. 1 suits most data (`aucdist.maps.binning`).
     sparse_output : bool, default=True
         Whether `transform` returns a csr_matrix.
 
     Attributes
     ----------
     map_ : BinMap
+        The fitted map.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
 

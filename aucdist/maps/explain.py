@@ -33,6 +33,8 @@ class Shape:
 
     Attributes
     ----------
+    feature : int
+        The position of the feature.
     edges : ndarray of shape (n_bins - 1,), float64
         In the feature's own units. A value is in the bin of the number of edges below it.
     values : ndarray of shape (n_bins,), float64
@@ -73,6 +75,7 @@ class PairShape:
     missing : tuple of bool
         Whether the first row, and the first column, is that of missing values.
     values : ndarray of shape (n_rows, n_columns), float64
+        The contribution of each cell, in the units of the score.
     shares : tuple of ndarray
         The shares of the training rows, in each row and in each column.
     """
@@ -99,6 +102,8 @@ class Additive:
         The score of a row whose contributions are all 0, which is about that of an average row.
     shapes : tuple of Shape
         One shape for each feature with more than one value, in the order of the features.
+    pairs : tuple of PairShape
+        One for each pair of features of the map, in its order.
     """
 
     constant: float
@@ -111,12 +116,22 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
 
     Parameters
     ----------
+    fitted : FittedMap or None
+        The feature map of the model.
     w : ndarray of shape (n_features_out,), float64
+        The weights of its basis functions.
+    intercept : float, default=0.0
+        The intercept of the model.
+
+    Returns
+    -------
+    Additive
+        Its constant, shapes and pairs add up to the score.
 
     Raises
     ------
     InputError
-        If its features are not binned.
+        If the model has no bins.
     """
     if not isinstance(fitted, BinMap):
         raise InputError("this model has no shapes: fit it with features='bins'")
@@ -153,6 +168,15 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
 
 def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
     """Return what each feature and each pair adds to the score of each row.
+
+    Parameters
+    ----------
+    fitted : BinMap
+        The feature map of the model.
+    parts : Additive
+        What `additive` returned for the model.
+    block : Block
+        Rows as the feature map takes them.
 
     Returns
     -------
@@ -197,7 +221,12 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
 
     Parameters
     ----------
+    parts : Additive
+        What `additive` returned for the model.
+    features : sequence of str
+        The names of all features.
     total : int, default=100
+        The points of the highest possible score.
 
     Returns
     -------

@@ -17,6 +17,9 @@ def gaussian_kernel(X: Any, Z: Any, sigma: float) -> np.ndarray:
     Parameters
     ----------
     X, Z : ndarray or sparse matrix of shape (n, n_features) and (m, n_features)
+        Rows.
+    sigma : float
+        The width of the kernel, above 0, in the units of the rows.
 
     Returns
     -------

@@ -152,7 +152,7 @@ class LeafExpander(Expander):
 
     The trees are grown for the labels of all rows: by log-loss, or by squared loss where the labels are grades. With
     `within_groups` they are grown for the order of the rows of each group, by LightGBM's ``rank_xendcg`` (Bruch, "An alternative
-    cross entropy loss for learning-to-rank", WWW 2021), so that no split is spent on what a group is.
+    cross entropy loss for learning-to-rank", WWW 2021), so that no split only tells groups apart.
 
     With `forest_score`, LightGBM's own score of a row is an additional column. The larger `forest_score` is, the less `lam`
     limits the weight of this column. The model then equals LightGBM, except where other weights of the leaves lower the loss.
@@ -161,15 +161,15 @@ class LeafExpander(Expander):
     Parameters
     ----------
     trees : int, default=100
-        The number of trees.
+        The number of trees (LightGBM's ``n_estimators``).
     leaves : int, default=31
-        The leaves of each tree, at most 255.
+        The largest number of leaves of a tree, at most 255 (``num_leaves``).
     learning_rate : float, default=0.1
         The learning rate of LightGBM.
     min_rows : int, default=20
-        The rows that a leaf has at least.
+        The minimum number of rows in a leaf (``min_data_in_leaf``).
     row_fraction, feature_fraction : float, default=1.0
-        The share of the rows, and of the features, that is drawn for each tree.
+        The share of the rows, and of the features, that is drawn for each tree (``bagging_fraction`` and ``feature_fraction``).
     forest_score : float, default=0.0
         The standard deviation, over the rows that grow the trees, of the column of LightGBM's score; 0 for no such column.
         Not with directions of features.
@@ -183,7 +183,9 @@ class LeafExpander(Expander):
     Attributes
     ----------
     map_ : LeafMap
+        The fitted map.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
 

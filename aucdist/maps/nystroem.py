@@ -103,22 +103,24 @@ class NystroemMap(Expander):
     The landmarks are training rows, half of them from each class if there are enough. They are drawn by a hash of their row
     ids, so they depend on the data alone. The method is that of Williams and Seeger, "Using the Nystroem method to speed up
     kernel machines" (NIPS 2000). It suits up to some tens of thousands of rows, few positives, and interactions of many
-    features. It costs ``landmarks`` products with each row, and as many weights.
+    features. Encoding a row takes one value of the kernel for each landmark, and the model has up to one weight for each.
 
     Parameters
     ----------
     landmarks : int, default=512
         The number of landmarks, at most half of the rows.
     sigma : float, "median" or "half-median", default="median"
-        Width of the kernel ``exp(-|x - x'|^2 / sigma^2)`` of standardised features; ``"median"`` is sqrt(2) times the median
-        distance of landmarks, ``"half-median"`` half of that distance: for classes that lie in small clusters.
+        Width of the kernel ``exp(-|x - x'|^2 / sigma^2)`` of standardised features. With the median distance d between
+        landmarks, ``"median"`` is sqrt(2) d, and ``"half-median"`` is d / 2, for classes that lie in small clusters.
     linear : {"keep", "drop"}, default="keep"
         Whether the standardised features are columns too, at a tenth of their size.
 
     Attributes
     ----------
     map_ : NystroemFeatures
+        The fitted map.
     n_features_in_ : int
+        The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
 
@@ -141,7 +143,7 @@ class NystroemMap(Expander):
     }
 
     def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
-        """Fit the map to rows X, of shape (n_samples, n_features), of the classes y; landmarks have no weights."""
+        """Fit the map to rows X, of shape (n_samples, n_features), of the classes y. Sample weights are not supported."""
         return super().fit(X, y)
 
     def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> NystroemFeatures:

@@ -34,11 +34,13 @@ class Difference:
     Attributes
     ----------
     value : float
+        The difference of the measures.
     low, high : float
         The ends of its confidence interval.
     p_value : float
         The two-sided p-value of the hypothesis that there is no difference.
     level : float
+        The confidence of the interval.
     method : str
         ``sign-flip``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if all rows differ alike.
     n_deciding : int or None
@@ -276,13 +278,19 @@ def sign_flip_test(
     parts : ndarray of shape (n,)
         What each row adds: the difference is their sum.
     carried : ndarray of shape (n,)
-        The share of a true difference that each row carries, with the sum 1: of the AUC one over the number of the positives, if
-        they are fewer, and 0 for negatives, whose parts are errors alone.
+        The share of a true difference that each row carries, with the sum 1. For the AUC it is 1 / n for each row of the smaller
+        class, which has n rows, and 0 for the rows of the larger class, whose parts are errors alone.
     level : float
+        The confidence of the interval, at least 0.5 and below 1.
     most : float
         No difference is larger.
     scale : float
         The difference and its interval are multiplied by it at the end.
+
+    Returns
+    -------
+    Difference
+        Its method is ``sign-flip``, or ``exact-bound`` if all rows differ alike.
     """
     from scipy.special import ndtr
 

@@ -38,9 +38,10 @@ class ScoreCounts:
     weighted : bool
         Whether some weight was neither 0 nor 1.
     shift : int
-        0 if the values are the scores themselves. Otherwise they are the highest numbers of cells, and a row counts for the cell
-        in which its score lies: two scores share a cell if their bits, read as integers in the order of the numbers, agree but
-        for the last `shift`. A threshold among the values therefore divides the cells exactly as it divides the rows.
+        0 if the values are the scores themselves. Otherwise scores are counted in cells, and each value is the highest number
+        of its cell. Two scores are in the same cell if their float64 bits, read as integers in the order of the numbers, agree
+        except for the last `shift` bits. A threshold among the values therefore divides the cells exactly as it divides the
+        rows.
 
     Examples
     --------

@@ -75,6 +75,7 @@ class Reliability:
     weight : ndarray of shape (n_bins,), float64
         Weight of the rows in each bin; empty bins are left out.
     level : float
+        The confidence of each interval.
     """
 
     predicted: np.ndarray

@@ -220,9 +220,9 @@ def expected_cost(
         Finite scores; higher means more likely positive.
     threshold : float
         ``score > threshold`` predicts the positive class.
-    false_alarm, miss : float
-        The cost of a flagged negative, and that of a positive that is not flagged, above 0. Either may be an array with a value
-        of at least 0 for each row.
+    false_alarm, miss : float or array-like of shape (n_samples,)
+        The cost of a flagged negative, and that of a positive that is not flagged: a number above 0, or a value of at least 0 for
+        each row.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
@@ -276,10 +276,12 @@ def expected_cost_interval(
         Two different labels, numbers or strings; the larger one is positive.
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
-    threshold, false_alarm, miss : float
-        As for `expected_cost`.
+    threshold : float
+        ``score > threshold`` predicts the positive class.
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
+    false_alarm, miss : float or array-like of shape (n_samples,)
+        As for `expected_cost`.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
         independent.
@@ -290,8 +292,7 @@ def expected_cost_interval(
     -------
     Estimate
         `value` is the mean cost of a row, at least 0, in the unit of the costs, `low` and `high` are the ends of its
-        interval at `level`, and `method` is "mover", or
-        "stringer-mover" if costs differ by row.
+        interval at `level`, and `method` is "mover", or "stringer-mover" if costs differ by row.
 
     Raises
     ------
@@ -495,7 +496,7 @@ def fpr_at_recall_interval(
     Returns
     -------
     Estimate
-        `value` is the false positive rate, from 0 to 1; lower is better, `low` and `high` are the ends of its interval at
+        `value` is the false positive rate, from 0 to 1 (lower is better); `low` and `high` are the ends of its interval at
         `level`, and `method` is "bootstrap".
 
     Raises
@@ -926,7 +927,7 @@ def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayL
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        Two different labels; the larger one is positive.
+        Two different labels, numbers or strings; the larger one is positive. There is no `pos_label`.
     y_pred : array-like of shape (n_samples,)
         Predicted labels, of the same two.
     sample_weight : array-like of shape (n_samples,), optional
@@ -937,6 +938,11 @@ def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayL
     dict of str to int or float
         The numbers of true positives, false positives, true negatives and false negatives under ``tp``, ``fp``, ``tn`` and
         ``fn``; with weights, the sums of the weights.
+
+    Raises
+    ------
+    InputError
+        If `y_true` does not have two different labels, `y_pred` has another one, or weights are invalid.
 
     Examples
     --------
@@ -965,6 +971,11 @@ def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike 
     -------
     float
         The G-mean, from 0 (one of the classes is never predicted correctly) to 1 (all rows are).
+
+    Raises
+    ------
+    InputError
+        As for `confusion_counts`.
 
     Examples
     --------

@@ -35,7 +35,8 @@ def roc_auc_score(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     max_fpr : float, optional
-        Above 0 and at most 1. The standardized partial area up to this false positive rate is returned, see `partial_auc`.
+        Above 0 and at most 1. The standardised partial AUC up to this false positive rate is returned: see
+        `partial_roc_auc_score`.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows.
     pos_label : label, optional
@@ -114,16 +115,16 @@ def roc_auc_interval(
         `auc` is the AUC, from 0 to 1, `low` and `high` are the ends of its interval at `level`, and `method` is "score" or
         "exact-bound".
 
-    Warns
-    -----
-    IntervalWarning
-        If the smaller class has fewer than 10 rows, or if this number times the smaller of AUC and 1 - AUC is below 5. If some
-        positives are hidden anywhere among the negatives, the interval then covers less often than its level says.
-
     Raises
     ------
     InputError
         If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
+
+    Warns
+    -----
+    IntervalWarning
+        If the smaller class has fewer than 10 rows, or if this number times the smaller of AUC and 1 - AUC is below 5. The
+        interval then covers less often than its level says if a few positives have scores that are typical of negatives.
 
     Examples
     --------
@@ -144,9 +145,8 @@ def roc_auc_difference(
 
     The test flips the sign of what each row adds to the difference of the AUCs, which corresponds to exchanging the two scores
     of the row. The p-value is the share of flips with a difference that is at least as large. The test holds its level for any
-    number of positives, whereas a test by the normal distribution rejects a fifth of equal pairs with two positives. The
-    interval contains the differences that the test does not reject. With many rows the interval agrees with DeLong's (Biometrics
-    44, 1988, 837-845).
+    number of positives, which a test by the normal distribution does not with few of them. The interval contains the
+    differences that the test does not reject. With many rows the interval agrees with DeLong's (Biometrics 44, 1988, 837-845).
 
     Parameters
     ----------
@@ -244,11 +244,11 @@ def partial_roc_auc_interval(
 ) -> Estimate:
     """Return the partial AUC with a confidence interval.
 
-    The variance is DeLong's, the sum of the variances of the two classes' placements over their numbers of rows. For the
-    partial AUC up to beta, the placement of a positive whose score has the false positive rate u is ``max(0, beta - u)``, and
-    that of a negative whose score has the true positive rate v is ``min(v, ROC(beta))``. These are the influence functions of
-    the partial AUC; they account for the estimation of the score at beta. At beta = 1 they are DeLong's. The interval is
-    Wilson's for a share with this variance, as in `average_precision_interval`.
+    The variance is DeLong's, the sum of the variances of the two classes' placements over their numbers of rows. Let beta be
+    `max_fpr`, and ROC(beta) the true positive rate there. The placement of a positive whose score has the false positive rate u
+    is ``max(0, beta - u)``, and that of a negative whose score has the true positive rate v is ``min(v, ROC(beta))``. These are
+    the influence functions of the partial AUC; they account for the estimation of the score at beta. At beta = 1 they are
+    DeLong's. The interval is Wilson's for a share with this variance, as in `average_precision_interval`.
 
     If no variance can be estimated, the interval is a bound for any number of rows (``exact-bound``).
 
@@ -276,16 +276,16 @@ def partial_roc_auc_interval(
         `value` is the partial AUC, scaled as in `partial_roc_auc_score`, `low` and `high` are the ends of its interval at
         `level`, and `method` is "score" or "exact-bound".
 
+    Raises
+    ------
+    InputError
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
+
     Warns
     -----
     IntervalWarning
         If there are fewer than 50 positives, or fewer than 20 negatives up to `max_fpr`. The interval then covers less often
         than its level says.
-
-    Raises
-    ------
-    InputError
-        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------
@@ -419,10 +419,11 @@ def two_way_partial_auc_interval(
 ) -> Estimate:
     """Return the two-way partial AUC with a confidence interval of DeLong's type.
 
-    The variance is that of `aucdist.metrics.partial.partial_auc_interval` with the influence functions of this area. Let a be the
-    false positive rate at which the curve reaches alpha. The placement of a positive at the false positive rate u is ``max(0,
-    beta - max(u, a))``, and that of a negative at the true positive rate v is ``max(0, min(v, ROC(beta)) - alpha)``. The rates at
-    both boundaries are estimated; since the integrand is 0 at a, this adds nothing.
+    The variance is that of `partial_roc_auc_interval` with the influence functions of this area. Let alpha be `min_tpr`, beta
+    be `max_fpr`, ROC(u) the true positive rate at the false positive rate u, and a the false positive rate at which the curve
+    reaches alpha. The placement of a positive at the false positive rate u is ``max(0, beta - max(u, a))``, and that of a
+    negative at the true positive rate v is ``max(0, min(v, ROC(beta)) - alpha)``. The rates at both boundaries are estimated;
+    since the integrand is 0 at a, this adds nothing.
 
     If no variance can be estimated, as for a share of 0 or 1, the interval is Markov's (``exact-bound``), from q times the
     share to 1 - q (1 - share) with q = 1 - level. It is wide.
@@ -449,16 +450,16 @@ def two_way_partial_auc_interval(
         `value` is the two-way partial AUC, from 0 to 1, `low` and `high` are the ends of its interval at `level`, and
         `method` is "score" or "exact-bound".
 
+    Raises
+    ------
+    InputError
+        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
+
     Warns
     -----
     IntervalWarning
         If there are fewer than 50 positives beyond `min_tpr`, or fewer than 20 negatives up to `max_fpr`. The interval then
         covers less often than its level says.
-
-    Raises
-    ------
-    InputError
-        If the input is invalid or holds one class only, a weight is neither 0 nor 1, or a parameter is out of its range.
 
     Examples
     --------

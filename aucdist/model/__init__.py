@@ -166,6 +166,7 @@ def load_model(url: str) -> LinearModel:
     Returns
     -------
     LinearModel
+        It scores tables and arrays: see `LinearModel.decision_function`.
 
     Raises
     ------
@@ -212,9 +213,9 @@ def load_model(url: str) -> LinearModel:
 
 
 def load_two_classes(url: str, purpose: str) -> LinearModel:
-    """Read a model of two classes, or the class of a model of several that `url` names; `purpose` is what needs one, in errors.
+    """Read a model of two classes, or the class of a model of several that `url` names.
 
-    Parameters and errors are those of `load_model`.
+    `purpose`: what needs a model of two classes, for the error. The rest is as in `load_model`.
     """
     model = load_model(url)
     if model.classes:
@@ -234,7 +235,7 @@ def _split_class(url: str) -> tuple[str, int | None]:
 
 
 def digest_of_model(url: str) -> str:
-    """Return the SHA-256 of the file of a model that has the digests of its other files; a copy has the same."""
+    """Return the SHA-256 of the file that lists the digests of a model's files. It is the same for a copy."""
     if is_card(url):
         return sha256_of(read_bytes(url))
     folder, k = _split_class(url)

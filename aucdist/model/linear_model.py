@@ -116,7 +116,7 @@ class LinearModel:
         return tuple(map(self.of_class, range(len(self.weights))))
 
     def of_class(self, k: int) -> "LinearModel":
-        """Return the model of the class at position `k` against the rest, those among them that were left out of the training."""
+        """Return the model of the class at position `k` against all others, also against those left out of the training."""
         if not self.classes:
             return self
         name, schema = self.classes[k], self.schema
@@ -135,7 +135,7 @@ class LinearModel:
 
     @property
     def schema_of_labels(self) -> Schema:
-        """The schema of labelled rows: of several classes with all of them, those too that were left out of the training."""
+        """The schema of labelled rows. Of several classes it has all, including those that were left out of the training."""
         if not self.classes:
             return self.schema
         classes = tuple(sorted({*self.schema.positive, *self.schema.negative}, key=class_order))
@@ -147,9 +147,9 @@ class LinearModel:
         Parameters
         ----------
         X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
-            A table of pandas, polars or pyarrow has the columns of the training files, with texts and categories as they are, in
-            any order and among others. An array has features in the order of ``schema.feature_names``, categories as their 0/1
-            columns, before any scaling.
+            A table of pandas, polars or pyarrow has the columns of the training files, with texts and categories as they are,
+            in any order; other columns are ignored. An array has features in the order of ``schema.feature_names``, categories
+            as their 0/1 columns, before any scaling.
 
         Returns
         -------
@@ -188,7 +188,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
+        X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
 
         Raises
@@ -215,7 +215,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
+        X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
 
         Returns
@@ -254,7 +254,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
+        X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
         scores : ndarray of shape (n_samples,) or (n_samples, n_classes), float64
             The scores that `decision_function` returned for X.
@@ -279,7 +279,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
+        X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
 
         Raises
@@ -322,7 +322,7 @@ class LinearModel:
 
         Parameters
         ----------
-        X : ndarray or scipy sparse of shape (n_samples, n_features)
+        X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
 
         Raises
@@ -339,9 +339,9 @@ class LinearModel:
         return self.probabilities(scores) if self.classes else self.probability(scores)  # type: ignore[return-value, misc]
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray | None:
-        """Return the probability of the positive class, or of each class, float64 of the shape of the scores; None without such.
+        """Return the probability of the positive class, or of each class, float64 of the shape of the scores.
 
-        Those of classes sum to 1 in each row, those of topics do not.
+        Those of classes sum to 1 in each row, those of topics do not. None if the model gives no probabilities.
         """
         maps = [weights.probability for weights in self.weights if weights.probability is not None]
         if len(maps) < len(self.weights):

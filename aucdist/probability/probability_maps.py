@@ -120,8 +120,8 @@ class IsotonicMap(ProbabilityMap):
 def probabilities_of_classes(maps: Sequence[ProbabilityMap], scores: np.ndarray, exclusive: bool) -> np.ndarray:
     """Return the probability of each class, float64 of shape (n_samples, n_classes).
 
-    Those of classes that exclude each other are divided by their sum, which is then 1; a row for which all of them are 0 gets
-    equal ones. Others are as they are: a row may have several labels, or none.
+    Probabilities of classes that exclude each other are divided by their sum; if all of them are 0, each class gets the same
+    probability. Probabilities of topics are not normalised, because a row may have several topics or none.
     """
     each = np.column_stack([probability(scores[:, k])[:, 1] for k, probability in enumerate(maps)])
     if not exclusive:

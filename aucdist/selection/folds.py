@@ -74,8 +74,8 @@ def partition(
         Rows with the same time are in the same part. With `groups`, no group may have both training rows and held-out rows
         of a fold.
     gap_rows : int
-        With `time`: so many of the last rows before the held-out rows of a fold are not training rows, as with `gap` of
-        scikit-learn's ``TimeSeriesSplit``; rows with the same time are left out together.
+        With `time`: the number of rows directly before the held-out rows of a fold that are left out of training, like `gap` of
+        scikit-learn's ``TimeSeriesSplit``. Rows with the same time are left out together.
     gap_time : float
         With `time`, in its unit: a training row lies at least this long before the first held-out row of the fold.
     strata : ndarray of shape (n_samples,), int, optional
@@ -84,11 +84,16 @@ def partition(
     group_names : sequence of str, optional
         What errors call the groups, which are then numbered from 0.
 
+    Returns
+    -------
+    Partition
+        Its methods `train` and `held_out` say which rows a fold trains on, and which it is scored on.
+
     Raises
     ------
     InputError
-        If there are fewer than two folds, a fold would train on one class only or be scored on one, a group straddles, or a
-        gap is negative or given without `time`.
+        If there are fewer than two folds, a fold would train on one class only or be scored on one, a group is on both sides of a
+        fold, or a gap is negative or given without `time`.
 
     Examples
     --------
@@ -183,8 +188,8 @@ def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> 
 def stratified_numbers(row_id: np.ndarray, strata: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
     """Return the fold of each row, each stratum evenly divided.
 
-    Each stratum starts at the fold where the one before it ended: otherwise the first folds would get the odd rows of all. So
-    the folds' sizes differ by one row at most, and so do their rows of each stratum.
+    Each stratum starts at the fold where the one before it ended: otherwise the first folds would get the remainder of every
+    stratum. So the folds' sizes differ by one row at most, and so do their rows of each stratum.
 
     Parameters
     ----------

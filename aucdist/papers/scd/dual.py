@@ -2,10 +2,10 @@
 
 After Hsieh, Chang, Lin, Keerthi & Sundararajan, "A dual coordinate descent method for large-scale linear SVM" (ICML 2008). Tao,
 Zhu, Luo & Kong, "A new Comid-based stochastic coordinate descent method for non-smooth losses" (Acta Electronica Sinica 41(4),
-2013), compare their method with both. With m_i the weight of row i divided by the total weight, the objective and its dual are
+2013), compare their method with both. With c_i the weight of row i divided by the total weight, the objective and its dual are
 
-    P(w) = sum of m_i max(0, 1 - y_i w.x_i) + lam |w|^2,
-    D(b) = 2 lam (sum of b_i - |w(b)|^2 / 2),    w(b) = sum of b_i y_i x_i,    0 <= b_i <= m_i / (2 lam).
+    P(w) = sum of c_i max(0, 1 - y_i w.x_i) + lam |w|^2,
+    D(b) = 2 lam (sum of b_i - |w(b)|^2 / 2),    w(b) = sum of b_i y_i x_i,    0 <= b_i <= c_i / (2 lam).
 
 Hsieh's C is 1 / (2 lam n). A step maximises D over the dual variable of one row and updates w. An intercept is the weight of a
 column of ones and is penalised like the other weights. An intercept without a penalty would add a constraint that couples all

@@ -1,14 +1,14 @@
 """The mean hinge of single rows with an L1 or an L2 penalty, and lower bounds on its minimum.
 
-    P(w, b) = sum of m_i max(0, 1 - y_i (w.x_i + b)) + penalty,    penalty = lam |w|_1  or  lam |w|_2^2,
+    P(w, b) = sum of c_i max(0, 1 - y_i (w.x_i + b)) + penalty,    penalty = lam |w|_1  or  lam |w|_2^2,
 
-where m_i is the weight of row i divided by the total weight. This is formula (1) of Tao, Zhu, Luo & Kong, "A new Comid-based
+where c_i is the weight of row i divided by the total weight. This is formula (1) of Tao, Zhu, Luo & Kong, "A new Comid-based
 stochastic coordinate descent method for non-smooth losses" (Acta Electronica Sinica 41(4), 2013): the penalty has no factor 1/2,
 and the loss is a mean. The intercept b, if there is one, is not penalised.
 
-Any a with 0 <= a_i <= 1 is a dual point. With A = sum of m_i a_i and v = sum of m_i a_i y_i x_i, its value is
+Any a with 0 <= a_i <= 1 is a dual point. With A = sum of c_i a_i and v = sum of c_i a_i y_i x_i, its value is
 
-    L1: A, provided that |v|_inf <= lam;    L2: A - |v|_2^2 / (4 lam);    with b: provided that sum of m_i a_i y_i = 0.
+    L1: A, provided that |v|_inf <= lam;    L2: A - |v|_2^2 / (4 lam);    with b: provided that sum of c_i a_i y_i = 0.
 
 The value is at most P(w, b) for any w and b. A point that violates a condition is scaled until the condition holds. The rows
 whose margin is below 1 give such a point, and so does any average of points. Only (A, v) of a point is kept, which is linear in
@@ -52,7 +52,7 @@ def penalty_of(w: np.ndarray, penalty: str, lam: float) -> float:
     return lam * float(np.abs(w).sum() if penalty == "l1" else w @ w)
 
 
-# A dual point is kept as an array of shape (2, n_features + 1): the sums of m_i a_i (x_i, 1) over the negative and over the
+# A dual point is kept as an array of shape (2, n_features + 1): the sums of c_i a_i (x_i, 1) over the negative and over the
 # positive rows. The points of several blocks add up to the point of all rows. If a_i is 1 for the rows with a margin below 1 and
 # 0 for the others, the first sum minus the second is the gradient of the loss.
 
