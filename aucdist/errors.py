@@ -79,7 +79,7 @@ def shortened(text: str, most: int = MOST_SHOWN) -> str:
 
 
 def printable(text: str) -> str:
-    """Return a text for a terminal: signs that would move its cursor, colour it or write over it are spelled out."""
+    """Return a text for a terminal: characters that would move its cursor, set a colour or overwrite it are escaped."""
     if text.replace("\n", "").isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)

@@ -273,7 +273,9 @@ def _verify(folder: str, sums: Mapping[str, str], otherwise: str) -> None:
     """Raise an InputError unless each file of a version has its checksum."""
     for name, sha256 in sums.items():
         if files.sha256_of(files.read_bytes(f"{folder}/{name}")) != sha256:
-            raise InputError(f"{files.shown(folder)}/{name} is damaged, because its checksum is wrong: {otherwise}")
+            raise InputError(
+                f"{files.shown(folder)}/{name} is damaged: its checksum is not the one in the history: {otherwise}"
+            )
 
 
 def rollback(store: Store, to: int | None = None) -> Change:
@@ -440,12 +442,12 @@ def _take(url: str, what: str, clock: Callable[[], float]) -> Lease:
             seen = read_json(alive, Alive)["time"] if files.exists(alive) else taken["time"]
         except InputError as error:
             raise InputError(
-                f"who holds {files.shown(url)} is unknown: {error}. If no run works on it, remove the file"
+                f"it is not known whether a run is using {files.shown(url)}: {error}. If none is, remove this file"
             ) from None
         if abs(clock() - seen) < EXPIRED:  # a time further in the future is no sign of life, either
             raise InputError(
                 f"{files.shown(url)} is in use by {taken['what']} on {taken['host']} (process {taken['process']}): wait until it "
-                f"has ended. If it was killed, this is so for {EXPIRED:g} seconds"
+                f"has ended. If it was killed, its lease expires within {EXPIRED:g} seconds"
             )
     about = {
         "what": what, "host": socket.gethostname(), "process": os.getpid(), "time": clock(), "key": uuid.uuid4().hex,

@@ -160,8 +160,8 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
         new = {"data": after["data"]["fingerprint"], **digests_of_run(again, compared)}
     old = {"data": about["data"]["fingerprint"], **digests_of_run(run, about)}
     if other := sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
-        because = f"; {', '.join(notes)}" if notes else ""
-        raise RunError(f"the repeated run differs from the first one in: {', '.join(other)}{because}")
+        because = ", ".join(notes) or "files of the run were changed, or the kind of CPU is another one"
+        raise RunError(f"the repeated run differs from the first one in: {', '.join(other)}; {because}")
     return {"run": shown(run), "same": old, "notes": notes}
 
 

@@ -37,8 +37,8 @@ class FetchConfig(Strict):
     names: Annotated[list[str], Cli(place=1)] = Field(min_length=1)
     """The names of data sets of the catalog."""
     mirror: Annotated[Location | None, Cli(metavar="URL")] = None
-    """A folder or URL that has the files under the names that they have below AUCDIST_DATA. By default they come from
-    where they were published."""
+    """A folder or URL with a copy of the files, under the same names as below AUCDIST_DATA. By default they are
+    downloaded from where they were published."""
 
 
 class VerifyConfig(Strict):

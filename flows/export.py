@@ -40,7 +40,7 @@ class ExportConfig(Strict):
     table: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, min_length=1)
     """For sql: the table with the rows. The default is `rows`."""
     ids: Annotated[list[str], Cli(flag="--id", metavar="COLUMN")] = Field(default_factory=list)
-    """For sql: a column of the table that stands beside the scores. May be repeated. By default these are the columns
+    """For sql: a column of the table that the query returns with the scores. May be repeated. By default these are the columns
     that the model reads."""
     contributions: Annotated[bool, Cli()] = False
     """For onnx, sql and json: also export what each feature adds to a score."""

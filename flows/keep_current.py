@@ -31,9 +31,11 @@ class KeepCurrentConfig(Strict):
     train: TrainConfig
     """The training run. All stages use its `cluster` and its `s3`."""
     window: int | None = Field(default=None, ge=1)
-    """The number of files of a pattern that are trained on: the newest by name. By default all files are used."""
+    """For a source that is a pattern of files: how many of them, the newest by name, are trained on. By default all
+    are."""
     held_out: int | None = Field(default=None, ge=1)
-    """The number of newest files that are the test rows and not trained on. It is for a pattern without `test`."""
+    """For a source that is a pattern of files: how many of the newest are the test rows and not trained on. Give it
+    without `train.data.test`."""
     condition: Literal["better", "not-worse", "always"] = "not-worse"
     """When the version in use is replaced, like `--if` of `aucdist promote`."""
     margin: float | None = Field(default=None, ge=0.0, lt=1.0)
@@ -138,10 +140,9 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
     data = config.train.data
     source = source_of(data)
     matching, held_out = sorted(files.expand(source.source)), config.held_out or 0
-    if len(matching) < held_out + 1:
+    if len(matching) <= held_out:
         raise InputError(
-            f"{source.display_name} matches {len(matching)} files, of which {held_out} are held "
-            "out: one more at least is needed"
+            f"`held_out` takes all {len(matching)} files of {source.display_name}: wait for another one, or lower `held_out`"
         )
     trained = matching[: len(matching) - held_out]
     trained = trained if config.window is None else trained[-config.window :]

@@ -88,7 +88,9 @@ def preview(config: PreviewConfig) -> Json:
     data, page = _data_config(config.config, config.settings), config.html
     source = configured_source(data)
     if source.is_sharded:
-        raise InputError(f"{source.display_name} is sharded: its features are made; `aucdist data show` names them")
+        raise InputError(
+            f"{source.display_name} is sharded, so its columns are encoded already: `aucdist data show` lists the features"
+        )
     data_set = read(source, name=data.name or "")
     schema = data_set.schema
     if schema.classes:

@@ -47,7 +47,8 @@ class PromoteConfig(Strict):
     condition: Annotated[
         Literal["better", "not-worse", "always"], Cli(flag="--if", metavar="better|not-worse|always")
     ] = "always"
-    """When to replace it: always, if the new model is significantly better, or if it is not worse by more than --margin."""
+    """When to replace the version in use: always, if the new model is significantly better, or if it is not worse by
+    more than --margin."""
     margin: Annotated[float | None, Cli()] = Field(default=None, ge=0.0, lt=1.0)
     """The smallest difference that counts. Without it, `better` uses 0, and `not-worse` 0.005 for the AUC."""
     data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None

@@ -36,7 +36,7 @@ class ThresholdConfig(OperatingPointConfig):
     model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
     """A run folder, a model store, or a version in a store, such as store@3: a folder or URL."""
     output: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
-    """The folder or URL below which the new run folder is made. By default it is made beside the run."""
+    """The folder or URL below which the new run folder is made. By default it is made next to the run."""
 
 
 def change_threshold(config: ThresholdConfig) -> Json:

@@ -33,7 +33,7 @@ class UpConfig(Strict):
     """A Prefect server on this machine."""
 
     port: Annotated[int, Cli()] = PORT
-    """The port of the server, which only this machine can reach."""
+    """The port of the server. Only this machine can reach it."""
 
 
 def up(config: UpConfig) -> Json:

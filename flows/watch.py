@@ -1,4 +1,4 @@
-"""Watch a batch: its rows against the profile of the training rows, and its labels against what the run promised."""
+"""Watch a batch: its rows against the profile of the training rows, and its labels against the test rows of the run."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -91,7 +91,7 @@ class Watched:
 
 
 def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
-    """Compare a batch with the training rows, and labels of a batch with what the run promised.
+    """Compare a batch with the training rows, and the measures of its labelled rows with those of the test rows.
 
     Raises InputError if the configuration, the model, the rows or the labels are wrong.
     """
@@ -306,7 +306,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
         .sort_values(ROW_ID, ignore_index=True)
     )
     labelled = scores.merge(known, on=ROW_ID, how="inner", validate="one_to_one")
-    max_fpr, promised = promise(watched)
+    max_fpr, promised = performance_of_run(watched)
     now = _performance(watched, labelled, "y", max_fpr)
     counts = {
         "labelled": len(labelled),
@@ -316,7 +316,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     }
     kept = None
     if not watched.model.classes:
-        kept = promise_kept(watched, batch, labelled, scores["score"].to_numpy())
+        kept = guarantee_kept(watched, batch, labelled, scores["score"].to_numpy())
     alarms = losses(now, promised, without=None if kept is None else kept["measure"])
     if kept is not None:
         now["kept"] = {key: value for key, value in kept.items() if key != "so_far"}
@@ -338,11 +338,11 @@ def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: floa
     return performance_of_classes(model.classes, members_of(labels, model.classes, topics=model.topics), scores)
 
 
-def promise_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_scores: np.ndarray) -> Json | None:
-    """Return what labelled rows say of what the threshold promised; None where it promised nothing.
+def guarantee_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_scores: np.ndarray) -> Json | None:
+    """Return what labelled rows say of what the threshold guarantees; None if it guarantees nothing.
 
-    `all_scores`: of all rows of the batch: a promise of alerts needs no labels.
-    Returns ``measure`` and ``promised``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the promise by
+    `all_scores`: of all rows of the batch: a guarantee of alerts needs no labels.
+    Returns ``measure`` and ``promised``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee by
         all batches of the model, and ``so_far``, the measure over them.
     """
     run = _run_of(watched)
@@ -369,7 +369,7 @@ def _run_of(watched: Watched) -> str:
     return folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
 
 
-def promise(watched: Watched) -> tuple[float | None, Json | None]:
+def performance_of_run(watched: Watched) -> tuple[float | None, Json | None]:
     """Return up to which false positive rate the model was trained, and its performance on the test rows of its run."""
     run, model = _run_of(watched), watched.model
     max_fpr = None if model.classes else max_fpr_of(model, run)

@@ -107,7 +107,7 @@ class Promised(TypedDict):
 
 
 class Kept(TypedDict):
-    """What a threshold promised, the labelled rows that count against it, and those that it is about."""
+    """What a threshold guarantees, the labelled rows that count against it, and those that it is about."""
 
     measure: Literal["precision", "recall", "fpr", "alerts"]
     promised: Number
@@ -118,7 +118,7 @@ class Kept(TypedDict):
 
 @with_config(OPEN)
 class Performance(Promised):
-    """What `aucdist.drift.batch` says of the labelled rows of a batch, and what the run promised."""
+    """What `aucdist.drift.batch` says of the labelled rows of a batch, and of the test rows of the run."""
 
     labelled: Count
     alarms: list[Alarm]
@@ -171,7 +171,7 @@ class WatchState:
         return dict(read_json(url, Performance)) if files.exists(url) else None
 
     def kept(self, model: str, batch: str, own: Json) -> list[Json]:
-        """Return what is known of the promise of a model from its batches, in their order.
+        """Return what is known of the guarantee of a model from its batches, in their order.
 
         `model`: its digest.
         `own`: of `batch`, in place of what was written before.

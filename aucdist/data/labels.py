@@ -151,7 +151,9 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
         )
     negative = set(counts) - chosen
     if not negative:
-        raise InputError(f"{where}: every class is listed as positive ({listed(counts)}); leave some for the negatives")
+        raise InputError(
+            f"{where}: every class is listed as positive ({listed(counts)}); leave out at least one, which is then negative"
+        )
     for names in look_alikes(counts):
         if chosen & set(names) and negative & set(names):
             warnings.warn(

@@ -141,12 +141,14 @@ class Preprocessor:
             raise unknown("impute", self.impute, IMPUTES)
         needed = (self.scale not in ("none", "unit-row"), self.scale in CENTRING)
         if (self.factor is not None, self.shift is not None) != needed:
-            raise InputError(f"the preprocessor is damaged: scale {self.scale!r} does not go with its shift and factor")
+            raise InputError(
+                f"the preprocessor is damaged: its shift or factor is missing, or not one of scale {self.scale!r}"
+            )
         if (self.fill is None) != (self.impute in WITHOUT_FILL):
             raise InputError("the preprocessor is damaged: the imputation does not go with the values to fill in")
         arrays = [array for array in (self.shift, self.factor, self.fill) if array is not None]
         if any(len(array) != n_features for array in arrays) or any(i >= n_features for i in self.log1p):
-            raise InputError(f"the preprocessor is not one of {n_features} features")
+            raise InputError(f"the arrays of the preprocessor are not those of {n_features} features")
 
 
 def fit_preprocessor(

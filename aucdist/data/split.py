@@ -189,7 +189,9 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         If the fraction is not between 0 and 1, or if a class has fewer than two rows.
     """
     if not 0 < test_fraction < 1:
-        raise InputError(f"the share of test rows is {test_fraction}; it must lie between 0 and 1")
+        raise InputError(
+            f"the share of test rows is {test_fraction}; it must lie between 0 and 1, as in test: {{fraction: 0.2}}"
+        )
     for deviations in (MOST_DEVIATIONS, np.inf):
         parts = each(functools.partial(_numbers_near, test_fraction, seed, n_classes, deviations))
         columns, of_strata = zip(*parts, strict=True)

@@ -112,7 +112,7 @@ def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
     The standard error of a measure is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
     run add up, because their rows are independent. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `LEAST_LOSS`.
 
-    `now` and `promised`: as `performance` returns them; `promised` of the run's test rows, or None where it had none.
+    `now` and `promised`: as `performance` returns them; `promised`: of the test rows of the run, or None if it had none.
     `without`: a measure that is tested over all batches together.
     """
     before = {"measures": {}} if promised is None else promised
@@ -126,7 +126,7 @@ def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
         if row["name"] in areas:
             tests.append(_loss("class auc", row["name"], row["auc"], areas[row["name"]]))
     if (ratio := now["measures"].get("calibration")) is not None:
-        # The map to probabilities has errors of its own, which are in what the run promised.
+        # The map to probabilities has errors of its own, which the measure on the test rows of the run has as well.
         own = before["measures"].get("calibration", {"value": 1.0, "high": 1.0})
         error = math.hypot(*((part["high"] - part["value"]) / Z_95 for part in (ratio, own)))
         off = abs(ratio["value"] - own["value"])

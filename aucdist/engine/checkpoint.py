@@ -57,7 +57,9 @@ class CheckpointFolder:
         with long_retries():
             data = read_bytes(f"{self.url}/{name}")
         if name != f"{sha256_of(data)}.npz":
-            raise InputError(f"{self.url}/{name} is damaged: its checksum is not the one in its name")
+            raise InputError(
+                f"{self.url}/{name} is damaged (its checksum is wrong): remove the folder, and start the fit again"
+            )
         return data
 
 

@@ -57,7 +57,9 @@ def deserialize(data: bytes) -> Any:
             arrays = {name: file[name] for name in file.files}
         return _from_json(json.loads(arrays[TREE].tobytes()), arrays)
     except Exception as error:  # NumPy parses headers as Python, and a record checks its fields
-        raise InputError(f"these bytes are not serialized values: {type(error).__name__}: {error}") from None
+        raise InputError(
+            f"the data are not a value that aucdist has serialized: {type(error).__name__}: {error}"
+        ) from None
 
 
 def _to_json(value: Any, arrays: list[np.ndarray]) -> Any:

@@ -61,8 +61,8 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     fewest = min(int((y > 0).sum()), int((y < 0).sum()))
     if fewest < 2:
         raise InputError(
-            "calibration, and `out_of_fold` of an operating point, score each row by a model of other rows. At least "
-            f"2 rows of each class are needed, but one class has {fewest}"
+            f"{'`out_of_fold`' if model.calibration is None else 'calibration'} scores each row by a model of other rows, and "
+            f"needs at least 2 rows of each class, but one class has {fewest}: add rows, or leave it out"
         )
     folds = np.full(int(row_id.max()) + 1, -1, dtype=np.int8)
     if blocks.has_groups:

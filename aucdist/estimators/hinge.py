@@ -31,8 +31,8 @@ class HingeClassifier(LinearClassifier):
     ----------
     penalty : {"l1", "l2"}, default="l2"
     lam : float or "1/n", default=1e-3
-        The weight of the penalty. "1/n" is one over the number of rows, the choice of the paper. The C of liblinear is 1 /
-        (2 lam n).
+        The regularisation strength (scikit-learn's `alpha`). "1/n" is one over the number of rows, the choice of the
+        paper. The C of liblinear is 1 / (2 lam n).
     solver : str, dict or Solver, default="sdcd"
         With ``penalty="l2"``, every solver but ``psa`` is available. With ``penalty="l1"``, these are available: ``scd``,
         ``comid``, ``rda`` and ``psa``.

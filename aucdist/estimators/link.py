@@ -1,4 +1,4 @@
-"""Class probabilities by a link function: the generalized extreme value distribution for rare events, and the usual ones."""
+"""Class probabilities by a link function: the generalised extreme value distribution for rare events, and the usual ones."""
 
 import itertools
 import numbers
@@ -42,7 +42,7 @@ class SeparationWarning(UserWarning):
 
 @keyword_parameters
 class LinkClassifier(LinearClassifier):
-    """A generalized linear model for class probabilities: P(y = 1 | x) = g(w.x + b).
+    """A generalised linear model for class probabilities: P(y = 1 | x) = g(w.x + b).
 
     Minimises ``mean loss of the rows + lam/2 |w|^2``, after Fu and Liu (2018). The certificate says by how much at most the
     objective exceeds its minimum. The link ``gev`` has a shape parameter xi, which makes g asymmetric: it approaches 0
@@ -72,10 +72,10 @@ class LinkClassifier(LinearClassifier):
         its posterior. ``"bayes"`` is empirical Bayes by Metropolis-Hastings chains, for small data. Both are in
         `aucdist.papers.gev.shape` and have priors of width 1 on the weights, so standardise the features first.
     lam : float or None, default=None
-        The weight of the penalty. None means ``1e-3 * 4 p (1 - p)``, where p is the share of positives: 1e-3 for balanced
-        classes and 4e-6 for one positive in a thousand. The curvature of the mean loss is about p (1 - p) for a rare class,
-        so a fixed `lam` would flatten its probabilities. The paper has sums instead of means: its lambda is n_samples *
-        lam.
+        The regularisation strength (scikit-learn's `alpha`). None means ``1e-3 * 4 p (1 - p)``, where p is the share of
+        positives: 1e-3 for balanced classes and 4e-6 for one positive in a thousand. The curvature of the mean loss is
+        about p (1 - p) for a rare class, so a fixed `lam` would flatten its probabilities. The paper has sums instead
+        of means: its lambda is n_samples * lam.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     penalise_intercept : bool, default=False
@@ -129,7 +129,7 @@ class LinkClassifier(LinearClassifier):
         If xi was chosen, one row for each round. ``"map"`` has the columns round, xi and log_posterior. ``"bayes"`` has
         round, xi, log_likelihood, acceptance (the share of accepted steps) and effective_samples (of xi).
     lam_ : float
-        The weight of the penalty that the fit used.
+        The regularisation strength that the fit used.
     probability_ : LinkMap
         The map from `decision_function` to probabilities.
     gradient_norm_ : float

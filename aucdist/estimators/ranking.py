@@ -107,7 +107,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     Parameters
     ----------
     lam : float, default=1e-3
-        The weight of the penalty. With standardised features, try values from 1e-4 to 1e-2.
+        The regularisation strength (scikit-learn's `alpha`). With standardised features, try values from 1e-4 to 1e-2.
     solver : str, dict or Solver, default="all-pairs"
         Use the default. ``all-pairs`` takes Newton steps and cutting planes over all pairs, and is deterministic. The
         others are published algorithms that take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``,
@@ -292,8 +292,8 @@ class PairwiseRampClassifier(PairRankingClassifier):
     Parameters
     ----------
     lam : float, default=1e-3
-        The weight of the penalty. A smaller value makes the ramp steeper. With standardised features, try values from 1e-5
-        to 1e-2.
+        The regularisation strength (scikit-learn's `alpha`). A smaller value makes the ramp steeper. With standardised
+        features, try values from 1e-5 to 1e-2.
     solver : {"lbfgs"}, default="lbfgs"
         See `aucdist.pairs.smooth`; deterministic.
     tol : float, default=1e-3
@@ -430,7 +430,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     Parameters
     ----------
     lam : float, default=1e-3
-        The weight of the penalty. With standardised features, try values from 1e-4 to 1.
+        The regularisation strength (scikit-learn's `alpha`). With standardised features, try values from 1e-4 to 1.
     solver : str, dict or Solver, default="exact"
         ``exact`` solves a linear system, directly up to 1,000 features and by conjugate gradients beyond; it is deterministic.
         ``svrg`` takes variance-reduced stochastic gradients. ``tpauc`` takes two passes, and ``opauc`` one. The last two take a
@@ -567,7 +567,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
             raise InputError("path returns weights alone, without their feature map: transform X by the map first")
         if self.monotone is not None:
             raise InputError(
-                "path uses the closed form, which does not support directions of features (monotone): fit one lam at a time"
+                "path uses the closed form, which does not support monotonic constraints (`monotone`): fit one lam at a time"
             )
         for lam in lams:
             clone(self).set_params(lam=lam).check_parameters()
@@ -589,7 +589,7 @@ class UnivariateRankingClassifier(RankingClassifier):
     Parameters
     ----------
     lam : float, default=1e-3
-        The weight of the penalty.
+        The regularisation strength (scikit-learn's `alpha`).
     solver : str, dict or Solver, default="lbfgs"
         ``lbfgs`` minimises the exponential loss until the gap is at most `tol`. ``uni-exp`` and ``uni-squ`` are the online
         gradient descent of the paper, for the exponential and for the square loss. They take a fixed number of steps and

@@ -290,7 +290,9 @@ class WithThreshold:
         if np.isnan(values).any():
             raise InputError(f"threshold is {threshold!r}; a number is needed")
         if values.shape != ((len(models),) if self.has_several_classes else ()):
-            raise InputError(f"set_threshold: {len(models)} thresholds are needed, in the order of classes_")
+            raise InputError(
+                f"set_threshold: {len(models)} thresholds are needed, in the order of classes_, but the shape is {values.shape}"
+            )
         scaled = (values * self.class_spreads).tolist()
         cuts = [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
         self.set_raw_threshold(cuts)

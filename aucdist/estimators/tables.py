@@ -181,7 +181,7 @@ def _plain_table(X: Any) -> Any:
 
 
 def holds_texts(X: Any) -> bool:
-    """Tell whether X is a table with a column that holds, by its type, neither numbers nor truth values.
+    """Tell whether X is a table with a column that holds, by its type, neither numbers nor booleans.
 
     Raises InputError for two columns of one name, or one of periods, intervals or complex numbers.
     """
@@ -201,14 +201,14 @@ def holds_texts(X: Any) -> bool:
             raise InputError(_dates(name, str(own)))
         if str(own).startswith(("interval", "complex")):
             raise InputError(
-                f"column {name!r} holds {own}; features are numbers, truth values, categories or texts: convert it, "
+                f"column {name!r} holds {own}; features are numbers, booleans, categories or texts: convert it, "
                 "or leave it out"
             )
     return not all(kind.is_numeric() or isinstance(kind, nw.Boolean | nw.Unknown) for kind in schema.values())
 
 
 def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
-    """Return a table as one of Arrow, whose columns are numbers, truth values, texts or categories.
+    """Return a table as one of Arrow, whose columns are numbers, booleans, texts or categories.
 
     Raises InputError if X is no table, or naming the first column that holds something else.
     """
@@ -233,7 +233,7 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
             raise InputError(_dates(name, str(value)))
         elif not is_plain(kind):
             raise InputError(
-                f"column {name!r} holds {kind}; features are numbers, truth values, categories or texts: convert it, "
+                f"column {name!r} holds {kind}; features are numbers, booleans, categories or texts: convert it, "
                 "or leave it out"
             )
     return table

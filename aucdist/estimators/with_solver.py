@@ -165,7 +165,7 @@ class WithSolver(BaseEstimator, ABC):
             expander.check_directions()
         if self.monotone is not None and not own.signs:
             raise InputError(
-                f"solver {own.name!r} does not support directions of features (monotone); {self._solvers_that('signs')}"
+                f"solver {own.name!r} does not support monotonic constraints (`monotone`); {self._solvers_that('signs')}"
             )
         if own.penalties and (penalty := self.penalty) not in own.penalties:
             able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]

@@ -188,7 +188,9 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
         draft.merge_equal(factor)
     if rows is not None:
         if rows < LEAST_ROWS:
-            raise InputError(f"rows is {rows}; at least {LEAST_ROWS} are needed to tell two rows apart")
+            raise InputError(
+                f"`rows` is {rows}, but a scorecard needs at least {LEAST_ROWS} lines: give a larger number, or leave `rows` out"
+            )
         while sum(draft.n_rows for draft in drafts) > rows:
             costs = [draft.cheapest() for draft in drafts]
             at = int(np.argmin([cost for cost, _ in costs]))
@@ -196,8 +198,8 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
             if not np.isfinite(cost):
                 least = sum(draft.n_rows for draft in drafts)
                 raise InputError(
-                    f"rows is {rows}, and this card has at least {least}, because missing values keep a row of their own; "
-                    f"allowed are {max(least, LEAST_ROWS)} and more"
+                    f"`rows` is {rows}, but this card needs at least {least} lines, because missing values have lines of their "
+                    f"own: give {max(least, LEAST_ROWS)} or more"
                 )
             del drafts[at].ends[k]
             drafts[at].merge_equal(factor)
@@ -274,7 +276,7 @@ def _points_per_score(
         reach += float(np.ptp(cells))
         least += float(cells.min())
     if reach <= 0.0:
-        raise InputError("all weights of the model are 0: there is nothing to put on a card")
+        raise InputError("all weights of the model are 0, so the card would have no points: train with a smaller `lam`")
     factor = (scaling.total or TOTAL) / reach
     return factor, -factor * least
 

@@ -41,7 +41,7 @@ OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
 class Graph(Target):
-    """A graph in the making, whose values are terms. Constants are numbers or arrays: floats, integers or truth values.
+    """A graph in the making, whose values are terms. Constants are numbers or arrays: floats, integers or booleans.
 
     `taken`: names that inner values may not have: those of the inputs and outputs.
     """

@@ -305,7 +305,9 @@ def _node(trees: Forest, place: int, values: np.ndarray, preprocessor: Preproces
         return float(values[-1 - place])
     feature, edge = int(trees.features[place]), trees.thresholds[place]
     if trees.missing[place] == ZEROS_ARE_MISSING:
-        raise InputError("a tree takes zeros for missing values, which cannot be exported")
+        raise InputError(
+            f"a tree splits feature {feature} (from 0) by `zero_as_missing`, which cannot be exported: train with NaN as missing"
+        )
     # LightGBM takes a missing value for 0 where the training rows of the feature had none.
     to_then = bool(trees.default_left[place] if trees.missing[place] else edge >= 0.0)
     (at_most,) = edges_in_units(np.array([edge]), feature, preprocessor)

@@ -46,7 +46,7 @@ OPERATIONS = {
     "Exp": "EXP({})", "Log": "LN({})", "Greater": "{} > {}", "Less": "{} < {}", "Where": "CASE WHEN {} THEN {} ELSE {} END",
 }  # fmt: skip
 TRUTHS = (("true", ("true", "t", "yes")), ("false", ("false", "f", "no")))
-"""What a truth value is as a text, and which texts DuckDB and others take for it where a column has no others."""
+"""What a boolean is as text, and which texts DuckDB and others take for it where a column has no others."""
 WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
@@ -60,7 +60,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
         The table, which has a column for each column of the training data that the model reads. A dot stands between schema
         and table.
     ids : sequence of str
-        Columns of the table that stand beside the scores. By default these are the columns that the model reads.
+        Columns of the table that the query returns with the scores. By default these are the columns that the model reads.
     contributions : bool, default=False
         Whether columns ``adds_...`` say what each feature and each pair adds to the score, and the constant. Their sum is the
         score, to the last bit if a system adds them in the order of the query's brackets.
@@ -119,7 +119,7 @@ class Query(Target):
     """A query, stage by stage; formulas of probabilities add stages too, each of which keeps one more number.
 
     `source`: the table in quotes, then the stage that was added last.
-    `carried`: the columns that stand beside the scores.
+    `carried`: the columns that are returned with the scores.
     `stages`: what stands in the WITH clause.
     `values`: for each feature the expression of its value in the last stage.
     `aliases`: the numbers of the last stage.
@@ -351,7 +351,7 @@ def _converted(cell: str, kind: str, spelling: Spelling) -> str:
 def typed_spellings(categories: Sequence[str]) -> dict[str, str]:
     """Return other texts that categories may have become, as systems type the columns of a file, and the categories they were.
 
-    Yes and No become truth values, whose texts are true and false; whole numbers may have become 1.0 or back.
+    Yes and No become booleans, whose texts are true and false; whole numbers may have become 1.0 or back.
     """
     others: dict[str, str] = {}
     for typed, spellings in TRUTHS:

@@ -92,7 +92,7 @@ class LeafMap(FittedMap):
         Raises InputError for other directions than the trees were grown with.
         """
         if self.directions is None or not np.array_equal(directions, self.directions):
-            raise InputError("the trees were grown with other directions of features: fit the map again")
+            raise InputError("the trees were grown with other monotonic constraints: fit the map again")
         tree_signs = [np.zeros(0, dtype=np.int8)]
         for k, ranks in enumerate(self.ranks):
             free = np.full(self.n_leaves[self.used[k]], FREE, dtype=np.int8)
@@ -172,7 +172,7 @@ class LeafExpander(Expander):
         The share of the rows, and of the features, that is drawn for each tree (``bagging_fraction`` and ``feature_fraction``).
     forest_score : float, default=0.0
         The standard deviation, over the rows that grow the trees, of the column of LightGBM's score; 0 for no such column.
-        Not with directions of features.
+        Not with monotonic constraints.
     within_groups : bool, default=False
         Whether trees are grown for the order within groups; `fit` then needs `groups`.
     random_state : int, default=0

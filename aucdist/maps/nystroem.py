@@ -155,8 +155,11 @@ class NystroemMap(Expander):
         # Compare the values themselves, because rounding gives a constant column a variance just above zero.
         constant = total.ranges.constant
         factor = np.where(constant, 0.0, 1.0 / np.where(constant | (spread == 0), 1.0, spread))
-        if not (np.isfinite(total.mean) & np.isfinite(factor)).all():
-            raise InputError("a feature is missing or too large to scale; fill in or scale the features first")
+        if len(bad := np.flatnonzero(~np.isfinite(total.mean + factor))):
+            raise InputError(
+                f"feature {bad[0]} (from 0) has missing values, or values too large to standardise: fill them in, or scale "
+                "the feature first"
+            )
         rows = landmark_rows(blocks, int(self.landmarks))
         scaled = (dense(rows) - total.mean) * factor
         sigma = WIDTHS[self.sigma] * median_distance(scaled[:FEW]) if isinstance(self.sigma, str) else float(self.sigma)

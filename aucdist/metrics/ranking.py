@@ -104,7 +104,7 @@ def delong_variance(counts: ScoreCounts) -> float:
     refuse_weights(counts)
     pos, neg = exact_columns(counts)
     if min(counts.rows_pos, counts.rows_neg) < 2:
-        raise InputError("an error of the AUC needs at least two rows of each class: give more rows")
+        raise InputError("the variance of the AUC needs at least two rows of each class: give more rows")
     area = auc(counts)
     pos_placements = (2 * np.cumsum(neg) - neg).astype(np.float64) / (2 * counts.rows_neg)
     neg_placements = 1 - (2 * np.cumsum(pos) - pos).astype(np.float64) / (2 * counts.rows_pos)

@@ -262,7 +262,7 @@ def _read_json(folder: str) -> Json:
     content = parse_checked(read_bytes(f"{folder}/{ABOUT}"), Json, where)
     version = content.get("format")
     if version is not None and type(version) is not int:
-        raise InputError(f"{where} is damaged: `format`: Input should be a valid integer")
+        raise InputError(f"{where} is damaged: `format` is not a whole number. {REPAIR}")
     if version is None or version < 1:
         raise InputError(
             f"{where} is not a model of aucdist: name a folder that `aucdist train` or `write_model` wrote"

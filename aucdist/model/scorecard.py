@@ -62,7 +62,7 @@ class CardFeature:
         if len(self.points) > MOST_BINS or not ((self.shares >= 0.0) & (self.shares <= 1.0)).all():
             raise InputError(f"{self.name!r} has more than {MOST_BINS} bins, or shares that are not from 0 to 1")
         if len(self.points) == 1 and self.missing is None:
-            raise InputError(f"{self.name!r} has one row, so that it tells no two rows apart")
+            raise InputError(f"{self.name!r} has one line, so it gives every row of data the same points")
 
     @property
     def cells(self) -> np.ndarray:
@@ -170,7 +170,9 @@ def parse_card(data: bytes, where: str) -> Scorecard:
     try:
         card.preprocessor.check(len(card.schema.feature_names))
         if card.preprocessor.scale != "none" or card.preprocessor.log1p:
-            raise InputError("a card scales nothing")
+            raise InputError(
+                "its preprocessor scales features, but the edges of a card are in the units of the columns"
+            )
         order = {name: place for place, name in enumerate(card.schema.feature_names)}
         places = [order.get(feature.name, -1) for feature in card.features]
         if min(places, default=0) < 0 or places != sorted(set(places)):

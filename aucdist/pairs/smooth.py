@@ -92,7 +92,7 @@ class SmoothPairProblem(PairProblem):
     def __init__(self, blocks: Blocks, objective: PairObjective):
         if not isinstance(objective.penalty, L2):
             raise InputError(
-                f"L-BFGS minimises smooth losses with the penalty 'l2', not with {objective.penalty.name!r}"
+                f"L-BFGS minimises smooth losses with the penalty 'l2', not with {objective.penalty.name!r}: leave `penalty` out"
             )
         negatives = CountedNegatives(blocks, objective.subset)
         self.rounding = rounding_of_pairs(blocks, objective.groups)

@@ -9,7 +9,7 @@ from aucdist.errors import Json
 SET_ON = {
     "training": "the training rows",
     "out_of_fold": "training rows, each scored by a model that had not seen it",
-    "calibration": "calibration rows, which the fit has not seen",
+    "calibration": "training rows that the fit has not seen",
     "test": "the test rows themselves, so these figures look better than those of new rows",
 }
 """The rows that set a threshold."""
@@ -157,7 +157,7 @@ def operating_point_text(point: Json) -> str:
         alarms = (
             f"{hundredths(right['value'])} % of its {counted}alerts are right{_ends(right['interval'], hundredths)}"
         )
-    chosen_on = f"the {'training' if (set_on := set_on_of(point)) == 'out_of_fold' else set_on} rows"
+    chosen_on = f"the {'test' if set_on_of(point) == 'test' else 'training'} rows"
     days = ""
     if "alerts_per_day" in point:
         days = f" The {point['rows']} rows have {number_text(point['alerts_per_day'])} alerts a day."

@@ -58,7 +58,7 @@ def kept_text(kept: Json) -> str:
 
 
 def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:
-    """Return a measure with its interval, beside that on the test rows of the run."""
+    """Return a measure with its interval, and that on the test rows of the run."""
     text = f"{NAMES[name]}: {_interval(value)}"
     return text if promised is None else f"{text}, on the test rows {_interval(promised)}"
 
@@ -143,12 +143,12 @@ def _series(name: str, last: str, values: Sequence[float | None], alarmed: Seque
 
 
 def _measures(records: Sequence[Json], of: str = "performance") -> list[dict[str, dict[str, float]]]:
-    """Return the measures of each batch, or those that were promised for it; none where there are none."""
+    """Return the measures of each batch, or those on the test rows of the run; none where there are none."""
     return [(record.get(of) or {}).get("measures", {}) for record in records]
 
 
 def _measure(name: str, records: Sequence[Json]) -> Json:
-    """Return what the picture of a measure shows: its intervals, and those that were promised."""
+    """Return what the picture of a measure shows: its intervals, and those on the test rows."""
     values = [measures.get(name) for measures in _measures(records)]
     promised = [measures.get(name) for measures in _measures([r["performance"] or {} for r in records], "promised")]
     shown = [v for v in [*values, *promised] if v is not None]

@@ -134,7 +134,7 @@ class KubernetesConfig(Strict):
     scheduler: Resources = Field(default_factory=Resources)
     """The resources of the pod of the scheduler."""
     service_account: str = "aucdist-dask"
-    """The service account of scheduler and workers. It needs no rights."""
+    """The service account of scheduler and workers. It needs no permissions."""
     secrets: list[str] = Field(default=[])
     """Secrets whose entries become environment variables, such as the credentials of S3."""
     tls: str = ""

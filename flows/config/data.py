@@ -32,7 +32,9 @@ class DataRef(Strict):
     @model_validator(mode="after")
     def _one_of_both(self) -> "DataRef":
         if (self.name is None) == (self.source is None):
-            raise InputError("give either `name` (a data set of the catalog) or `source`")
+            raise InputError(
+                f"give either `name` (a data set of the catalog) or `source`, and not {'both' if self.name else 'neither'}"
+            )
         source_of(self)  # raises an error for a name that is not in the catalog
         return self
 
@@ -50,7 +52,7 @@ class UnlabelledRef(DataRef):
 
 
 class DataFileOptions(Strict):
-    """What may be said about a file of data whose configuration `aucdist init` writes."""
+    """Options for a data file that has no configuration yet."""
 
     label: Annotated[str | None, Cli(metavar="COLUMN")] = None
     """The column with the classes. Files of svmlight and KEEL name it themselves."""
@@ -73,7 +75,7 @@ class TestConfig(Strict):
     seed: int = Field(default=0, ge=0)
     """The seed of the split. It is used with `fraction`."""
     time: str | None = None
-    """A column of numbers, or of dates with `days` among its parts. The last rows by this column are the test rows.
+    """A column of numbers, or one of `dates` whose list has `days`. The last rows by this column are the test rows.
     Rows without a time are training rows."""
     last: float = Field(default=0.2, gt=0, lt=1)
     """With `time`: the share of the rows that are test rows."""
@@ -105,7 +107,9 @@ class TestConfig(Strict):
     def _one_of_four(self) -> "TestConfig":
         keys = [key for key in ("fraction", "time", "name", "source") if getattr(self, key) is not None]
         if len(keys) != 1:
-            raise InputError("give exactly one of `fraction`, `time`, `name` and `source`")
+            raise InputError(
+                f"give exactly one of `fraction`, `time`, `name` and `source`; given: {', '.join(keys) or 'none of them'}"
+            )
         if "seed" in self.model_fields_set and keys != ["fraction"]:
             raise InputError(
                 "`seed` works with `fraction` only: the last rows, or a separate test set, are not drawn at random. Leave it "
@@ -150,11 +154,13 @@ class DataConfig(DataRef):
     """The test rows. Without them there is no test AUC. The key may be called `split` if the rows are taken from this
     data set."""
     calibration: float | None = Field(default=None, gt=0, lt=1)
-    """The share of the training rows that is not fitted but sets the threshold of `operating_point`. It is a random
-    share, or with `split.time` the last rows."""
+    """The share of the training rows that sets the threshold of `operating_point` and is left out of the fit. These
+    threshold rows are drawn at random, or are the last rows if `split.time` is given. They do not calibrate
+    probabilities."""
     impute: Literal["refuse", "keep", "mean", "median"] = "refuse"
-    """What replaces missing numbers (of a source with `missing: keep`). It is learnt from the training rows, the median
-    up to 0.1 %. `keep` leaves them missing, for a `features` map that has a place for them."""
+    """What replaces missing numbers (of a source with `missing: keep`). It is learnt from the training rows; the median
+    is approximate, to 0.1 % of its value. `keep` leaves them missing, for a `features` map that has a place for
+    them."""
     log1p: Literal["numeric"] | list[str] | None = None
     """The features that are transformed by log(1 + x): a list of names, or `numeric` for all that are not one-hot."""
     scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = "none"

@@ -24,9 +24,9 @@ class ModelConfig(Strict):
     """The solver, which decides how it is minimised: a name, or a mapping with `name` and the parameters of the solver,
     such as {name: sdcd, epochs: 10}."""
     lam: float | None = None
-    """The strength of the regularisation, which is the weight of the penalty."""
+    """The regularisation strength (scikit-learn's `alpha`)."""
     tol: float | None = None
-    """The fit stops when the certified relative gap is at most this."""
+    """The fit stops when the relative gap of its certificate is at most this."""
     max_passes: int | None = None
     """The fit stops after this many passes over the rows."""
     random_state: int | None = None
@@ -147,7 +147,8 @@ class ShapesConfig(Strict):
     """The number of random halves of the training rows to which the model is also fitted. The report draws a band
     around the shapes of these fits. 10 is a usual number."""
     compare_free: bool = False
-    """Whether to fit the model without `monotone` as well, so that the report says what the directions cost."""
+    """Whether to fit the model without `monotone` as well, so that the report says what the monotonic constraints
+    cost."""
 
     @property
     def requested(self) -> bool:

@@ -27,7 +27,7 @@ class CostConfig(Strict):
 
 class OperatingPointConfig(Strict):
     """The requirement that the threshold has to meet on the training rows, or on rows that the fit has not seen. Give
-    one of them."""
+    one requirement: `fpr`, `alerts`, `precision`, `recall` or `cost`."""
 
     fpr: Annotated[float | None, Cli()] = Field(default=None, ge=0, le=1)
     """At most this share of the negative rows is flagged."""
@@ -46,7 +46,7 @@ class OperatingPointConfig(Strict):
         BeforeValidator(lambda value: parse_yaml(value, "--cost") if isinstance(value, str) else value),
         Cli(metavar="COSTS"),
     ] = None
-    """The total cost of wrong decisions is smallest, as with `{false_alarm: 1, miss: 40}`."""
+    """The costs of wrong decisions, as in `{false_alarm: 1, miss: 40}`. The threshold minimises their total."""
     confidence: Annotated[float | None, Cli()] = Field(default=None, ge=0.5, lt=1)
     """The probability with which the requirement holds for new rows. The threshold then has a safety margin,
     computed from exact bounds on rows that the fit has not seen. These are `data.calibration`, by default a fifth of the
@@ -54,8 +54,8 @@ class OperatingPointConfig(Strict):
     out_of_fold: bool | None = None
     """Whether the threshold is set by scores of models that have not seen the row. This takes five more fits, each to
     four fifths of the training rows. Without it, a model that overfits its training rows, as leaves do, flags more rows
-    than you asked for. null means yes if the feature map is fitted to labels (leaves, landmarks, pairs), and no
-    otherwise."""
+    than you asked for. By default it is true if the feature map is fitted to labels (leaves, landmarks, pairs), and
+    false otherwise."""
 
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":

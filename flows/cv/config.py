@@ -53,7 +53,8 @@ class FoldsConfig(Strict):
     """With `time`, in the unit of its column: the smallest time between the last training row and the first held-out
     row, for example the number of days after which a label is known."""
     duplicates: Literal["apart", "together"] = "apart"
-    """Whether rows with equal features are in the same fold (`together`)."""
+    """Whether rows with equal features are always in the same fold (`together`) or may be in different ones
+    (`apart`)."""
 
     @model_validator(mode="after")
     def _consistent(self) -> "FoldsConfig":
@@ -62,7 +63,7 @@ class FoldsConfig(Strict):
         if self.time is None and (self.gap_rows or self.gap_time):
             raise InputError("`gap_rows` and `gap_time` need `time`: the column that says which rows come first")
         if self.groups is not None and self.duplicates == "together":
-            raise InputError("give either `groups` or `duplicates: together`")
+            raise InputError("`groups` and `duplicates: together` are both given: leave one of them out")
         if self.groups is not None and self.groups == self.time:
             raise InputError("`groups` and `time` name the same column: name another one for one of them")
         return self
@@ -121,7 +122,7 @@ class CvConfig(RunConfig):
     """The number of inner folds of the training rows of each fold, which choose the parameters. The score then includes
     the effect of choosing."""
     halving: HalvingConfig | None = None
-    """Gives fewer passes to settings that score badly."""
+    """Successive halving: settings that score badly get fewer passes."""
     placement: Literal["auto", "tasks", "masks"] = "auto"
     """`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay in their blocks, and all workers
     work on one fold after the other; a solver that does not ignore rows of weight 0 gets copies of those of the fold.

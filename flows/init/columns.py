@@ -23,7 +23,7 @@ SYMBOLS = (
     "$", "€", "£", "¥", "₹", "₽", "₩", "%", "‰", "USD", "EUR", "GBP", "CHF", "JPY", "CAD", "AUD", "Fr.", "kr", "zł", "R$", "US$",
 )  # fmt: skip
 STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (",", "."), (",", "space"))
-"""Decimal sign and groups; of several that fit as many columns and cells, the first."""
+"""Decimal and thousands separators; of several that fit as many columns and cells, the first."""
 HASHED_INTO = 256
 SHOWN = 5
 MOST_WORDS, MOST_TYPING_ERRORS = 5, 50

@@ -118,13 +118,14 @@ def describe(
     """
     if source.format in FORMATS_WITHOUT_COLUMNS:
         if time or groups:
-            raise InputError(f"files of format {source.format!r} have no columns by which rows could be split")
+            raise InputError(
+                f"--time and --groups need named columns, which files of format {source.format!r} do not have: leave them out"
+            )
         return _without_columns(name, source, output)
     if not source.format_of().needs_label:
         looked_at = [*(name for name, of in FORMATS.items() if of.needs_label), *FORMATS_WITHOUT_COLUMNS]
         raise InputError(
-            f"`aucdist init` looks at files of {', '.join(looked_at)}, and this is "
-            f"{source.format}, which needs no description"
+            f"`aucdist init` describes files of {', '.join(looked_at)}; {source.format} needs none: name it in `data.source`"
         )
     rows = first_rows(source)
     where, names = source.display_name, rows.columns.column_names

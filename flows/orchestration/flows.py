@@ -176,7 +176,7 @@ def score(config: ScoreConfig) -> Json:
 
 @flow(name="watch")
 def watch(config: WatchConfig) -> Json:
-    """Compare a batch with the training rows, and labels of a batch with what the run promised."""
+    """Compare a batch with the training rows, and the measures of labelled rows with those on the test rows of the run."""
     result = watching.watch(config, run_observer(), run_as_task)
     report_alarms(result, config.model, ALARM)
     return result

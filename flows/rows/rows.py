@@ -309,7 +309,7 @@ class TrainTestRows:
     per_day: Mapping[str, float] = field(default_factory=dict)
 
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
-        """Return the rows with the test rows and the calibration rows split off, without the time that they were split by."""
+        """Return the rows with the test rows and the threshold rows split off, without the time that they were split by."""
         n_classes, rows, test = None, self, config.test
         if self.sets is not None:
             n_classes = self.sets.n_classes if self.sets.exclusive else 1

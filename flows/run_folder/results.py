@@ -58,10 +58,10 @@ class ClassEvaluation:
 
     `train` and `test`: counts of the scores; `test` is None without test rows, or where these are all on one side.
     `interval`: of the test AUC.
-    `threshold_counts`: of the rows that set the threshold: where the model has not seen them, of the calibration rows, or of the
+    `threshold_counts`: of the rows that set the threshold: where the model has not seen them, of the threshold rows, or of the
         training rows scored by models of the other folds; else of the training rows, as where costs of rows set the threshold.
     `costs`: of the training rows, where the cost column says what wrong decisions cost.
-    `guarantee`: what the threshold promises, if that was asked for.
+    `guarantee`: what the threshold guarantees, if that was asked for.
     """
 
     train: ScoreCounts
@@ -307,7 +307,7 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
 def threshold_by(
     config: OperatingPointConfig, counts: ScoreCounts | CostCounts, per_day: float | None
 ) -> tuple[float, Guarantee | None]:
-    """Return the threshold that rows need, on the scale of their scores, and what it promises, if that is asked for.
+    """Return the threshold that rows need, on the scale of their scores, and what it guarantees, if that is asked for.
 
     `per_day`: how many of these rows there are in a day, if that is known.
     Raises InputError if no threshold meets the requirement, or alerts are counted by the day and `per_day` is not known.
@@ -325,7 +325,7 @@ def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json
     """Return what an operating point says of how its threshold was set, in types of JSON.
 
     `rows`: which ones set it; `counts`: of these rows.
-    `guarantee`: what it promises, if that was asked for.
+    `guarantee`: what it guarantees, if that was asked for.
     """
     said: Json = {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
     if guarantee is None:

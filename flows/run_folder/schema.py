@@ -89,7 +89,7 @@ class Requirement(TypedDict, total=False):
 
 
 class GuaranteeResult(TypedDict):
-    """What an operating point promises."""
+    """What an operating point guarantees."""
 
     measure: Measure
     asked: Number

@@ -132,14 +132,14 @@ def made(tree):
     ],
 )
 def test_other_bytes_are_refused_and_nothing_of_them_runs(data):
-    with pytest.raises(InputError, match="not serialized values"):
+    with pytest.raises(InputError, match="not a value that aucdist has serialized"):
         deserialize(data)
 
 
 def test_an_array_of_objects_in_the_file_is_not_unpickled():
     buffer = io.BytesIO()
     np.savez(buffer, tree=np.frombuffer(b'["array", 0]', dtype=np.uint8), **{"0": np.array([Foreign()])})
-    with pytest.raises(InputError, match="not serialized values"):
+    with pytest.raises(InputError, match="not a value that aucdist has serialized"):
         deserialize(buffer.getvalue())
 
 

@@ -206,7 +206,7 @@ def test_a_constraint_that_leaves_nothing_ends_at_0():
         ({"monotone": "increasing"}, "None, 'auto' or a mapping"),
         ({"monotone": {}}, "None, 'auto' or a mapping"),
         ({"monotone": {True: "increasing"}}, "the name of a column or its position"),
-        ({"monotone": "auto", "solver": "sdcd"}, "solver 'sdcd' does not support directions of features.*all-pairs"),
+        ({"monotone": "auto", "solver": "sdcd"}, "solver 'sdcd' does not support monotonic constraints.*all-pairs"),
         ({"monotone": "auto", "features": "nystroem"}, "mixes all features"),
         ({"monotone": "auto", "features": {"map": "bins", "basis": "one-hot"}}, "`basis: cumulative` or `hat`"),
     ],

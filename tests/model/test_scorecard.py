@@ -231,7 +231,7 @@ def test_losses_of_model_and_card():
         (lambda m: to_scorecard(m, Scaling(total=0)), "a whole number from 1 to 1000000"),
         (lambda m: to_scorecard(m, Scaling(-1.0)), "points_to_double_odds is -1.0; a number above 0"),
         (lambda m: to_scorecard(m.with_weights(probability=None), Scaling(20.0)), "log odds are a linear function of its score"),
-        (lambda m: to_scorecard(m, rows=1), "rows is 1; at least 2"),
+        (lambda m: to_scorecard(m, rows=1), "`rows` is 1, but a scorecard needs at least 2 lines"),
         (lambda m: to_scorecard(m.with_weights(coef=0.0 * m.coef)), "all weights of the model are 0"),
     ],
 )  # fmt: skip
@@ -252,7 +252,7 @@ def test_missing_values_keep_their_line():
     schema = Schema(("a", "b"), "y", ("1",), ("0",), {})
     exact = linear_model(coef, 0.0, schema, Preprocessor((), "none", None, None, "keep"), {}, None, fitted)
     assert len(card_rows(to_scorecard(exact, rows=4))) == 4
-    with pytest.raises(InputError, match="this card has at least 4"):
+    with pytest.raises(InputError, match="this card needs at least 4 lines"):
         to_scorecard(exact, rows=3)
 
 

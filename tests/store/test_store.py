@@ -102,7 +102,9 @@ def test_other_names_are_taken(name: str) -> None:
 def test_a_damaged_version_does_not_come_back(tmp_path: Path) -> None:
     url = filled(tmp_path / "store", 2)
     Path(resolve(f"{url}@1"), "weights.npy").write_bytes(b"other bytes")
-    with pytest.raises(InputError, match=r"weights.npy is damaged, because its checksum is wrong: it stays out of use"):
+    with pytest.raises(
+        InputError, match=r"weights.npy is damaged: its checksum is not the one in the history: it stays out of use"
+    ):
         rollback(read_store(url))
     assert read_store(url).current.version == 2
 
@@ -210,6 +212,6 @@ def test_a_damaged_lease_is_named(tmp_path: Path, data: bytes, name: str) -> Non
     with lease(str(tmp_path), "a run") as held:
         held.renew()
         (tmp_path / "leases" / name).write_bytes(data)
-        said = f"who holds .* is unknown: .*{name} is damaged"
+        said = f"it is not known whether a run is using .*: .*{name} is damaged"
         with pytest.raises(InputError, match=said), lease(str(tmp_path), "b"):
             pass

@@ -241,7 +241,7 @@ class CsvFormat(TableFormat, LineFormat):
                 break
             size *= 4
         if not head.strip():
-            raise InputError(f"{where} is empty: name a file that has rows")
+            raise InputError(f"{where} is empty: name a file with at least one row")
         names, after, _ = csv_head(head, where, source, source.encoding)
         return start + after, tuple(names)
 

@@ -77,7 +77,7 @@ def resolve_source_and_schema(
     of = FORMATS[source.format]
     figures = {"rows": total.rows, "rows of each class": total.classes}
     if total.rows == 0:
-        raise InputError(f"{total.where} has no rows: name data with at least one row of each class")
+        raise InputError(f"{total.where} has no rows: name data with at least one row")
     if schema is not None and total.columns:
         features_as(total, schema, total.where)
     if schema is None:

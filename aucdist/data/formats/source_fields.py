@@ -73,22 +73,22 @@ class SourceFields(BaseModel):
     """Columns with too many categories to list, and the number of 0/1 features of each. A hash of the category decides
     to which feature it belongs."""
     missing: Annotated[Literal["refuse", "keep"], GIVEN, SCORING] = "refuse"
-    """What happens to missing values of features. With `keep`, a missing text is a category of its own, and `impute`
-    says what happens to a missing number."""
+    """What happens to missing values of features. With `keep`, a missing value in a text column is a category of
+    its own, and `impute` says what happens to a missing number."""
     missing_values: Annotated[list[Word], GIVEN, SCORING] = []
-    """Texts and numbers that mean a missing value of a feature, such as ['-', '-999'], in addition to `?` and to the
-    texts of pandas, which always do. This needs `missing: keep`."""
+    """Strings and numbers that mean a missing value of a feature, such as ['-', '-999'], in addition to `?` and to the
+    strings that pandas treats as missing. This needs `missing: keep`."""
     encoding: Annotated[Encoding, GIVEN, SCORING] = "utf-8"
     """For csv: the encoding of the file. Files in utf-16 are read as a whole."""
     decimal: Annotated[Literal[".", ","], GIVEN, SCORING] = "."
-    """For csv: the sign before the fraction of a number."""
+    """For csv: the decimal separator."""
     thousands: Annotated[Literal[",", ".", "'", "space"] | None, GIVEN, SCORING] = None
-    """For csv: the sign that groups the digits of a number by three, as in 1,234,567."""
+    """For csv: the thousands separator, as in 1,234,567."""
     symbols: Annotated[list[Symbol], GIVEN, SCORING] = []
-    """For csv: what may stand before or behind a number, such as [$, EUR, '%']. It does not change the number: 12.5% is
+    """For csv: symbols before or after a number, such as [$, EUR, '%']. They do not change the number: 12.5% is
     12.5."""
     quote: Annotated[Literal["double", "single"], GIVEN, SCORING] = "double"
-    """For csv: the sign that may enclose a cell."""
+    """For csv: the quote character, which may enclose a cell."""
     skip_lines: Annotated[int, GIVEN, SCORING] = Field(0, ge=0, le=10_000)
     """For csv and excel: the number of lines before the header, or before the rows, that are not read."""
     header: Annotated[bool, ALWAYS, SCORING] = True
@@ -96,7 +96,7 @@ class SourceFields(BaseModel):
     columns: Annotated[list[str] | None, ALWAYS, SCORING] = None
     """For csv without a header: the column names."""
     separator: Annotated[Separator, ALWAYS, SCORING] = ","
-    """For csv: the sign between cells. `space` is any number of blanks."""
+    """For csv: the field separator. `space` is any number of blanks."""
     keep: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
     """For tables: the columns that become features, in this order. By default all columns do."""
     drop: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
@@ -105,8 +105,8 @@ class SourceFields(BaseModel):
     """For tables: columns of dates, and the numbers that each becomes, such as {when: [year, month, weekday, hour,
     days]}. Monday is weekday 0, and `days` counts from 1970-01-01."""
     date_format: Annotated[str | None, GIVEN, SCORING] = Field(None, min_length=1)
-    """For tables: how texts in columns of dates are written, as in Python's strptime: '%d.%m.%Y'. By default they are
-    written as in ISO 8601: 2025-01-31, 2025-01-31 14:30."""
+    """For tables: the format of dates in text columns, as in Python's strptime: '%d.%m.%Y'. The default is ISO 8601:
+    2025-01-31, 2025-01-31 14:30."""
     unknown: Annotated[Literal["error", "ignore", "as-missing"], GIVEN, SCORING] = "error"
     """For tables: what happens to categories that the training data did not have. With `ignore`, the row has none of
     the categories of the column. With `as-missing`, the value counts as missing."""

@@ -342,7 +342,7 @@ def _number_problem(cell: str, form: TableForm) -> str:
     )
     if spelling.plain and any(character.isdigit() for character in cell) and not cell[0].isalpha():
         remedy = (
-            "where numbers have a decimal comma, groups of digits or a currency say so (`decimal`, `thousands`, `symbols`; "
+            "where numbers have a decimal comma, thousands separators or a currency, say so (`decimal`, `thousands`, `symbols`; "
             "`aucdist init` finds them); if the column holds categories, list it under `categorical`"
         )
     return f"{cell[:SHOWN]!r} is not a number; {remedy}"

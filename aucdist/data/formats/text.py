@@ -230,4 +230,4 @@ def first_row(
         if any(names) or len(names) > 1:
             read = min(start + len(text[:end].encode(encoding, "surrogateescape")), len(data))
             return data.count(b"\n", 0, read) + 1, names, read
-    raise InputError(f"{where} has no rows: name a file that has rows")
+    raise InputError(f"{where} has no rows: name a file with at least one row")

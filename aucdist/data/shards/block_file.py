@@ -152,7 +152,7 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
         # The kernels do not check where they write.
         sound = len(features) == 0 or 0 <= features.min() <= features.max() < form.n_features
         if not sound or not np.array_equal(np.diff(offsets), np.diff(ends)):
-            raise InputError(f"its indices do not go with {len(values)} values of {form.n_features} features")
+            raise InputError(f"its indices are not those of {len(values)} values in rows of {form.n_features} features")
         rows = CsrRows(values, features, offsets - offsets[0], form.n_features)
     side = {name: arrays[name] for name in form.side}
     return Block(rows, arrays["label"], arrays["row_id"], index=index, **side)

@@ -271,9 +271,13 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
         raise InputError("there are no blocks to write: give at least one")
     form = Form.of(blocks[0])
     if any(Form.of(block) != form for block in blocks):
-        raise InputError("blocks of one data set must agree in layout, type, number of features and having weights")
+        raise InputError(
+            "the blocks of one data set must agree: in layout, type and number of features, and all or none have weights"
+        )
     if len(schema.feature_names) != form.n_features:
-        raise InputError(f"{len(schema.feature_names)} feature names for {form.n_features} features")
+        raise InputError(
+            f"there must be one name for each of the {form.n_features} features, but {len(schema.feature_names)} are given"
+        )
     manifest = commit(url, schema, form, [write_shard(block, url, i) for i, block in enumerate(blocks)])
     return [manifest.url_of(shard) for shard in manifest.shards]
 
@@ -304,8 +308,9 @@ def read_shard(url: str, index: int, *, by_sha256: bool = False) -> Block:
     """
     manifest = read_manifest(url)
     if not 0 <= index < len(manifest.shards):
-        shown = files.shown(manifest.folder)
-        raise InputError(f"{shown} has {len(manifest.shards)} shards, from 0; there is no number {index}")
+        raise InputError(
+            f"there is no shard {index} in {files.shown(manifest.folder)}: its {len(manifest.shards)} shards are numbered from 0"
+        )
     shard = manifest.shards[index]
     data, where = read_buffer(manifest.url_of(shard)), files.shown(manifest.url_of(shard))
     sound = (len(data), zlib.crc32(data)) == (shard.size, shard.crc32)

@@ -258,19 +258,20 @@ def open_rows(
         check_expectations(source, name, {"rows": manifest.n_samples, "features": manifest.form.n_features})
         if schema is not None:
             check_features(stored.feature_names, schema, name)
-        if schema is not None and labelled:
-            if (stored.classes, stored.topics) != (schema.classes, schema.topics):
-                raise InputError(
-                    f"{name}: its classes are {listed(stored.classes or (*stored.positive, *stored.negative))}, but those "
-                    f"of the training data are {listed(schema.classes or (*schema.positive, *schema.negative))}, or they "
-                    "are topics in one of the two only: shard both with the same `labels` and `positive`"
-                )
-            if (stored.positive, stored.negative) != (schema.positive, schema.negative):
-                raise InputError(
-                    f"{name}: its classes are {', '.join(stored.positive)} against {', '.join(stored.negative)}, but "
-                    f"those of the training data are {', '.join(schema.positive)} against {', '.join(schema.negative)}: "
-                    "shard both with the same `positive`"
-                )
+            if labelled:
+                labels = [
+                    (of.topics, *([of.classes] if of.classes else [of.positive, of.negative]))
+                    for of in (stored, schema)
+                ]
+                if labels[0] != labels[1]:
+                    own, theirs = (
+                        f"{'topics' if topics else 'classes'} {' against '.join(map(listed, names))}"
+                        for topics, *names in labels
+                    )
+                    raise InputError(
+                        f"{name} has the {own}, but the training data have the {theirs}: shard both with the same `labels` and "
+                        "`positive`"
+                    )
         rows, positives = (tuple(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
         memory, digest = sum(shard.memory for shard in shards), digest_of(manifest)
         return BlockReader(source, stored, manifest.form, rows, positives, memory, {}, digest, (), manifest.url)

@@ -127,7 +127,7 @@ def _reason(e: Exception, remote: bool) -> str | None:
     if isinstance(e, FileNotFoundError):
         return "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
     if isinstance(e, (PermissionError, *loaded(BOTO, *NO_IDENTITY))):
-        hint = "check the credentials (environment or profile) and the rights" if remote else "check its permissions"
+        hint = "check the credentials (environment or profile) and permissions" if remote else "check its permissions"
         return f"access denied ({kind}); {hint}"
     if isinstance(e, loaded(BOTO, "ClientError")):
         return f"the server answered {code_of(e) or 'unknown'}"

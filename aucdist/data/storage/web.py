@@ -56,8 +56,8 @@ def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object])
             digest = _digest(aside)
             if sha256 is not None and digest != sha256:
                 raise InputError(
-                    f"{target.name} has sha256 {digest}, but {sha256} is expected: the file at its address has changed or "
-                    "the download was tampered with"
+                    f"{target.name} has sha256 {digest}, but {sha256} is expected: the file at its address has changed, or was "
+                    "altered on the way. Compare it with its source; if you trust it, correct `sha256`"
                 )
             aside.replace(target)
     finally:

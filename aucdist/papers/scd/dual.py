@@ -181,7 +181,9 @@ class SDCD(Solver):
                     f"{blocks.n_blocks} blocks: start from a fit to the same rows"
                 )
             if not all((np.isfinite(duals) & (duals >= 0.0)).all() for duals in start.duals):
-                raise InputError("the dual variables to start from are not all finite and at least 0")
+                raise InputError(
+                    "the dual variables to start from are not all finite and at least 0: start from a fit to the same rows"
+                )
         rounding, blocks, constant = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
         sweeps = DualSweeps(seed, 0, not self.random, constant, float(blocks.n_blocks))
         shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)

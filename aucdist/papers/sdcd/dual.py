@@ -310,7 +310,9 @@ class SDCD(PairSolver):
             duals.sum_duplicates()
             most = 1.0 if groups is None else np.inf  # the blocks have the weights of the pairs
             if not ((duals.data >= 0.0) & (duals.data <= most) & np.isfinite(duals.data)).all():
-                raise InputError(f"the dual variables to start from are not all between 0 and {most:g}")
+                raise InputError(
+                    f"the dual variables to start from are not all between 0 and {most:g}: start from a fit to the same rows"
+                )
             if duals.nnz and lam != start.lam:
                 duals.data *= min(lam / start.lam, most / duals.data.max())
         pairing, turns = self.turns(blocks, before, groups)

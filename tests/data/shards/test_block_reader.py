@@ -206,7 +206,7 @@ def test_shards_must_be_encoded_like_the_training_data(source):
         ({"feature_names": ("kind=a", "n", "kind=b", "kind=c")}, "they have another order"),
         (
             {"positive": ("no",), "negative": ("yes",)},
-            "its classes are yes against no, but those of the training data are no against yes",
+            "has the classes yes against no, but the training data have the classes no against yes",
         ),
     ):
         with pytest.raises(InputError) as caught:

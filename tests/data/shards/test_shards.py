@@ -169,7 +169,7 @@ def test_blocks_that_do_not_go_together_are_refused(tmp_path):
             write_shards([*make((2,)), other], SCHEMA, str(tmp_path))
     with pytest.raises(InputError, match="no blocks"):
         write_shards([], SCHEMA, str(tmp_path))
-    with pytest.raises(InputError, match="1 feature names for 3 features"):
+    with pytest.raises(InputError, match="one name for each of the 3 features, but 1 are given"):
         write_shards(make(), Schema(("a",), "y", ("1",), ("0",), {}), str(tmp_path))
     assert not list(tmp_path.iterdir())
 
@@ -213,7 +213,7 @@ def test_a_manifest_that_does_not_fit_is_refused(tmp_path, change, said):
 def test_an_index_beyond_the_features_does_not_reach_the_kernels(tmp_path):
     write_shards(make(sparse=True), SCHEMA, str(tmp_path))
     commit_manifest(tmp_path, current_manifest(tmp_path) | {"n_features": 2})
-    with pytest.raises(InputError, match=r"its indices do not go with .* values of 2 features"):
+    with pytest.raises(InputError, match=r"its indices are not those of .* values in rows of 2 features"):
         read_shard(str(tmp_path), 2)
 
 

@@ -79,7 +79,7 @@ def test_a_download_that_is_cut_off_begins_again_and_tells_its_progress(web, tmp
 
 def test_nothing_is_kept_of_what_is_not_what_the_catalog_says(web: FolderServer, tmp_path: Path) -> None:
     for _ in range(2):
-        with pytest.raises(InputError, match="has changed or the download was tampered with"):
+        with pytest.raises(InputError, match="has changed, or was altered on the way"):
             sources.fetch("changed")
     assert not (tmp_path / "data").exists()
     assert len(web.asked) == 2

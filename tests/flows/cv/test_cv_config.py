@@ -56,7 +56,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
         ("min_tpr=0.3", "min_tpr applies to metric two_way_partial_auc, not to 'auc'"),
         ("folds.number=1", "folds.number"),
         ("folds={time: a, repeats: 2}", "`repeats` has no effect with `time`"),
-        ("folds={groups: a, duplicates: together}", "give either `groups` or `duplicates: together`"),
+        ("folds={groups: a, duplicates: together}", "`groups` and `duplicates: together` are both given"),
         ("folds={gap_rows: 3}", "`gap_rows` and `gap_time` need `time`"),
         ("folds={groups: a, time: a}", "`groups` and `time` name the same column"),
         ("grid={tol: [1e-3, 1e-2]}", "the grid needs `lam`"),
