@@ -58,7 +58,7 @@ def signed(text: str) -> str:
 
 
 def yes_or_no(text: str) -> str:
-    """Return a truth value as a word, and a number of such values as a number."""
+    """Return a boolean as a word, and a number of such values as a number."""
     return {"True": "yes", "False": "no"}.get(text) or short(text)
 
 

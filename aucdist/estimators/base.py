@@ -58,7 +58,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         ----------
         X : array-like, sparse matrix or array, DataFrame, dask Array or DataFrame, or Blocks, of shape (n_samples, n_features)
             float32 stays float32; sums are float64 either way. Dask collections become blocks where their chunks are.
-            In a table of pandas, polars or pyarrow, each value of a column of categories or texts becomes a 0/1 feature: see
+            In a table of pandas, polars or pyarrow, each value of a column of categories or strings becomes a 0/1 feature: see
             `aucdist.estimators.tables`.
         y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
             The larger of two labels, as NumPy sorts them, is the positive class, as for scikit-learn's measures.

@@ -160,7 +160,7 @@ class LinkClassifier(LinearClassifier):
     feature_names_in_ : ndarray of shape (n_features_in_,)
         The column names of X, if it has some.
     categories_ : dict of str to tuple of str
-        If X has columns of categories or texts: the values of each such column.
+        If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
         In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
         `monotone_` and `explain` refer to the encoded features.

@@ -43,7 +43,7 @@ def directions(
 
     `monotone`: names of features, or their positions from 0, and "increasing" or "decreasing"; else no feature has a direction.
     `names`: of all features, where they are known.
-    `unordered`: columns of categories or of hashed texts, and the names of the features that are made of each.
+    `unordered`: columns of categories or of hashed strings, and the names of the features that are made of each.
     Raises InputError for a feature that is not there, one that is named twice, or one without an order.
     """
     signs = np.zeros(n_features, dtype=np.int8)
@@ -70,7 +70,7 @@ def directions(
             name = "" if names is None else str(names[j])
         if name in made_of:
             raise InputError(
-                f"monotone names {feature!r}, but {made_of[name]!r} is a column of categories or texts, which have no order; "
+                f"monotone names {feature!r}, but {made_of[name]!r} is a column of categories or strings, which have no order; "
                 f"directions are for numbers and parts of dates: {', '.join(ordered) or 'there are none'}"
             )
         if j in named:

@@ -1,8 +1,8 @@
-"""Convert what estimators accept as rows: arrays, sparse matrices, and tables with columns of categories or texts.
+"""Convert what estimators accept as rows: arrays, sparse matrices, and tables with columns of categories or strings.
 
-A column of categories or texts becomes a 0/1 feature for each of its values in the training rows, by the code that encodes files
-(`aucdist.data.formats.parts`). Missing values are a category of their own if the training rows had some. A row with a value
-that they did not have has none of the column's categories.
+A column of categories or strings becomes a 0/1 feature for each of its values in the training rows, by the code that encodes
+files (`aucdist.data.formats.parts`). Missing values are a category of their own if the training rows had some. A row with a
+value that they did not have has none of the column's categories.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from aucdist.maps import expander_of
 from aucdist.maps.base import ROWS
 
 ENCODING = ("categories_", "feature_names_out_")
-"""The fitted attributes that exist if a column of the training rows had categories or texts."""
+"""The fitted attributes that exist if a column of the training rows had categories or strings."""
 MOST_DENSE = 256
 """Tables that become more features than this are stored as sparse rows, because most of their features are 0."""
 LENIENT = {"missing": "keep", "unknown": "ignore"}
@@ -97,7 +97,7 @@ def checked_rows(
     ------
     InputError
         For two columns of one name, a column of dates or one that looks like an identifier, or a column that held numbers in the
-        training rows and holds texts here.
+        training rows and holds strings here.
     """
     refuse_lazy("X", X)
     X = _plain_table(X)
@@ -123,7 +123,7 @@ def checked_rows(
             estimator.categories_, estimator.feature_names_out_ = _found_categories(table, texts)
         elif strange := [name for name in texts if name not in known]:
             raise InputError(
-                f"column {strange[0]!r} holds texts, but held numbers in the training rows: convert it to numbers"
+                f"column {strange[0]!r} holds strings, but held numbers in the training rows: convert it to numbers"
             )
         encoded_names = vars(estimator).get("feature_names_out_", table.column_names)
         schema = Schema(tuple(encoded_names), "", (), (), vars(estimator).get("categories_", {}))
@@ -144,7 +144,7 @@ def _errors_explained(estimator: Any) -> Iterator[None]:
     except (ValueError, NotImplementedError) as e:
         if type(e).__module__.startswith("pyarrow") or isinstance(e, UnicodeError):
             raise InputError(
-                f"a column of X holds values that are neither numbers nor texts: {str(e)[:200]}. Convert it, or leave "
+                f"a column of X holds values that are neither numbers nor strings: {str(e)[:200]}. Convert it, or leave "
                 "it out"
             ) from None
         if not str(e).startswith("Input X contains NaN"):
@@ -201,7 +201,7 @@ def holds_texts(X: Any) -> bool:
             raise InputError(_dates(name, str(own)))
         if str(own).startswith(("interval", "complex")):
             raise InputError(
-                f"column {name!r} holds {own}; features are numbers, booleans, categories or texts: convert it, "
+                f"column {name!r} holds {own}; features are numbers, booleans, categories or strings: convert it, "
                 "or leave it out"
             )
     return not all(kind.is_numeric() or isinstance(kind, nw.Boolean | nw.Unknown) for kind in schema.values())
@@ -233,14 +233,14 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
             raise InputError(_dates(name, str(value)))
         elif not is_plain(kind):
             raise InputError(
-                f"column {name!r} holds {kind}; features are numbers, booleans, categories or texts: convert it, "
+                f"column {name!r} holds {kind}; features are numbers, booleans, categories or strings: convert it, "
                 "or leave it out"
             )
     return table
 
 
 def _written_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return a column of texts as numbers if all are, or stand for a missing value as in files; else None."""
+    """Return a text column as numbers if all are, or stand for a missing value as in files; else None."""
     from aucdist.data.formats.table_form import PLAIN
     from aucdist.data.formats.tables import is_text
 
@@ -287,7 +287,7 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
         most = MOST_CATEGORIES if stated else min(MOST_GUESSED, max(FEW_CATEGORIES, table.num_rows // 2))
         if len(categories[name]) > most:
             raise InputError(
-                f"column {name!r} holds {len(categories[name])} different texts in {table.num_rows} rows, and more than {most} "
+                f"column {name!r} holds {len(categories[name])} different strings in {table.num_rows} rows, and more than {most} "
                 "look like an identifier: leave it out"
                 + ("" if stated else ", or give it the type of categories (astype('category') in pandas)")
             )

@@ -297,7 +297,7 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     Raises
     ------
     InputError
-        If `onnx` is not installed (the extra ``aucdist[onnx]``), if the model hashes texts, or if contributions are asked for
+        If `onnx` is not installed (the extra ``aucdist[onnx]``), if the model hashes strings, or if contributions are asked for
         and the model has none or has several classes.
 
     Examples

@@ -75,7 +75,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     Raises
     ------
     InputError
-        If a name is not possible in SQL, or if SQL cannot express the model: one that hashes texts, that has too many
+        If a name is not possible in SQL, or if SQL cannot express the model: one that hashes strings, that has too many
         landmarks, or that mixes features if contributions are asked for. For several classes, neither landmarks nor
         contributions are possible.
 

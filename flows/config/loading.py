@@ -26,7 +26,7 @@ def configs_folder(kind: str) -> Path:
 
 
 class _Loader(yaml.SafeLoader):
-    """SafeLoader that reads 1e-3 as a number, yes, no, on and off as texts as YAML 1.2 does, and refuses duplicate keys."""
+    """SafeLoader that reads 1e-3 as a number, yes, no, on and off as strings as YAML 1.2 does, and refuses duplicate keys."""
 
     yaml_implicit_resolvers: ClassVar = {  # type: ignore[misc]  # as yaml itself does
         first: [(tag, form) for tag, form in resolvers if tag != "tag:yaml.org,2002:bool"]

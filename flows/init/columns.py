@@ -262,11 +262,11 @@ class Table:
         rows = self.rows[at][there]
         n, present = len(rows), int(rows.sum())
         if n > max(FEW_CATEGORIES, present // 2) or (n >= 3 and n == present) or (n >= 5 and present <= ROWS_EACH * n):
-            return Column(name, "drop", f"{n:,} different texts in {present:,} rows: an identifier or a free text")
+            return Column(name, "drop", f"{n:,} different strings in {present:,} rows: an identifier or free text")
         if single.is_entity(name, n, present):
             return Column(name, "drop", _identifier(name, n, present, "texts"))
         if n > MOST_GUESSED:
-            return Column(name, "hashed", f"{n:,} different texts")
+            return Column(name, "hashed", f"{n:,} different strings")
         texts = dict(zip(self._texts(at, there), rows.tolist(), strict=True))
         often = sorted(texts, key=lambda text: (-texts[text], text))
         shown = ", ".join(f"{text} {texts[text]:,}" for text in often[:SHOWN])

@@ -173,7 +173,7 @@ def _open_blocks(
 
 
 def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
-    """Raise an InputError if one of these values of `monotone` names no feature, or one that is made of categories or texts."""
+    """Raise an InputError if one of these values of `monotone` names no feature, or one that is made of categories or strings."""
     columns = [*schema.categories, *schema.hashed]
     unordered = {name: feature_names([name], schema.categories, schema.hashed) for name in columns}
     for monotone in parameters:

@@ -350,7 +350,9 @@ def test_labels_that_cannot_be_fitted(labels, message):
 def test_a_class_that_cannot_be_calibrated_is_named(digits):
     X, y = digits
     y = np.where(np.arange(300) == 7, "rare", y)
-    with pytest.raises(InputError, match=r"class 'rare': calibration scores each row by a model of other rows, and needs at least 2"):
+    with pytest.raises(
+        InputError, match=r"class 'rare': calibration scores each row by a model of other rows, and needs at least 2"
+    ):
         PairwiseHingeClassifier(calibration="logit").fit(X, y)
 
 

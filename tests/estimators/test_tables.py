@@ -130,7 +130,7 @@ def test_texts_that_are_numbers_are_numbers_as_in_files() -> None:
         checked_rows(clone(model), of_types, reset=True),
         [[1, 0, 1, 0, 0, 1, 0], [2.5, 0, 0, 1, 0, 0, 1], [np.nan, 1, 0, 0, 1, 0, 0]],
     )
-    with pytest.raises(InputError, match="column 'c' holds texts, but held numbers in the training rows"):
+    with pytest.raises(InputError, match="column 'c' holds strings, but held numbers in the training rows"):
         checked_rows(model, pd.DataFrame({"a": ["1"], "b": [1], "c": ["one"]}))
     with pytest.raises(InputError, match="has a place for missing values"):
         PairwiseHingeClassifier().fit(rows, [0, 1, 0])
@@ -196,7 +196,7 @@ def test_directions_are_those_of_columns() -> None:
         ([f"2025-01-{1 + i % 28:02d}" for i in range(N)], "column 'new' holds dates as texts"),
         ([[1, 2]] * N, "column 'new' holds list<"),
         (np.full(N, 1j), "column .new. holds complex128"),
-        ([b"\xff", b"y"] * (N // 2), "neither numbers nor texts: Invalid UTF8"),
+        ([b"\xff", b"y"] * (N // 2), "neither numbers nor strings: Invalid UTF8"),
     ],
 )
 def test_what_is_no_category_is_refused(column: Any, match: str) -> None:
@@ -206,7 +206,7 @@ def test_what_is_no_category_is_refused(column: Any, match: str) -> None:
 
 def test_identifiers_are_refused() -> None:
     frame = pd.DataFrame({"name": [f"name {i}" for i in range(60)]})
-    with pytest.raises(InputError, match=r"column 'name' holds 60 different texts in 60 rows, and more than 50"):
+    with pytest.raises(InputError, match=r"column 'name' holds 60 different strings in 60 rows, and more than 50"):
         checked_rows(PairwiseHingeClassifier(), frame, reset=True)
     assert checked_rows(PairwiseHingeClassifier(), frame.astype("category"), reset=True).shape == (60, 60)
 
@@ -214,12 +214,12 @@ def test_identifiers_are_refused() -> None:
 def test_other_columns_than_those_of_the_fit_are_refused(binned: PairwiseHingeClassifier) -> None:
     with pytest.raises(InputError, match=r"its columns 'kind', 'text' held categories: give a table"):
         binned.decision_function(FRAME.to_numpy())
-    with pytest.raises(InputError, match="column 'a' holds texts, but held numbers"):
+    with pytest.raises(InputError, match="column 'a' holds strings, but held numbers"):
         binned.decision_function(FRAME.assign(a="high"))
     with pytest.raises(ValueError, match="Feature names"):
         binned.decision_function(FRAME.rename(columns={"text": "words"}))
     numbers = FRAME[["a", "b"]]
-    with pytest.raises(InputError, match="column 'b' holds texts"):
+    with pytest.raises(InputError, match="column 'b' holds strings"):
         PairwiseHingeClassifier().fit(numbers, Y).predict(numbers.assign(b="one"))
 
 

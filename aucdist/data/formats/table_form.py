@@ -98,7 +98,7 @@ class Spelling:
         return self.decimal == "." and self.thousands is None and not self.symbols
 
     def is_missing(self, text: str, *, label: bool = False) -> bool:
-        """Tell whether a cell of a column of texts, or of the label, marks a missing value."""
+        """Tell whether a cell of a text column, or of the label, marks a missing value."""
         if text.lower() in ANY_CASE:
             return True
         if label:
@@ -259,7 +259,7 @@ class TableForm:
     `categorical`: the features that are texts, and become one feature for each value.
     `guess`: whether the features with a cell that is no number are texts as well.
     `hashed`: the features that are texts, and become so many features.
-    `allowed`: for a column of texts the values that it may have; a column that is not here may have any.
+    `allowed`: for a text column the values that it may have; a column that is not here may have any.
     `missing`: whether features may have missing values: nan among numbers, `MISSING_CATEGORY` among texts.
     `dtype`: ``float64`` or ``float32``; None: as the columns are stored.
     `dates`: the features that are dates, and the parts that become numbers.

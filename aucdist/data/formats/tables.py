@@ -262,7 +262,7 @@ class _TableReader:
         return as_arrow(values)
 
     def _parsed_numbers(self, column: pa.ChunkedArray, name: str) -> pa.Array:
-        """Return the numbers of a column of texts."""
+        """Return the numbers of a text column."""
         codes, cells = distinct(column)
         spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(cells)
         values, numbers = np.empty(len(texts), dtype=self.form.dtype or "float64"), spelling.plain_numbers(texts)
@@ -281,7 +281,7 @@ class _TableReader:
         return as_arrow(values[codes])
 
     def _texts_of(self, name: str) -> tuple[Texts, int, int]:
-        """Return a column of texts, and how many of them are missing or of a category that is not allowed."""
+        """Return a text column, and how many of them are missing or of a category that is not allowed."""
         form, column = self.form, self.columns[name]
         if name in form.dates and pa.types.is_temporal(column.type):
             form = replace(form, date_format=None)  # that is for texts

@@ -48,8 +48,8 @@ def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = 
         ("c", ["1", "b"] * 9, "categorical", "2: 1 9, b 9"),
         ("c", ["2025-01-01", "2025-02-01", ""], "dates", "2025-01-01 to 2025-02-01"),
         ("c", ["31.12.2024", "01.01.2025"], "dates", "2024-12-31 to 2025-01-01"),
-        ("c", [f"key-{i}" for i in range(N)], "drop", "an identifier or a free text"),
-        ("c", [f"town-{i % 1100}" for i in range(N)], "hashed", "1,100 different texts"),
+        ("c", [f"key-{i}" for i in range(N)], "drop", "an identifier or free text"),
+        ("c", [f"town-{i % 1100}" for i in range(N)], "hashed", "1,100 different strings"),
         ("c", [f"town-{i % 60}" for i in range(N)], "categorical", "60: town-0 40"),
         # Nearly all cells are numbers, or dates: the others are missing.
         *[
@@ -69,7 +69,7 @@ def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = 
         ("user_id", [str(100 + i // 2 * 3) for i in range(60)], "drop", "--groups user_id"),
         ("user_id", [f"u{i // 2}" for i in range(60)], "drop", "--groups user_id"),
         ("shop_id", [str(i % 5) for i in range(200)], "number", "0 to 4"),
-        ("c", [f"K{i}" * (i % 5 == 0) for i in range(60)], "drop", "12 different texts in 12 rows: an identifier"),
+        ("c", [f"K{i}" * (i % 5 == 0) for i in range(60)], "drop", "12 different strings in 12 rows: an identifier"),
         # Codes with zeros in front are texts.
         ("zip", ["01234", "90210", "02134"] * 9, "categorical", "3: 01234 9"),
         ("c", ["007", "12", "1"] * 9, "categorical", "3: "),

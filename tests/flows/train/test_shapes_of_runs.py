@@ -134,7 +134,7 @@ def clerks(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("monotone", "said"),
     [
-        ("{job: increasing}", "'job' is a column of categories or texts, which have no order; .*: debt, age, noise"),
+        ("{job: increasing}", "'job' is a column of categories or strings, which have no order; .*: debt, age, noise"),
         ("{job=clerk: increasing}", "monotone names 'job=clerk', but 'job' is a column of categories"),
         ("{3: increasing}", "monotone names 3, but 'job' is a column of categories"),
         ("{dept: increasing}", r"unknown feature in monotone 'dept'\. Did you mean 'debt'\? Allowed: debt, age, noise$"),
