@@ -203,7 +203,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
         texts.append(
             f"Rounding ended the fit after {number_text(report.run['passes'], 6)} passes: the objective is "
             f"{certificate_text(certificate)}, and both values are accurate to {certificate.get('rounding', 0.0):.2g} only. "
-            "Scale the columns."
+            "Scale the features."
         )
     elif certificate["status"] != "converged":
         texts.append(
@@ -423,7 +423,7 @@ def _warnings(run: Json, tested: bool) -> list[str]:
     if early:
         texts.append(f"The fit did not converge for {_listed(early)}.")
     if tested and (absent := [row["name"] for row in run["classes"] if row["test_auc"] is None]):
-        texts.append(f"The means leave out {_listed(absent)}, without positive or without negative test rows.")
+        texts.append(f"The means leave out {_listed(absent)}, which have no positive or no negative test rows.")
     if not tested:
         texts.append(NO_TEST_ROWS)
     chance = [
