@@ -1,4 +1,4 @@
-"""`aucdist threshold`: another threshold for a run or a store, without a fit; alerts by the day; promises of a run."""
+"""`aucdist threshold`: another threshold for a run or a store, without a fit; alerts by the day; guarantees of a run."""
 
 import json
 import shutil
@@ -132,7 +132,7 @@ def test_an_older_run_is_set_on_its_test_rows_and_says_so(run: str, tmp_path: Pa
         change(str(old), alerts=5, per="day")
 
 
-def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> None:
+def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> None:
     result = trained(visits, "operating_point={precision: 0.8, confidence: 0.95}")
     point, about = result["operating_point"], read_about(result["run"])
     assert result["n_samples"] == 2400
@@ -140,10 +140,10 @@ def test_a_promise_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> Non
     kept = pd.read_parquet(f"{result['run']}/threshold.parquet")
     y = np.repeat([1, 0], [int(kept["pos"].sum()), int(kept["neg"].sum())])
     scores = np.concatenate([np.repeat(kept["score"], kept[side].astype(int)) for side in ("pos", "neg")])
-    promise = guaranteed_threshold(y, scores, precision=0.8)
+    guarantee = guaranteed_threshold(y, scores, precision=0.8)
     assert len(y) == 600
-    assert load_model(result["run"]).intercept == -promise.threshold
-    assert (point["guarantee"]["promised"], point["guarantee"]["holds"]) == (promise.promised, promise.holds)
+    assert load_model(result["run"]).intercept == -guarantee.threshold
+    assert (point["guarantee"]["promised"], point["guarantee"]["holds"]) == (guarantee.promised, guarantee.holds)
     assert "600 training rows that the fit has not seen" in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["holds"]
@@ -165,12 +165,12 @@ def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
         load_train(str(visits), both)
 
 
-def test_a_promise_needs_rows_that_the_fit_has_not_seen(run: str) -> None:
+def test_a_guarantee_needs_rows_that_the_fit_has_not_seen(run: str) -> None:
     with pytest.raises(InputError, match="fitted to, which can guarantee nothing"):
         change(run, precision=0.8, confidence=0.95)
 
 
-def test_out_of_fold_promises_are_possible(visits: Path) -> None:
+def test_out_of_fold_guarantees_are_possible(visits: Path) -> None:
     result = trained(visits, "operating_point={recall: 0.9, confidence: 0.9, out_of_fold: true}")
     assert result["operating_point"]["set_on"] == "out_of_fold"
     assert result["operating_point"]["guarantee"]["holds"]
@@ -194,25 +194,25 @@ def test_python_flags_exactly_as_many_rows_as_asked_for() -> None:
         model.set_threshold(X=X, y=y, alerts=50, per=10)
 
 
-def test_each_class_has_a_promise_of_its_own(tmp_path: Path) -> None:
+def test_each_class_has_a_guarantee_of_its_own(tmp_path: Path) -> None:
     settings = ("cluster=none", "model.tol=0.05", "model.lam=0.1", "data.positive=each")
     result = trained("digits", *settings, "operating_point={recall: 0.8, confidence: 0.9}", output=tmp_path)
     assert result["n_samples"] == pytest.approx(1150, abs=12)  # of 1 797: four fifths, and four fifths of these
     for row in result["classes"]:
-        promise = row["operating_point"]["guarantee"]
-        assert (promise["measure"], promise["holds"], promise["rows"]) == ("recall", True, promise["n_pos"])
+        guarantee = row["operating_point"]["guarantee"]
+        assert (guarantee["measure"], guarantee["holds"], guarantee["rows"]) == ("recall", True, guarantee["n_pos"])
     assert "10 of 10 thresholds guarantee their target" in page_of(result)
     with pytest.raises(InputError, match="several classes"):
         change(result["run"], recall=0.5)
 
 
-def test_a_promise_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
-    promise = {"measure": "precision", "asked": 0.8, "promised": 0.63459, "confidence": 0.95, "holds": False}
-    point = {"guarantee": promise | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
+def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
+    guarantee = {"measure": "precision", "asked": 0.8, "promised": 0.63459, "confidence": 0.95, "holds": False}
+    point = {"guarantee": guarantee | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
     text = guarantee_text(point)
     assert text.startswith(
         "No threshold can guarantee with 95 % confidence that at least 80 of 100 alerts are right, given the 100 "
     )
     assert text.endswith("(30 of them positive). The best guarantee is that at least 63.45 of 100 alerts are right.")
-    rare = promise | {"measure": "fpr", "asked": 0.001, "promised": 0.01234, "n_pos": 3, "n_neg": 7}
+    rare = guarantee | {"measure": "fpr", "asked": 0.001, "promised": 0.01234, "n_pos": 3, "n_neg": 7}
     assert guarantee_text({**point, "guarantee": rare}).endswith("that at most 1.3 of 100 negatives are flagged.")

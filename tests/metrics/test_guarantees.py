@@ -1,4 +1,4 @@
-"""Thresholds that keep a promise for new rows, and the test of whether it is still kept."""
+"""Thresholds that keep a guarantee for new rows, and the test of whether it is still kept."""
 
 import math
 
@@ -53,7 +53,7 @@ def test_precision_takes_the_longest_list_whose_tests_all_pass():
     assert guarantee.threshold in SCORES  # that of the next row itself: no midpoint
 
 
-def test_what_cannot_be_promised_is_said_with_what_can():
+def test_what_cannot_be_guaranteed_is_said_with_what_can():
     y = labels(np.arange(180, 200))
     recall = guaranteed_threshold(y, SCORES, recall=0.95)
     assert not recall.holds
@@ -89,7 +89,7 @@ def test_scores_of_one_value_have_two_thresholds():
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.prevalence == 0.02 and c.n_pos == 100], ids=str)
-def test_promises_are_broken_in_at_most_one_sample_of_twenty(case):
+def test_guarantees_are_broken_in_at_most_one_sample_of_twenty(case):
     """Of 200 samples at most 17: three standard errors above 10. tests/benchmarks/guarantees.py has 2 000 of each case."""
     assert broken(case, repeats=200, seed=1)["broken"] <= 17 / 200
 
@@ -99,7 +99,7 @@ def test_the_page_has_the_figures_of_the_file():
     assert [line for line in lines() if line not in page] == []
 
 
-def test_kept_promises_are_broken_in_one_of_twenty_at_most():
+def test_kept_guarantees_are_broken_in_one_of_twenty_at_most():
     """Within three standard errors of 2 000 samples."""
     table = pd.read_csv(KEPT)
     assert table.loc[table["what"] == "guarantee", "broken"].max() <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 2000)
@@ -118,7 +118,7 @@ def test_evidence_is_a_mean_of_likelihood_ratios():
     assert evidence_against([bad], [rows], allowed) == pytest.approx(weight * np.mean(ratios) + 1 - weight)
 
 
-def test_evidence_depends_on_all_batches_and_is_a_martingale_under_the_promise():
+def test_evidence_depends_on_all_batches_and_is_a_martingale_under_the_guarantee():
     """The mean over all outcomes of a further batch is the evidence before it."""
     bad, rows = [2, 5], [10, 12]
     before = evidence_against(bad, rows, 0.3)
@@ -127,7 +127,7 @@ def test_evidence_depends_on_all_batches_and_is_a_martingale_under_the_promise()
     assert stats.binom.pmf(np.arange(7), 6, 0.2) @ after < before
 
 
-def test_a_broken_promise_is_seen_and_a_kept_one_is_not():
+def test_a_broken_guarantee_is_seen_and_a_kept_one_is_not():
     assert evidence_against([0] * 60, [100] * 60, 0.2) < 1
     assert evidence_against([10] * 20 + [45] * 3, [100] * 23, 0.2) > ALARM
     assert math.isfinite(evidence_against([10_000] * 100, [10_000] * 100, 0.2))
