@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
@@ -85,13 +85,6 @@ class LearningCurves(ProtocolKind):
     until: int = Field(default=5000, ge=1)
     """Last step"""
 
-    @model_validator(mode="after")
-    def _check_systems(self) -> "LearningCurves":
-        for system in self.systems.values():
-            # With the first rows alone, `n_pairs` states how many pairs all rows make.
-            system.grid_points({"lam": [1.0], system.steps or "solver__n_pairs": [self.every]})
-        return self
-
     def task_of(self, dataset: str, system: LearningCurveSystem) -> Task:
         """Return estimator, parameters and steps of a system."""
         points = system.grid_points({"lam": [self.datasets[dataset].lam]})
@@ -106,6 +99,7 @@ class LearningCurves(ProtocolKind):
         areas, objectives = [], []
         for limit in steps:
             if task["steps"] is None:
+                # With the first rows alone, `n_pairs` states how many pairs all rows make.
                 rows, limits = _first_rows(train, limit), {"solver__n_pairs": blocks.n_pos * blocks.n_neg}
             else:
                 rows, limits = train, {task["steps"]: limit}

@@ -11,12 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import Field
 from scipy.stats import wilcoxon
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc
@@ -105,13 +104,6 @@ class ShapeSystem(System):
     """The printed table and figure, as the heading of the section"""
     sets: int = Field(default=1, ge=1)
     """Number of data sets for each size and shape; the figures show the first one"""
-
-    @model_validator(mode="after")
-    def _check_estimates_xi(self) -> "ShapeSystem":
-        parameters = self.model.built.get_params()
-        if parameters.get("link") != "gev" or isinstance(parameters.get("xi"), int | float):
-            raise InputError("a system of the kind `shapes` must be a LinkClassifier that estimates xi")
-        return self
 
 
 class Shapes(Kind):
@@ -302,12 +294,6 @@ class ProbabilitySystem(System):
 
     smote: bool = False
     """Fit to rows whose classes SMOTE has balanced"""
-
-    @model_validator(mode="after")
-    def _check_probabilities(self) -> "ProbabilitySystem":
-        if not hasattr(self.model.built, "predict_proba"):
-            raise InputError(f"{self.model.estimator} gives no probabilities")
-        return self
 
 
 class Probabilities(ProtocolKind):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import Field
 from sklearn.svm import SVC
 
 from aucdist.data.block import Block
@@ -27,7 +27,6 @@ from flows.reproduce.kind import (
     Results,
     Task,
     by_system,
-    check_names,
     choose_once,
     fit_on_fold,
     n_ahead,
@@ -71,11 +70,6 @@ class SampledSystem(GridSystem):
     """Each with every point of the grid; only for MarginMeanClassifier"""
     rule: Literal["zero", "predict"] = "predict"
     """`zero`: the sign of the margin, as in the paper. `predict`: the threshold of the estimator"""
-
-    @model_validator(mode="after")
-    def _check_samplers(self) -> "SampledSystem":
-        check_names("sampler", self.samplers, SAMPLERS)
-        return self
 
     def points(self, otherwise: Grid | None = None) -> list[Params]:
         """Return the points of the grid, each with the name of each sampler."""

@@ -17,7 +17,7 @@ A kind whose tasks import an optional package returns its name from ``packages()
 ``--quick`` needs no support by the kind: it changes keys of the experiment and selects data sets.
 
 `table` is a good model. Shared parts: `page` (tables and curves), and below `ProtocolKind` (systems are fitted to training rows
-and scored on test rows, over folds or random splits; the choice of parameters), `results_of`, `check_names` and `rankings`.
+and scored on test rows, over folds or random splits; the choice of parameters), `results_of` and `rankings`.
 """
 
 import functools
@@ -30,7 +30,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Dataset
@@ -39,12 +39,13 @@ from aucdist.data.shards.reading import read
 from aucdist.data.sources import ClassName, Source, find, is_present
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.errors import RunError, unknown
+from aucdist.errors import RunError
 from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.config.base import Strict
+from flows.config.loading import validated
 from flows.config.model import ModelConfig
 from flows.reproduce.page import NOT_RUN, PageTable, Report
 
@@ -64,11 +65,6 @@ class DataSet(Strict):
     """Overrides the catalog's"""
     note: str | None = None
     """A remark for the page"""
-
-    @model_validator(mode="after")
-    def _check_name(self) -> "DataSet":
-        find(self.name)
-        return self
 
     @property
     def source(self) -> Source:
@@ -134,17 +130,6 @@ class Kind(Strict):
     datasets: Mapping[str, DataSet] = Field(default={}, max_length=0)
     """Not used by this kind"""
 
-    @model_validator(mode="after")
-    def _names_are_known(self) -> "Kind":
-        targets, claims, systems = (getattr(self, name, ()) for name in ("targets", "claims", "systems"))
-        check_names("data set of a target", (target.dataset for target in targets), self.datasets)
-        check_names("system of a target", (target.system for target in targets), systems)
-        check_names("system of a claim", (s for claim in claims for s in (claim.system, *claim.than)), systems)
-        for system in systems.values() if systems else ():
-            if isinstance(system, GridSystem):
-                system.points()
-        return self
-
     def present(self, versions: Mapping[str, Version]) -> Iterator[tuple[str, Version, Task]]:
         """Yield each data set that is present, with its version and what a task needs to read it."""
         for name, version in versions.items():
@@ -191,13 +176,6 @@ def results_of(results: Results, dataset: str, system: str) -> list[Result]:
     return [results[key] for key in sorted(keys, key=lambda key: (key.repeat, key.fold))]
 
 
-def check_names(what: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise an InputError if one of the names is not known."""
-    for name in names:
-        if name not in known:
-            raise unknown(what, name, known)
-
-
 # ---- systems over folds or splits ------------------------------------------------------------------------------------
 
 Params = dict[str, Any]
@@ -217,7 +195,7 @@ class System(Strict):
         fixed = self.model.model_dump(exclude={"estimator"}, exclude_unset=True)
         points = [fixed | dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
         for point in points:
-            ModelConfig(estimator=self.model.estimator, **point)
+            validated(ModelConfig, {"estimator": self.model.estimator, **point}, "a point of a grid")
         return points
 
 

@@ -6,6 +6,7 @@ configuration, the data or the version only the affected tasks run again.
 
 import csv
 import io
+import json
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,23 +15,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field
 
 from aucdist.data.sources import refuse_absent
 from aucdist.data.storage.files import shown, write_bytes
-from aucdist.errors import InputError, RunError, unknown
+from aucdist.errors import InputError, Json, RunError, as_input_error, unknown
 from aucdist.extras import load_optional
 from flows.compute.clusters import open_cluster
 from flows.compute.stages import ResultCache
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import config_of, configs_folder, explain, read_mapping, yaml_text
-from flows.json_values import jsonable
+from flows.config.loading import config_of, configs_folder, read_mapping, yaml_text
+from flows.json_values import flattened, jsonable
 from flows.progress.console import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Probabilities, Shapes
 from flows.reproduce.gmean import GMeans
-from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, check_names, read_version
+from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, read_version
 from flows.reproduce.page import Report, render_paper_page
 from flows.reproduce.table import Table
 
@@ -74,37 +75,16 @@ class Paper(Strict):
     output: str = Field(default="runs", min_length=1)
     """The folder or URL of the results."""
 
-    @model_validator(mode="after")
-    def _check_quick(self) -> "Paper":
-        self.quick_version()
-        return self
 
-    def quick_version(self) -> "Paper":
-        """Return the paper with the experiments of ``--quick`` alone."""
-        experiments = {}
-        for name, changes in self.quick.items():
-            if name not in self.experiments:
-                raise unknown("experiment in `quick`", name, self.experiments)
-            full, values = self.experiments[name], {key: v for key, v in changes.items() if key != "datasets"}
-            check_names(f"data set in quick.{name}", changes.get("datasets", ()), full.datasets)
-            try:
-                quick = type(full).model_validate(_deep_merge(full.model_dump(exclude_unset=True), values))
-            except ValidationError as e:
-                raise InputError(explain(e, type(full), f"quick.{name}")) from None
-            # After validation, because there may be printed figures of the other data sets.
-            datasets = {key: quick.datasets[key] for key in changes.get("datasets", full.datasets)}
-            experiments[name] = quick.model_copy(update={"datasets": datasets})
-        return self.model_copy(update={"paper": f"{self.paper}-quick", "experiments": experiments, "quick": {}})
-
-
-def _deep_merge(mapping: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Return a mapping with some values replaced, at any depth."""
-    nested = {
-        key: _deep_merge(mapping[key], value)
-        for key, value in changes.items()
-        if isinstance(value, dict) and isinstance(mapping.get(key), dict)
-    }
-    return mapping | changes | nested
+def keep_quick(raw: Json) -> Iterator[str]:
+    """Leave only the experiments and data sets of ``quick`` in the content of a file; yield what it changes as settings."""
+    quick, full = raw["quick"], raw["experiments"]
+    raw |= {"paper": f"{raw['paper']}-quick", "experiments": {name: full[name] for name in quick}, "quick": {}}
+    for name, changes in quick.items():
+        if "datasets" in changes:
+            full[name]["datasets"] = {key: full[name]["datasets"][key] for key in changes.pop("datasets")}
+        for key, value in flattened(changes).items():
+            yield f"experiments.{name}.{key}={json.dumps(value)}"
 
 
 class ReproduceOptions(Strict):
@@ -142,8 +122,10 @@ class ReproduceOptions(Strict):
                     raise InputError(f"cannot read {targets}: {e}") from None
                 experiment["targets"] = [{k: v for k, v in row.items() if v != ""} for row in rows]
         settings = [] if self.cluster is None else [f"cluster={self.cluster}"]
-        config = config_of(Paper, raw, str(path), path.parent, settings, self.output)
-        return config.quick_version() if self.quick else config
+        if self.quick:
+            with as_input_error(f"{path}: `quick`", KeyError):
+                settings += keep_quick(raw)
+        return config_of(Paper, raw, str(path), path.parent, settings, self.output)
 
 
 def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:

@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from aucdist.data.block import Block
-from aucdist.errors import InputError
 from flows.config.base import Strict
 from flows.reproduce.kind import (
     DataSet,
@@ -110,15 +109,7 @@ class Table(ProtocolKind):
     tolerance: float | None = Field(default=None, ge=0)
     """The page states for each cell whether it is at least the printed AUC minus this"""
     figure: str | None = None
-    """Title of a figure: the mean AUC at every point of the grid"""
-
-    @model_validator(mode="after")
-    def _check_grid(self) -> "Table":
-        for system in self.systems.values():
-            system.points(self.grid)
-        if self.figure is not None and len(self.grid) != 1:
-            raise InputError("`figure` draws the AUC against one parameter: give `grid` one parameter")
-        return self
+    """Title of a figure: the mean AUC at every point of a grid of one parameter"""
 
     def task_of(self, dataset: str, system: GridSystem) -> Task:
         """Return estimator and points of a system."""

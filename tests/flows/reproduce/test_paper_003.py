@@ -21,7 +21,6 @@ from aucdist.data.shards.reading import read
 from aucdist.data.sources import catalog, find
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.errors import InputError
 from aucdist.probability.links import Link
 from flows.reproduce.gev import Probabilities, gev_density, oversample, p_value, simulate_rows
 from flows.reproduce.kind import TaskKey
@@ -190,21 +189,3 @@ def test_seventeen_sets_are_chosen_by_the_stated_rule() -> None:
     paper = load_paper("003")
     for experiment in ("keel", "optimisers"):
         assert sorted(d.name for d in paper.experiments[experiment].datasets.values()) == sorted(wanted)
-
-
-@pytest.mark.parametrize(
-    ("experiment", "message"),
-    [
-        (KEEL | {"systems": {"p": {"model": {"estimator": "PairwiseHingeClassifier"}}}}, "gives no probabilities"),
-        (
-            {
-                "kind": "shapes", "title": "t", "weights": [1], "sizes": [10], "shapes": [0.1],
-                "systems": {"s": {"table": "T", "model": LINK | {"xi": 0.1}}},
-            },
-            "a LinkClassifier that estimates xi",
-        ),
-    ],
-)  # fmt: skip
-def test_refused(experiment: dict[str, Any], message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=message):
-        load_paper(str(write(tmp_path, paper(one=experiment))))

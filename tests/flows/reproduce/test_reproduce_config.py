@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
-from support.small_paper import load_paper, only, paper, write
+from support.small_paper import load_paper, only, paper, run, write
 
 from aucdist.errors import InputError
 from flows.config.loading import configs_folder
@@ -22,21 +22,12 @@ from flows.reproduce.table import Table
     [
         ("papers", 1, "unknown key 'papers'. Did you mean 'paper'"),
         ("experiments.nine.kind", "tabel", "kind"),
-        ("experiments.nine.datasets.eight.name", "digit", "Did you mean 'digits'"),
         ("experiments.nine.systems.all-pairs.model.solver", "all", "unknown solver 'all'"),
-        ("experiments.nine.grid", {"lam": [-1]}, "lam is -1"),
-        ("experiments.nine.grid", {"lambda": [1]}, "unknown parameter of PairwiseHingeClassifier"),
-        ("experiments.nine.grid", {"lam": [1], "tol": [1]}, "against one parameter"),
         ("experiments.nine.protocol.folds", 1, "folds"),
         ("experiments.nine.targets", "tables.csv", "cannot read"),
         ("experiments.ten.datasets.eight", {"name": "digits"}, "datasets.eight.lam: Field required"),
-        ("experiments.ten.systems.steps.steps", "step", "unknown parameter"),
         ("experiments.nine.datasets.eight.lam", 1, "unknown key 'lam'"),
         ("cluster", "lokal", "Did you mean 'local'"),
-        ("quick", {"none": {}}, "unknown experiment in `quick` 'none'. Did you mean 'nine'"),
-        ("quick", {"ten": {"datasets": ["ate"]}}, "unknown data set in quick.ten 'ate'"),
-        ("quick", {"ten": {"untill": 50}}, "quick.ten: unknown key 'untill'. Did you mean 'until'"),
-        ("quick", {"nine": {"protocol": {"folds": 1}}}, "quick.nine: protocol.folds: "),
     ],
 )
 def test_wrong_configurations(key: str, value: Any, message: str, tmp_path: Path) -> None:
@@ -48,16 +39,39 @@ def test_wrong_configurations(key: str, value: Any, message: str, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("targets", "message"),
+    ("quick", "message"),
     [
-        ("dataset,system,value\neight,all-pairs,high\n", "targets.0.value"),
-        ("dataset,system,value\neight,all-bears,0.9\n", "Did you mean 'all-pairs'"),
-        ("dataset,system,value\nnine,all-pairs,0.9\n", "unknown data set of a target 'nine'"),
-        ("dataset,system\neight,all-pairs\n", "targets.0.value"),
+        ({"none": {}}, "paper.yaml: `quick`: .*none"),
+        ({"ten": {"datasets": ["ate"]}}, "paper.yaml: `quick`: .*ate"),
+        ({"ten": {"untill": 50}}, "experiments.ten.*: unknown key 'untill'. Did you mean 'until'"),
+        ({"nine": {"protocol": {"folds": 1}}}, "protocol.*folds"),
     ],
 )
-def test_wrong_targets(targets: str, message: str, tmp_path: Path) -> None:
+def test_wrong_quick_versions(quick: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
+        load_paper(str(write(tmp_path, paper(quick=quick))), quick=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("datasets", {"eight": {"name": "digit"}}, "Did you mean 'digits'"),
+        ("grid", {"lam": [-1]}, "lam is -1"),
+        ("grid", {"lambda": [1]}, "unknown parameter of PairwiseHingeClassifier"),
+    ],
+)
+def test_names_and_grids_are_checked_before_the_first_task(key: str, value: Any, message: str, tmp_path: Path) -> None:
+    config = only("nine")
+    config["experiments"]["nine"][key] = value
+    with pytest.raises(InputError, match=message):
+        run(write(tmp_path, config))
+
+
+@pytest.mark.parametrize(
+    "targets", ["dataset,system,value\neight,all-pairs,high\n", "dataset,system\neight,all-pairs\n"]
+)
+def test_wrong_targets(targets: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"targets\.0\.value"):
         load_paper(str(write(tmp_path, only("nine"), targets)))
 
 
@@ -68,6 +82,13 @@ def test_every_shipped_paper_is_valid_and_has_a_page_when_nothing_was_run(folder
     small = load_paper(folder.name, quick=True)
     assert small.paper == f"{folder.name}-quick"
     assert sum(1 for e in small.experiments.values() for _ in e.datasets) > 0
+    for experiment in config.experiments.values():
+        targets, claims, systems = (getattr(experiment, name, ()) for name in ("targets", "claims", "systems"))
+        assert {target.dataset for target in targets} <= set(experiment.datasets)
+        named = {target.system for target in targets} | {s for claim in claims for s in (claim.system, *claim.than)}
+        assert named <= set(systems)
+        for system in systems.values() if systems else ():
+            assert system.grid_points(getattr(system, "grid", {}))
     reports = [experiment.report({}) for experiment in config.experiments.values()]
     json.dumps([report.counts for report in reports], allow_nan=False)
     page = render_paper_page(config.title, config.departures, reports, {}, "")

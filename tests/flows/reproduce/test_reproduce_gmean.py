@@ -120,12 +120,8 @@ def test_which_cells_reach_the_paper(measure, paper, here, expected):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"systems": {"ours": {"model": {"estimator": "MarginMeanClassifier"}, "samplers": ["smote"]}}}, "smote"),
-        ({"systems": {"ours": {"model": {}, "grid": {"lam1": [1]}}}, "targets": [], "claims": []}, "lam1"),
-        ({"targets": [{"dataset": "nine", "system": "ours", "measure": "test", "value": 1}]}, "nine"),
-        ({"targets": [{"dataset": "eight", "system": "theirs", "measure": "test", "value": 1}]}, "theirs"),
         ({"targets": [{"dataset": "eight", "system": "ours", "measure": "auc", "value": 1}]}, "auc"),
-        ({"claims": [{"text": "", "system": "ours", "than": ["theirs"], "measures": ["test"]}]}, "of a claim 'theirs'"),
+        ({"claims": [{"text": "", "system": "ours", "than": ["plain"], "measures": []}]}, "claims.0.measures"),
     ],
 )
 def test_bad_configurations(tmp_path, changes, message):
