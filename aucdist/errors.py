@@ -52,6 +52,13 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
     return InputError(f"unknown {kind} {name!r}.{hint} Allowed: {', '.join(names)}")
 
 
+def refuse_unknown_keys(content: Any, known: Iterable[str]) -> None:
+    """Raise an InputError for a key of a mapping that is not one of the known ones."""
+    for key in content if isinstance(content, dict) else ():
+        if key not in known:
+            raise unknown("key", key, known)
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of the message of an error, or its type if it has no message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

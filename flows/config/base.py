@@ -5,6 +5,8 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from aucdist.errors import refuse_unknown_keys
+
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
 """Names of runs and checkpoints, which become parts of paths."""
 
@@ -37,8 +39,10 @@ class Strict(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_number_is_true(cls, content: Any) -> Any:
-        """Refuse true and false where a number is needed, which pydantic would read as 1 and 0."""
+    def _keys_and_numbers(cls, content: Any) -> Any:
+        """Refuse unknown keys, and true and false where a number is needed, which pydantic would read as 1 and 0."""
+        if cls.model_config["extra"] == "forbid":
+            refuse_unknown_keys(content, cls.model_fields)
         for key, value in content.items() if isinstance(content, dict) else ():
             if isinstance(value, bool) and key in cls.model_fields:
                 kinds = kinds_of(cls.model_fields[key].annotation)

@@ -2,9 +2,9 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import yaml
 from pydantic import BaseModel, Field, ValidationError
@@ -163,7 +163,7 @@ def validated(model: type[Config], content: Any, where: str) -> Config:
     try:
         return model.model_validate(content)
     except ValidationError as e:
-        raise InputError(explain(e, model, where)) from None
+        raise InputError(explain(e, where)) from None
 
 
 def read_mapping(path: Path) -> Json:
@@ -224,47 +224,19 @@ def named_cluster(cluster: Any) -> Any:
     return read_mapping(find_config(cluster, "cluster")) if isinstance(cluster, str) else cluster
 
 
-def explain(error: ValidationError, model: type[BaseModel], where: str) -> str:
-    """Return a message for an error of pydantic: a line for each wrong key, with the allowed ones."""
-    return hide("\n".join(f"{where}: {line}" for line in dict.fromkeys(_line(e, model) for e in error.errors())))
+def explain(error: ValidationError, where: str) -> str:
+    """Return a message for an error of pydantic: a line for each wrong key."""
+    return hide("\n".join(f"{where}: {line}" for line in dict.fromkeys(map(_line, error.errors()))))
 
 
-def _line(e: Any, model: type[BaseModel]) -> str:
-    loc = e["loc"]
-    key = ".".join(str(part) for part in loc)
-    if e["type"] == "extra_forbidden":
-        above = ".".join(str(part) for part in loc[:-1])
-        text = str(unknown("key", loc[-1], _keys_at(model, loc[:-1])))
-        return f"{above}: {text}" if above else text
-    cause = e.get("ctx", {}).get("error")
-    text = str(cause) if isinstance(cause, ValueError) else e["msg"]
+def _line(error: Any) -> str:
+    key = ".".join(str(part) for part in error["loc"])
+    cause = error.get("ctx", {}).get("error")
+    text = str(cause) if isinstance(cause, ValueError) else error["msg"]
     # A value below `s3` may be a misplaced secret.
-    if e["type"] not in ("missing", "value_error", "union_tag_not_found") and "s3" not in loc:
-        text += f" (given: {e['input']!r:.80})"
+    if error["type"] not in ("missing", "value_error", "union_tag_not_found") and "s3" not in error["loc"]:
+        text += f" (given: {error['input']!r:.80})"
     return f"{key}: {text}" if key else text
-
-
-def _keys_at(model: type[BaseModel], loc: Iterable[Any]) -> list[str]:
-    """Return the keys allowed at a position in a configuration; parts that are not keys are tags of a union of models."""
-    models = [model]
-    for part in loc:
-        fields = [m.model_fields[part] for m in models if part in m.model_fields]
-        if fields:
-            models = [model for field in fields for model in _models_in(field.annotation)]
-        else:
-            models = [m for m in models if part in (m.__name__, *_tags(m))] or models
-    return [key for m in models for key in m.model_fields]
-
-
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in get_args(annotation) for model in _models_in(part)]
-
-
-def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
-    kind = model.model_fields.get("kind")
-    return get_args(kind.annotation) if kind else ()
 
 
 def to_yaml(config: Any) -> str:

@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, with_config
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator, with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.labels import EACH, class_name
 from aucdist.data.own_files import OPEN
 from aucdist.data.storage.urls import FreeText, Location, shown
+from aucdist.errors import refuse_unknown_keys
 
 AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
@@ -153,6 +154,12 @@ class SourceFields(BaseModel):
     """The licence of the file. It is only shown."""
     note: FreeText | None = None
     """What a user of the data should know. It is only shown."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, content: Any) -> Any:
+        refuse_unknown_keys(content, cls.model_fields)
+        return content
 
     @field_validator("where")
     @classmethod

@@ -90,9 +90,6 @@ def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
     """
     if not isinstance(entry, dict):
         raise InputError(f"{where}: keys with values are expected, not {str(entry)[:80]!r}: write `key: value`")
-    for key in entry:
-        if key not in Source.model_fields:
-            raise InputError(f"{where}: {unknown('key', key, Source.model_fields)}")
     try:
         return Source.model_validate(entry, context=None if labelled else UNLABELLED)
     except ValidationError as e:

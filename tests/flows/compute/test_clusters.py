@@ -41,7 +41,7 @@ ADDRESS = {"kind": "address", "address": "tcp://host:1", "scratch": "/tmp"}
         (KUBERNETES | {"workers": 0}, "greater than or equal to 1"),
         (KUBERNETES | {"worker": {"memory": "500m"}}, "should match pattern"),
         (KUBERNETES | {"worker": {"cpu": "two"}}, "should match pattern"),
-        (KUBERNETES | {"adaptive": True}, "Extra inputs are not permitted"),
+        (KUBERNETES | {"adaptive": True}, "unknown key .adaptive."),
     ],
 )
 def test_wrong_configuration_is_refused(config: dict[str, Any], message: str) -> None:

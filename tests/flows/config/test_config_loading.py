@@ -176,7 +176,7 @@ def refusal(text: str) -> str | None:
         try:
             model.model_validate(content)
         except ValidationError as e:
-            return explain(e, model, "the file")
+            return explain(e, "the file")
     return None
 
 
