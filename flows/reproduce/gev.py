@@ -1,7 +1,4 @@
-"""The kinds of the GEV link: `links` draws it, `shapes` estimates its shape, `optimisers` times its solvers.
-
-`probabilities` has AUC, Brier score and calibration loss over random splits, with ranks and Wilcoxon tests.
-"""
+"""The kinds of the GEV link: `links` draws it, `shapes` estimates its shape, `optimisers` times its solvers."""
 
 import itertools
 import statistics
@@ -12,13 +9,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from pydantic import Field
-from scipy.stats import wilcoxon
 
 from aucdist.data.block import Block
-from aucdist.engine.blocks import LocalBlocks, block_seed
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.probability import brier, calibration_loss, log_loss
-from aucdist.metrics.ranking import auc
+from aucdist.metrics.probability import log_loss
 from aucdist.papers.gev.shape import map_shape
 from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from aucdist.probability.link_kernels import curvature
@@ -36,9 +31,6 @@ from flows.reproduce.kind import (
     Task,
     TaskKey,
     Version,
-    by_system,
-    rankings,
-    ranks,
     results_of,
     train_and_test,
 )
@@ -51,17 +43,6 @@ SHAPE_COLUMNS = ("system", "n", "xi", "mean", "deviation", "first", "sets", "rou
 SOLVERS: dict[str, LinkSolver] = {"lipschitz": Lipschitz(momentum=False), "gradient": Gradient(), "newton": Newton()}
 MOST_XI = 0.99
 OPTIMISER_COLUMNS = ["dataset", "system", "seconds", "rounds", "xi"]
-
-Measure = Literal["auc", "brier", "calibration"]
-MEASURE_NAMES: dict[Measure, str] = {"auc": "AUC", "brier": "Brier score", "calibration": "Calibration loss"}
-HIGHER_IS_BETTER = {"auc"}
-COLUMNS = ("measure", "dataset", "system", "mean", "deviation", "rank", "p_value")
-"""The columns of the cells, which are the lines of the CSV.
-
-`mean`, `deviation`: over the splits.
-`rank`: among the systems on this data set; equal means share their rank.
-`p_value`: of the two-sided Wilcoxon test against a best system.
-"""
 
 # ---- links ------------------------------------------------------------------------------------------------------------
 
@@ -287,98 +268,3 @@ class Optimisers(ProtocolKind):
 def _log_loss(train: Block, state: Any, link: Link) -> float:
     scores = np.asarray(train.X @ state.w).ravel() + state.intercept
     return log_loss(ScoreCounts.from_scores(train.y, link.probabilities(scores)[0]))
-
-
-class ProbabilitySystem(System):
-    """A model with probabilities."""
-
-    smote: bool = False
-    """Fit to rows whose classes SMOTE has balanced"""
-
-
-class Probabilities(ProtocolKind):
-    """One table for each measure."""
-
-    kind: Literal["probabilities"]
-    tables: dict[Measure, str]
-    """The printed table of each measure"""
-    systems: dict[str, ProbabilitySystem]
-    datasets: dict[str, DataSet]
-    protocol: Splits = Field(default_factory=Splits)
-
-    def packages(self) -> set[str]:
-        """Return the package of SMOTE where a system uses it."""
-        return {"imblearn"} if any(system.smote for system in self.systems.values()) else set()
-
-    def task_of(self, dataset: str, system: ProbabilitySystem) -> Task:
-        """Return the model of a system, and whether SMOTE comes before it."""
-        return {"model": system.model.model_dump(exclude_none=True), "smote": system.smote}
-
-    @staticmethod
-    def run_task(task: Task) -> Result:
-        """Return the measures on the test rows."""
-        train, test = train_and_test(task)
-        if task["smote"]:
-            train = oversample(train, block_seed(task["protocol"]["seed"], task["repeat"], 1) % 2**31)
-        parameters = task["model"] | {"lam": task["protocol"]["penalty"] / train.n_samples}
-        model = ModelConfig(**parameters).built.fit(LocalBlocks([train]))
-        scores = ScoreCounts.from_scores(test.y, model.decision_function(test.X))
-        probabilities = ScoreCounts.from_scores(test.y, model.predict_proba(test.X)[:, 1])
-        return {"auc": auc(scores), "brier": brier(probabilities), "calibration": calibration_loss(probabilities)}
-
-    def report(self, results: Results) -> Report:
-        """Return a table for each measure, mean ranks, and how often each system is the best and significantly behind."""
-        cells = self.cells(results)
-        shown = cells.assign(highlight=np.where(cells["best"], "better", ""))
-        tables: list[PageTable] = []
-        counts: dict[str, Any] = {}
-        for measure, printed in self.tables.items():
-            measured = shown[shown["measure"] == measure]
-            text = "{mean:.4f}", "{mark}", "± {deviation:.4f}"
-            tables.append(self.page_table(f"{printed}: {MEASURE_NAMES[measure]}", measured, *text))
-            means = by_system(measured, "mean", self.systems)
-            behind = measured["system"][measured["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
-            ranked = rankings(means, higher_is_better=measure in HIGHER_IS_BETTER)
-            counts[measure] = ranked | {"significantly_behind": behind.to_dict()}
-        return Report(self.title, tables, (), cells[list(COLUMNS)], counts)
-
-    def cells(self, results: Results) -> pd.DataFrame:
-        """Return the cells of the data sets on which all systems were run, with the paper's marks of those behind the best."""
-        cells: list[Any] = []
-        for measure in self.tables:
-            for dataset in self.datasets:
-                values = pd.DataFrame(
-                    {s: pd.Series([run[measure] for run in results_of(results, dataset, s)]) for s in self.systems}
-                )
-                means = values.mean()
-                if means.isna().any():
-                    continue
-                rank = ranks(means.to_frame().T, higher_is_better=measure in HIGHER_IS_BETTER).iloc[0]
-                best = rank == rank.min()
-                p = values.apply(p_value, best=values[best.idxmax()])
-                mark = np.select([best, p < 0.05, p < 0.1], ["", "**", "*"], "")
-                about = {"measure": measure, "dataset": dataset, "system": means.index, "mean": means}
-                deviation = values.std().fillna(0.0)
-                found = about | {"deviation": deviation, "rank": rank, "p_value": p, "best": best, "mark": mark}
-                cells += pd.DataFrame(found).to_dict("records")
-        return pd.DataFrame(cells, columns=[*COLUMNS, "best", "mark"])
-
-
-def oversample(train: Block, seed: int) -> Block:
-    """Return the rows with the smaller class oversampled to the size of the larger one, by SMOTE.
-
-    SMOTE uses 5 neighbours, or as many as the smaller class has.
-    """
-    from imblearn.over_sampling import SMOTE
-
-    n_minority = int(min((train.y > 0).sum(), (train.y < 0).sum()))
-    sampler = SMOTE(sampling_strategy=1.0, k_neighbors=min(5, n_minority - 1), random_state=seed)
-    X, y = sampler.fit_resample(np.asarray(train.X), train.y)
-    return Block.of(X, y)
-
-
-def p_value(values: Any, best: Any) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed rank test; 1 where no pair differs."""
-    if not (values != best).any():
-        return 1.0
-    return float(wilcoxon(values, best, method="approx" if (values == best).any() else "auto").pvalue)

@@ -16,7 +16,7 @@ A kind whose tasks import an optional package returns its name from ``packages()
 
 ``--quick`` needs no support by the kind: it changes keys of the experiment and selects data sets.
 
-`table` is a good model. Shared parts: `page` (tables and curves), and below `ProtocolKind` (systems are fitted to training rows
+`scores` is a good model. Shared parts: `page` (tables and curves), and below `ProtocolKind` (systems are fitted to training rows
 and scored on test rows, over folds or random splits; the choice of parameters), `results_of` and `rankings`.
 """
 

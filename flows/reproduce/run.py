@@ -29,22 +29,19 @@ from flows.config.loading import config_of, configs_folder, read_mapping, yaml_t
 from flows.json_values import flattened, jsonable
 from flows.progress.console import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
-from flows.reproduce.gev import Links, Optimisers, Probabilities, Shapes
-from flows.reproduce.gmean import GMeans
+from flows.reproduce.gev import Links, Optimisers, Shapes
 from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, read_version
 from flows.reproduce.page import Report, render_paper_page
-from flows.reproduce.table import Table
+from flows.reproduce.scores import Scores
 
 FILE = "paper.yaml"
 
 KINDS: dict[str, type[Kind]] = {
-    "table": Table,
+    "scores": Scores,
     "learning-curves": LearningCurves,
-    "g-mean": GMeans,
     "descent": Descent,
     "links": Links,
     "shapes": Shapes,
-    "probabilities": Probabilities,
     "optimisers": Optimisers,
 }
 """The kinds of experiment; `kind` describes how to add one."""

@@ -16,7 +16,7 @@ PRINTED = "dataset,system,value,deviation\neight,all-pairs,0.9,0.01\n"
 def paper(**changes: Any) -> dict[str, Any]:
     """Return a paper with a table and learning curves, on the digits and on a data set that is absent."""
     table = {
-        "kind": "table",
+        "kind": "scores",
         "title": "Table 9: digits",
         "figure": "Figure 9: grid",
         "targets": "table.csv",

@@ -22,8 +22,9 @@ from aucdist.data.sources import catalog, find
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.probability.links import Link
-from flows.reproduce.gev import Probabilities, gev_density, oversample, p_value, simulate_rows
+from flows.reproduce.gev import gev_density, simulate_rows
 from flows.reproduce.kind import TaskKey
+from flows.reproduce.scores import Scores, oversample, p_value
 
 LINK = {"estimator": "LinkClassifier", "solver": "newton"}
 
@@ -33,12 +34,12 @@ def paper(**experiments: Any) -> dict[str, Any]:
 
 
 KEEL = {
-    "kind": "probabilities",
+    "kind": "scores",
     "title": "digits",
-    "tables": {"auc": "Table 4", "brier": "Table 5"},
+    "measures": {"auc": "Table 4", "brier": "Table 5"},
     "systems": {
         "logit": {"model": LINK | {"link": "logit"}},
-        "smote": {"model": LINK | {"link": "logit"}, "smote": True},
+        "smote": {"model": LINK | {"link": "logit"}, "samplers": ["smote"]},
     },
     "datasets": {"eight": {"name": "digits"}, "absent": {"name": "astro-physics"}},
     "protocol": {"test": 0.5, "repeats": 3, "penalty": 2.0},
@@ -68,31 +69,33 @@ def by_hand(smote: bool) -> list[tuple[float, float]]:
 def test_a_cell_is_the_mean_over_splits(tmp_path: Path) -> None:
     result = run(write(tmp_path, paper(keel=KEEL)))
     plain, smote = by_hand(False), by_hand(True)
-    rows = {(row["measure"], row["system"]): row for row in table_rows(result["run"], "keel")}
+    rows = {
+        (row["measure"], row["system"]): row for row in table_rows(result["run"], "keel") if row["dataset"] == "eight"
+    }
     for system, values in (("logit", plain), ("smote", smote)):
         for i, measure in enumerate(("auc", "brier")):
             assert float(rows[measure, system]["mean"]) == pytest.approx(np.mean(values, axis=0)[i], rel=1e-4)
     tally = result["tables"]["keel"]
-    assert sorted(tally["auc"]["mean_rank"].values()) == [1.0, 2.0]
-    assert sum(tally["brier"]["best_alone"].values()) == 1
-    assert "auc mean rank: " in page_of(result)
+    assert sorted(tally["auc"]["in_this_run"]["mean_rank"].values()) == [1.0, 2.0]
+    assert sum(tally["brier"]["in_this_run"]["best_alone"].values()) == 1
+    assert "auc in this run mean rank: " in page_of(result)
     assert "not run here" in page_of(result)
 
 
 def test_ranks_and_marks() -> None:
-    kind = Probabilities.model_validate(KEEL | {"protocol": {"repeats": 10}})
+    kind = Scores.model_validate(KEEL | {"protocol": {"test": 0.3, "repeats": 10}})
     r = np.random.default_rng(0)
     results = {}
     for repeat in range(10):
         for system, shift in (("logit", 0.0), ("smote", 0.1)):
-            value = {"auc": 0.8 - shift + 0.01 * r.normal(), "brier": 0.2 + shift}
+            value = {"auc": [0.8 - shift + 0.01 * r.normal()], "brier": [0.2 + shift], "chosen": [0]}
             results[TaskKey("eight", system, repeat)] = value
-    cells = {(c.measure, c.system): c for _, c in kind.cells(results).iterrows()}
-    assert (cells["auc", "logit"].best, cells["auc", "smote"].best) == (True, False)
+    cells = {(c.measure, c.system): c for _, c in kind.cells(results).iterrows() if c.dataset == "eight"}
+    assert (cells["auc", "logit"].highlight, cells["auc", "smote"].highlight) == ("better", "")
     assert (cells["auc", "logit"].mark, cells["auc", "smote"].mark) == ("", "**")
     summary = kind.report(results).counts
-    assert summary["brier"]["mean_rank"] == {"logit": 1.0, "smote": 2.0}
-    assert summary["auc"]["significantly_behind"] == {"logit": 0, "smote": 1}
+    assert summary["brier"]["in_this_run"]["mean_rank"] == {"logit": 1.0, "smote": 2.0}
+    assert summary["auc"]["in_this_run"]["significantly_behind"] == {"logit": 0, "smote": 1}
 
 
 def test_p_values() -> None:

@@ -14,14 +14,14 @@ from aucdist.errors import InputError
 from flows.config.loading import configs_folder
 from flows.reproduce.page import render_paper_page, summary_entries
 from flows.reproduce.run import KINDS
-from flows.reproduce.table import Table
+from flows.reproduce.scores import Scores
 
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
         ("papers", 1, "unknown key 'papers'. Did you mean 'paper'"),
-        ("experiments.nine.kind", "tabel", "kind"),
+        ("experiments.nine.kind", "score", "kind"),
         ("experiments.nine.systems.all-pairs.model.solver", "all", "unknown solver 'all'"),
         ("experiments.nine.protocol.folds", 1, "folds"),
         ("experiments.nine.targets", "tables.csv", "cannot read"),
@@ -98,7 +98,7 @@ def test_every_shipped_paper_is_valid_and_has_a_page_when_nothing_was_run(folder
 def test_paper_000_is_the_printed_one() -> None:
     config = load_paper("000")
     table = config.experiments["table2"]
-    assert isinstance(table, Table)
+    assert isinstance(table, Scores)
     assert len(table.targets) == 40
     assert table.grid["lam"] == pytest.approx([10.0**e for e in range(-9, 2)])
     assert (table.protocol.folds, table.protocol.repeats, table.protocol.choose) == (5, 4, "best")

@@ -1,4 +1,4 @@
-"""The kind `table`: its figures against folds computed step by step, and its page."""
+"""The kind `scores` by the AUC: its figures against folds computed step by step, and its page."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from aucdist.data.sources import find
 from aucdist.engine.blocks import block_seed
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey
-from flows.reproduce.table import Table, Target, compare, count_agreement, reaches
+from flows.reproduce.scores import Scores, Target, compare, count_agreement, reaches
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -36,13 +36,13 @@ def test_a_table_is_the_best_mean_over_the_folds(tmp_path: Path) -> None:
     areas = np.array([[[by_hand(lam, r, f) for lam in GRID] for f in range(3)] for r in range(2)]).reshape(6, 2)
     best = int(np.argmax(areas.mean(axis=0)))
     cell, absent = rows(result["run"], "nine")
-    assert float(cell["auc"]) == pytest.approx(areas[:, best].mean(), rel=1e-5)
+    assert float(cell["mean"]) == pytest.approx(areas[:, best].mean(), rel=1e-5)
     assert float(cell["deviation"]) == pytest.approx(areas[:, best].std(ddof=1), rel=1e-5)
-    assert (cell["chosen"], cell["n_folds"]) == (f"lam={GRID[best]:g}", "6")
+    assert (cell["chosen"], cell["n_runs"]) == (f"lam={GRID[best]:g}", "6")
     assert float(cell["in_deviations"]) == pytest.approx((areas[:, best].mean() - 0.9) / 0.01, rel=1e-3)
-    assert (absent["auc"], absent["n_folds"], absent["verdict"]) == ("", "0", "")
-    assert result["tables"]["nine"]["compared"] == 1
-    shown = ["Table 9: digits", "Figure 9: grid", "not run here", "the embedded ones", f"{float(cell['auc']):.4f}"]
+    assert (absent["mean"], absent["n_runs"], absent["verdict"]) == ("", "0", "")
+    assert result["tables"]["nine"]["auc"]["against_print"]["compared"] == 1
+    shown = ["Table 9: digits", "Figure 9: grid", "not run here", "the embedded ones", f"{float(cell['mean']):.4f}"]
     assert all(words in page_of(result) for words in shown)
     assert "<script" not in page_of(result)
 
@@ -69,17 +69,17 @@ def test_cv_chooses_without_the_test_rows(tmp_path: Path) -> None:
             means.append(np.mean(scored))
         chosen.append(int(np.argmax(means)))
     expected = np.mean([by_hand(GRID[c], 0, f) for f, c in enumerate(chosen)])
-    assert float(cell["auc"]) == pytest.approx(expected, rel=1e-5)
+    assert float(cell["mean"]) == pytest.approx(expected, rel=1e-5)
 
 
-def small(**changes: Any) -> Table:
+def small(**changes: Any) -> Scores:
     smaller = {"grid": {"lam": [1]}, "protocol": {"folds": 2, "repeats": 1}, "figure": None}
-    return Table.model_validate(only("nine")["experiments"]["nine"] | smaller | changes)
+    return Scores.model_validate(only("nine")["experiments"]["nine"] | smaller | changes)
 
 
 def of_folds(areas: dict[str, tuple[float, float]]) -> dict[TaskKey, Any]:
     return {
-        TaskKey(dataset, "all-pairs", 0, fold): {"auc": [value]}
+        TaskKey(dataset, "all-pairs", 0, fold): {"auc": [value], "chosen": [0]}
         for dataset, values in areas.items()
         for fold, value in enumerate(values)
     }
@@ -101,7 +101,7 @@ def test_the_draws_of_a_data_set_have_a_row_of_their_mean() -> None:
     ("difference", "reached"), [(0.0, True), (0.79 - 0.80, True), (-0.0101, False), (0.05, True), (np.nan, False)]
 )
 def test_at_least_the_print_minus_the_tolerance(difference: float, reached: bool) -> None:
-    assert reaches(difference, 0.01) is reached
+    assert bool(reaches({"measure": "auc", "difference": difference}, 0.01)) is reached
 
 
 def test_the_tolerance_is_evaluated_for_each_cell() -> None:
@@ -112,7 +112,7 @@ def test_the_tolerance_is_evaluated_for_each_cell() -> None:
         protocol={"folds": 2, "repeats": 1, "choose": "once"},
     )  # fmt: skip
     report = table.report(of_folds({"low": (0.78, 0.78), "near": (0.795, 0.795)}))
-    assert report.counts["at_least_print_minus_tolerance"] == {"tolerance": 0.01, "all-pairs": "1 of 2"}
+    assert report.counts["auc"]["at_least_print_minus_tolerance"] == {"tolerance": 0.01, "all-pairs": "1 of 2"}
     assert report.lines["at_least_print_minus_tolerance"].tolist() == ["no", "yes", ""]
     last = [texts[-2] for _, ((texts, _),) in report.tables[0].body()]
     assert last == ["at least the print - 0.01: no", "at least the print - 0.01: yes", "not run here"]
@@ -127,8 +127,8 @@ def test_the_tolerance_is_evaluated_for_each_cell() -> None:
     ],
 )  # fmt: skip
 def test_verdicts(auc: float | None, deviation: float | None, printed: Any, verdict: str) -> None:
-    figures = {"auc": auc, "deviation": deviation, "paper": printed[0], "paper_deviation": printed[1]}
-    cells = compare(pd.DataFrame([figures, figures], dtype=float).assign(dataset="d", system="s"))
+    figures = {"mean": auc, "deviation": deviation, "paper": printed[0], "paper_deviation": printed[1]}
+    cells = compare(pd.DataFrame([figures, figures], dtype=float).assign(measure="auc", dataset="d", system="s"))
     assert cells["verdict"].tolist() == [verdict, verdict]
     counted = count_agreement(cells)
     assert counted["compared"] == (2 if verdict else 0)

@@ -1,4 +1,4 @@
-"""The kind `g-mean`: its figures against folds computed step by step, its page, and paper 004; ranks, strict wins and counts."""
+"""The kind `scores` by G-means: its figures step by step, its page, and paper 004; ranks, strict wins and counts."""
 
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,8 @@ from aucdist.errors import InputError
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
 from aucdist.selection.folds import arrival, fold_numbers
-from flows.reproduce.gev import Probabilities
-from flows.reproduce.gmean import Claim, GMeans, count_leads, reached
 from flows.reproduce.kind import TaskKey, n_ahead, rankings, ranks
+from flows.reproduce.scores import Claim, Scores, count_leads, reaches
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 PRINTED = """dataset,system,measure,value
@@ -36,18 +35,18 @@ LAM1 = [0.1, 1.0]
 def small(**changes: Any) -> dict[str, Any]:
     model = {"estimator": "MarginMeanClassifier", "solver": "svrg", "solver__n_outer": 3}
     experiment = {
-        "kind": "g-mean",
+        "kind": "scores",
         "title": "digits",
-        "accuracy": "Table 3",
-        "times": "Table 7",
-        "figures": "Figures 1 and 2",
+        "measures": {"train": "Table 3, training", "test": "Table 3, test", "seconds": "Table 7, seconds"},
+        "tolerance": 0,
+        "figure": "Figures 1 and 2",
         "targets": "table.csv",
         "systems": {
             "ours": {"model": model, "samplers": ["u"], "grid": {"lam1": LAM1}, "rule": "zero"},
             "plain": {"model": {"estimator": "PairwiseHingeClassifier", "tol": 0.05}},
         },
         "datasets": {"eight": {"name": "digits"}, "absent": {"name": "astro-physics"}},
-        "protocol": {"folds": 2, "repeats": 1, "inner_folds": 2},
+        "protocol": {"folds": 2, "repeats": 1, "choose": "once", "inner_folds": 2},
     }
     return {"paper": "x", "title": "A paper", "experiments": {"one": experiment | changes}, "quick": {}}
 
@@ -83,19 +82,18 @@ def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path
     train = np.mean([scored(model, block, part) for model, part in zip(models, trains, strict=True)])
     cells = {(c["dataset"], c["system"], c["measure"]): c for c in rows(result["run"], "one")}
     ours = cells["eight", "ours", "test"]
-    assert float(ours["here"]) == pytest.approx(test, rel=1e-4)
-    assert float(cells["eight", "ours", "train"]["here"]) == pytest.approx(train, rel=1e-4)
-    assert (ours["chosen"], ours["paper"]) == (f"lam1 {chosen:g}", "50")
+    assert float(ours["mean"]) == pytest.approx(test, rel=1e-4)
+    assert float(cells["eight", "ours", "train"]["mean"]) == pytest.approx(train, rel=1e-4)
+    assert (ours["chosen"], ours["paper"]) == (f"lam1={chosen:g}", "50")
     assert float(ours["difference"]) == pytest.approx(test - 50, rel=1e-4)
-    assert 0 < float(cells["eight", "ours", "seconds"]["here"]) < 1000
-    assert cells["absent", "ours", "test"]["here"] == ""
-    assert result["tables"]["one"]["against_print"]["ours"] == {"compared": 1, "at_least_the_papers": 1, "below": []}
-    (miss,) = result["tables"]["one"]["against_print"]["plain"]["below"]
-    assert (miss["dataset"], miss["paper"]) == ("eight", 100.0)
-    assert miss["best_here"] >= miss["here"]
+    assert 0 < float(cells["eight", "ours", "seconds"]["mean"]) < 1000
+    assert cells["absent", "ours", "test"]["mean"] == ""
+    counts = result["tables"]["one"]["test"]
+    assert counts["at_least_print_minus_tolerance"] == {"tolerance": 0, "ours": "1 of 1", "plain": "0 of 1"}
+    assert counts["against_print"]["compared"] == 2
     for text in (
         "Table 3, training", "Table 7, seconds", "Figures 1 and 2", "not run here",
-        "against print ours: compared 1, at least the papers 1", "in this run best alone: ",
+        "test at least print minus tolerance plain: 0 of 1", "test in this run best alone: ",
     ):  # fmt: skip
         assert text in page_of(result), text
     assert page_of(result).count("<svg") == 2
@@ -114,13 +112,13 @@ def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path
 )
 def test_which_cells_reach_the_paper(measure, paper, here, expected):
     cells = pd.DataFrame({"measure": [measure], "difference": [here - paper]})
-    assert reached(cells).tolist() == [expected]
+    assert reaches(cells, 0.0).tolist() == [expected]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"targets": [{"dataset": "eight", "system": "ours", "measure": "auc", "value": 1}]}, "auc"),
+        ({"targets": [{"dataset": "eight", "system": "ours", "measure": "recall", "value": 1}]}, "targets.0.measure"),
         ({"claims": [{"text": "", "system": "ours", "than": ["plain"], "measures": []}]}, "claims.0.measures"),
     ],
 )
@@ -156,7 +154,7 @@ def test_004_on_a_small_set(data_dir, tmp_path):
     small = small.model_copy(update={"datasets": {"Newthyroid": small.datasets["Newthyroid"]}, "systems": of_system})
     config = config.model_copy(update={"experiments": {"low-linear": small}})
     found = reproduce(config, QUIET)
-    assert found["tables"]["low-linear"]["against_print"]["u-zovr"]["at_least_the_papers"] == 1
+    assert found["tables"]["low-linear"]["test"]["at_least_print_minus_tolerance"]["u-zovr"] == "1 of 1"
 
 
 # ---- ranks with ties, strict wins, and the counts that the pages print
@@ -194,21 +192,21 @@ def test_the_order_of_the_systems_does_not_matter(table):
 
 
 def test_a_tie_is_no_win_among_probabilities():
-    kind = Probabilities.model_validate({
-        "kind": "probabilities", "title": "ties", "tables": {"auc": "Table 4"},
+    kind = Scores.model_validate({
+        "kind": "scores", "title": "ties", "measures": {"auc": "Table 4"},
         "systems": {name: LOGIT for name in ("first", "second", "third")},
         "datasets": {name: {"name": "digits"} for name in ("one", "two", "three")},
         "protocol": {"repeats": 2},
     })  # fmt: skip
     auc = {"one": (1.0, 1.0, 0.5), "two": (0.9, 0.9, 0.9), "three": (0.9, 0.7, 0.8)}
     results = {
-        TaskKey(dataset, system, repeat): {"auc": value}
+        TaskKey(dataset, system, repeat): {"auc": [value], "chosen": [0]}
         for dataset, values in auc.items()
         for system, value in zip(("first", "second", "third"), values, strict=True)
         for repeat in range(2)
     }
     report = kind.report(results)
-    summary = report.counts["auc"]
+    summary = report.counts["auc"]["in_this_run"]
     assert summary["data_sets"] == 3
     assert summary["best_alone"] == {"first": 1, "second": 0, "third": 0}
     assert summary["best_shared"] == {"first": 2, "second": 2, "third": 1}
@@ -219,23 +217,23 @@ def test_a_tie_is_no_win_among_probabilities():
     assert highlights["three"] == ["better", "", ""]
 
 
-def g_means(values: dict[str, tuple[float, float]], claims=()) -> tuple[GMeans, dict]:
+def g_means(values: dict[str, tuple[float, float]], claims=()) -> tuple[Scores, dict]:
     """Return the kind and made-up results of the systems `ours` and `plain`."""
     config = small()["experiments"]["one"] | {
         "datasets": {name: {"name": "digits"} for name in values}, "targets": [], "claims": list(claims),
     }  # fmt: skip
     results = {
-        TaskKey(dataset, system, 0, fold): {"train": value, "test": value, "seconds": 1.0, "chosen": 0}
+        TaskKey(dataset, system, 0, fold): {"train": [value], "test": [value], "seconds": [1.0], "chosen": [0]}
         for dataset, both in values.items()
         for system, value in zip(("ours", "plain"), both, strict=True)
         for fold in range(2)
     }
-    return GMeans.model_validate(config), results
+    return Scores.model_validate(config), results
 
 
 def test_a_tie_is_no_win_among_g_means():
     kind, results = g_means({"one": (0.5, 0.5), "two": (0.6, 0.5), "three": (0.4, 0.5)})
-    found = kind.report(results).counts["in_this_run"]
+    found = kind.report(results).counts["test"]["in_this_run"]
     assert (found["best_alone"], found["best_shared"]) == ({"ours": 1, "plain": 1}, {"ours": 1, "plain": 1})
     assert found["mean_rank"] == {"ours": 1.5, "plain": 1.5}
 
@@ -248,11 +246,11 @@ def test_a_claim_is_counted_in_the_summary():
 
 def cells(*values: tuple[float | None, float | None], measure="test", paper=False) -> pd.DataFrame:
     rows = [
-        {"dataset": str(i), "system": system, "measure": measure, "paper" if paper else "here": value}
+        {"dataset": str(i), "system": system, "measure": measure, "paper" if paper else "mean": value}
         for i, both in enumerate(values)
         for system, value in zip(("a", "b"), both, strict=True)
     ]
-    return pd.DataFrame(rows, columns=["dataset", "system", "measure", "paper", "here"])
+    return pd.DataFrame(rows, columns=["dataset", "system", "measure", "paper", "mean"])
 
 
 @pytest.mark.parametrize(
@@ -275,6 +273,6 @@ def test_less_time_is_better_and_the_printed_figures_are_counted_too():
     assert found == {"test, b": "1 of 1 here", "seconds, b": "0 of 1 here"}
     claim = Claim(text="", system="a", than=["b"], measures=["test"])
     both = cells((2.0, 1.0), (1.0, 1.0), paper=True)
-    both.loc[:1, "here"] = [2.0, 1.0]
+    both.loc[:1, "mean"] = [2.0, 1.0]
     found = count_leads(claim, both)
     assert found == {"test, b": "1 of 1 here, 1 of 2 in print"}

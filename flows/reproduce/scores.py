@@ -1,0 +1,407 @@
+"""The kind `scores`: measures of systems over folds or splits, compared with each other and with the printed ones."""
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+from scipy.stats import wilcoxon
+from sklearn.svm import SVC
+
+from aucdist.data.block import Block
+from aucdist.engine.blocks import block_seed
+from aucdist.metrics import g_mean_score
+from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.probability import brier, calibration_loss
+from aucdist.sampling import MWMOTE, DistanceUnderSampler
+from flows.config.base import Strict
+from flows.reproduce import kind
+from flows.reproduce.kind import (
+    DataSet,
+    Folds,
+    Grid,
+    GridSystem,
+    Params,
+    ProtocolKind,
+    Result,
+    Results,
+    Splits,
+    Task,
+    auc_on,
+    by_system,
+    choose,
+    choose_once,
+    fit_on_fold,
+    n_ahead,
+    rankings,
+    ranks,
+    results_of,
+    train_and_test,
+)
+from flows.reproduce.page import NOT_RUN, Curve, Figure, PageTable, Report
+
+Measure = Literal["auc", "train", "test", "seconds", "brier", "calibration"]
+"""`train` and `test` are G-means in per cent; `seconds` are those of the fit and of scoring; the others are of the test rows."""
+G_MEANS: tuple[Measure, ...] = ("train", "test")
+LOWER_IS_BETTER = ("seconds", "brier", "calibration")
+DIGITS = {"train": 1, "test": 1, "seconds": 3}
+"""Decimals on the page; of other measures four."""
+
+WITHIN_1, WITHIN_2, BETTER, MISS = "within 1", "within 2", "better", "miss"
+COUNTED = {
+    "within_1": WITHIN_1, "better_by_more_than_1": BETTER, "below_by_1_to_2": WITHIN_2, "below_by_more_than_2": MISS,
+}  # fmt: skip
+"""The verdicts that the page counts, by the names of the counts."""
+HIGHLIGHTS = {BETTER: "better", WITHIN_2: "below", MISS: "miss"}
+ROUNDING = 1e-9
+"""How far a difference may lie beyond the tolerance: subtraction of printed figures rounds."""
+REACHED = "at_least_print_minus_tolerance"
+
+SAMPLERS: dict[str, Callable[[int], Any]] = {
+    "none": lambda seed: None,
+    "u": lambda seed: DistanceUnderSampler(random_state=seed),
+    "u-svc": lambda seed: DistanceUnderSampler(svm=SVC(C=10.0, class_weight="balanced"), random_state=seed),
+    "mwmote": lambda seed: MWMOTE(random_state=seed),
+}
+"""The samplers of MarginMeanClassifier: none; U1 or U2 with the default hyperplane or that of a Gaussian SVM; MWMOTE."""
+SMOTE = "smote"
+"""The sampler before any estimator: it balances the classes."""
+
+FIGURES = ("paper", "paper_deviation", "mean", "deviation", "difference", "in_deviations", "rank", "p_value")
+COLUMNS = ("measure", "dataset", "system", *FIGURES, "verdict", "n_runs", "chosen")
+"""The columns of the cells, which are the lines of the CSV.
+
+`paper`, `paper_deviation`: as printed.
+`mean`, `deviation`: over the folds or splits; of seconds the median.
+`difference`: ours minus the paper's.
+`in_deviations`: how much better ours is, in units of the paper's deviation; of ours where it prints none.
+`rank`: among the systems, where all were run on this data set; equal means share their rank.
+`p_value`: over random splits, of the two-sided Wilcoxon test against a best system.
+`verdict`: how ours and the paper's compare; empty where one is missing.
+`chosen`: the chosen parameters, and how often each was chosen where every fold chooses its own.
+"""
+
+
+class Target(Strict):
+    """A printed figure."""
+
+    dataset: str
+    system: str
+    measure: Measure = "auc"
+    value: float
+    deviation: float | None = None
+
+
+class Claim(kind.Claim):
+    """A claim about some of the measures."""
+
+    measures: list[Measure] = Field(min_length=1)
+
+
+class ScoredDataSet(DataSet):
+    """A row of the tables."""
+
+    group: str | None = None
+    """Name of a data set from which this is one of several random draws; the page has a row for all of them"""
+
+
+class ScoredSystem(GridSystem):
+    """A system, its samplers and its grid."""
+
+    samplers: list[str] = Field(default=[])
+    """Each with every point of the grid; other ones than SMOTE are for MarginMeanClassifier"""
+    rule: Literal["zero", "predict"] = "predict"
+    """`zero`: the sign of the margin, as in paper 004. `predict`: the threshold of the estimator"""
+
+    def points(self, otherwise: Grid | None = None) -> list[Params]:
+        """Return the points of the grid, each with the name of each sampler."""
+        points = super().points(otherwise)
+        return [point | {"sampler": name} for name in self.samplers for point in points] if self.samplers else points
+
+
+class Choice(Folds):
+    """Cross-validation, and the choice of the parameters."""
+
+    choose: Literal["best", "cv", "once"] = "best"
+    """`best`: the point of the grid with the highest mean over the test folds themselves, which is optimistic. `cv`: for each
+    fold, the best over inner folds of its training part. `once`: for all folds, the best over inner folds of the first
+    training part"""
+    inner_folds: int = Field(default=5, ge=2)
+    """For `cv` and `once`"""
+
+
+class Scores(ProtocolKind):
+    """Means over folds or splits, at the chosen point of a grid: a table for each measure."""
+
+    kind: Literal["scores"]
+    measures: dict[Measure, str] = Field(default={"auc": ""})
+    """The headings of the tables. G-means on test rows choose the parameters if they are among them, or else the first measure"""
+    systems: dict[str, ScoredSystem]
+    """A system with a grid of its own has that in place of the experiment's"""
+    datasets: dict[str, ScoredDataSet]
+    protocol: Choice | Splits = Field(default_factory=Choice)
+    grid: Grid = Field(default={})
+    choice_rows: int | None = Field(default=None, ge=10)
+    """At most so many rows of the first training part choose the parameters"""
+    targets: list[Target] = Field(default=[])
+    """Or a CSV beside this file with these columns"""
+    tolerance: float | None = Field(default=None, ge=0)
+    """The page states for each cell whether it is at least the printed figure minus this"""
+    claims: list[Claim] = Field(default=[])
+    """Statements of the paper; the page counts where they hold"""
+    figure: str | None = None
+    """Title of the figures: with `choose: best` the means at every point of a grid of one parameter, else the G-means of all
+    data sets"""
+
+    @property
+    def worth(self) -> Measure:
+        """The measure that chooses the parameters."""
+        return "test" if "test" in self.measures else next(iter(self.measures))
+
+    def packages(self) -> set[str]:
+        """Return the package of SMOTE where a system uses it."""
+        return {"imblearn"} if any(SMOTE in system.samplers for system in self.systems.values()) else set()
+
+    def task_of(self, dataset: str, system: ScoredSystem) -> Task:
+        """Return estimator, points and rule of a system, and what is measured."""
+        return {
+            "estimator": system.model.estimator, "points": system.points(self.grid), "rule": system.rule,
+            "measures": list(self.measures), "worth": self.worth, "choice_rows": self.choice_rows,
+        }  # fmt: skip
+
+    @staticmethod
+    def run_task(task: Task) -> Result:
+        """Return the points that were fitted, the chosen one or all (`best`), and for each of them every measure."""
+        train, test = train_and_test(task)
+        points, how = task["points"], task["protocol"].get("choose")
+        if how == "best":
+            chosen = list(range(len(points)))
+        elif how == "cv" and len(points) > 1:
+            chosen = [choose(task, train, _worth_of_point)]
+        else:
+            chosen = [choose_once(task, _worth_of_point)]
+        measured = [_measure_point(task, points[i], train, test) for i in chosen]
+        return {"chosen": chosen} | {name: [values[name] for values in measured] for name in task["measures"]}
+
+    def report(self, results: Results) -> Report:
+        """Return the tables and figures, how many cells agree with the paper, ranks, and where each claim holds."""
+        lines, shown = self.cells(results), [REACHED] if self.tolerance is not None else []
+        tables: list[PageTable] = []
+        counts: dict[str, Any] = {}
+        for measure, title in self.measures.items():
+            own = lines[lines["measure"] == measure]
+            n = f".{DIGITS.get(measure, 4)}f"
+            cell = (
+                f"{{mean:{n}}}", "{mark}", f"± {{deviation:{n}}}", f"{{least:{n}}} to {{most:{n}}}", f"paper {{paper:{n}}}",
+                f"± {{paper_deviation:{n}}}", "{in_deviations:+.2f} deviations",
+                f"at least the print - {self.tolerance:g}: {{{REACHED}}}" if shown else "{no}", "{chosen}",
+            )  # fmt: skip
+            with_draws = pd.concat([own, self._draws(own)])
+            table = self.page_table(title, with_draws, *cell)
+            tables.append(replace(table, rows=with_draws["dataset"].unique()))
+            counts[measure] = self._counts(measure, own)
+        if self.claims:
+            counts["claims"] = {claim.text: count_leads(claim, lines) for claim in self.claims}
+        figures = [] if self.figure is None else list(self._figures(lines, results))
+        return Report(self.title, tables, figures, lines[[*COLUMNS, *shown]], counts)
+
+    def cells(self, results: Results) -> pd.DataFrame:
+        """Return a line for every measure, data set and system, whether it was run or not, in the order of the configuration."""
+        printed = {(target.measure, target.dataset, target.system): target for target in self.targets}
+        cells = []
+        for measure, dataset in itertools.product(self.measures, self.datasets):
+            values: dict[str, np.ndarray] = {}
+            for system, settings in self.systems.items():
+                cell = {"measure": measure, "dataset": dataset, "system": system, "n_runs": 0, "chosen": "", "mark": ""}
+                if target := printed.get((measure, dataset, system)):
+                    cell |= {"paper": target.value, "paper_deviation": target.deviation}
+                if runs := results_of(results, dataset, system):
+                    best = int(np.argmax(np.mean([run[self.worth] for run in runs], axis=0)))
+                    own = np.array([run[measure][best] for run in runs]) * (100.0 if measure in G_MEANS else 1.0)
+                    # The first fold may include the compilation of kernels, so the median stands for the seconds.
+                    mean = np.median(own) if measure == "seconds" else own.mean()
+                    cell |= {"mean": mean, "deviation": own.std(ddof=1) if len(own) > 1 else None, "n_runs": len(own)}
+                    cell["chosen"] = self._texts(settings, [run["chosen"][best] for run in runs])
+                    values[system] = own
+                cells.append(cell)
+            if len(values) == len(self.systems):
+                self._rank(cells[-len(values) :], list(values.values()))
+        lines = pd.DataFrame(cells, columns=[*COLUMNS, "mark"]).astype(dict.fromkeys(FIGURES, float))
+        return self._compared(lines)
+
+    def _texts(self, system: ScoredSystem, chosen: list[int]) -> str:
+        points, varied = system.points(self.grid), list(system.grid or self.grid)
+        templates = ["{sampler}"] * (len(system.samplers) > 1) + [f"{name}={{{name}:g}}" for name in varied]
+        texts = Counter(", ".join(templates).format_map(points[i]) for i in chosen)
+        return "; ".join(f"{n} times {text}" if len(texts) > 1 else text for text, n in texts.most_common())
+
+    def _rank(self, cells: list[dict[str, Any]], values: list[np.ndarray]) -> None:
+        """Rank the systems of a data set; over random splits, mark those that are significantly behind the best."""
+        means = pd.DataFrame([[cell["mean"] for cell in cells]])
+        rank = ranks(means, higher_is_better=cells[0]["measure"] not in LOWER_IS_BETTER).to_numpy()[0]
+        for k, cell in enumerate(cells):
+            cell["rank"] = rank[k]
+            if isinstance(self.protocol, Splits):
+                cell["p_value"] = p = p_value(values[k], values[rank.argmin()])
+                if rank[k] > rank.min():
+                    cell["mark"] = "**" if p < 0.05 else "*" if p < 0.1 else ""
+
+    def _compared(self, lines: pd.DataFrame) -> pd.DataFrame:
+        """Return the cells compared with the print, with their background: by the print, or without one, that of the best."""
+        lines = compare(lines)
+        if self.tolerance is not None:
+            lines[REACHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
+        by_print = lines["verdict"].map(HIGHLIGHTS).fillna("")
+        best = lines["rank"] == lines.groupby(["measure", "dataset"])["rank"].transform("min")
+        return lines.assign(highlight=by_print if self.targets else np.where(best, "better", ""))
+
+    def _draws(self, lines: pd.DataFrame) -> pd.DataFrame:
+        """Return the means of the draws of each data set, and their range, beside the one printed figure."""
+        groups = lines["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
+        draws = lines.assign(dataset=groups + ", all draws").groupby(["dataset", "system"], sort=False)
+        means = draws.agg(mean=("mean", "mean"), least=("mean", "min"), most=("mean", "max"), paper=("paper", "first"))
+        return means.reset_index()
+
+    def _counts(self, measure: Measure, lines: pd.DataFrame) -> dict[str, Any]:
+        """Return how many cells of a measure agree with the paper, and the ranks of the systems."""
+        means, counts = by_system(lines, "mean", self.systems), {}
+        if lines["paper"].notna().any():
+            counts["against_print"] = count_agreement(lines)
+            if self.tolerance is not None:
+                compared = lines[lines["difference"].notna()]
+                tallies = (compared[REACHED] == "yes").groupby(compared["system"], sort=False).agg(["sum", "size"])
+                texts = {system: f"{n} of {size}" for system, n, size in tallies.itertuples()}
+                counts[REACHED] = {"tolerance": self.tolerance, **texts}
+        counts["in_this_run"] = rankings(means, higher_is_better=measure not in LOWER_IS_BETTER)
+        if isinstance(self.protocol, Splits):
+            behind = lines["system"][lines["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
+            counts["in_this_run"]["significantly_behind"] = behind.to_dict()
+        return counts
+
+    def _figures(self, lines: pd.DataFrame, results: Results) -> Iterator[Figure]:
+        if getattr(self.protocol, "choose", "") == "best":
+            ((parameter, values),) = self.grid.items()
+            for dataset in self.datasets:
+                curves = [
+                    Curve(system, np.array(values, dtype=float), np.mean([run[self.worth] for run in runs], axis=0))
+                    for system in self.systems
+                    if (runs := results_of(results, dataset, system))
+                ]
+                if curves:
+                    yield Figure(f"{self.figure}: {dataset}", curves, parameter, "Test AUC", log_x=True)
+            return
+        for measure in G_MEANS:
+            curves = []
+            for system in self.systems:
+                own = lines["mean"][(lines["measure"] == measure) & (lines["system"] == system)].to_numpy()
+                (run,) = np.nonzero(~np.isnan(own))
+                if len(run):
+                    curves.append(Curve(system, run + 1.0, own[run]))
+            yield Figure(f"{self.figure}: {measure} G-mean", curves, "Data set, in the order of the table", "G-mean, %")
+
+
+def compare(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells with differences and verdicts."""
+    difference = cells["mean"] - cells["paper"]
+    unit = cells["paper_deviation"].fillna(cells["deviation"])
+    apart = _sign(cells) * difference / unit.where(unit > 0.0)
+    verdict = np.select([apart > 1, apart >= -1, apart >= -2, apart < -2], [BETTER, WITHIN_1, WITHIN_2, MISS], "")
+    return cells.assign(difference=difference, in_deviations=apart, verdict=verdict)
+
+
+def reaches(cells: Any, tolerance: float) -> Any:
+    """Return whether our figures are at least as good as the printed ones minus a tolerance; False where one is missing."""
+    return _sign(cells) * cells["difference"] >= -tolerance - ROUNDING
+
+
+def _sign(cells: Any) -> np.ndarray:
+    return np.where(np.isin(cells["measure"], LOWER_IS_BETTER), -1.0, 1.0)
+
+
+def count_agreement(cells: pd.DataFrame) -> dict[str, Any]:
+    """Return how many cells agree with the paper, and those that are below it."""
+    verdict = cells["verdict"]
+    below = cells[verdict.isin([MISS, WITHIN_2])].sort_values("in_deviations", kind="stable")
+    return {
+        "compared": int((verdict != "").sum()),
+        **{key: int((verdict == value).sum()) for key, value in COUNTED.items()},
+        "below": below[["dataset", "system", "paper", "mean", "in_deviations"]].to_dict("records"),
+    }
+
+
+def count_leads(claim: Claim, cells: pd.DataFrame) -> Mapping[str, str]:
+    """Return, for each measure and rival, on how many data sets the claim holds, here and in print; a tie is no lead."""
+    counts = {}
+    for measure, rival in itertools.product(claim.measures, claim.than):
+        measured, texts = cells[cells["measure"] == measure], []
+        for source, where in (("mean", "here"), ("paper", "in print")):
+            values = by_system(measured, source, (claim.system, rival))
+            ahead = n_ahead(values, claim.system, [rival], higher_is_better=measure not in LOWER_IS_BETTER)
+            texts += [f"{ahead} of {len(values)} {where}"] if len(values) else []
+        counts[f"{measure}, {rival}"] = ", ".join(texts) or NOT_RUN
+    return counts
+
+
+def p_value(values: Any, best: Any) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed rank test; 1 where no pair differs."""
+    if not (values != best).any():
+        return 1.0
+    return float(wilcoxon(values, best, method="approx" if (values == best).any() else "auto").pvalue)
+
+
+# ---- its tasks --------------------------------------------------------------------------------------------------------
+
+
+def _worth_of_point(task: Task, point: Params, train: Block, validation: Block) -> float:
+    return _value(task, task["worth"], _fit(task, point, train), validation)
+
+
+def _measure_point(task: Task, point: Params, train: Block, test: Block) -> dict[str, float]:
+    start = time.perf_counter()
+    model = _fit(task, point, train)
+    rows = {name: train if name == "train" else test for name in task["measures"] if name != "seconds"}
+    measured = {name: _value(task, name, model, block) for name, block in rows.items()}
+    return measured | {"seconds": time.perf_counter() - start}
+
+
+def _fit(task: Task, point: Params, train: Block) -> Any:
+    protocol = task["protocol"]
+    seeds = [block_seed(protocol["seed"], task["repeat"], k) % 2**31 for k in (1, 100 + task["fold"])]
+    if point.get("sampler") == SMOTE:
+        train = oversample(train, seeds[0])
+        point = {name: value for name, value in point.items() if name != "sampler"}
+    elif "sampler" in point:
+        point = point | {"sampler": SAMPLERS[point["sampler"]](seeds[1])}
+    if "penalty" in protocol:
+        point = point | {"lam": protocol["penalty"] / train.n_samples}
+    return fit_on_fold(task, point, train)
+
+
+def _value(task: Task, measure: Measure, model: Any, rows: Block) -> float:
+    if measure == "auc":
+        return auc_on(model, rows)
+    if measure in G_MEANS:
+        scores = model.decision_function(rows.X)
+        if task["rule"] == "zero":
+            scores = scores + model.margin_threshold_
+        return float(g_mean_score(rows.y, np.where(scores > 0, 1, -1)))
+    probabilities = ScoreCounts.from_scores(rows.y, model.predict_proba(rows.X)[:, 1])
+    return brier(probabilities) if measure == "brier" else calibration_loss(probabilities)
+
+
+def oversample(train: Block, seed: int) -> Block:
+    """Return the rows with the smaller class oversampled to the size of the larger one, by SMOTE.
+
+    SMOTE uses 5 neighbours, or as many as the smaller class has.
+    """
+    from imblearn.over_sampling import SMOTE
+
+    n_minority = int(min((train.y > 0).sum(), (train.y < 0).sum()))
+    sampler = SMOTE(sampling_strategy=1.0, k_neighbors=min(5, n_minority - 1), random_state=seed)
+    X, y = sampler.fit_resample(np.asarray(train.X), train.y)
+    return Block.of(X, y)
