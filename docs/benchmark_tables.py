@@ -108,7 +108,7 @@ def with_means(rows: list[Cells], column: str) -> list[Cells]:
     for row in rows:
         sets.setdefault(row[column], []).append(row)
     means = [_mean(of_set) | _deviations(of_set) for of_set in sets.values()]
-    return [*means, _mean(means) | {column: f"mean of {len(means)} tables"}]
+    return [*means, _mean(means) | {column: f"mean of {len(means)} data sets"}]
 
 
 def _mean(rows: list[Cells]) -> Cells:

@@ -71,7 +71,7 @@ def test_another_figure_in_a_file_is_another_page(tmp_path: Path, monkeypatch: p
 def test_splits_have_means_and_data_sets_a_mean_of_means() -> None:
     rows = [{"set": name, "AUC": area, "note": "kept"} for name, area in (("a", "0.5"), ("a", "0.7"), ("b", "0.8"))]
     of_a, of_b, of_both = tables.with_means(rows, "set")
-    assert (of_a["set"], of_b["set"], of_both["set"]) == ("a", "b", "mean of 2 tables")
+    assert (of_a["set"], of_b["set"], of_both["set"]) == ("a", "b", "mean of 2 data sets")
     assert [float(row["AUC"]) for row in (of_a, of_b, of_both)] == pytest.approx([0.6, 0.8, 0.7])
     assert of_a["note"] == "kept"
     assert float(of_a["sd AUC"]) == pytest.approx(0.02**0.5)

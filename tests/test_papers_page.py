@@ -49,7 +49,7 @@ def test_001_sweeps() -> None:
     l1, l2 = (sets_before(figure, ("comid", "rda")) for figure in ("figure1", "figure2"))
     assert f"COMID and RDA ({l1} of 5 sets with L1, {l2} of 5 with L2)" in PAGE
     taken = sorted(int(row["sweeps"]) for row in rows("001", "figure2") if row["system"] == "sdcd")
-    assert f"SDCD reaches 1e-2 in {taken[0]} to {taken[-1]} sweeps" in PAGE
+    assert f"With L2, SDCD reaches it in {taken[0]} to {taken[-1]} sweeps" in PAGE
     assert sets_before("figure2", ("sdcd",)) == 0
     assert "against SDCD where rows outnumber features (0 of 3)" in PAGE
 

@@ -123,7 +123,7 @@ def test_the_tables_of_auto_have_the_kept_figures() -> None:
     }
     words = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     behind_on = [
-        f"on {words[(column > 1e-9).sum()]} tables, by at most {column.max():.4f}" for column in behind.values()
+        f"on {words[(column > 1e-9).sum()]} data sets, by at most {column.max():.4f}" for column in behind.values()
     ]
     assert f"lower AUC than the better of the two {behind_on[0]}, and a lower average precision {behind_on[1]}" in SAID
     ratio = kept["CPU s auto"] / kept["CPU s LightGBM"]

@@ -242,7 +242,7 @@ class LinearModel:
         Raises
         ------
         InputError
-            If the model's feature map mixes features, there are more than 4096 of them, or two have one name.
+            If the model's feature map mixes features, there are more than 4,096 of them, or two have one name.
         """
         from aucdist.maps.explain import exported_names  # loads scikit-learn and pandas
 
