@@ -15,7 +15,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import IntervalWarning
 from aucdist.report import plots
 from aucdist.report.html import render_template
-from aucdist.report.sections import AdditiveModel, additive_section, search_section
+from aucdist.report.sections import search_section
 from aucdist.report.text import (
     auc_text,
     auc_with_interval,
@@ -79,7 +79,7 @@ class Report:
     `probabilities`: probabilities of the test rows, or else of the training rows, if the model has probabilities.
     `shape`: the search for the shape of the GEV link: `xi_trace_` of a LinkClassifier.
     `of_pairs`: whether the objective is a mean over pairs rather than over rows.
-    `additive`: the shapes of a model of binned features, which are shown in place of its weights.
+    `additive`: `aucdist.report.sections.additive_section` of a model of binned features, which is shown in place of its weights.
     `map_name`: the feature map of the model: the certificate is given the map.
     `max_fpr`: the false positive rate up to which the partial AUC was trained for.
     `leaks`: what makes the test look better than new rows will.
@@ -102,7 +102,7 @@ class Report:
     probabilities: ScoreCounts | None = None
     shape: pd.DataFrame | None = None
     of_pairs: bool = True
-    additive: AdditiveModel | None = None
+    additive: Json | None = None
     map_name: str | None = None
     max_fpr: float | None = None
     leaks: Sequence[str] = ()
@@ -186,7 +186,7 @@ def _two_classes(report: Report) -> Json:
         "thresholds": _thresholds(report, shown),
         "reliability": reliability,
         "shape": shape,
-        "additive": None if report.additive is None else additive_section(report.additive),
+        "additive": report.additive,
         "weights": sorted((w for w in report.weights if w[1] != 0), key=lambda w: (-abs(w[1]), w[0]))[:TOP_WEIGHTS],
         "n_weights": len(report.weights),
     }

@@ -3,7 +3,6 @@
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
@@ -16,7 +15,7 @@ from aucdist.report import plots
 from aucdist.report.svg import INK, MUTED, NEG, POS, grid_text
 from aucdist.report.text import number_text, search_verdict
 
-# ---- a search: the curve over one parameter or the heat map of two, and all settings ------------------------------------
+# ---- a search: the curve over one parameter, and all settings ----------------------------------------------------------
 
 MAX_ROWS = 60
 MOST_SHAPES, MOST_PAIRS = 24, 8
@@ -31,10 +30,9 @@ def search_section(search: Json) -> Json:
     """Return the variables of the section in the template.
 
     `search`: the object that ``aucdist cv --json`` prints.
-    Returns ``result``, the search itself; ``figure`` and ``heat``, or None; ``table``; ``classes``, the worst first; ``one``, the
+    Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first; ``one``, the
         word for one of them.
     """
-    search = _joined(search)
     varied, of_classes, table = _varied_parameters(search), search.get("of_classes", {}), search["table"]
     sign, rows = find_measure(search["metric"]).sign, table
     if len(rows) > MAX_ROWS:  # those with the best means
@@ -42,7 +40,6 @@ def search_section(search: Json) -> Json:
     return {
         "result": search,
         "figure": _curve_figure(search, varied[0]) if len(varied) == 1 else None,
-        "heat": _heat_map(search, *varied) if len(varied) == 2 else None,
         "table": {
             "parameters": list(search["best"]),
             "metric": search["metric"],
@@ -55,23 +52,6 @@ def search_section(search: Json) -> Json:
         ),
         "one": "topic" if of_classes.get("topics") else "class",
     }
-
-
-def _joined(search: Json) -> Json:
-    """Return the search with the directions of features as a part of their map, where both vary: as one parameter."""
-    if not {"features", "monotone"} <= set(_varied_parameters(search)):
-        return search
-
-    def joined(parameters: Json) -> Json:
-        """Return the parameters with the directions as a part of the feature map."""
-        others, features = {k: v for k, v in parameters.items() if k != "monotone"}, parameters["features"]
-        if parameters["monotone"] is None:
-            return others
-        own = features if isinstance(features, dict) else {"map": str(features or "no map")}
-        return others | {"features": {**own, "monotone": parameters["monotone"]}}
-
-    table = [row | {"parameters": joined(row["parameters"])} for row in search["table"]]
-    return search | {"table": table, "best": joined(search["best"])}
 
 
 def _varied_parameters(search: Json) -> list[str]:
@@ -107,41 +87,18 @@ def _curve_figure(search: Json, name: str) -> str | None:
     return plots.inline_svg("path", f"{search['metric']} against {name}", search_verdict(search), draw)
 
 
-def _heat_map(search: Json, down: str, across: str) -> Json | None:
-    """Return the settings as a table of two parameters, each cell with a shade from 0 (worst) to 60 (best).
-
-    None unless each value of one was tried with each of the other: `features: auto` leaves some out.
-    """
-    means = [row["mean"] for row in search["table"] if row["mean"] is not None]
-    worst, best = min(means, default=0.0), max(means, default=0.0)
-    if find_measure(search["metric"]).sign < 0:
-        worst, best = best, worst
-    values = {
-        name: {repr(row["parameters"][name]): row["parameters"][name] for row in search["table"]}
-        for name in (down, across)
-    }
-    cells = {}
-    for row in search["table"]:
-        mean = row["mean"]
-        shade = 0.0 if mean is None else 0.5 if worst == best else (mean - worst) / (best - worst)
-        key = repr(row["parameters"][down]), repr(row["parameters"][across])
-        cells[key] = {"mean": mean, "shade": round(60 * shade), "chosen": row["parameters"] == search["best"]}
-    if len(cells) < len(values[down]) * len(values[across]):
-        return None
-    return {
-        "down": down,
-        "across": across,
-        "heads": list(values[across].values()),
-        "rows": [(value, [cells[key, other] for other in values[across]]) for key, value in values[down].items()],
-    }
-
-
 # ---- an additive model: a step plot for each feature, heat maps of pairs, and the points ----------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class AdditiveModel:
-    """What the section shows.
+def additive_section(
+    parts: Any,
+    features: Sequence[str],
+    points: pd.DataFrame,
+    directions: np.ndarray | None,
+    bands: Sequence[tuple[np.ndarray, np.ndarray]] | None,
+    n_halves: int | None,
+) -> Json:
+    """Return the variables of the section: ranking, figures of shapes and of pairs, points.
 
     `parts`: the model taken apart (`aucdist.maps.explain`).
     `features`: names of the features as they came.
@@ -150,28 +107,16 @@ class AdditiveModel:
     `bands`: the lowest and the highest value of other fits in each bin of each shape.
     `n_halves`: so many fits, each to a half of the training rows.
     """
-
-    parts: Any
-    features: Sequence[str]
-    points: pd.DataFrame
-    directions: np.ndarray | None = None
-    bands: Sequence[tuple[np.ndarray, np.ndarray]] | None = None
-    n_halves: int | None = None
-
-
-def additive_section(model: AdditiveModel) -> Json:
-    """Return the variables of the section: ranking, figures of shapes and of pairs, points."""
-    parts, features = model.parts, model.features
     shapes = sorted(parts.shapes, key=lambda shape: (-shape.spread, shape.feature))
     pairs = sorted(parts.pairs, key=lambda pair: -pair.spread)
-    bands = {} if model.bands is None else dict(zip((s.feature for s in parts.shapes), model.bands, strict=True))
-    drawn_values = [values for s in shapes for values in (s.values, *bands.get(s.feature, ()))]
+    band_of = {} if bands is None else dict(zip((s.feature for s in parts.shapes), bands, strict=True))
+    drawn_values = [values for s in shapes for values in (s.values, *band_of.get(s.feature, ()))]
     reach = max((float(np.abs(values).max()) for values in drawn_values), default=1.0) or 1.0
     drawn = [shape for shape in shapes if shape.spread > 0 and len(shape.values) > 1][:MOST_SHAPES]
     figures = []
     for k, shape in enumerate(drawn):
-        name, note, band = features[shape.feature], shape_text(shape), bands.get(shape.feature)
-        arrow, rule = DIRECTIONS[0 if model.directions is None else int(model.directions[shape.feature])]
+        name, note, band = features[shape.feature], shape_text(shape), band_of.get(shape.feature)
+        arrow, rule = DIRECTIONS[0 if directions is None else int(directions[shape.feature])]
         note = f"{rule}: {note}" if rule else note
         plot = functools.partial(shape_plot, shape=shape, name=name, reach=reach, band=band)
         svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 216.0)
@@ -186,17 +131,17 @@ def additive_section(model: AdditiveModel) -> Json:
     spreads += [(" & ".join(features[j] for j in pair.features), pair.spread) for pair in parts.pairs]
     ranking = sorted(((name, spread) for name, spread in spreads if spread > 0), key=lambda row: -row[1])
     place = {features[shape.feature]: k for k, shape in enumerate(shapes)}  # features of a wide spread first
-    points = model.points.sort_values("feature", key=lambda names: names.map(place), kind="stable")
+    points = points.sort_values("feature", key=lambda names: names.map(place), kind="stable")
     return {
         "ranking": ranking[:MOST_SHAPES],
         "n_parts": len(parts.shapes) + len(parts.pairs),
         "shapes": figures,
         "n_shapes": len(parts.shapes),
-        "n_halves": None if model.bands is None else model.n_halves,
-        "has_directions": model.directions is not None and bool(model.directions.any()),
+        "n_halves": None if bands is None else n_halves,
+        "has_directions": directions is not None and bool(directions.any()),
         "pairs": heats,
         "points": list(points.head(MOST_POINTS).itertuples(index=False, name=None)),
-        "n_points": len(model.points),
+        "n_points": len(points),
         "infinite": np.inf,
     }
 

@@ -14,7 +14,7 @@ from aucdist.errors import Json
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.run import Report, render_run_page
-from aucdist.report.sections import AdditiveModel
+from aucdist.report.sections import additive_section
 from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import json_text, jsonable
@@ -123,7 +123,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         probabilities=probabilities,
         shape=getattr(estimator, "xi_trace_", None),
         of_pairs=estimator.of_pairs,
-        additive=_additive_model(fitted),
+        additive=_additive(fitted),
         map_name=str(features["map"]) if isinstance(features, dict) else features,
         max_fpr=max_fpr if number is None else number / of_class.train.n_neg,
         leaks=fitted.leaks,
@@ -160,8 +160,8 @@ def facts_of(rows: TrainTestRows) -> Json:
     return {key: value for key, value in facts.items() if value not in (None, "")}
 
 
-def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
-    """Return the shapes of a model of binned features, for the report; None for other models."""
+def _additive(fitted: FittedRun) -> Json | None:
+    """Return the section of the report on the shapes of a model of binned features; None for other models."""
     from aucdist.maps.bins import BinMap
     from aucdist.maps.explain import points_table
 
@@ -169,7 +169,7 @@ def _additive_model(fitted: FittedRun) -> AdditiveModel | None:
     if not isinstance(getattr(estimator, "feature_map_", None), BinMap):
         return None
     parts = estimator.shapes()
-    return AdditiveModel(
+    return additive_section(
         parts,
         names,
         points_table(parts, names),

@@ -394,29 +394,6 @@ def test_one_parameter_is_a_path_with_error_bars(report):
     ):
         assert expected in text
     assert text.count("chosen") >= 2
-    assert search_section(search(PATH))["heat"] is None
-
-
-def test_two_parameters_are_a_heat_map_that_is_a_table(report):
-    table = [
-        row({"lam": lam, "tol": tol}, [0.8 + 0.05 * i] * 2)
-        for i, (lam, tol) in enumerate(itertools.product((1.0, 0.1), (1e-3, 1e-2, 1e-1)))
-    ]
-    found = search_section(search(table, best=5))
-    assert found["figure"] is None
-    heat = found["heat"]
-    assert heat["heads"] == [0.001, 0.01, 0.1]
-    assert [value for value, _ in heat["rows"]] == [1.0, 0.1]
-    shades = [cell["shade"] for _, cells in heat["rows"] for cell in cells]
-    assert shades == [0, 12, 24, 36, 48, 60]
-    assert [cell["chosen"] for cell in heat["rows"][1][1]] == [False, False, True]
-    losses = search_section(search(table, metric="brier_loss"))["heat"]
-    assert [cell["shade"] for _, cells in losses["rows"] for cell in cells] == shades[::-1]
-    page = render_run_page(with_search(report, search(table, best=5)))
-    heads = re.search(r'<table class="cells heat">.*?</table>', page, flags=re.DOTALL)
-    assert heads is not None
-    assert heads.group().count('scope="col"') == 4
-    assert heads.group().count('scope="row"') == 2
 
 
 @pytest.mark.parametrize(
@@ -461,20 +438,6 @@ def test_a_long_table_shows_the_best():
     assert found["n_left_out"] == 30
     assert found["rows"][0]["parameters"] == {"lam": 89.0}
     assert math.isclose(found["rows"][-1]["mean"], 0.30)
-
-
-def test_directions_are_a_part_of_the_map_in_the_heat_map():
-    maps = [(None, None), ({"map": "bins"}, "auto"), ({"map": "bins"}, None)]
-    table = [
-        row({"features": features, "monotone": monotone, "lam": lam}, [0.8, 0.9])
-        for features, monotone in maps
-        for lam in (1.0, 0.1)
-    ]
-    section = search_section(search(table, best=2))
-    heads = [None, {"map": "bins", "monotone": "auto"}, {"map": "bins"}]
-    assert [head for head, _ in section["heat"]["rows"]] == heads
-    assert set(section["table"]["parameters"]) == {"features", "lam"}
-    assert section["heat"]["rows"][1][1][0]["chosen"]
 
 
 # ---- the page of a comparison ----------------------------------------------------------------

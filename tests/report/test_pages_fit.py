@@ -55,7 +55,7 @@ def test_a_comparison_of_four_runs_fits(chromium: Browser, tmp_path: Path) -> No
 
 
 @needs_chromium
-@pytest.mark.parametrize("shape", [(13, 1), (13, 13), (5, 4)], ids=["curve", "large heat map", "three parameters"])
+@pytest.mark.parametrize("shape", [(13, 1), (13, 13), (5, 4)], ids=["curve", "two parameters", "three parameters"])
 def test_the_page_of_a_search_fits(chromium: Browser, tmp_path: Path, report: Report, shape: tuple[int, int]) -> None:  # noqa: F811
     more = {} if shape != (5, 4) else {"class_weight": "balanced"}
     table = [
