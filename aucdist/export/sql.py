@@ -111,7 +111,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     query.read_cells()
     if first.unit_rows or first.with_logs or isinstance(first.score, Kernel):
         query.make_features()
-    return query.with_scores(model, described_classes) if model.classes else query.with_score(added)
+    return query.with_scores(model, described_classes, added)
 
 
 @dataclass
@@ -256,16 +256,15 @@ class Query(Target):
         expression = f"CAST({expression} AS DOUBLE PRECISION)"
         return case([(self._refused, "NULL")], expression) if self._refused else expression
 
-    def _score(self, described: Portable) -> str:
-        return score_of(described, self.values, self._texts, self.is_category)
-
     def _probability(self, score: str, probability: ProbabilityMap) -> str:
         """Return the probability of a score, which is NULL where the score is."""
         expression = probability_of(Term(self, score), probability).name
         return case([(f"{score} IS NULL", "NULL")], expression)
 
-    def with_score(self, contributions: Sequence[str]) -> str:
-        """Add the stages of contributions, of the score and of the probability, and return the whole query.
+    def with_scores(
+        self, model: LinearModel, described_classes: Sequence[Portable], contributions: Sequence[str]
+    ) -> str:
+        """Add the stages of contributions, scores, probabilities and the prediction, and return the whole query.
 
         `contributions` are their names, the last that of the constant, if they are to be there.
         """
@@ -279,36 +278,31 @@ class Query(Target):
         if adds:
             terms = map(self._unless_refused, contributions_of(self.described, self.values))
             self.add("parts", dict(zip(adds, terms, strict=True)))
-        score = total(adds) if adds else self._unless_refused(self._score(self.described))
-        s = self.alias("s")
-        self.add("scored", {s: score}, adds)
-        outputs = {self.alias("score"): s}
-        if (probability := self.described.model.probability) is not None:
-            outputs[self.alias("probability")] = self._probability(s, probability)
-        outputs[self.alias("prediction")] = f"CASE WHEN {s} > 0 THEN 1 WHEN {s} <= 0 THEN -1 END"
-        return self._query([*(f"{expression} AS {alias}" for alias, expression in outputs.items()), *adds])
-
-    def with_scores(self, model: LinearModel, described_classes: Sequence[Portable]) -> str:
-        """Add the stages of the scores, the probabilities and the prediction of several classes; return the whole query."""
         s = [self.alias(f"s{k}") for k in range(len(described_classes))]
-        selected = {}
-        for name, described, spread in zip(s, described_classes, model.spreads, strict=True):
-            score = self._score(described)
+        selected = dict.fromkeys(s, total(adds))
+        for name, described, spread in () if adds else zip(s, described_classes, model.spreads, strict=True):
+            score = score_of(described, self.values, self._texts, self.is_category)
             selected[name] = self._unless_refused(score if spread == 1.0 else f"({score}) / {number(spread)}")
-        self.add("scored", selected)
-        best, outputs = s, dict(zip(s, (f"score {name}" for name in model.classes), strict=True))
+        self.add("scored", selected, adds)
+        suffixes = [f" {name}" for name in model.classes] or [""]
+        best, outputs = s, dict(zip(s, (f"score{suffix}" for suffix in suffixes), strict=True))
         if all(own.probability is not None for own in model.weights):
             best = [self.alias(f"p{k}") for k in range(len(s))]
             for k, own in enumerate(model.weights):
                 assert own.probability is not None
-                self.add("probable", {best[k]: self._probability(s[k], own.probability)}, [*s, *best[:k]])
-            if not model.topics:
+                self.add("probable", {best[k]: self._probability(s[k], own.probability)}, [*adds, *s, *best[:k]])
+            if model.classes and not model.topics:
                 sums = self.alias("sums")
                 self.add("summed", {sums: total(best)}, self.aliases)
                 equal = number(1.0 / len(best))
                 shares = {p: case([(f"{sums} > 0", f"{p} / {sums}"), (f"{sums} IS NULL", "NULL")], equal) for p in best}
                 self.add("shared", shares, s)
-            outputs |= dict(zip(best, (f"probability {name}" for name in model.classes), strict=True))
+            outputs |= dict(zip(best, (f"probability{suffix}" for suffix in suffixes), strict=True))
+        quoted = identifier if model.classes else str  # names of classes need quotes
+        columns = [f"{name} AS {quoted(self.alias(output))}" for name, output in outputs.items()]
+        if not model.classes:
+            prediction = f"CASE WHEN {s[0]} > 0 THEN 1 WHEN {s[0]} <= 0 THEN -1 END"
+            return self._query([*columns, f"{prediction} AS {self.alias('prediction')}", *adds])
         if model.topics:
             alarms = [
                 case([(f"{name} > 0", text(f",{topic}"))], "''") for name, topic in zip(s, model.classes, strict=True)
@@ -319,7 +313,6 @@ class Query(Target):
             self.add("compared", {most: _greatest(best)}, self.aliases)
             first = [(f"{value} = {most}", text(name)) for value, name in zip(best, model.classes, strict=True)]
             prediction = case(first, "NULL")
-        columns = [f"{name} AS {identifier(self.alias(output))}" for name, output in outputs.items()]
         return self._query([f"{prediction} AS {self.alias('prediction')}", *columns])
 
     def _query(self, columns: Sequence[str]) -> str:
