@@ -6,7 +6,6 @@ does not claim conformity.
 
 import json
 import tempfile
-import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -21,11 +20,9 @@ from aucdist.data.storage.urls import Location
 from aucdist.drift import batch as drift
 from aucdist.errors import InputError, Json, RunError, as_input_error
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.decisions import operating_point
 from aucdist.metrics.guarantees import ALARM
 from aucdist.metrics.intervals import clopper_pearson
 from aucdist.metrics.probability import brier, reliability
-from aucdist.metrics.ranking import auc_interval
 from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.html import render_template
@@ -198,21 +195,14 @@ def groups_of(test: pd.DataFrame) -> list[Json]:
 
 def _figures(rows: pd.DataFrame) -> Json:
     y, scores = rows["y"].to_numpy(), rows["score"].to_numpy()
-    counts, n_pos = ScoreCounts.from_scores(y, scores), int((y > 0).sum())
-    figures: Json = {"rows": len(rows), "positives": n_pos}
-    if n_pos in (0, len(rows)):
-        flagged = int((scores > 0).sum())
-        share = {"value": flagged / len(rows), "interval": list(clopper_pearson(flagged, len(rows)))}
-        return figures | {"recall" if n_pos else "fpr": share, "alerts": share}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of few rows: the number of rows is beside the interval
-        area = auc_interval(counts)
-    figures["auc"] = {"value": area.auc, "interval": [area.low, area.high]}
-    point = operating_point(counts, 0.0)
-    for name in ("recall", "fpr", "precision", "alerts"):
-        estimate = getattr(point, name)
-        figures[name] = {"value": estimate.value, "interval": [estimate.low, estimate.high]}
-    return figures
+    measured, flagged = drift.performance(y, scores), int((scores > 0).sum())
+    alerts = {"value": flagged / len(rows), "interval": list(clopper_pearson(flagged, len(rows)))}
+    figures: Json = {"rows": len(rows), "positives": measured["n_pos"]}
+    for name, measure in measured["measures"].items():
+        figures[name] = {"value": measure["value"], "interval": [measure["low"], measure["high"]]}
+    if not measured["measures"]:  # rows of one class
+        figures["recall" if measured["n_pos"] else "fpr"] = alerts
+    return figures | {"alerts": alerts}
 
 
 def reasons_of(run: str, model: LinearModel) -> Json:
