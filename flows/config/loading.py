@@ -44,12 +44,17 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper that quotes texts such as 1e-3, which `_Loader` would read as numbers."""
+
+
 _Loader.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF")
 )
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+for _kind in (_Loader, _Dumper):
+    _kind.add_implicit_resolver(
+        "tag:yaml.org,2002:float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
+    )
 
 
 def parse_yaml(text: str | bytes, where: str) -> Any:
@@ -248,4 +253,4 @@ def to_yaml(config: Any) -> str:
 
 def yaml_text(content: Any) -> str:
     """Return content as YAML, without secrets."""
-    return hide(yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=4096))
+    return hide(yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=4096))

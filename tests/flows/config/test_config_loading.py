@@ -12,7 +12,7 @@ from support.command_line import refused
 
 from aucdist.errors import InputError
 from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
-from flows.config.loading import apply_setting, configs_folder, explain, parse_yaml, to_yaml
+from flows.config.loading import apply_setting, configs_folder, explain, parse_yaml, to_yaml, yaml_text
 from flows.config.sources import source_from_name
 from flows.cv.config import CvConfig
 from flows.train.config import TrainConfig, load_train
@@ -85,6 +85,14 @@ def test_no_secret_in_the_resolved_configuration() -> None:
     config = load_train("digits", settings)
     assert "canary" not in to_yaml(config)
     assert "host/x" in to_yaml(config)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e-3", "+2E5", "1.e3", "yes", "on", "12:30", "0x1f", "1_000", "null", "~", "2024-01-31"]
+)
+def test_texts_come_back_as_texts(text):
+    written = {"positive": text, "classes": [text], text: 1.5e-7}
+    assert parse_yaml(yaml_text(written), "a run") == written
 
 
 @pytest.mark.parametrize(
