@@ -16,7 +16,7 @@ from flows.config.base import Cli
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, source_of
 from flows.progress.console import RunObserver
-from flows.run_folder.folder import model_folder, unfinished_message
+from flows.run_folder.folder import model_folder
 
 
 class ScoreConfig(UnlabelledRef):
@@ -43,9 +43,6 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
     """
     with started(config, "score", observer, run_stage) as (stages, workers):
         parallel_map = workers.parallel_map(observer)
-        if batch_scoring.is_unfinished(config.output):
-            resumes = "the command that began it resumes it, and may still be running"
-            observer.note(unfinished_message([absolute(config.output)], resumes))
         scoring = stages(
             "survey", batch_scoring.plan_scoring, model_folder(absolute(config.model)), source_of(config), config.output,
             each=parallel_map, place_on_workers=workers.place, name=config.name or "", contributions=config.contributions,
@@ -82,5 +79,5 @@ def cost_line(cost: Json) -> str:
 
 def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[Json]:
     """Write the scores, part by part."""
-    score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.urls)
+    score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.secret_urls)
     return list(parallel_map(score_part, scoring.rows.items))

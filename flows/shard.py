@@ -17,7 +17,6 @@ from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import DataRef, source_of
 from flows.progress.console import RunObserver
-from flows.run_folder.folder import unfinished_message
 
 
 class ShardConfig(DataRef):
@@ -47,10 +46,6 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
         request = sharding.request(
             source_of(config), config.target, rows_per_shard=config.rows_per_shard, dtype=config.dtype, seed=config.seed
         )
-        if sharding.is_in_progress(request):
-            observer.note(unfinished_message([request.work], "this run resumes it"))
-        if others := sharding.leftovers(request):
-            observer.note(unfinished_message(others, "the command that began it resumes it, and may still be running"))
         manifest = stages("look for finished shards", sharding.finished, request, parallel_map, retry=True)
         if manifest is None:
             name = config.name or ""

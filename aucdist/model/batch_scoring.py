@@ -27,7 +27,7 @@ from aucdist.data.shards.reading import BlockReader, ParallelMap, PlaceOnWorkers
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened
-from aucdist.data.storage.urls import secret_urls
+from aucdist.data.storage.urls import Url, secret_urls
 from aucdist.errors import InputError, Json
 from aucdist.model import digest_of_model, is_card, load_model
 from aucdist.model.linear_model import LinearModel
@@ -68,8 +68,6 @@ class Scoring:
         What decisions cost, if it is known.
     output : str
         The folder of the scores: that of the file.
-    urls : tuple of str
-        The URLs that contain secrets. They are not in the file, and travel with the task of each part.
     """
 
     __pydantic_config__ = CHECKED
@@ -82,7 +80,6 @@ class Scoring:
     top: int = 0
     cost: RowCosts | None = None
     output: Annotated[str, Field(exclude=True)] = ""
-    urls: Annotated[tuple[str, ...], Field(exclude=True)] = ()
 
     @property
     def rows(self) -> BlockReader:
@@ -94,6 +91,11 @@ class Scoring:
     def url(self) -> str:
         """The file from which workers read it."""
         return below(self.output, IN_PROGRESS)
+
+    @property
+    def secret_urls(self) -> tuple[Url, ...]:
+        """The URLs with secrets, which travel with the task of each part: the file does not have them."""
+        return (*self.rows.secret_urls, *secret_urls(self.model))
 
     def part(self, index: int) -> str:
         """Return the URL of a part of the scores."""
@@ -159,7 +161,6 @@ def plan_scoring(
     said += [f"top {top}"] if top else []
     said += [] if cost is None else [asdict(cost), "of each class"]
     key = files.sha256_of(json.dumps(said).encode())
-    urls = secret_urls(*source.urls(), model, manifest or "")
     reader = _reader_of_earlier_run(output, key, source, manifest or "")
     if reader is None:
         # Check that the output can be written before the long survey.
@@ -168,7 +169,7 @@ def plan_scoring(
             source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, schema=loaded.schema_of_labels,
             labelled=False, name=name,
         )  # fmt: skip
-    scoring = Scoring(key, model, digest, reader, contributions, top, cost, output, urls)
+    scoring = Scoring(key, model, digest, reader, contributions, top, cost, output)
     write_json(scoring.url, scoring)
     return scoring
 
@@ -178,7 +179,7 @@ def read_scoring(output: str) -> Scoring:
 
     Raises InputError if its file is missing or damaged.
     """
-    return replace(read_json(below(output, IN_PROGRESS), Scoring), output=output, urls=())
+    return replace(read_json(below(output, IN_PROGRESS), Scoring), output=output)
 
 
 def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str) -> BlockReader | None:
@@ -196,12 +197,6 @@ def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str)
             "name another folder"
         )
     return None
-
-
-def is_unfinished(output: str) -> bool:
-    """Return whether a folder has scores of a run that has not ended: it was killed, or is still running."""
-    output = absolute(output)
-    return files.exists(below(output, IN_PROGRESS)) and not files.exists(below(output, DONE))
 
 
 def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = False) -> Source:
@@ -237,7 +232,7 @@ def _scoring_at(url: str, key: str) -> tuple[Scoring, LinearModel]:
     return scoring, load_model(scoring.model)
 
 
-def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> Json:
+def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> Json:
     """Write the scores of one part, unless they are there.
 
     Parameters
@@ -246,8 +241,8 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[str, ...]
         The url of the `Scoring`, and the key in its file.
     item : int or StoredPart
         The part: its number, or one of `BlockReader.items`.
-    urls : tuple of str
-        The urls of the `Scoring`, whose secrets this process knows once they have arrived.
+    urls : tuple of Url
+        `Scoring.secret_urls`, which this process knows once they have arrived.
 
     Returns
     -------

@@ -231,19 +231,6 @@ def is_in_use(folder: Path) -> bool:
     return False
 
 
-def unfinished_message(folders: list[str], resumes: str) -> str:
-    """Return the line that names unfinished folders.
-
-    `resumes`: a clause that says which command resumes the work.
-    """
-    first = [shown(folder) for folder in folders[:MOST_NAMED]]
-    more = f" and {len(folders) - MOST_NAMED} more" if len(folders) > MOST_NAMED else ""
-    local = [str(path) for path in map(local_path, folders[:MOST_NAMED]) if path is not None]
-    remove = f"once no run writes there, `rm -r {shlex.join(local)}` removes {'them' if len(local) > 1 else 'it'}"
-    clauses = [f"unfinished: {', '.join(first)}{more}", resumes, *([remove] if local else [])]
-    return "; ".join(clauses)
-
-
 def unfinished_runs(output: str, command: str) -> str | None:
     """Return the line that names the run folders which killed runs have left half-written in `output`; None if there are none.
 
@@ -255,10 +242,12 @@ def unfinished_runs(output: str, command: str) -> str | None:
     parent = local_path(output)
     if parent is None or not parent.is_dir():
         return None
-    left = [path for path in sorted(parent.glob(f".*{PARTIAL}")) if path.is_dir() and not is_in_use(path)]
+    left = [str(path) for path in sorted(parent.glob(f".*{PARTIAL}")) if path.is_dir() and not is_in_use(path)]
     if not left:
         return None
-    resumes = (
-        f"the same `{command}` begins another folder, and goes on from what it finds of checkpoints and finished tasks"
+    first, more = left[:MOST_NAMED], f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+    return (
+        f"unfinished: {', '.join(first)}{more}; the same `{command}` begins another folder, and goes on from what it finds of "
+        f"checkpoints and finished tasks; once no run writes there, `rm -r {shlex.join(first)}` removes "
+        f"{'them' if len(first) > 1 else 'it'}"
     )
-    return unfinished_message([str(path) for path in left], resumes)

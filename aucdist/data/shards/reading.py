@@ -145,6 +145,11 @@ class BlockReader:
         part = self.parts[index]
         return replace(encode(parsed, part.where, self.source, self.schema, part.row or 0), index=index)
 
+    @property
+    def secret_urls(self) -> tuple[Url, ...]:
+        """The URLs with secrets: these are in no file, and travel with each task to a process that is to know them."""
+        return secret_urls(*self.source.urls(), self.manifest)
+
     def without_copies(self) -> "BlockReader":
         """Return a reader that keeps nothing."""
         return replace(self, kept=())
@@ -157,7 +162,7 @@ class BlockReader:
         data = json_of(self)
         url = below(folder, f"reader-{files.sha256_of(data)[:16]}.json")
         files.write_bytes(url, data)
-        return SavedReader(url, secret_urls(*self.source.urls(), self.manifest))
+        return SavedReader(url, self.secret_urls)
 
 
 def index_of(item: int | StoredPart) -> int:

@@ -67,7 +67,7 @@ from aucdist.data.sources import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
-from aucdist.data.storage.urls import secret_urls
+from aucdist.data.storage.urls import Url
 from aucdist.errors import InputError, as_input_error
 
 ROUNDS = 6
@@ -109,7 +109,6 @@ class ShardJob:
 
     `work`: the work folder, which is in the folder of the shards.
     `origin`: what the manifest will state of the rows' origin, and the key of the request.
-    `urls`: those with secrets, which are not in the file of the job: they travel with each task.
     """
 
     __pydantic_config__ = CHECKED
@@ -119,7 +118,6 @@ class ShardJob:
     n_shards: Annotated[int, Field(ge=1, le=10**6)]
     seed: int
     origin: dict[str, Any]
-    urls: tuple[str, ...] = ()
 
     @property
     def target(self) -> str:
@@ -218,17 +216,6 @@ def request(
     return made
 
 
-def leftovers(asked: Request) -> list[str]:
-    """Return the work folders of other runs to the same target that have not ended: they were killed, or are still running."""
-    names = files.names_in(asked.target)
-    return [below(asked.target, name) for name in names if name.startswith(WORK) and not asked.work.endswith(name)]
-
-
-def is_in_progress(asked: Request) -> bool:
-    """Return whether an earlier run has started the same work and not finished it."""
-    return files.exists(below(asked.work, JOB))
-
-
 def finished(asked: Request, each: ParallelMap = map) -> Manifest | None:
     """Return the manifest if an earlier run has done all of this request, and every shard still has its checksum."""
     manifest = _committed(asked.target, asked.key)
@@ -277,9 +264,8 @@ def survey(
     source = asked.source
     sharded = manifest_of(source)
     manifest = "" if sharded is None else sharded.url
-    urls = secret_urls(*source.urls(), manifest)
     with suppress(InputError):  # else no earlier run, or its job is damaged
-        known = replace(read_job(below(asked.work, JOB)), urls=urls)
+        known = read_job(below(asked.work, JOB))
         same = (known.origin.get("key"), known.seed) == (asked.key, asked.seed)
         if same and known.reader.is_of(source, manifest):
             return known
@@ -290,8 +276,8 @@ def survey(
         "sources": source.format_of().describe_files(source), "reading": source.keys_for_fingerprint(), "classes": reader.classes,
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
-    job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin, urls)
-    write_json(job.url, replace(job, work="", urls=()))  # without the secrets of URLs
+    job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin)
+    write_json(job.url, replace(job, work=""))  # what is written never says where
     return job
 
 
@@ -306,7 +292,7 @@ def _read_record(url: str, kind: type[T]) -> T | None:
         return None
 
 
-def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[int]:
+def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[int]:
     """Write the rows of one part to the work folder, sorted by shard.
 
     Parameters
@@ -315,8 +301,8 @@ def route(url: str, item: int | StoredPart, urls: tuple[str, ...] = ()) -> list[
         That of the job.
     item : int or StoredPart
         The part: its number, or one of `BlockReader.items`.
-    urls : tuple of str
-        The urls of the job, whose secrets this process knows once they have arrived.
+    urls : tuple of Url
+        `BlockReader.secret_urls` of the job's reader, whose secrets this process knows once they have arrived.
 
     Returns
     -------
@@ -450,7 +436,7 @@ def _remove_work(work: str) -> None:
 
 def route_all(job: ShardJob, each: ParallelMap) -> list[list[int]]:
     """Write the rows of every part to the work folder, sorted by shard; return the results of `route`."""
-    return list(each(functools.partial(route, job.url, urls=job.urls), job.reader.items))
+    return list(each(functools.partial(route, job.url, urls=job.reader.secret_urls), job.reader.items))
 
 
 def gather_all(job: ShardJob, starts: Sequence[Sequence[int]], each: ParallelMap) -> list[Shard]:

@@ -130,7 +130,7 @@ def test_a_job_that_was_ended_keeps_no_password(source, tmp_path):
     assert PASSWORD.encode() not in left_behind(tmp_path / "shards")
     again = sharding.survey(asked)  # as a run does that goes on
     assert again == job
-    starts = [sharding.route(again.url, 0, urls=again.urls)]
+    starts = [sharding.route(again.url, 0, urls=again.reader.secret_urls)]
     manifest = sharding.finish(again, [sharding.gather(again.url, item) for item in sharding.items_of(again, starts)])
     assert read_shard(manifest.url, 0).n_samples == N
     assert PASSWORD.encode() not in left_behind(tmp_path / "shards")
@@ -144,7 +144,7 @@ def test_scores_that_were_ended_keep_no_password(source, tmp_path):
     args = str(tmp_path / "model"), source, str(tmp_path / "scores")
     begun = scoring.plan_scoring(*args)
     assert scoring.plan_scoring(*args) == begun
-    parts = [scoring.score_part(begun.url, begun.key, 0, urls=begun.urls)]
+    parts = [scoring.score_part(begun.url, begun.key, 0, urls=begun.secret_urls)]
     assert scoring.write_summary(begun, parts)["rows"] == N
     assert PASSWORD.encode() not in left_behind(tmp_path / "scores")
 

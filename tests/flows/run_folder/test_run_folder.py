@@ -16,7 +16,7 @@ from support.command_line import run
 from aucdist.data.storage import faults
 from aucdist.errors import InputError, RunError
 from flows.config.model import ModelConfig
-from flows.run_folder.folder import configuration_of, data_of, fit_name, run_folder, unfinished_message, unfinished_runs
+from flows.run_folder.folder import configuration_of, data_of, fit_name, run_folder, unfinished_runs
 
 
 def test_published_by_name(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_a_link_to_nothing_is_no_folder_of_another_run(tmp_path: Path) -> None:
         pass
 
 
-# ---- SIGKILL in mid-work leaves something: the next command to the same output names it, and removes nothing else
+# ---- SIGKILL in mid-work leaves something: train names it and removes nothing, shard and score go on from it
 
 
 # Each command stops where it has just written something, as if it took long, and says so. A child of one process that has
@@ -202,9 +202,9 @@ for args in json.loads(sys.argv[1]):
 
 TRAIN = ["train", "rows.yaml", "--set", "cluster=none", "--output", "out"]
 COMMANDS = {
-    "train": (TRAIN, ".*.partial", "the same `aucdist train` begins another folder"),
-    "shard": (["shard", "rows.csv", "out", "--set", "label=clicked"], "_sharding-*", "this run resumes it"),
-    "score": (["score", "model/*/model", "rows.csv", "out"], "_scoring.json", "the command that began it resumes it"),
+    "train": (TRAIN, ".*.partial"),
+    "shard": (["shard", "rows.csv", "out", "--set", "label=clicked"], "_sharding-*"),
+    "score": (["score", "model/*/model", "rows.csv", "out"], "_scoring.json"),
 }
 
 
@@ -229,7 +229,7 @@ def killed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     """The commands, all of them killed in mid-work, with the folders that they wrote to."""
     lines = {
         command: [str(tmp_path_factory.mktemp(command) / "out") if arg == "out" else arg for arg in args]
-        for command, (args, _, _) in COMMANDS.items()
+        for command, (args, _) in COMMANDS.items()
     }
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "PREFECT_API_URL": ""}
     started = json.dumps([expanded(folder, args) for args in lines.values()])
@@ -240,9 +240,9 @@ def killed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_a_killed_run_left_is_named_by_the_next(command, folder, killed, monkeypatch):
+def test_what_a_killed_run_left_is_named_or_resumed_by_the_next(command, folder, killed, monkeypatch):
     monkeypatch.chdir(folder)
-    _, left, resumes = COMMANDS[command]
+    _, left = COMMANDS[command]
     args = killed[command]
     (out,) = (Path(arg) for arg in args if arg.endswith("/out"))
     (found,) = out.glob(left)
@@ -250,16 +250,16 @@ def test_what_a_killed_run_left_is_named_by_the_next(command, folder, killed, mo
     if command == "train":  # the others refuse folders with files of somebody else
         foreign.write_text("mine")
     lines = [line for line in run(*expanded(folder, args))[1].splitlines() if "unfinished" in line]
-    assert len(lines) == 1
-    assert str(found if command != "score" else out) in lines[0]
-    assert resumes in lines[0]
-    assert "`rm -r " in lines[0]
     if command == "train":
+        assert len(lines) == 1
+        assert "the same `aucdist train` begins another folder" in lines[0]
+        assert f"`rm -r {found}`" in lines[0]
         assert found.is_dir()
         assert foreign.read_text() == "mine"
         assert str(foreign) not in lines[0]
-    else:  # it was resumed, and is done
-        assert "unfinished" not in run(*expanded(folder, args))[1]
+    else:
+        assert lines == []
+        assert command != "shard" or not found.exists()
 
 
 def test_a_folder_in_which_a_run_writes_is_not_unfinished(tmp_path: Path) -> None:
@@ -271,10 +271,11 @@ def test_a_folder_in_which_a_run_writes_is_not_unfinished(tmp_path: Path) -> Non
     assert unfinished_runs(str(tmp_path / "absent"), "aucdist train") is None
 
 
-def test_many_leftovers_are_one_line_with_a_command_that_can_be_copied() -> None:
-    line = unfinished_message([f"a b/{i}" for i in range(5)], "nobody resumes them")
-    assert line == (
-        "unfinished: a b/0, a b/1, a b/2 and 2 more; nobody resumes them; once no run writes there, "
-        "`rm -r 'a b/0' 'a b/1' 'a b/2'` removes them"
-    )
-    assert "rm -r" not in unfinished_message(["s3://bucket/set/_sharding-0"], "this run resumes it")
+def test_many_leftovers_are_one_line_with_a_command_that_can_be_copied(tmp_path: Path) -> None:
+    left = [tmp_path / f".a {i}.partial" for i in range(5)]
+    for folder in left:
+        folder.mkdir()
+    line = unfinished_runs(str(tmp_path), "aucdist train") or ""
+    assert line.startswith(f"unfinished: {', '.join(map(str, left[:3]))} and 2 more; the same `aucdist train` begins")
+    command = " ".join(f"'{folder}'" for folder in left[:3])
+    assert line.endswith(f"; once no run writes there, `rm -r {command}` removes them")
