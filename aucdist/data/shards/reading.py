@@ -270,7 +270,7 @@ def open_rows(
                 ]
                 if labels[0] != labels[1]:
                     own, theirs = (
-                        f"{'topics' if topics else 'classes'} {' against '.join(map(listed, names))}"
+                        f"{'topics' if topics else 'classes'} {' against '.join(map(listed, names))}"  # type: ignore[arg-type]
                         for topics, *names in labels
                     )
                     raise InputError(
