@@ -21,6 +21,8 @@ EACH = "each"
 MOST_CLASSES = 1000
 """Fitted each against the rest: more distinct values are a number to predict, or an identifier."""
 WHOLE = re.compile(r"-?\d{1,18}")
+HEXADECIMAL = re.compile(r"\d+e\d+", re.IGNORECASE)
+"""A text of digits around an "e" is rather an identifier: what writes numbers puts a point or a sign into them, as in 1e+06."""
 
 
 class LabelWarning(UserWarning):
@@ -231,7 +233,7 @@ def _number(text: str) -> float | None:
         number = float(text)
     except ValueError:
         return None
-    return number if abs(number) < 2**53 and "_" not in text else None
+    return number if abs(number) < 2**53 and "_" not in text and not HEXADECIMAL.fullmatch(text) else None
 
 
 def listed(names: Iterable[str]) -> str:

@@ -1,6 +1,6 @@
 """Estimators on scikit-learn's contract, each named after what it minimises. Their modules are imported on demand."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -26,28 +26,15 @@ def __getattr__(name: str) -> Any:
     # Lazily, because all of them together take as long to import as a small fit takes.
     if name in MODULES:
         return getattr(import_module(f"aucdist.estimators.{MODULES[name]}"), name)
+    if name == "ESTIMATORS":
+        return {kind: __getattr__(kind) for kind in CLASSIFIERS}
     raise AttributeError(f"module 'aucdist.estimators' has no attribute {name!r}")
 
 
 CLASSIFIERS = tuple(name for name in MODULES if name.endswith("Classifier"))
+"""The names of all estimators, for configurations."""
 
-
-class _Estimators(Mapping[str, Any]):
-    """The class of each estimator by its name."""
-
-    def __getitem__(self, name: str) -> Any:
-        if name not in CLASSIFIERS:
-            raise KeyError(name)
-        return __getattr__(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(CLASSIFIERS)
-
-    def __len__(self) -> int:
-        return len(CLASSIFIERS)
-
-
-ESTIMATORS = _Estimators()
-"""Every estimator by name, for configurations."""
+ESTIMATORS: Mapping[str, Any]
+"""The class of each estimator by its name. Asking for it imports all of them."""
 
 __all__ = ["ESTIMATORS", *MODULES]

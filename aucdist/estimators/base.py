@@ -1,6 +1,7 @@
 """The base class of estimators, `BlockClassifier`, which is fitted on blocks of rows."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -15,13 +16,13 @@ from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.classes import predicted_classes, scores_of_classes
 from aucdist.estimators.display import WithPlots
-from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings, prepared
+from aucdist.estimators.fitting import SetWeights, Start, fit_rows, give_warnings, prepared
 from aucdist.estimators.scores import WithThreshold
 from aucdist.estimators.tables import allows_missing, checked_rows
 from aucdist.estimators.validation import is_dask, on_chunks, training_blocks
 from aucdist.estimators.with_solver import WithSolver
 from aucdist.maps.base import FittedMap
-from aucdist.solvers.base import Callback, Certificate, Solution, as_table
+from aucdist.solvers.base import Callback, Certificate, Round, as_table
 
 STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
 """Attributes of a model of two classes, and what models of several have in their place."""
@@ -30,7 +31,7 @@ STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold
 class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC):
     """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
 
-    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_fit` and
+    A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_begin` and
     `_scores_without_intercept`; see `WithSolver` for its parameters.
     """
 
@@ -109,9 +110,10 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         return [model.history_ for model in self.estimators_]
 
     @abstractmethod
-    def _fit(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Solution, Fit]:
-        """Fit rows of two classes, set the weights and what depends on them, and return the solution and what the fit found.
+    def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
+        """Return the rounds of the fit of rows of two classes, and what sets the weights and what depends on them.
 
+        `callback`: of further rounds, if setting the weights takes another fit.
         `start`: what to start from, where the solver can.
         """
 

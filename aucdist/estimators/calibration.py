@@ -25,7 +25,7 @@ from aucdist.selection.folds import fold_numbers, group_numbers
 CALIBRATIONS = ("gev", "logit", "isotonic")
 
 N_FOLDS = 5
-"""The number of folds. If the smaller class has fewer rows than this, there are as many folds as it has rows."""
+"""The number of folds. If a class has fewer rows than this, or rows in fewer groups, there are as many folds as these are."""
 SEED = 0
 
 
@@ -58,18 +58,20 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     """
     rows = blocks.sum(_ids_and_labels)
     row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
-    fewest = min(int((y > 0).sum()), int((y < 0).sum()))
+    groups = np.concatenate(rows["group"]) if blocks.has_groups else None
+    apart = row_id if groups is None else groups
+    fewest = min(len(np.unique(apart[y > 0])), len(np.unique(apart[y < 0])))
     if fewest < 2:
         raise InputError(
             f"{'`out_of_fold`' if model.calibration is None else 'calibration'} scores each row by a model of other rows, and "
-            f"needs at least 2 rows of each class, but one class has {fewest}: add rows, or leave it out"
+            f"needs at least 2 {'rows' if groups is None else 'groups with rows'} of each class, but one class has {fewest}: "
+            "add rows, or leave it out"
         )
-    folds = np.full(int(row_id.max()) + 1, -1, dtype=np.int8)
-    if blocks.has_groups:
-        groups = np.concatenate(rows["group"])
-        folds[row_id] = group_numbers(row_id, y, groups, min(N_FOLDS, fewest, len(np.unique(groups))), SEED)
+    folds, n_folds = np.full(max(rows["largest"]) + 1, -1, dtype=np.int8), min(N_FOLDS, fewest)
+    if groups is None:
+        folds[row_id] = fold_numbers(row_id, y, n_folds, SEED)
     else:
-        folds[row_id] = fold_numbers(row_id, y, min(N_FOLDS, fewest), SEED)
+        folds[row_id] = group_numbers(row_id, y, groups, n_folds, SEED)
     counts: list[Any] = []
     for number in range(int(folds.max()) + 1):
         other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)
@@ -106,7 +108,7 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     labels = np.repeat([-1, 1], [side.sum() for side in sides])
     weights = np.concatenate([counts.neg[sides[0]], counts.pos[sides[1]]])
     block = Block.of((scores[:, np.newaxis] - middle) / spread, labels, weight=weights)
-    model = LinkClassifier(link=link, solver="newton", lam=1.0 / weights.sum(), tol=1e-9)
+    model = LinkClassifier(link=link, solver="newton", lam=1.0 / (counts.rows_pos + counts.rows_neg), tol=1e-9)
     give_warnings(model, fit_rows(model, LocalBlocks([block])), but=SeparationWarning)  # the prior is for it
     slope = float(model.coef_[0, 0]) / spread
     fitted = model.probability_
@@ -135,4 +137,5 @@ class FoldRows:
 def _ids_and_labels(block: Block) -> Summary:
     there = block.weights() > 0
     groups = {} if block.group is None else {"group": [block.group[there]]}
-    return {"row_id": [block.row_id[there]], "y": [block.y[there]], **groups}
+    largest = int(block.row_id.max(initial=-1))
+    return {"row_id": [block.row_id[there]], "y": [block.y[there]], "largest": [largest], **groups}

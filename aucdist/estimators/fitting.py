@@ -8,7 +8,7 @@ and a certificate of its own, and has the same bits. As many fits run side by si
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ from aucdist.maps.binning import draw_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.selection.folds import fold_numbers
-from aucdist.solvers.base import Callback, Solution
+from aucdist.solvers.base import Callback, Round, Solution, solve
 
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
 """The fitted attributes that describe the training rows."""
@@ -83,6 +83,10 @@ class Start:
     feature_map: FittedMap | None = None
 
 
+SetWeights = Callable[[Solution], tuple[Solution, Fit]]
+"""Sets the weights of an estimator; returns the solution, of which it may have changed the intercept, and what the fit found."""
+
+
 def fit_rows(
     model: Any,
     X: Any,
@@ -113,7 +117,8 @@ def fit_rows(
         if isinstance(rows, ClassBlocks):
             fits = fit_classes(fitted, rows, callback, starts, keep_counts=keep_counts)
         else:
-            fits = [_fit_two_classes(fitted, rows, callback, starts[0], keep_counts=keep_counts)]
+            rounds, printer, finish = begin(fitted, rows, callback, starts[0], keep_counts=keep_counts)
+            fits = [finish(solve(rounds, tol=fitted.tol, max_passes=fitted.max_passes, callback=printer))]
         if rows.has_weights and not model.resolved_solver.sample_weight:  # equal weights were left out
             for fit in fits:
                 fit.counts = None
@@ -140,18 +145,30 @@ def _last_fits(model: Any, rows: AnyBlocks) -> list[Start | None]:
     ]
 
 
-def _fit_two_classes(
+def begin(
     model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = "", *, keep_counts: bool
-) -> Fit:
-    """Fit rows of two classes, and return what the fit found; `name`: that of the model in printed rounds."""
+) -> tuple[Iterator[Round], RoundPrinter, Callable[[Solution], Fit]]:
+    """Prepare the fit of rows of two classes: return its rounds, what to call after each, and what to call at the end.
+
+    The last one sets the fitted attributes from the solution, and returns what the fit found. The caller solves in between, so
+    that a call of a solver lies directly below the call of `fit_rows`.
+
+    `name`: that of the model in printed rounds.
+    """
     blocks = prepared(model, rows, start)
     printer = RoundPrinter(model, name, callback)
-    solution, fit = model._fit(blocks, printer, start)
-    printer.end(solution)
-    if keep_counts and fit.counts is None:
-        fit.counts = count_scores(blocks, model.coef_[0])
-    set_solution(model, solution, fit, blocks)
-    return fit
+    rounds, set_weights = model._begin(blocks, printer, start)
+
+    def finish(solution: Solution) -> Fit:
+        """Set the fitted attributes."""
+        solution, fit = set_weights(solution)
+        printer.end(solution)
+        if keep_counts and fit.counts is None:
+            fit.counts = count_scores(blocks, model.coef_[0])
+        set_solution(model, solution, fit, blocks)
+        return fit
+
+    return rounds, printer, finish
 
 
 def set_solution(model: Any, solution: Solution, fit: Fit, blocks: Blocks) -> None:
@@ -190,7 +207,10 @@ def fit_classes(
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
         with errors_name_class(model, k):
             name = f"{type(model).__name__} {names[k]}"
-            fit = _fit_two_classes(of_class, rows.of_class(k), with_class, starts[k], name, keep_counts=counted)
+            rounds, printer, finish = begin(
+                of_class, rows.of_class(k), with_class, starts[k], name, keep_counts=counted
+            )
+            fit = finish(solve(rounds, tol=of_class.tol, max_passes=of_class.max_passes, callback=printer))
         spread = 1.0
         if sets.exclusive and not hasattr(of_class, "probability_"):
             assert fit.counts is not None

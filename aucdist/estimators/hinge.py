@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from aucdist.engine.blocks import Blocks
+from aucdist.data.block import Block
+from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.fitting import Fit
 from aucdist.estimators.linear import LinearClassifier
@@ -143,13 +144,17 @@ class HingeClassifier(LinearClassifier):
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         """Yield the rounds of the solver, each with the share of weights that are 0."""
-        lam = 1.0 / blocks.n_samples if self.lam == ONE_OVER_N else self.lam
+        n_neg, n_pos = blocks.n_neg, blocks.n_pos
+        if blocks.has_weights and (self.lam == ONE_OVER_N or self.class_weight == BALANCED):
+            n_neg, n_pos = blocks.sum(_rows_that_count)["n"].tolist()
+        n = n_neg + n_pos
+        lam = 1.0 / n if self.lam == ONE_OVER_N else self.lam
         if isinstance(self.class_weight, Mapping):
             neg, pos = self._factors(self.class_weight)
         elif self.class_weight is None:
             neg, pos = EQUAL
         else:
-            neg, pos = 0.5 * blocks.n_samples / blocks.n_neg, 0.5 * blocks.n_samples / blocks.n_pos
+            neg, pos = 0.5 * n / n_neg, 0.5 * n / n_pos
         options = self._solver_options() | {"intercept": bool(self.fit_intercept), "class_weight": (neg, pos)}
         for state in self.resolved_solver.rounds(blocks, lam, start, **options):
             zeros = float((state.w[: blocks.n_features] == 0.0).mean())
@@ -190,3 +195,8 @@ class HingeClassifier(LinearClassifier):
             raise InputError(f"class_weight is {weights!r}; a dict of classes, {BALANCED!r} or None is needed")
         for label, weight in weights.items():
             above_0().check(f"class_weight of {label!r}", weight)
+
+
+def _rows_that_count(block: Block) -> Summary:
+    """Return the numbers of negative and positive rows with a weight above 0."""
+    return {"n": np.array([np.count_nonzero((block.y == label) & (block.weights() > 0)) for label in (-1, 1)])}

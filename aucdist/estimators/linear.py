@@ -15,7 +15,7 @@ from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import probabilities, refuse_classes
 from aucdist.estimators.conditioning import Shift, shifted, with_rounded_intercept
-from aucdist.estimators.fitting import Fit, Start, give_warnings, set_solution
+from aucdist.estimators.fitting import Fit, SetWeights, Start, give_warnings, set_solution
 from aucdist.estimators.scores import encoded_rows
 from aucdist.estimators.tables import checked_rows, labels_of_features
 from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
@@ -49,18 +49,22 @@ class LinearClassifier(BlockClassifier):
         """Whether the objective has an intercept, which is the last weight of what its solvers start from."""
         return bool(getattr(self, "fit_intercept", False))
 
-    def _fit(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Solution, Fit]:
+    def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
         fitted, shift = shifted(blocks) if self._ignores_shift else (blocks, None)
-        rounds = self._rounds(fitted, None if start is None else self._first_weights(start, fitted, shift))
-        solution = solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
-        if self.warm_start and isinstance(solution.last, ResumableRound):  # else the dual variables stay on the blocks
-            self.resume_: Any = solution.last.resume()
-        lowered = 0.0
-        if shift is not None and self._has_intercept:
-            solution, lowered = with_rounded_intercept(solution, shift, self.tol), shift.along(solution.w)
-        fit = self._set_weights(solution, blocks, lowered)
-        fit.ranges = fitted.ranges
-        return solution, fit
+
+        def set_weights(solution: Solution) -> tuple[Solution, Fit]:
+            """Set the weights of the solution for shifted rows."""
+            # Without `warm_start` nobody needs the state, and the dual variables of all blocks would be gathered for it.
+            if self.warm_start and isinstance(solution.last, ResumableRound):
+                self.resume_: Any = solution.last.resume()
+            lowered = 0.0
+            if shift is not None and self._has_intercept:
+                solution, lowered = with_rounded_intercept(solution, shift, self.tol), shift.along(solution.w)
+            fit = self._set_weights(solution, blocks, lowered)
+            fit.ranges = fitted.ranges
+            return solution, fit
+
+        return self._rounds(fitted, None if start is None else self._first_weights(start, fitted, shift)), set_weights
 
     def _first_weights(self, start: Start, blocks: Blocks, shift: Shift | None) -> Any:
         """Return the start of the solver: the state of its last round, or weights for the shifted rows."""

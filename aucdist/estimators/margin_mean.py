@@ -1,6 +1,8 @@
 """The margin-mean support vector machine on a sample, by zeroth-order steps (U-ZOVR) or by first-order ones."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +18,7 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.display import RankingWarning
-from aucdist.estimators.fitting import Fit, Start
+from aucdist.estimators.fitting import Fit, SetWeights, Start
 from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.maps.base import moments_of, with_weight
 from aucdist.maps.gaussian import KernelBlock, gaussian_kernel, median_distance
@@ -26,7 +28,7 @@ from aucdist.metrics.ranking import auc
 from aucdist.papers.zovr import SVRG, ZOSGD, ZOVR
 from aucdist.parameters import NOT_NEGATIVE, Condition, Constraints, OneOf, above_0, count, keyword_parameters
 from aucdist.sampling import DistanceUnderSampler, Hyperplane, Rule, rows_of
-from aucdist.solvers.base import Callback, Solution, solve, solver_table
+from aucdist.solvers.base import Callback, Round, Solution, solve, solver_table
 
 CHUNK_BYTES = 2**24
 """Bytes of kernel values at a time, if they are not kept: about what a core's caches hold."""
@@ -277,18 +279,26 @@ class MarginMeanClassifier(BlockClassifier):
             if getattr(self, name) is not None and self.kernel != "rbf":
                 raise InputError(f"{name} applies to kernel rbf; with {self.kernel!r} it must be None")
 
-    def _fit(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Solution, Fit]:
-        """Fit a sample, or all rows where the sampler's hyperplane ranks them much better than the fit of its sample."""
+    def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
+        """Return the rounds of the fit of a sample, and what sets its weights."""
         seeds = check_random_state(self.random_state).randint(2**31, size=2).tolist()
         scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
         sample, plane = self._sample(blocks, scaling, seeds[0])
-        solution, self._scaling = self._solve_sample(sample, scaling, seeds, callback)
+        rounds, self._scaling = self._rounds(sample, scaling, seeds)
+        return rounds, partial(self._choose, blocks, scaling, seeds, sample, plane, callback)
+
+    def _choose(
+        self, blocks: Blocks, scaling: Preprocessor, seeds: list[int], sample: Blocks, plane: Hyperplane | None,
+        callback: Callback, solution: Solution,
+    ) -> tuple[Solution, Fit]:  # fmt: skip
+        """Set the weights of the solution, or of a fit to all rows where the sampler's hyperplane ranks them much better."""
         warned = list[Warning]()
         if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
             by_plane, area = auc_of(blocks, scaling, plane.w), auc_of(blocks, self._scaling, solution.w)
             if area < by_plane - LOSS:
                 rows = ViewBlocks(blocks, Prepare(scaling))
-                every, scaling_of_every = self._solve_sample(rows, scaling, seeds, callback)
+                again, scaling_of_every = self._rounds(rows, scaling, seeds)
+                every = solve(again, tol=self.tol, max_passes=self.max_passes, callback=callback)
                 area_of_every = auc_of(blocks, scaling_of_every, every.w)
                 if area_of_every >= area:  # else it is even worse
                     solution, self._scaling, sample = every, scaling_of_every, rows
@@ -301,10 +311,10 @@ class MarginMeanClassifier(BlockClassifier):
         self.sample_counts_ = (sample.n_neg, sample.n_pos)
         return solution, Fit(self._set_weights(solution, blocks), warnings=warned)
 
-    def _solve_sample(
-        self, sample: Blocks, scaling: Preprocessor, seeds: list[int], callback: Callback
-    ) -> tuple[Solution, Preprocessor]:
-        """Fit the rows of the sample, and return the solution and the scaling that it is for."""
+    def _rounds(
+        self, sample: Blocks, scaling: Preprocessor, seeds: list[int]
+    ) -> tuple[Iterator[Round], Preprocessor]:
+        """Return the rounds of the fit of a sample, and the scaling that its solution is for."""
         if 0 in (sample.n_neg, sample.n_pos):
             raise InputError(
                 f"the sampler left {sample.n_neg} negative and {sample.n_pos} positive rows, but both classes are "
@@ -332,8 +342,9 @@ class MarginMeanClassifier(BlockClassifier):
                 self.sigma_ = float(self.sigma)
             sample = ViewBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
         options = self._solver_options(seeds[1])
-        rounds = self.resolved_solver.rounds(sample, self.lam1, self.lam2, gram=self.kernel == "rbf", **options)
-        return solve(rounds, tol=self.tol, max_passes=self.max_passes, callback=callback), scaling
+        return self.resolved_solver.rounds(
+            sample, self.lam1, self.lam2, gram=self.kernel == "rbf", **options
+        ), scaling
 
     def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:
         """Return the rows of the fit, scaled, and the default hyperplane if that picked them."""

@@ -16,7 +16,7 @@ from aucdist.estimators.validation import is_dask
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.metrics import guaranteed_threshold, threshold_at
 from aucdist.metrics.costs import CostCounts
-from aucdist.metrics.counts import BoundedCounts, ScoreCounts, dot, labels_of
+from aucdist.metrics.counts import ScoreCounts, dot, labels_of
 from aucdist.metrics.decisions import Costs
 from aucdist.metrics.ranking import auc
 from aucdist.probability.probability_maps import ProbabilityMap
@@ -41,7 +41,7 @@ def mapped_rows(model: Any, blocks: Blocks) -> Blocks:
 
 def count_scores(blocks: Blocks, scorer: Scorer) -> ScoreCounts:
     """Return how many rows of each class have each score, or above a million scores each cell of them; one reduction."""
-    return blocks.sum(_count, scorer)["counts"].counts
+    return blocks.sum(_count, scorer)["counts"]
 
 
 def scores_of(block: Block, scorer: Scorer) -> np.ndarray:
@@ -85,11 +85,11 @@ def count_costs(blocks: Blocks, w: np.ndarray, costs: Costs) -> CostCounts:
     `w`: of shape (n_features,), float64.
     """
     summary = blocks.sum(_count_costs, w, costs)
-    return CostCounts(summary["counts"].counts, float(summary["weight"]))
+    return CostCounts(summary["counts"], float(summary["weight"]))
 
 
 def _count(block: Block, scorer: Scorer) -> Summary:
-    return {"counts": BoundedCounts.from_scores(block.y, scores_of(block, scorer), block.weight)}
+    return {"counts": ScoreCounts.from_scores(block.y, scores_of(block, scorer), block.weight).within_bounds()}
 
 
 def _count_few(block: Block, w: np.ndarray) -> Summary:
@@ -115,7 +115,7 @@ def _inner_ends(block: Block, w: np.ndarray) -> Summary:
 def _count_costs(block: Block, w: np.ndarray, costs: Costs) -> Summary:
     scores, weight = block.scores(w), block.weights()
     of_rows = weight * costs.of_rows(block.y > 0, block.cost)
-    return {"counts": BoundedCounts.from_scores(block.y, scores, of_rows), "weight": weight.sum()}
+    return {"counts": ScoreCounts.from_scores(block.y, scores, of_rows).within_bounds(), "weight": weight.sum()}
 
 
 def _thresholds_of_rows(
@@ -137,7 +137,9 @@ def _thresholds_of_rows(
             at = int(np.argmax(strange))
             raise InputError(
                 f"y has {labels[at]!r} at position {at} (counted from 0), which is not a class of the model: "
-                f"{model.classes_.tolist()}. Correct it, or leave the row out"
+                f"{model.classes_.tolist()}"
+                + (" (with grade_weight: the lowest grade, and all others)" if model.grade_weight is not None else "")
+                + ". Correct it, or leave the row out"
             )
         members = labels[:, np.newaxis] == (model.classes_ if several else model.classes_[1:])
     X, thresholds = checked_rows(model, X), []
@@ -234,6 +236,9 @@ class WithThreshold:
     ) -> None:
         """Set the threshold of `predict`, by shifting the scores; the ranking and the probabilities do not change.
 
+        Of several classes that exclude each other, `predict` takes the most probable one where the model has probabilities, so
+        it does not change. The scores of `decision_function` above 0 are those that a class's threshold flags.
+
         Parameters
         ----------
         threshold : float, optional
@@ -244,7 +249,7 @@ class WithThreshold:
             The rows that choose the threshold. Use training rows or, better, other rows, but not test rows. With several
             classes, each class gets the threshold that meets the requirement for this class against the rest.
         y, sample_weight : array-like of shape (n_samples,), optional
-            The labels and the weights of these rows, as for `fit`.
+            The labels and the weights of these rows, as for `fit`; of a model of grades -1 for the lowest grade and 1 above it.
         fpr, alerts : float, optional
             At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
         precision, recall : float, optional
@@ -267,11 +272,11 @@ class WithThreshold:
         named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
         requirement = {name: value for name, value in named.items() if value is not None}
         by_rows = X is not None and y is not None and len(requirement) == 1
-        beside = any(value is not None for value in (sample_weight, per, confidence))
+        beside = any(value is not None for value in (X, y, sample_weight, per, confidence))
         if (threshold is None) != by_rows or (threshold is not None and (requirement or beside)):
             raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(named))
         if per is not None:
-            if alerts is None or not alerts <= per:
+            if alerts is None or not (0 < per and alerts <= per):
                 raise InputError(
                     f"alerts is {alerts} and per is {per}: give at most `per` alerts, which are flagged rows among "
                     "`per` rows"
@@ -287,13 +292,15 @@ class WithThreshold:
             self.set_raw_threshold(_thresholds_of_rows(self, X, y, sample_weight, requirement, confidence))
             return
         values, models = np.asarray(threshold, dtype=np.float64), self.class_models
-        if np.isnan(values).any():
-            raise InputError(f"threshold is {threshold!r}; a number is needed")
         if values.shape != ((len(models),) if self.has_several_classes else ()):
             raise InputError(
                 f"set_threshold: {len(models)} thresholds are needed, in the order of classes_, but the shape is {values.shape}"
             )
         scaled = (values * self.class_spreads).tolist()
+        if not (np.abs(scaled) < np.finfo(np.float64).max).all():
+            raise InputError(
+                f"threshold is {threshold!r}; finite numbers are needed: `alerts=0` with X and y flags no row of X"
+            )
         cuts = [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
         self.set_raw_threshold(cuts)
 

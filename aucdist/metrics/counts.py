@@ -5,7 +5,7 @@ import math
 import operator
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,10 @@ import numpy as np
 from aucdist.errors import InputError
 
 MOST_VALUES = 2**20
-"""Distinct scores that `BoundedCounts` holds one by one: 25 MB."""
+"""Distinct scores that counts within bounds hold one by one: 25 MB."""
 
 MOST_CELLS = 2**18
-"""Cells that it holds where there are more; at most `MOST_VALUES`, so that cells are always fewer than the scores were."""
+"""Cells that they hold where there are more; at most `MOST_VALUES`, so that cells are always fewer than the scores were."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,8 @@ class ScoreCounts:
         of its cell. Two scores are in the same cell if their float64 bits, read as integers in the order of the numbers, agree
         except for the last `shift` bits. A threshold among the values therefore divides the cells exactly as it divides the
         rows.
+    bounded : bool
+        Whether sums with other counts are bounded in size: see `within_bounds`.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class ScoreCounts:
     rows_neg: int
     weighted: bool = False
     shift: int = 0
+    bounded: bool = False
 
     @classmethod
     def from_scores(cls, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> "ScoreCounts":
@@ -118,7 +121,7 @@ class ScoreCounts:
         ]
         values, pos, neg = (np.empty(len(parts[0][0]) + len(parts[1][0])) for _ in range(3))
         n = merge_counts(*parts, values, pos, neg)
-        return ScoreCounts(
+        total = ScoreCounts(
             values[:n],
             pos[:n],
             neg[:n],
@@ -127,6 +130,20 @@ class ScoreCounts:
             self.weighted or other.weighted,
             shift,
         )
+        return total.within_bounds() if self.bounded or other.bounded else total
+
+    def within_bounds(self) -> "ScoreCounts":
+        """Return counts of the same rows whose size is bounded for any number of rows, also after others are added.
+
+        Up to `MOST_VALUES` distinct scores are held one by one. If there are more, they are held in at most `MOST_CELLS` cells,
+        which are as narrow as this number allows. The cells depend on the rows alone, not on their partition or the order of
+        adding.
+        """
+        shift = self.shift
+        if len(self.values) > (MOST_VALUES if shift == 0 else MOST_CELLS):
+            keys = ordered_keys(self.values)
+            shift = bisect_left(range(64), True, key=lambda k: bool(np.count_nonzero(np.diff(keys >> k)) < MOST_CELLS))
+        return replace(self.in_cells(shift), bounded=True)
 
     def in_cells(self, shift: int) -> "ScoreCounts":
         """Return the counts of the same rows in cells of scores that agree but for their last `shift` bits; see `shift`."""
@@ -180,47 +197,6 @@ class ScoreCounts:
     def n_neg(self) -> float:
         """Total weight of the negative rows; without weights their number."""
         return float(self.neg.sum())
-
-
-@dataclass(frozen=True, eq=False)
-class BoundedCounts:
-    """Counts of scores whose size is bounded for any number of rows.
-
-    Up to `MOST_VALUES` distinct scores are held one by one. If there are more, they are held in at most `MOST_CELLS` cells,
-    which are as narrow as this number allows. The cells depend on the rows alone, not on their partition or the order of
-    adding.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from aucdist.metrics.counts import BoundedCounts
-    >>> from aucdist.metrics.ranking import auc
-    >>> first = BoundedCounts.from_scores(np.array([1, -1]), np.array([0.9, 0.4]))
-    >>> second = BoundedCounts.from_scores(np.array([1, -1]), np.array([0.3, 0.1]))
-    >>> auc((first + second).counts)
-    0.75
-    """
-
-    counts: ScoreCounts
-
-    @classmethod
-    def of(cls, counts: ScoreCounts) -> "BoundedCounts":
-        """Return the counts, in cells if they have to be."""
-        most = MOST_VALUES if counts.shift == 0 else MOST_CELLS
-        if len(counts.values) <= most:
-            return cls(counts)
-        keys = ordered_keys(counts.values)
-        shift = bisect_left(range(64), True, key=lambda k: bool(np.count_nonzero(np.diff(keys >> k)) < MOST_CELLS))
-        return cls(counts.in_cells(shift))
-
-    @classmethod
-    def from_scores(cls, y: np.ndarray, scores: np.ndarray, weight: np.ndarray | None = None) -> "BoundedCounts":
-        """Return the counts of some rows; parameters and errors are those of `ScoreCounts.from_scores`."""
-        return cls.of(ScoreCounts.from_scores(y, scores, weight))
-
-    def __add__(self, other: "BoundedCounts") -> "BoundedCounts":
-        """Return the counts of the rows of both."""
-        return BoundedCounts.of(self.counts + other.counts)
 
 
 HIGHEST = 0x7FEFFFFFFFFFFFFF
@@ -364,7 +340,6 @@ def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> 
         raise InputError(
             "y_true mixes labels that cannot be compared, such as numbers and strings: convert them to one type"
         ) from None
-    refuse("label", column, column != column, "is missing")
     shown = ", ".join(str(label) for label in labels[:5])
     if len(labels) != 2 and not (one_class and len(labels) == 1):
         raise InputError(
@@ -378,10 +353,17 @@ def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> 
 
 
 def labels_of(name: str, values: Any) -> np.ndarray:
-    """Return labels as an array of one dimension; raise an InputError that names them if there is another one, or a mask."""
+    """Return labels as an array of one dimension; raise an InputError if there is another one, a mask, or a missing value."""
     column = np.asarray(values)
     if column.ndim != 1:
         raise InputError(f"{name} has shape {column.shape}, but one dimension is needed: give one value for each row")
     if isinstance(values, np.ma.MaskedArray):
         refuse(f"the value of {name}", column, np.ma.getmaskarray(values), "is masked")
+    if column.dtype == object:
+        import pandas as pd  # loading it takes half a second
+
+        missing = pd.isna(column)
+    else:
+        missing = column != column
+    refuse(f"the value of {name}", column, missing, "is missing")
     return column

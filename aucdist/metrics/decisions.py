@@ -254,19 +254,24 @@ def check_requirement(name: str, value: float) -> None:
 def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
     """Return how many of the highest distinct scores must be flagged to meet a requirement of `threshold_at`."""
     check_requirement(name, value)
-    true, false = flagged_at(counts)
+    (true, false), slack = flagged_at(counts), rounding_of_shares(counts)
     if name == "recall":
-        return int(np.searchsorted(true / true[-1], value, side="left"))
+        return int(np.searchsorted(true / true[-1], value * (1.0 - slack), side="left"))
     if name == "precision":
         shares = true[1:] / (true[1:] + false[1:])
-        good = np.flatnonzero(shares >= value)
+        good = np.flatnonzero(shares >= value * (1.0 - slack))
         if len(good) == 0:
             raise InputError(
                 f"precision is {value}, but the highest precision of any threshold is {shares.max():.4g}: ask for less"
             )
         return int(good[-1]) + 1
     rates = false / false[-1] if name == "fpr" else (true + false) / (true[-1] + false[-1])
-    return int(np.searchsorted(rates, value, side="right")) - 1
+    return int(np.searchsorted(rates, value * (1.0 + slack), side="right")) - 1
+
+
+def rounding_of_shares(counts: ScoreCounts) -> float:
+    """Return a bound on the relative rounding error of shares of running sums of weights; numbers of rows are exact."""
+    return 4.0 * np.finfo(float).eps * (counts.rows_pos + counts.rows_neg) if counts.weighted else 0.0
 
 
 def _share(part: float, rest: float) -> float:
@@ -289,7 +294,7 @@ def recall_at_precision(counts: ScoreCounts, min_precision: float) -> float:
     """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none."""
     SHARE.check("min_precision", min_precision)
     recalls, precisions = pr_curve(counts)
-    good = recalls[precisions >= min_precision]
+    good = recalls[precisions >= min_precision * (1.0 - rounding_of_shares(counts))]
     return float(good[-1]) if len(good) else 0.0
 
 
@@ -297,7 +302,7 @@ def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
     """Return the largest precision of any threshold whose recall is at least `min_recall`."""
     SHARE.check("min_recall", min_recall)
     recalls, precisions = pr_curve(counts)
-    return float(precisions[recalls >= min_recall].max())
+    return float(precisions[recalls >= min_recall * (1.0 - rounding_of_shares(counts))].max())
 
 
 def recall_at_k(counts: ScoreCounts, k: float) -> float:
@@ -315,6 +320,6 @@ def _found_in_top(counts: ScoreCounts, k: float) -> float:
     above_0().check("k", k)
     true, false = flagged_at(counts)
     flagged = true + false
-    if k > flagged[-1]:
+    if k > flagged[-1] * (1.0 + rounding_of_shares(counts)):
         raise InputError(f"k is {k}; it must be above 0 and at most {flagged[-1]:g}, the number or weight of all rows")
     return float(np.interp(k, flagged, true))

@@ -8,7 +8,7 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
-from aucdist.metrics.counts import as_column, labels_of, refuse
+from aucdist.metrics.counts import as_column, dot, labels_of, refuse
 from aucdist.metrics.intervals import check_level, score_interval, unseen_bound
 from aucdist.parameters import Number, OneOf
 
@@ -52,7 +52,7 @@ class OfGroups:
     @property
     def mean(self) -> float:
         """The weighted mean."""
-        return float(self.weights @ self.values / self.weights.sum())
+        return dot(self.weights, self.values) / float(self.weights.sum())
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return a confidence interval of the mean, over groups that are drawn like these.
@@ -86,7 +86,7 @@ class OfGroups:
         variance = float(np.sum(parts**2 / np.maximum(1.0 - share, 1e-300)))
         if len(share) < 2 or variance <= 1e-24 or mean <= 0.0 or mean >= 1.0:
             return unseen_bound(mean, len(share), level)
-        freedom = max(1.0, float((share @ share) ** 2 / np.sum(share**4)) - 1.0)
+        freedom = max(1.0, dot(share, share) ** 2 / float(np.sum(share**4)) - 1.0)
         return score_interval(mean, variance, level, freedom)
 
 
@@ -181,7 +181,7 @@ def group_auc_score(
 
 
 def ndcg_of_groups(
-    y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int | None = 10, gain: str = "linear"
+    y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: float | None = 10, gain: str = "linear"
 ) -> OfGroups:
     """Return the normalised discounted cumulative gain of the first k rows of each group, as `sklearn.metrics.ndcg_score` does.
 
@@ -194,8 +194,8 @@ def ndcg_of_groups(
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. A row of weight 2 counts as two rows, also among the first k. For weights that are not
         whole numbers, the discounts are interpolated linearly.
-    k : int or None, default=10
-        The number of rows that count. None takes all rows.
+    k : float or None, default=10
+        The number or the weight of the rows that count. None takes all rows.
     gain : {"linear", "exponential"}, default="linear"
         The gain of a grade g: g itself, or ``2**g - 1`` as in LightGBM and XGBoost.
 
@@ -221,6 +221,8 @@ def ndcg_of_groups(
     FIRST.check("k", k)
     grade = as_column("labels", y_true)
     refuse("grade", grade, grade < 0, "is negative; grades are at least 0 here")
+    if gain == "exponential":
+        refuse("grade", grade, grade > 1000, "is above 1000, which is too large for gain='exponential'")
     relevance = grade if gain == "linear" else np.exp2(grade) - 1.0
     rows = _by_group(relevance, y_score, groups, sample_weight)
     gained = _discounted_gain(rows, k)
@@ -347,7 +349,7 @@ def _ties(rows: _Rows) -> _Ties:
     return _Ties(first, weight, weight_of_group - below, first_ties)
 
 
-def _discounted_gain(rows: _Rows, k: int | None) -> np.ndarray:
+def _discounted_gain(rows: _Rows, k: float | None) -> np.ndarray:
     """Return the discounted gain of each group's first k rows; rows that tie share their discounts."""
     ties = _ties(rows)
     ends = np.minimum(np.stack([ties.above, ties.above + ties.weight]), np.inf if k is None else k)

@@ -115,7 +115,8 @@ def _rare(false: np.ndarray, most: float, error: float) -> tuple[int, float, int
     from scipy.special import bdtr
 
     n = int(false[-1])
-    allowed = bisect_left(range(n), True, key=lambda k: bool(bdtr(k, n, most) > error)) - 1
+    # A share of 1 is kept by whatever is flagged.
+    allowed = n if most == 1 else bisect_left(range(n), True, key=lambda k: bool(bdtr(k, n, most) > error)) - 1
     if allowed < 0:
         most, allowed = 1.0 - error ** (1.0 / n), 0
     return int(np.searchsorted(false, allowed, side="right")) - 1, most, n

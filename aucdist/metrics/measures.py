@@ -126,7 +126,7 @@ def ndcg(rows: ScoredGroups, k: float) -> OfGroups:
     InputError
         If a grade is negative, or no group has a grade above 0.
     """
-    return ndcg_of_groups(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, k=int(k))
+    return ndcg_of_groups(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, k=k)
 
 
 MEASURES = {
@@ -181,6 +181,8 @@ def find_measure(metric: str, **parameters: float | str | None) -> Measure:
         raise unknown("metric", metric, MEASURES)
     given = {key: value for key, value in parameters.items() if value is not None}
     for key in given:
+        if key not in PARAMETERS:
+            raise unknown("parameter of a metric", key, PARAMETERS)
         if at or key not in measure.takes:
             takes = " and ".join(other.kind for other in MEASURES.values() if key in other.takes)
             raise InputError(f"{key} applies to metric {takes}, not to {metric!r}: leave it out")

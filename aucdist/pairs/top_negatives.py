@@ -40,9 +40,11 @@ import numpy as np
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
-from aucdist.pairs.cell_kernels import BITS, count_keys
 from aucdist.pairs.loss import running_sums
 from aucdist.solvers.rounding import EPS, Rounding
+
+BITS = 16
+"""A round of counting reads so many bits of a score."""
 
 LINE_SEARCH_WIDTH = 1e-9
 """The half-width by which a line search between cuts of the hinge itself is smoothed, so that ties count in part."""
@@ -325,26 +327,27 @@ def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[np
 
 @without_rows
 def count_cells(number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
-    """Count the negatives by 16 bits of their scores."""
-    weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
-    count_keys(*negatives_at(memory, step, are_anchors), prefix, shift, weight, rows)
-    return {"weight": weight, "rows": rows}
+    """Count the negatives whose scores begin with the bits of `prefix`, by the next 16 bits; `shift` bits follow these."""
+    scores, weights = negatives_at(memory, step, are_anchors)
+    cells = ordered_keys(scores + 0.0) >> shift  # -0.0 has the key of 0.0
+    if shift + BITS < 64:
+        inside = cells >> BITS == prefix
+        cells, weights = cells[inside] & (2**BITS - 1), weights[inside]
+    else:
+        cells += 2 ** (BITS - 1)
+    return {"weight": np.bincount(cells, weights, 2**BITS), "rows": np.bincount(cells, minlength=2**BITS)}
 
 
 @without_rows
-def gather_cell(number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
-    """Return scores and weights of the negatives in a cell; of all of them for a shift of 64."""
+def gather_cell(
+    number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool, every: int = 1
+) -> Summary:
+    """Return scores and weights of the negatives in a cell, of one in `every` of them; of all cells for a shift of 64."""
     scores, weights = negatives_at(memory, step, are_anchors)
     if shift < 64:
         inside = np.flatnonzero(ordered_keys(scores + 0.0) >> shift == prefix)  # -0.0 has the key of 0.0
         scores, weights = scores[inside], weights[inside]
-    return {"scores": [scores], "weights": [weights]}
-
-
-@without_rows
-def gather_larger(number: int, memory: Any, step: float | None, every: int) -> Summary:
-    """Return scores and weights of one in `every` rows of the larger class."""
-    return {"scores": [memory.others.scores_at(step)[::every]], "weights": [memory.others.weights[::every]]}
+    return {"scores": [scores[::every]], "weights": [weights[::every]]}
 
 
 @without_rows
@@ -463,7 +466,7 @@ class CountedNegatives:
             hard, positives = threshold_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
             weigh = partial(weigh_bands_in_blocks, blocks, step)
         else:
-            gathered = blocks.reduce(gather_larger, step, every)
+            gathered = blocks.reduce(gather_cell, step, 0, 64, False, every)
             larger = np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"])
             positives, negatives = (scores, weights), larger
             if self.are_anchors:

@@ -88,13 +88,13 @@ class ModelConfig(Strict):
     @cached_property
     def built(self) -> Any:
         """An unfitted estimator with these parameters."""
-        from aucdist.estimators import ESTIMATORS  # here, because it loads scikit-learn and Numba
+        from aucdist import estimators  # here, because it loads scikit-learn and Numba
         from aucdist.estimators.with_solver import refuse_moved
         from aucdist.maps import MAPS
 
-        if self.estimator not in ESTIMATORS:
-            raise unknown("estimator", self.estimator, ESTIMATORS)
-        estimator = ESTIMATORS[self.estimator]()
+        if self.estimator not in estimators.CLASSIFIERS:
+            raise unknown("estimator", self.estimator, estimators.CLASSIFIERS)
+        estimator = getattr(estimators, self.estimator)()
         if self.solver is not None:
             estimator.set_params(solver=self.solver)
             _ = estimator.resolved_solver  # whose parameters are allowed, too

@@ -14,7 +14,7 @@ from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import encoded_rows
-from aucdist.metrics.counts import BoundedCounts, ScoreCounts
+from aucdist.metrics.counts import ScoreCounts
 from aucdist.model import load_model
 from aucdist.model.linear_model import LinearModel
 from flows.run_folder.folder import METRICS, model_folder, read_about
@@ -40,7 +40,7 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
     weights = [(model.coef_[0], getattr(model, "feature_map_", None)) for model in models]
     signs = [rows.sets.signs(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
     summary = rows.of_all().sum(_score_block, weights, signs)
-    counts = [summary[f"counts {k}"].counts for k in range(len(models))]
+    counts = [summary[f"counts {k}"] for k in range(len(models))]
     return counts, pa.concat_tables(summary["tables"]), np.concatenate(summary["scores"])
 
 
@@ -52,7 +52,7 @@ def _score_block(
     summary: Summary = {"scores": [scores], "tables": [_table(block)]}
     for k in range(len(weights)):
         y = block.y if signs is None else signs[k][block.code]
-        summary[f"counts {k}"] = BoundedCounts.from_scores(y, scores[:, k], block.weight)
+        summary[f"counts {k}"] = ScoreCounts.from_scores(y, scores[:, k], block.weight).within_bounds()
     return summary
 
 

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from aucdist.data.label_sets import LabelSets
-from aucdist.data.labels import Labels, choose_positive, class_name
+from aucdist.data.labels import Labels, choose_positive, class_name, numbers_of_texts
 from aucdist.errors import InputError
 
 
 @pytest.mark.parametrize(
     ("given_as", "name"),
-    [("+1", "1"), (" 1.0", "1"), (1, "1"), ("-1", "-1"), ("1e2", "100"), (2.5, "2.5"), ("2.50", "2.5"), (-0.0, "0"),
+    [("+1", "1"), (" 1.0", "1"), (1, "1"), ("-1", "-1"), ("1e+02", "100"), ("1.0E2", "100"), ("1e2", "1e2"), ("0e462097", "0e462097"), (2.5, "2.5"), ("2.50", "2.5"), (-0.0, "0"),
      ("normal. ", "normal."), ("1_0", "1_0"), ("nan", "nan"), ("inf", "inf"), ("", ""), ("9007199254740993", "9007199254740993")],
 )  # fmt: skip
 def test_a_class_has_one_spelling(given_as, name):
@@ -102,3 +102,7 @@ def test_what_is_refused():
         LabelSets.of_indicator(np.array([[0, 2]]))
     with pytest.raises(InputError, match="two classes have the name '1'"):
         LabelSets.of_indicator(np.array([[0, 1]]), [1, "1"])
+
+
+def test_hexadecimal_identifiers_stay_apart():
+    assert len(set(numbers_of_texts(["0e462097", "0E830400", "0", "00", "1e1", "10"]).tolist())) == 5

@@ -173,3 +173,29 @@ def test_map_of_a_shape():
     found = link_map(ScoreCounts.from_scores(np.where(r.random(40_000) < exact, 1, -1), scores), "gev")
     assert found.link.xi == pytest.approx(0.3, abs=0.1)
     np.testing.assert_allclose(found(scores)[:, 1], exact, atol=0.02)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_unit_of_weights_changes_no_probability():
+    X, y = drawn(400)
+    weight = np.random.default_rng(0).random(400)
+    model = PairwiseHingeClassifier(calibration="logit")
+    first, second = (fitted(model, X, y, weight * unit).predict_proba(X[:5]) for unit in (1.0, 1e-3))
+    np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_of_weight_0_may_be_the_last_ones():
+    X, y = drawn(400)
+    weight = np.r_[np.ones(390), np.zeros(10)]
+    blocks = LocalBlocks([Block.of(X, y, weight=weight)])
+    of_blocks = fitted(PairwiseHingeClassifier(calibration="logit"), blocks)
+    of_arrays = fitted(PairwiseHingeClassifier(calibration="logit"), X, y, weight)
+    np.testing.assert_allclose(of_blocks.predict_proba(X[:5]), of_arrays.predict_proba(X[:5]), rtol=1e-6)
+
+
+def test_positives_of_one_group_cannot_be_calibrated():
+    X, y = drawn(400)
+    groups = np.where(y > 0, 0, np.arange(400) % 5)
+    with pytest.raises(InputError, match="needs at least 2 groups with rows of each class, but one class has 1: add rows"):
+        PairwiseHingeClassifier(calibration="logit").fit(X, y, groups=groups)

@@ -5,6 +5,8 @@ from support.fits import fitted
 from support.hinge_twins import hinge_value
 
 from aucdist import HingeClassifier
+from aucdist.data.block import Block
+from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 
 PAIRS = [
@@ -126,3 +128,12 @@ def test_warm_start_from_weights(data):
     assert model.certificate_.primal == pytest.approx(reached, rel=1e-12)
     with pytest.raises(InputError, match="weights have none"):
         model.set_params(penalty="l2", solver="sdcd").fit(X, y)
+
+
+@pytest.mark.parametrize("parameters", [{"lam": "1/n"}, {"class_weight": "balanced"}])
+def test_rows_of_weight_0_do_not_count(data, parameters):
+    X, y = data
+    labels, weight = np.where(y == np.max(y), 1, -1), np.where(np.arange(len(y)) % 3, 1.0, 0.0)
+    of_blocks = fitted(HingeClassifier(tol=1e-6, **parameters), LocalBlocks([Block.of(X, labels, weight=weight)]))
+    of_arrays = fitted(HingeClassifier(tol=1e-6, **parameters), X, y, weight)
+    np.testing.assert_allclose(of_blocks.coef_, of_arrays.coef_, rtol=1e-2, atol=1e-3)

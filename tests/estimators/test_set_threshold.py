@@ -16,6 +16,7 @@ from aucdist import (
 )
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import InputError
 from aucdist.estimators.scores import count_scores
 from aucdist.metrics import counts as counts_module
 from aucdist.metrics import partial_roc_auc_score
@@ -92,6 +93,12 @@ def test_probabilities_and_ranking_stay():
         ({"X": X, "y": Y}, "give either a threshold"),
         ({"X": X, "y": Y, "recall": 0.5, "fpr": 0.1}, "give either a threshold"),
         ({"recall": 0.5}, "give either a threshold"),
+        ({"threshold": 0.5, "X": X, "y": Y}, "give either a threshold"),
+        ({"threshold": np.inf}, "finite numbers are needed"),
+        ({"threshold": -np.inf}, "finite numbers are needed"),
+        ({"threshold": np.nan}, "finite numbers are needed"),
+        ({"threshold": np.finfo(float).max}, "finite numbers are needed"),
+        ({"X": X, "y": Y, "alerts": 0, "per": 0}, "alerts is 0 and per is 0"),
         ({"X": X, "y": np.where(Y == "yes", "maybe", "no"), "recall": 0.5}, r"y has .*'maybe'.* at position \d+"),
         ({"X": X[:, :2], "y": Y, "recall": 0.5}, "2 features"),
         ({"X": X, "y": Y, "recall": 2}, "recall is 2"),
@@ -103,6 +110,15 @@ def test_wrong_calls_change_nothing(given, said):
     with pytest.raises(ValueError, match=said):  # an InputError is one
         model.set_threshold(**given)
     assert model.intercept_ is before
+
+
+def test_of_a_model_of_grades_the_classes_are_the_lowest_grade_and_the_others():
+    grade = np.arange(400) % 3
+    model = PairwiseHingeClassifier(tol=1e-2, grade_weight="one").fit(X, grade)
+    with pytest.raises(InputError, match="with grade_weight: the lowest grade, and all others"):
+        model.set_threshold(X=X, y=grade, fpr=0.1)
+    model.set_threshold(X=X, y=np.where(grade > 0, 1, -1), fpr=0.1)
+    assert (model.predict(X) > 0)[grade == 0].mean() <= 0.1
 
 
 # ---- the counts of the training scores: which fits return them, and that they stay small ------

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from aucdist.errors import InputError
 from aucdist.metrics import counts as counts_module
-from aucdist.metrics.counts import HIGHEST, BoundedCounts, ScoreCounts, floats_of_keys, ordered_keys
+from aucdist.metrics.counts import HIGHEST, ScoreCounts, floats_of_keys, ordered_keys
 from aucdist.metrics.decisions import best_threshold, confusion, threshold_at
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc, auc_error, delong_variance
@@ -29,8 +29,8 @@ def counts_of(rows: list[tuple[int, float]]) -> ScoreCounts:
     return ScoreCounts.from_scores(np.array(y, dtype=np.int8), np.array(scores))
 
 
-def bounded(rows: list[tuple[int, float]]) -> BoundedCounts:
-    return BoundedCounts.of(counts_of(rows))
+def bounded(rows: list[tuple[int, float]]) -> ScoreCounts:
+    return counts_of(rows).within_bounds()
 
 
 def same_bits(a: ScoreCounts, b: ScoreCounts) -> bool:
@@ -101,11 +101,11 @@ def test_any_partition_in_any_order_gives_the_same_bits(rows, limits, n_parts, r
         counted = [bounded(part) for part in parts]
         while len(counted) > 1:  # a random tree of merges
             counted.append(counted.pop(random.randrange(len(counted))) + counted.pop(random.randrange(len(counted))))
-        assert same_bits(counted[0].counts, bounded(rows).counts)
-        assert len(counted[0].counts.values) <= limits[0]
-        if counted[0].counts.shift:
+        assert same_bits(counted[0], bounded(rows))
+        assert len(counted[0].values) <= limits[0]
+        if counted[0].shift:
             assert len(counts_of(rows).values) > limits[0]
-            assert len(counted[0].counts.values) <= limits[1]
+            assert len(counted[0].values) <= limits[1]
 
 
 @given(ROWS, st.integers(1, 60))
@@ -166,8 +166,8 @@ def test_measures_of_many_scores_are_near_the_exact_ones():
     y = np.where(random.random(n) < 0.01, 1, -1)
     scores = random.normal(size=n) + 1.5 * (y > 0)
     whole = ScoreCounts.from_scores(y, scores)
-    parts = [BoundedCounts.of(ScoreCounts.from_scores(y[i::3], scores[i::3])) for i in range(3)]
-    cells = (parts[0] + parts[1] + parts[2]).counts
+    parts = [ScoreCounts.from_scores(y[i::3], scores[i::3]).within_bounds() for i in range(3)]
+    cells = parts[0] + parts[1] + parts[2]
     assert len(cells.values) <= counts_module.MOST_CELLS < counts_module.MOST_VALUES < len(whole.values)
     assert 0 < auc_error(cells) < 2e-5
     assert abs(auc(cells) - auc(whole)) <= auc_error(cells)

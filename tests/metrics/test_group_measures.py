@@ -15,6 +15,7 @@ from aucdist.metrics.groups import (
     ndcg_of_groups,
     recall_of_groups,
 )
+from aucdist.metrics.measures import ScoredGroups, find_measure
 
 
 def drawn(seed):
@@ -158,6 +159,9 @@ def test_all_measures_have_names():
         (lambda: group_auc_score([0, np.nan], [0.0, 1.0], groups=[1, 1]), "label at position 1 .* is missing"),
         (lambda: recall_of_groups(["a", "b"], [0.0, 1.0], groups=[1, 1]), "labels are not numbers"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=np.ma.array([1, 1], mask=[0, 1])), "groups at position 1 .* masked"),
+        (lambda: group_auc_score([0, 1, 1], [0.0, 1.0, 2.0], groups=[1, np.nan, np.nan]), "groups at position 1 .* missing"),
+        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=np.array(["a", None], object)), "groups at position 1 .* missing"),
+        (lambda: ndcg_of_groups([2000, 1], [0.0, 1.0], groups=[1, 1], gain="exponential"), "grade at position 0 .* above 1000"),
         (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "Allowed: pairs, groups"),
         (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], k=0), "k is 0; a number above 0"),
         (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
@@ -170,3 +174,10 @@ def test_all_measures_have_names():
 def test_what_has_no_value(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_ndcg_is_measured_at_the_number_of_its_name():
+    rows = ScoredGroups(np.array([1.0, 0.0, 1.0]), np.array([3.0, 2.0, 1.0]), np.ones(3))
+    at = {name: find_measure(name).of(rows).mean for name in ("ndcg@2", "ndcg@2.5", "ndcg@3", "ndcg@0.5")}
+    assert at["ndcg@2"] < at["ndcg@2.5"] < at["ndcg@3"]
+    assert at["ndcg@0.5"] == 1.0

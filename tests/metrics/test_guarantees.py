@@ -131,3 +131,10 @@ def test_a_broken_guarantee_is_seen_and_a_kept_one_is_not():
     assert evidence_against([0] * 60, [100] * 60, 0.2) < 1
     assert evidence_against([10] * 20 + [45] * 3, [100] * 23, 0.2) > ALARM
     assert math.isfinite(evidence_against([10_000] * 100, [10_000] * 100, 0.2))
+
+
+@pytest.mark.parametrize("measure", ["fpr", "alerts"])
+def test_a_share_of_one_lets_every_row_be_flagged(measure):
+    guarantee = guaranteed_threshold(labels(np.arange(190, 200)), SCORES, **{measure: 1.0})
+    assert (SCORES > guarantee.threshold).all()
+    assert guarantee.holds

@@ -186,7 +186,9 @@ def test_interval_gives_auc_bounds_and_level():
         ([[0, 1], [1, 0]], "one dimension"),
         ([0.0, 1.0, np.nan], "position 2 .* missing"),
         ([0.0, np.nan, np.nan], "position 1 .* missing"),
-        ([None, 1, 0], "cannot be compared"),
+        ([None, 1, 0], "position 0 .* missing"),
+        (np.array(["a", "b", None], dtype=object), "position 2 .* missing"),
+        (np.array(["a", 1, 0], dtype=object), "cannot be compared"),
         ([0, 1], r"inconsistent numbers of samples: \[2, 3\]"),
     ],
 )
@@ -211,7 +213,7 @@ def test_what_is_masked_is_refused_and_not_taken_from_below_the_mask():
 
 @pytest.mark.parametrize("predicted", [[0, 1, 2], [0, 1, "1"], [0, 1, np.nan]])
 def test_a_predicted_label_that_is_not_in_the_truth_is_named(predicted):
-    with pytest.raises(InputError, match="predicted label at position"):
+    with pytest.raises(InputError, match=r"predicted label at position|y_pred at position 2 .* is missing"):
         confusion_counts([0, 1, 1], predicted)
 
 

@@ -322,6 +322,8 @@ def test_names_hold_their_parameters():
             find_measure(name)
     with pytest.raises(InputError, match="k applies to metric recall_at_k and precision_at_k and ndcg, not to 'auc'"):
         find_measure("auc", k=3)
+    with pytest.raises(InputError, match="unknown parameter of a metric 'foo'"):
+        find_measure("auc", foo=3)
 
 
 def meant(name, n_pos, n_neg, shift):

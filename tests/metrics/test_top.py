@@ -197,3 +197,17 @@ def test_bootstrap_intervals_cover(name):
         found = getattr(metrics, f"{name}_interval")(y, scores, **at, n_resamples=300)
         covered += found.low <= meant[name] <= found.high
     assert covered / 300 > 0.9
+
+
+def test_equal_weights_of_any_size_change_no_threshold():
+    y, scores, weight = np.repeat([0, 1], 10), np.r_[np.arange(10.0), np.arange(10.0) + 2.5], np.full(20, 0.1)
+    for requirement in ({"fpr": 0.3}, {"alerts": 0.3}, {"recall": 0.7}, {"precision": 0.75}):
+        assert metrics.threshold_at(y, scores, sample_weight=weight, **requirement) == metrics.threshold_at(y, scores, **requirement)
+    for share in np.arange(1, 10) / 10:
+        for measure, name in (
+            (metrics.recall_at_fpr, "max_fpr"), (metrics.recall_at_precision, "min_precision"), (metrics.precision_at_recall, "min_recall")
+        ):  # fmt: skip
+            found = measure(y, scores, sample_weight=weight, **{name: share})
+            assert found == pytest.approx(measure(y, scores, **{name: share}), rel=1e-12)
+    one = np.r_[np.zeros(9, int), 1]
+    assert metrics.precision_at_k(one, scores[:10], k=1.0, sample_weight=weight[:10]) == pytest.approx(0.1)
