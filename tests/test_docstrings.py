@@ -178,8 +178,6 @@ def fitted(name):
     kind = ESTIMATORS[name]
     parameters = set(kind().get_params())
     choices = [{}]
-    if "warm_start" in parameters:
-        choices += [{"warm_start": True, "solver": s} for s, row in kind.solvers.items() if row.resumes]
     choices += [{"calibration": "logit"}] if "calibration" in parameters else []
     choices += [{"kernel": "rbf"}] if "kernel" in parameters else []
     choices += [{"xi": "bayes", "shape_rounds": 1, "shape_samples": 40}] if "xi" in parameters else []

@@ -74,12 +74,10 @@ class Start:
     """What a fit starts from: the weights of the last fit, or of a saved model.
 
     `coef`: of shape (n_features,), float64.
-    `resume`: the state of the solver after its last round, where weights alone are not enough for it.
     """
 
     coef: np.ndarray
     intercept: float
-    resume: Any = None
     feature_map: FittedMap | None = None
 
 
@@ -138,9 +136,7 @@ def _last_fits(model: Any, rows: AnyBlocks) -> list[Start | None]:
     if sets is not None and not np.array_equal(last.classes, sets.classes):
         return nothing
     return [
-        Start(of_class.coef_[0], float(of_class.intercept_[0]), vars(of_class).get("resume_"), of_class._map)
-        if hasattr(of_class, "coef_")
-        else None
+        Start(of_class.coef_[0], float(of_class.intercept_[0]), of_class._map) if hasattr(of_class, "coef_") else None
         for of_class in model.class_models
     ]
 

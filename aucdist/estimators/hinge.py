@@ -48,8 +48,7 @@ class HingeClassifier(LinearClassifier):
     random_state : int, RandomState or None, default=None
         The seed of everything that is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
     warm_start : bool, default=False
-        Whether to start from the weights of the last fit. ``sdcd`` and ``cdcd`` start from its dual variables, also for
-        another `lam`, if the number of rows is the same. They refuse weights from another solver.
+        Whether to start from the weights of the last fit. ``sdcd`` and ``cdcd`` always start from zero.
     fit_intercept : bool, default=True
         Whether to fit an intercept. It is not penalised, except by ``sdcd`` and ``cdcd``, which treat it as the weight of a
         column of ones.
@@ -81,8 +80,6 @@ class HingeClassifier(LinearClassifier):
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual,
         relative_gap, and zeros, the share of weights that are 0.
-    resume_ : HingeStart
-        With `warm_start` and ``sdcd`` or ``cdcd``: the state from which the next fit starts.
     coef_ : ndarray of shape (1, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
     classes_ : ndarray of shape (2,)

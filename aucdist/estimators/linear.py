@@ -21,7 +21,7 @@ from aucdist.estimators.tables import checked_rows, labels_of_features
 from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
 from aucdist.maps.explain import Additive, additive, explanation
 from aucdist.parameters import Constraints, above_0, keyword_parameters
-from aucdist.solvers.base import Callback, ResumableRound, Round, Solution, solve
+from aucdist.solvers.base import Callback, Round, Solution, solve
 
 
 @keyword_parameters
@@ -54,9 +54,6 @@ class LinearClassifier(BlockClassifier):
 
         def set_weights(solution: Solution) -> tuple[Solution, Fit]:
             """Set the weights of the solution for shifted rows."""
-            # Without `warm_start` nobody needs the state, and the dual variables of all blocks would be gathered for it.
-            if self.warm_start and isinstance(solution.last, ResumableRound):
-                self.resume_: Any = solution.last.resume()
             lowered = 0.0
             if shift is not None and self._has_intercept:
                 solution, lowered = with_rounded_intercept(solution, shift, self.tol), shift.along(solution.w)
@@ -67,15 +64,13 @@ class LinearClassifier(BlockClassifier):
         return self._rounds(fitted, None if start is None else self._first_weights(start, fitted, shift)), set_weights
 
     def _first_weights(self, start: Start, blocks: Blocks, shift: Shift | None) -> Any:
-        """Return the start of the solver: the state of its last round, or weights for the shifted rows."""
+        """Return the weights from which the solver starts, for the shifted rows."""
         w = start.coef
         if len(w) != blocks.n_features:
             raise InputError(
                 f"warm_start: the last fit had {len(w)} features, this one has {blocks.n_features}: fit a new "
                 "estimator, or set warm_start=False"
             )
-        if self.resolved_solver.resumes:
-            return w if start.resume is None else start.resume
         if not self._has_intercept:
             return w
         return np.append(w, start.intercept if shift is None else start.intercept + shift.along(w))

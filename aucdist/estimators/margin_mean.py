@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,17 +33,18 @@ CHUNK_BYTES = 2**24
 """Bytes of kernel values at a time, if they are not kept: about what a core's caches hold."""
 
 GRAM_BYTES = 2**30
-LOSS = 0.02
+"""The default of `gram_bytes`: 1 GiB."""
+MOST_AUC_BEHIND = 0.02
 """The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
-FEW = 1000
+ROWS_OF_MEDIAN = 1000
 """The median distance is estimated from so many rows."""
 
 NO_SCALING = Preprocessor((), "none", None, None)
 
 
 @dataclass(frozen=True, eq=False)
-class Prepare:
-    """Prepare the rows of a fit: scale them, sample them, and leave out rows of weight 0."""
+class ScaledSample:
+    """ScaledSample the rows of a fit: scale them, sample them, and leave out rows of weight 0."""
 
     scaling: Preprocessor
     rule: Rule | None = None
@@ -96,7 +96,7 @@ class GramRows:
 
 def auc_of(blocks: Blocks, scaling: Preprocessor, w: np.ndarray) -> float:
     """Return the AUC of rows by the weights of scaled features."""
-    return auc(count_scores(ViewBlocks(blocks, Prepare(scaling)), w))
+    return auc(count_scores(ViewBlocks(blocks, ScaledSample(scaling)), w))
 
 
 def rows_at_once(n_rows: int, n_blocks: int, bound: int) -> int | None:
@@ -285,35 +285,31 @@ class MarginMeanClassifier(BlockClassifier):
         scaling = standard_scaling(blocks) if self.scale == "standard" else NO_SCALING
         sample, plane = self._sample(blocks, scaling, seeds[0])
         rounds, self._scaling = self._rounds(sample, scaling, seeds)
-        return rounds, partial(self._choose, blocks, scaling, seeds, sample, plane, callback)
 
-    def _choose(
-        self, blocks: Blocks, scaling: Preprocessor, seeds: list[int], sample: Blocks, plane: Hyperplane | None,
-        callback: Callback, solution: Solution,
-    ) -> tuple[Solution, Fit]:  # fmt: skip
-        """Set the weights of the solution, or of a fit to all rows where the sampler's hyperplane ranks them much better."""
-        warned = list[Warning]()
-        if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
-            by_plane, area = auc_of(blocks, scaling, plane.w), auc_of(blocks, self._scaling, solution.w)
-            if area < by_plane - LOSS:
-                rows = ViewBlocks(blocks, Prepare(scaling))
-                again, scaling_of_every = self._rounds(rows, scaling, seeds)
-                every = solve(again, tol=self.tol, max_passes=self.max_passes, callback=callback)
-                area_of_every = auc_of(blocks, scaling_of_every, every.w)
-                if area_of_every >= area:  # else it is even worse
-                    solution, self._scaling, sample = every, scaling_of_every, rows
-                    better_by_all = RankingWarning(
-                        f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, where "
-                        f"the hyperplane itself has {by_plane:.3g}: the model is therefore fitted to all rows, where its AUC is "
-                        f"{area_of_every:.3g}. sampler=None fits all rows at once"
-                    )
-                    warned.append(better_by_all)
-        self.sample_counts_ = (sample.n_neg, sample.n_pos)
-        return solution, Fit(self._set_weights(solution, blocks), warnings=warned)
+        def set_weights(solution: Solution) -> tuple[Solution, Fit]:
+            """Set the weights of the solution, or of a fit to all rows where the sampler's hyperplane ranks them much better."""
+            taken, warned = sample, list[Warning]()
+            if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
+                by_plane, area = auc_of(blocks, scaling, plane.w), auc_of(blocks, self._scaling, solution.w)
+                if area < by_plane - MOST_AUC_BEHIND:
+                    rows = ViewBlocks(blocks, ScaledSample(scaling))
+                    again, scaling_of_every = self._rounds(rows, scaling, seeds)
+                    every = solve(again, tol=self.tol, max_passes=self.max_passes, callback=callback)
+                    area_of_every = auc_of(blocks, scaling_of_every, every.w)
+                    if area_of_every >= area:  # else it is even worse
+                        solution, self._scaling, taken = every, scaling_of_every, rows
+                        better_by_all = RankingWarning(
+                            f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, "
+                            f"where the hyperplane itself has {by_plane:.3g}: the model is therefore fitted to all rows, where "
+                            f"its AUC is {area_of_every:.3g}. sampler=None fits all rows at once"
+                        )
+                        warned.append(better_by_all)
+            self.sample_counts_ = (taken.n_neg, taken.n_pos)
+            return solution, Fit(self._set_weights(solution, blocks), warnings=warned)
 
-    def _rounds(
-        self, sample: Blocks, scaling: Preprocessor, seeds: list[int]
-    ) -> tuple[Iterator[Round], Preprocessor]:
+        return rounds, set_weights
+
+    def _rounds(self, sample: Blocks, scaling: Preprocessor, seeds: list[int]) -> tuple[Iterator[Round], Preprocessor]:
         """Return the rounds of the fit of a sample, and the scaling that its solution is for."""
         if 0 in (sample.n_neg, sample.n_pos):
             raise InputError(
@@ -336,28 +332,26 @@ class MarginMeanClassifier(BlockClassifier):
             parts = sample.sum(rows_of)["X"]
             self.support_vectors_ = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
             if isinstance(self.sigma, str | None):  # the median
-                few = np.argsort(scrambled(np.arange(sample.n_samples), seeds[0]))[:FEW]
+                few = np.argsort(scrambled(np.arange(sample.n_samples), seeds[0]))[:ROWS_OF_MEDIAN]
                 self.sigma_ = median_distance(self.support_vectors_[few])
             else:
                 self.sigma_ = float(self.sigma)
             sample = ViewBlocks(sample, GramRows(self.support_vectors_, self.sigma_, at_once))
         options = self._solver_options(seeds[1])
-        return self.resolved_solver.rounds(
-            sample, self.lam1, self.lam2, gram=self.kernel == "rbf", **options
-        ), scaling
+        return self.resolved_solver.rounds(sample, self.lam1, self.lam2, gram=self.kernel == "rbf", **options), scaling
 
     def _sample(self, blocks: Blocks, scaling: Preprocessor, seed: int) -> tuple[Blocks, Hyperplane | None]:
         """Return the rows of the fit, scaled, and the default hyperplane if that picked them."""
         if self.sampler is None:
-            return ViewBlocks(blocks, Prepare(scaling)), None
+            return ViewBlocks(blocks, ScaledSample(scaling)), None
         sampler = DistanceUnderSampler(random_state=seed) if self.sampler == "auto" else self.sampler
-        scaled = ViewBlocks(blocks, Prepare(scaling))
+        scaled = ViewBlocks(blocks, ScaledSample(scaling))
         if isinstance(sampler, DistanceUnderSampler):
             sampler.check_parameters()
             # Not a clone, whose `svm` would no longer be fitted; a rule leaves the sampler as it is.
             rule = sampler.rule(scaled)
             plane = rule.model if isinstance(rule.model, Hyperplane) else None
-            return ViewBlocks(blocks, Prepare(scaling, rule)), plane
+            return ViewBlocks(blocks, ScaledSample(scaling, rule)), plane
         if scaled.n_blocks > 1 or scaled.has_weights:
             raise InputError(
                 f"sampler {type(sampler).__name__} needs rows in one block and without weights; a DistanceUnderSampler does not"

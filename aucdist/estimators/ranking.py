@@ -117,9 +117,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     random_state : int, RandomState or None, default=None
         The seed of everything that is drawn at random. ``all-pairs`` and ``oam-inf`` draw nothing.
     warm_start : bool, default=False
-        Whether to start from the weights of the last fit. ``sdcd`` and ``sdcd-perm`` start from its dual variables and
-        compute the weights from them, so `lam` and the data may change as long as each class has the same number of rows.
-        ``msgd`` starts from its weights and its number of steps. These three refuse weights from another solver.
+        Whether to start from the weights of the last fit. ``sdcd``, ``sdcd-perm`` and ``msgd`` always start from zero.
     penalty : {"l2", "l1", "group-l1"} or None, default=None
         ``all-pairs``: None means "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves features out; it takes
         two to four times the passes, and more with a small `lam`. "group-l1" is ``lam`` times the sum of ``sqrt(size)
@@ -182,9 +180,6 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         it.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for a feature without a direction.
-    resume_ : DualStart or DescentState
-        With `warm_start` and ``sdcd``, ``sdcd-perm`` or ``msgd``: the state from which the next fit starts. For the first
-        two, ``resume_.duals`` has the dual variables, as a sparse matrix of shape (n_pos, n_neg).
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features), float64

@@ -23,7 +23,7 @@ from aucdist.probability.probability_maps import ProbabilityMap
 
 Scorer = np.ndarray | Callable[[Block], np.ndarray]
 """Weights of shape (n_features,), float64, or what returns the scores of the rows of a block; it travels to workers."""
-FEW = 4096
+ROWS_LOOKED_AT_FIRST = 4096
 """The number of rows, of a class or of a block, that are looked at first."""
 
 
@@ -95,14 +95,14 @@ def _count(block: Block, scorer: Scorer) -> Summary:
 def _count_few(block: Block, w: np.ndarray) -> Summary:
     there = block.weights() > 0
     of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
-    few = block.take(np.concatenate([rows[:: max(1, len(rows) // FEW)] for rows in of_classes]))
+    few = block.take(np.concatenate([rows[:: max(1, len(rows) // ROWS_LOOKED_AT_FIRST)] for rows in of_classes]))
     return {"counts": ScoreCounts.from_scores(few.y, few.scores(w))}
 
 
 def _inner_ends(block: Block, w: np.ndarray) -> Summary:
     """Return the lowest score of a positive row and the highest of a negative one, of only a few rows if these overlap."""
     weight = block.weights()
-    for n in sorted({min(FEW, block.n_samples), block.n_samples}):
+    for n in sorted({min(ROWS_LOOKED_AT_FIRST, block.n_samples), block.n_samples}):
         some = block.between(0, n)
         scores, y, there = some.scores(w), some.y, weight[:n] > 0
         lowest = scores[there & (y > 0)].min(initial=np.inf)
@@ -276,7 +276,7 @@ class WithThreshold:
         if (threshold is None) != by_rows or (threshold is not None and (requirement or beside)):
             raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(named))
         if per is not None:
-            if alerts is None or not (0 < per and alerts <= per):
+            if alerts is None or not (per > 0 and alerts <= per):
                 raise InputError(
                     f"alerts is {alerts} and per is {per}: give at most `per` alerts, which are flagged rows among "
                     "`per` rows"

@@ -170,6 +170,10 @@ class WithSolver(BaseEstimator, ABC):
         if own.penalties and (penalty := self.penalty) not in own.penalties:
             able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
             raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}")
+        if getattr(self, "warm_start", False) and not own.takes_start:
+            raise InputError(
+                f"solver {own.name!r} always starts from zero (warm_start must be False); {self._solvers_that('takes_start')}"
+            )
         own.check_parameters()
         own.check_for(self)
         self._check_combination()

@@ -11,7 +11,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.parameters import Number, count
 
-PRIOR_ROWS = 5
+PRIOR_ROWS_OF_SHARE = 5
 """In `share_interval`, the variance of a share counts as much as that of this many rows."""
 
 LEVEL = Number("at least 0.5 and below 1", lambda level: 0.5 <= level < 1)
@@ -98,8 +98,8 @@ def share_interval(value: float, variance: float, n: float, level: float) -> tup
 
     A variance that was estimated from few rows is shrunk towards the largest that values from 0 to 1 can have, that of a share.
     """
-    variance = (n * variance + PRIOR_ROWS * value * (1 - value) / n) / (n + PRIOR_ROWS)
-    return score_interval(value, variance, level, n + PRIOR_ROWS - 1)
+    variance = (n * variance + PRIOR_ROWS_OF_SHARE * value * (1 - value) / n) / (n + PRIOR_ROWS_OF_SHARE)
+    return score_interval(value, variance, level, n + PRIOR_ROWS_OF_SHARE - 1)
 
 
 def unseen_bound(value: float, n: int, level: float) -> tuple[float, float]:

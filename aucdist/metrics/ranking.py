@@ -29,12 +29,12 @@ from aucdist.metrics.intervals import (
     wilson,
 )
 
-# Simulated intervals of 95 % covered 93 to 97 % of the time with as many rows of the smaller class and normal scores. Where few
-# positives are hidden anywhere among the negatives, and fewer than five rows misranked, it was 80 to 92 %.
 ENOUGH_ROWS = 10
+"""With as many rows of the smaller class and normal scores, simulated intervals of 95 % covered 93 to 97 % of the time."""
 ENOUGH_MISRANKED = 5
+"""With fewer misranked rows, where few positives are hidden anywhere among the negatives, they covered 80 to 92 %."""
 
-PRIOR_ROWS = 20
+PRIOR_ROWS_OF_AREA = 20
 """The variance of the AUC of two normal distributions counts as much as that of this many rows of the smaller class."""
 
 BAND = two_sided_z(math.sqrt(0.95))
@@ -141,15 +141,15 @@ def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]],
     """Return a mean of AUCs with its interval, given its estimated variance and the rows of both classes of each AUC.
 
     With few rows the variance is estimated badly, and is smallest in samples whose AUC is too high. It is shrunk towards that of
-    independent AUCs of normal scores, by as much as `PRIOR_ROWS` more rows would. The bounds are those of `score_interval`, or of
-    `unseen_bound` if the variance is 0 or the mean is 0 or 1.
+    independent AUCs of normal scores, by as much as `PRIOR_ROWS_OF_AREA` more rows would. The bounds are those of
+    `score_interval`, or of `unseen_bound` if the variance is 0 or the mean is 0 or 1.
     """
     fewest = min(map(min, rows))
     if variance == 0 or area in (0.0, 1.0):
         return Estimate(area, *unseen_bound(area, fewest, level), level, "exact-bound")
     normal = float(normal_spread(np.array(area))) * sum(1 / n_pos + 1 / n_neg for n_pos, n_neg in rows) / len(rows) ** 2
-    variance = (fewest * variance + PRIOR_ROWS * normal) / (fewest + PRIOR_ROWS)
-    bounds = score_interval(area, variance, level, fewest + PRIOR_ROWS - 1, normal_spread)
+    variance = (fewest * variance + PRIOR_ROWS_OF_AREA * normal) / (fewest + PRIOR_ROWS_OF_AREA)
+    bounds = score_interval(area, variance, level, fewest + PRIOR_ROWS_OF_AREA - 1, normal_spread)
     return Estimate(area, *bounds, level, "score")
 
 

@@ -187,7 +187,10 @@ class CuttingPlanes:
         return point.loss + self.penalty.value(point.w)
 
     def error_at(self, point: Cut) -> float:
-        """Return a bound on the rounding error of `objective`: of the scores, two to a pair, of the sums, of the rows' parts."""
+        """Return a bound on the rounding error of `objective` at a point.
+
+        It adds up the errors of the two scores of each pair, of the sums, and of the parts that negatives count.
+        """
         reach = self.rounding.reach(point.w)
         of_pairs = self.rounding.pair_hinge(point.w, point.loss, point.score_error)
         of_sums = of_pairs + self.rounding.penalty(point.w, self.penalty.value(point.w)) + self.cuts.value_error(reach)
@@ -403,12 +406,14 @@ class CuttingPlanes:
         return step if penalty.signs is None else min(step, 1.0), first
 
     def accept(self, cut: Cut, *, follow: bool = False, worst: float = np.inf) -> bool:
-        """Give a cut to the bundle, and go where it was taken if the objective is lower there, or with `follow` in any case.
+        """Add a cut to the bundle, unless its objective is above `worst`, and return whether it was added.
+
+        The method moves where the cut was taken if the objective is lower there, or with `follow` in any case.
 
         Returns
         -------
         bool
-            False if the objective there is larger than `worst`: then nothing is done.
+            If it is False, only `value` has changed: it is the objective of the refused cut.
         """
         self.value = self.objective(cut)
         if self.value > worst:

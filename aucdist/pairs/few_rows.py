@@ -30,7 +30,7 @@ rows. It grows like the cube of the number of rows, which gives about 7 seconds 
 8,000 columns, cutting planes alone had a gap of 0.45 after 300 passes. The arrays of all pairs of 4,000 rows take 0.2
 gigabytes, and the values of all rows, which are sent to the client, take at most half a gigabyte."""
 
-MOST_STEPS, PATIENCE = 50, 2
+MOST_STEPS, PATIENCE_IN_STEPS = 50, 2
 """The largest number of steps, and the number of steps without a much smaller gap after which they end, because
 rounding prevents a smaller one."""
 
@@ -96,7 +96,7 @@ class FewRows:
                 highest, bound = dual, np.clip(iterate[0], 0.0, W)
             before, gap = gap, lowest - highest
             in_vain = 0 if gap < 0.9 * before or not highest else in_vain + 1
-            if in_vain > PATIENCE or not (
+            if in_vain > PATIENCE_IN_STEPS or not (
                 product > 0.0 and gap > 0.0
             ):  # rounding can lift the dual value above the objective
                 break

@@ -30,7 +30,7 @@ import numpy as np
 from aucdist.kernels.codes import search_index
 from aucdist.kernels.compiling import kernel
 
-FEW = np.uint64(2)
+COMPARED_AT_ONCE = np.uint64(2)
 """The number of anchors that the end of a search compares at once. A cell of the table has half an anchor on average: a cut of
 476,000 rows with 8,000 cells of anchors takes 12 CPU milliseconds with 2, 13 with 3, 21 with 4 and 15 to 19 with 1."""
 ONE, NONE = np.uint64(1), np.uint64(0)
@@ -44,16 +44,16 @@ def n_active(anchors, table, low, scale, score):
     n, last = np.uint64(anchors.shape[0]), np.float64(table.shape[0] - 2)
     cell = np.uint64(min(max(0.0, (score + 1.0 - low) * scale), last))
     left, right = np.uint64(table[cell]), np.uint64(table[cell + ONE])
-    while right > left + FEW:
+    while right > left + COMPARED_AT_ONCE:
         middle = (left + right) >> ONE
         if anchors[middle] - score < 1.0:
             left = middle + ONE
         else:
             right = middle
     # The last few at once, without a branch that a processor could not predict. Those beyond the cell are not active anyway.
-    if left + FEW <= n:
+    if left + COMPARED_AT_ONCE <= n:
         more = NONE
-        for k in range(left, left + FEW):
+        for k in range(left, left + COMPARED_AT_ONCE):
             more += np.uint64(anchors[k] - score < 1.0)
         left += more
     # The cell was found by rounded arithmetic, and may be the next one: only the predicate decides.
@@ -92,7 +92,7 @@ def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below,
         first, r, total = NONE, NONE, 0.0
         for k in range(n_shifts):
             score = scores[o] + shifts[k]
-            if k == 0 or (r + FEW < n and anchors[r + FEW] - score < 1.0):
+            if k == 0 or (r + COMPARED_AT_ONCE < n and anchors[r + COMPARED_AT_ONCE] - score < 1.0):
                 r = n_active(anchors, table, low, scale, score) if anchors[0] - score < 1.0 else NONE
             else:  # the next shift is active with a few more at most
                 while r < n and anchors[r] - score < 1.0:

@@ -171,8 +171,10 @@ class PairLoss(ABC):
     ----------
     convex : bool
         If it is, a gradient gives a lower bound on the objective. If not, the loss must be the difference of two convex
-        functions, as every loss is whose slope changes at a bounded rate. For L-BFGS, convex or not, the slope must change at
-        a rate of at most 1: the bounds on rounding errors rely on it.
+        functions, as every loss is whose slope changes at a bounded rate.
+    curvature : float
+        For L-BFGS: the slope of the loss changes at a rate of at most this, and is no steeper at a margin of 0. The bounds on
+        rounding errors rely on it.
     n_sums : int
         The number of running sums over the anchors that it needs, see `Anchors.prefix_sums`.
     centred : bool
@@ -180,6 +182,7 @@ class PairLoss(ABC):
     """
 
     convex: ClassVar[bool]
+    curvature: ClassVar[float] = 1.0
     n_sums: ClassVar[int]
     centred: ClassVar[bool] = False
 
@@ -223,6 +226,7 @@ class PairLoss(ABC):
 
 
 NO_SHIFT = np.zeros(1)
+"""The shifts of a hinge that is not smoothed: none."""
 
 
 @dataclass(frozen=True)

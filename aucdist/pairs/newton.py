@@ -49,7 +49,7 @@ pass."""
 NARROWEST = 1e-6
 """The smallest half-width. The rounding of scores is far below it."""
 
-FEWEST_ROWS, SHARE_OF_ROWS, MOST_ROWS = 4_000, 0.15, 10_000
+FEWEST_ROWS, SHARE_OF_ROWS, MOST_ROWS_DRAWN = 4_000, 0.15, 10_000
 """The number of rows to draw from each class: a share of all rows, within the first and the last limit. With 20 rows for each
 feature, fits of fewer than 60,000 rows to a gap of 0.001 take at most four passes less (leaves of magic04 at lam 1e-4: 8 for 12)
 and up to a quarter more CPU seconds."""
@@ -68,7 +68,7 @@ BELOW = 0.25
 COUNTED = 20_000
 """The approximate number of rows from which the number of rows in the band is estimated."""
 
-FEW = 0.3
+LEAST_SHARE_LEFT = 0.3
 """Rows are drawn again if fewer rows are left in the band than this share of those that could be drawn from it."""
 
 MOST_LIKELY = 8.0
@@ -97,6 +97,7 @@ FLAT, LONGEST, MOST_SLOPES = 0.1, 2.0, 16
 step and the largest number of derivatives."""
 
 SEED = 3
+"""The seed of the hash of row ids by which rows are drawn, different from those of anchors, splits and samples."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +128,7 @@ def draw_two_samples(
     memory: Any,
     shares: np.ndarray,
     whole_groups: bool,
-    near: "Intervals",
+    near: Intervals,
     square: float,
     seed: int,
 ) -> Summary:
@@ -182,7 +183,7 @@ def measure_rows(block: Block, memory: Any) -> tuple[Any, Summary]:
 
 
 @without_rows
-def count_near(number: int, memory: Any, near: "Intervals", stride: int) -> Summary:
+def count_near(number: int, memory: Any, near: Intervals, stride: int) -> Summary:
     """Estimate how many rows of the larger class are in the band, from one in `stride` of them."""
     scores = 1.0 + memory.others.present[::stride]
     return {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
@@ -212,7 +213,7 @@ class Samples:
         if not cuts.negatives.is_top_only:
             # With more features than rows there are only line searches, which take more passes with fewer rows.
             share = SHARE_OF_ROWS if n_features <= n_rows else 1.0
-            self.n_to_draw = int(np.clip(share * n_rows, FEWEST_ROWS, MOST_ROWS))
+            self.n_to_draw = int(np.clip(share * n_rows, FEWEST_ROWS, MOST_ROWS_DRAWN))
         self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
         groups = cuts.groups
         self._whole_groups = groups is not None and groups.grouped and self.n_to_draw < cuts.n_others
@@ -253,7 +254,7 @@ class Samples:
         width = h if threshold.band is None else float(np.ptp(threshold.band.scores))
         return Intervals(np.array([1.0 + threshold.score - BELOW * width]), np.array([np.inf]))
 
-    def _draw(self, n_band: float, near: "Intervals", h: float) -> "list[RowSample]":
+    def _draw(self, n_band: float, near: Intervals, h: float) -> "list[RowSample]":
         cuts, groups, n = self.cuts, self.cuts.groups, self.n_to_draw
         self._seed += 1
         if self._whole_groups:
@@ -338,10 +339,12 @@ class RowSample:
         """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
         cuts, here = self.cuts, self.cuts.here
         if here.threshold is None or cuts.negatives.are_anchors:
-            return self.pairs(h, 0.0).n_others >= FEW * min(n, here.n_band)
+            return self.pairs(h, 0.0).n_others >= LEAST_SHARE_LEFT * min(n, here.n_band)
         counted = self.weights[self.negatives] * (here.threshold.parts(self.scores[self.negatives]) > 0.0)
         total = float(counted.sum())
-        return total * total >= FEW * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(counted @ counted)
+        return total * total >= LEAST_SHARE_LEFT * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(
+            counted @ counted
+        )
 
     def apart(self, scores: np.ndarray, h: float) -> np.ndarray:
         """Return the scores with a range for each group, so that pairs of two groups are in no band."""

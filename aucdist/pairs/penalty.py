@@ -82,7 +82,10 @@ class Penalty(ABC):
 
     @abstractmethod
     def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
-        """Return the w that minimises ``slope.w + penalty(w) + mu/2 |w - centre|^2`` over the cone."""
+        """Return the w that minimises ``slope.w + penalty(w) + mu/2 |w - centre|^2`` over the cone.
+
+        `mu`: at least 0, and above 0 for a penalty with corners.
+        """
 
     @abstractmethod
     def quadratic(

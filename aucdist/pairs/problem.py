@@ -18,7 +18,7 @@ from aucdist.pairs.loss import Anchors, PairLoss, Runs, ScoredRows, one_run, run
 from aucdist.pairs.top_negatives import CountedNegatives, Threshold
 
 SEED = 5
-"""By which anchors are drawn."""
+"""The seed of the hash of row ids by which anchors are drawn, different from those of splits and samples."""
 
 
 @dataclass(frozen=True, eq=False)

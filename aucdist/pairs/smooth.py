@@ -54,7 +54,7 @@ from aucdist.solvers.lbfgs import Point
 from aucdist.solvers.rounding import higher
 from aucdist.solvers.signs import project_onto_cone
 
-SAMPLE_GAP = 1e-2
+SAMPLE_GAP_OF_RAMP = 1e-2
 """The tolerance of the fit to a sample."""
 
 START_GAP, START_PASSES = 0.01, 200
@@ -109,14 +109,15 @@ class SmoothPairProblem(PairProblem):
     def errors(self, point: Point) -> tuple[float, float]:
         """Return bounds on the rounding errors of the objective, and of the bound that the gradient gives for a convex one.
 
-        A slope of a pair is at most 1 plus its scores, and changes with them at a rate of at most 1; the sums hold squares.
+        A slope of a pair is at most 1 plus its scores, and changes with them at a rate of at most 1, both times the loss's
+        curvature; the sums hold squares.
         """
-        rounding, size = self.rounding, 1.0 + 2.0 * self.rounding.reach(point.w)
+        rounding, size, rate = self.rounding, 1.0 + 2.0 * self.rounding.reach(point.w), self.loss.curvature
         apart = 2.0 * rounding.score(point.w)
-        of_value = apart * size + 2.0 * rounding.over_rows * (1.0 + size * size)
+        of_value = rate * (apart * size + 2.0 * rounding.over_rows * (1.0 + size * size))
         of_value += rounding.penalty(point.w, point.value)
-        of_slope = (2.0 * apart + 4.0 * rounding.over_rows * size) * rounding.largest
-        of_parts = self.part_error * size * size  # of the rows at the boundary
+        of_slope = rate * (2.0 * apart + 4.0 * rounding.over_rows * size) * rounding.largest
+        of_parts = rate * self.part_error * size * size  # of the rows at the boundary
         of_dual = of_value + rounding.half_square(point.gradient, of_slope) / self.lam
         return of_value + of_parts, of_dual + of_parts
 
@@ -156,11 +157,11 @@ def pair_lbfgs(
 
     def on_sample(drawn: Block) -> Iterator[Round]:
         """Return the rounds over a sample."""
-        return pair_lbfgs(*objective.on_sample(blocks, drawn), tol=SAMPLE_GAP)
+        return pair_lbfgs(*objective.on_sample(blocks, drawn), tol=SAMPLE_GAP_OF_RAMP)
 
     if start is None:
         last, passes = sample.solve_on_sample(
-            blocks, on_sample, SAMPLE_GAP if objective.loss.convex else 0.0, objective.n_groups_with_pairs
+            blocks, on_sample, SAMPLE_GAP_OF_RAMP if objective.loss.convex else 0.0, objective.n_groups_with_pairs
         )
         start = None if last is None else last.w
         from_hinge = last is None and objective.subset is not None

@@ -131,19 +131,6 @@ class Round:
         return not (-error <= self.primal < math.inf and self.dual <= self.primal + error and error < math.inf)
 
 
-@dataclass(frozen=True)
-class ResumableRound(Round):
-    """A round with the state from which a later fit can start.
-
-    Attributes
-    ----------
-    resume : callable
-        ``resume()`` returns what the solver takes as its `start`. Call it before the next round.
-    """
-
-    resume: Callable[[], Any]
-
-
 Record = dict[str, float]
 Callback = Callable[[Record], None]
 
@@ -201,9 +188,8 @@ class Solver(BaseEstimator, ABC):
     penalties : tuple of str
         The values of the estimator's parameter ``penalty`` that the solver accepts. If there are several, `rounds` has
         the keyword ``penalty``.
-    resumes : bool
-        Whether `start` is what ``resume()`` of the last round returned, because weights alone are not enough to
-        continue.
+    takes_start : bool
+        Whether the rounds can start from weights, as `warm_start` asks for.
     signs : bool
         Whether `rounds` has the keyword ``signs``, the signs of the weights: see `aucdist.solvers.signs`.
     penalises_intercept : bool
@@ -221,7 +207,7 @@ class Solver(BaseEstimator, ABC):
     ignores_zero_weight: ClassVar[bool] = False
     takes_codes: ClassVar[bool] = False
     penalties: ClassVar[tuple[str, ...]] = ()
-    resumes: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = True
     signs: ClassVar[bool] = False
     penalises_intercept: ClassVar[bool] = False
     groups: ClassVar[bool] = False
@@ -234,7 +220,7 @@ class Solver(BaseEstimator, ABC):
         Parameters
         ----------
         *args
-            `lam`, above 0, and the start: None, which means zero, or weights, or what ``resume()`` of a round returned.
+            `lam`, above 0, and the start: None, which means zero, or weights.
         **kwargs
             The parameters of the estimator that define the objective, and the keywords that the class attributes name.
             ``class_weight`` has factors for the weights of negative and positive rows, and ``seed`` is the seed of

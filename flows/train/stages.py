@@ -217,6 +217,8 @@ def _why_not(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | N
         return f"the model in use is of {'two' if several else 'several'} classes"
     if model.about.get("estimator") != type(estimator).__name__ or not hasattr(estimator, "warm_start"):
         return "the model in use is of another kind"
+    if not estimator.resolved_solver.takes_start:
+        return "the solver always does"
     if model.feature_map is not None or getattr(estimator, "features", None) is not None:
         return "feature maps are fitted anew"
     if model.schema.feature_names != rows.schema.feature_names or old.log1p != new.log1p:

@@ -155,7 +155,7 @@ def test_too_few_rows():
     y = np.where(np.arange(30) < 2, 1, -1)
     assert PairwiseSquareClassifier(calibration="logit").fit(X, y).predict_proba(X).shape == (30, 2)
     y[0] = -1
-    with pytest.raises(InputError, match="At least 2 rows of each class are needed, but one class has 1"):
+    with pytest.raises(InputError, match="needs at least 2 rows of each class, but one class has 1"):
         PairwiseSquareClassifier(calibration="logit").fit(X, y)
 
 
@@ -197,5 +197,7 @@ def test_rows_of_weight_0_may_be_the_last_ones():
 def test_positives_of_one_group_cannot_be_calibrated():
     X, y = drawn(400)
     groups = np.where(y > 0, 0, np.arange(400) % 5)
-    with pytest.raises(InputError, match="needs at least 2 groups with rows of each class, but one class has 1: add rows"):
+    with pytest.raises(
+        InputError, match="needs at least 2 groups with rows of each class, but one class has 1: add rows"
+    ):
         PairwiseHingeClassifier(calibration="logit").fit(X, y, groups=groups)

@@ -81,18 +81,12 @@ def test_steps_say_how_long(data, solver):
     assert models[2].n_passes_ == 13
 
 
-@unconverged
 @pytest.mark.parametrize("solver", SOLVERS)
-def test_warm_start_goes_on(data, solver):
-    X, y = data
-    options = {"lam": 1e-2, "solver": solver, "tol": 0, "random_state": 3}
-    whole = PairwiseHingeClassifier().set_params(**options, solver__epochs=8).fit(X, y)
-    parts = PairwiseHingeClassifier().set_params(**options, solver__epochs=5, warm_start=True).fit(X, y)
-    parts.set_params(solver__epochs=3).fit(X, y)
-    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-10)
-    assert parts.resume_.steps == 8 * 120
-    parts.set_params(warm_start=False).fit(X, y)
-    assert not hasattr(parts, "resume_")
+def test_a_warm_start_is_refused(data, solver):
+    with pytest.raises(
+        InputError, match=r"always starts from zero \(warm_start must be False\); solvers that do: all-pairs"
+    ):
+        PairwiseHingeClassifier(solver=solver, warm_start=True).fit(*data)
 
 
 def test_the_end_of_the_steps_warns(data):

@@ -236,21 +236,16 @@ def test_a_path_is_one_task_and_others_are_one_each(name, solver):
 
 
 @pytest.mark.parametrize(("name", "solver"), SOLVERS)
-def test_a_resuming_solver_goes_on_where_the_last_fit_ended(name, solver):
-    resumes = ESTIMATORS[name].solvers[solver].resumes
+def test_a_solver_starts_from_weights_or_refuses_a_warm_start(name, solver):
     if "warm_start" not in ESTIMATORS[name]().get_params():
-        assert not resumes
         return
-    estimator = model(name, solver, warm_start=True)
-    weights_of(estimator, X, Y)
-    if resumes:
+    if ESTIMATORS[name].solvers[solver].takes_start:
+        estimator = model(name, solver, warm_start=True)
         weights_of(estimator, X, Y)
-        del estimator.resume_
-        with pytest.raises(InputError, match="warm_start=False"):
-            estimator.fit(X, Y)
+        weights_of(estimator, X, Y)
     else:
-        assert not hasattr(estimator, "resume_")
-        weights_of(estimator, X, Y)
+        with pytest.raises(InputError, match="warm_start must be False"):
+            model(name, solver, warm_start=True).fit(X, Y)
 
 
 @pytest.mark.parametrize("parameter", [{"max_fpr": 0.1}, {"max_false_positives": 3}, {"grade_weight": "one"}])

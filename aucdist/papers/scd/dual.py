@@ -29,7 +29,6 @@ import numpy as np
 
 from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary, block_seed
-from aucdist.errors import InputError
 from aucdist.papers.scd.kernels import (
     DUAL,
     LABEL,
@@ -42,7 +41,7 @@ from aucdist.papers.scd.kernels import (
     find_slopes,
 )
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, row_shares, shares_of
-from aucdist.solvers.base import ResumableRound, Round, Solver
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding, higher
 
 
@@ -71,23 +70,16 @@ class RowDuals:
 
 
 def set_up_duals(
-    block: Block, memory: None, shares: ClassWeight, lam: float, start: "HingeStart | None", constant: float
+    block: Block, memory: None, shares: ClassWeight, lam: float, constant: float
 ) -> tuple[RowDuals, Summary]:
-    """Set up the dual variables from the start, clipped to their upper ends, and return the block's contribution to w."""
+    """Set up dual variables of 0, and return the block's contribution to w."""
     n = block.n_samples
-    before = np.zeros(n) if start is None else start.duals[block.index]
-    if before.shape != (n,):
-        raise InputError(
-            f"there are {len(before)} dual variables to start from, but block {block.index} has {n} rows: start from "
-            "a fit to the same rows"
-        )
     table = np.empty((n, N_COLUMNS))
     table[:, SQUARE] = row_squares(block.rows) + constant * constant
     table[:, UPPER] = row_shares(block, shares) / (2.0 * lam)
     table[:, LABEL] = block.y
-    table[:, DUAL] = np.minimum(before, table[:, UPPER])
     # A row of zeros has loss 1 for every w. Its variable is at the upper end, so that no step divides by its length.
-    table[:, DUAL] = np.where(table[:, SQUARE] > 0.0, table[:, DUAL], table[:, UPPER])
+    table[:, DUAL] = np.where(table[:, SQUARE] > 0.0, 0.0, table[:, UPPER])
     signed = table[:, DUAL] * table[:, LABEL]
     w = np.append(block.sums(signed), constant * signed.sum())
     return RowDuals(table, np.arange(n, dtype=np.int32), Active(n), w), {"w": w}
@@ -115,26 +107,7 @@ def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, constant
     return replace(memory, order=order, active=memory.active._replace(n=n)), {"loss": loss}
 
 
-def send_duals(block: Block, memory: RowDuals) -> Summary:
-    """Return the dual variables of the block's rows."""
-    return {"duals": [memory.table[:, DUAL].copy()]}
-
-
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class HingeStart:
-    """Dual variables to start from.
-
-    Attributes
-    ----------
-    duals : tuple of ndarray of shape (n_samples of the block,), float64
-        The dual variables b of each block's rows, at least 0. With another lam their upper ends differ: a variable is clipped to
-        its new upper end and otherwise keeps its value.
-    """
-
-    duals: tuple[np.ndarray, ...]
 
 
 class SDCD(Solver):
@@ -144,11 +117,11 @@ class SDCD(Solver):
     objective = "hinge"
     random = True
     penalties = ("l2",)
-    resumes = True
+    takes_start = False
     penalises_intercept = True
 
     def rounds(
-        self, blocks: Blocks, lam: float, start: HingeStart | None = None, *, seed: int = 0, intercept: bool = False,
+        self, blocks: Blocks, lam: float, start: None = None, *, seed: int = 0, intercept: bool = False,
         class_weight: ClassWeight = EQUAL,
     ) -> Iterator[Round]:  # fmt: skip
         """Yield the newest weights, their exact objective, and the best dual value so far.
@@ -157,37 +130,17 @@ class SDCD(Solver):
 
         Parameters
         ----------
-        start : HingeStart, optional
-            The result of `resume` of a round, for the same or another lam.
+        start : None
+            The fit starts from dual variables of 0.
         seed : int
             `CDCD` draws nothing.
         intercept : bool
             Whether to add a column of ones, whose weight, the last, is penalised like the others.
-
-        Raises
-        ------
-        InputError
-            If the start does not fit the blocks.
         """
-        if start is not None:
-            if not isinstance(start, HingeStart):
-                raise InputError(
-                    "dual coordinate descent starts from dual variables, and weights have none: give a HingeStart, or set "
-                    "warm_start=False"
-                )
-            if len(start.duals) != blocks.n_blocks:
-                raise InputError(
-                    f"there are dual variables of {len(start.duals)} blocks to start from, but the data have "
-                    f"{blocks.n_blocks} blocks: start from a fit to the same rows"
-                )
-            if not all((np.isfinite(duals) & (duals >= 0.0)).all() for duals in start.duals):
-                raise InputError(
-                    "the dual variables to start from are not all finite and at least 0: start from a fit to the same rows"
-                )
         rounding, blocks, constant = Rounding.of(blocks), blocks.without_memory(), 1.0 if intercept else 0.0
         sweeps = DualSweeps(seed, 0, not self.random, constant, float(blocks.n_blocks))
         shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
-        w = blocks.reduce(set_up_duals, shares, lam, start, constant)["w"]
+        w = blocks.reduce(set_up_duals, shares, lam, constant)["w"]
         number, taken, bound = 0, 0, (0.0, 0.0)
         while True:
             number += 1
@@ -203,11 +156,14 @@ class SDCD(Solver):
             bound = higher(bound, (active - 2.0 * lam * half_square, error))
             scores = rounding.score(w[:-1]) + EPS * abs(float(w[-1]))
             passes = math.ceil(taken / blocks.n_samples + 0.5 * number)
-            yield ResumableRound(
-                w if intercept else w[:-1], primal, bound[0], passes,
-                lambda: HingeStart(tuple(blocks.reduce(send_duals)["duals"])),
-                primal_error=scores + 2.0 * rounding.over_rows * primal, dual_error=bound[1],
-            )  # fmt: skip
+            yield Round(
+                w if intercept else w[:-1],
+                primal,
+                bound[0],
+                passes,
+                primal_error=scores + 2.0 * rounding.over_rows * primal,
+                dual_error=bound[1],
+            )
 
 
 class CDCD(SDCD):

@@ -29,23 +29,18 @@ The dual value never falls in either, up to rounding.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
-from aucdist.data.block import Block, n_rows
+from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.errors import InputError
-from aucdist.kernels.rows import accumulate
 from aucdist.pairs.groups import pair_groups
 from aucdist.pairs.objective import objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, add_entries, dual_steps
 from aucdist.papers.sdcd.pairing import (
     COMBINATIONS,
-    Pairing,
     PairSolver,
     PairSteps,
     SamplingMemory,
@@ -53,7 +48,7 @@ from aucdist.papers.sdcd.pairing import (
     dual_error_of_steps,
 )
 from aucdist.parameters import SWITCH, Constraints, OneOf, keyword_parameters
-from aucdist.solvers.base import ResumableRound, Round
+from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import higher
 
 LEAST = 256
@@ -133,34 +128,6 @@ class Duals:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def take_over_duals(
-    block: Block, memory: SamplingMemory, duals: sp.coo_array, offsets: np.ndarray, steps: PairSteps
-) -> tuple[SamplingMemory, Summary]:
-    """Set the given dual variables of the block's pairs with the present part of the minority.
-
-    None is set above what its pair weighs. Return how many are of rows that make no pair, too.
-    """
-    known, places = Duals.of(block, memory), memory.places
-    i, j = (
-        rows.astype(np.int64) - first
-        for rows, first in zip(duals.coords, (memory.first, offsets[block.index]), strict=True)
-    )
-    mine = (i >= 0) & (i < n_rows(memory.minority)) & (j >= 0) & (j < len(memory.majority))
-    i, j, values = i[mine], j[mine], duals.data[mine]
-    run = np.searchsorted(places.rows, j, side="right") - 1
-    strange = (i < places.minority[run]) | (i >= places.minority[run] + places.n_minority[run])
-    if len(memory.weights[0]):
-        values = np.minimum(values, memory.weights[0][i] * memory.weights[1][j])
-    entries = np.empty(len(values), dtype=ENTRY)
-    entries["number"], entries["value"] = 1 + (i + memory.first) * len(memory.majority) + j, values
-    moved = np.zeros(block.n_features)
-    accumulate(memory.minority, i, values, moved)
-    accumulate(block.rows, memory.majority[j], -values, moved)
-    table = sum_of_tables((known.table, 1.0), (entries, 1.0))
-    own = Duals(table, known.contribution + steps.sign / steps.scale * moved)
-    return replace(memory, state=own), {"w": own.contribution, "strange": int(np.count_nonzero(strange))}
-
-
 def ascend_dual(
     block: Block, memory: SamplingMemory, w: np.ndarray, steps: PairSteps, turn: Turn
 ) -> tuple[SamplingMemory, Summary]:
@@ -199,37 +166,7 @@ def ascend_dual(
     return memory.after(turn, block, own), summary
 
 
-def return_duals(block: Block, memory: SamplingMemory, offsets: np.ndarray) -> Summary:
-    """Return the dual variables that are not 0, by pair: row of the minority, row of the larger class, value."""
-    table = Duals.of(block, memory).table
-    stored = np.sort(table[table["value"] != 0.0], order="number")
-    i, j = np.divmod(stored["number"] - 1, max(1, len(memory.majority)))
-    return {"i": [i], "j": [j + offsets[block.index]], "value": [stored["value"]]}
-
-
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class DualStart:
-    """The dual variables to start from.
-
-    Attributes
-    ----------
-    duals : sparse array of shape (n_pos, n_neg), float64
-        The dual variables, from 0 to what the pair weighs, which is 1 without weights; the rows of each class in the order of
-        the blocks. Within groups the rows of a class come as often as they are in a group that has pairs: those of the smaller
-        class by the number of their group, those of the larger one so within each block.
-    lam : float
-        The lam that they were found for. For another lam they are multiplied so that w stays the same, as far as none exceeds 1;
-        within groups, or with weights, those that would exceed what their pair weighs become that.
-    steps : int
-        The steps that led to them. The next pairs of a seed are drawn after these, so that two fits in a row are one fit.
-    """
-
-    duals: sp.coo_array
-    lam: float
-    steps: int = 0
 
 
 @keyword_parameters
@@ -249,7 +186,7 @@ class SDCD(PairSolver):
     Notes
     -----
     A round is an epoch, or all the steps. An epoch reads two rows a step, which makes two passes; looking at the objective makes
-    half of one. With ``warm_start`` a fit starts from the dual variables of the last one, for the same lam or another.
+    half of one.
     """
 
     name = "sdcd"
@@ -270,7 +207,7 @@ class SDCD(PairSolver):
         self,
         blocks: Blocks,
         lam: float,
-        start: DualStart | None = None,
+        start: None = None,
         *,
         seed: int,
         **grouping: Any,
@@ -281,57 +218,37 @@ class SDCD(PairSolver):
 
         Parameters
         ----------
-        start : DualStart, optional
-            What ``resume`` of a round returned, for the same lam or another. Weights are refused: they have no dual variables.
+        start : None
+            The fit starts from dual variables of 0.
         **grouping
             ``group_weight`` and ``grade_weight`` of `aucdist.pairs.groups.pair_groups`.
 
         Raises
         ------
         InputError
-            Before the first round, for a start or data that cannot be used.
+            Before the first round, for data that cannot be used.
         """
         groups = pair_groups(blocks, **grouping, weighted=True)
-        before = 0
-        duals: sp.coo_array | None = None
-        if start is not None:
-            if not isinstance(start, DualStart):
-                raise InputError(
-                    "dual coordinate descent starts from dual variables, and weights have none: give a DualStart, or set "
-                    "warm_start=False"
-                )
-            before, duals = start.steps, sp.coo_array(start.duals, dtype=np.float64, copy=True)
-            n_pos, n_neg = (blocks.n_pos, blocks.n_neg) if groups is None else (groups.n_pos, groups.n_neg)
-            if duals.shape != (n_pos, n_neg):
-                raise InputError(
-                    f"the dual variables to start from are of {duals.shape[0]} positive and {duals.shape[1]} negative rows, "
-                    f"but there are {n_pos} and {n_neg}: start from a fit to the same rows"
-                )
-            duals.sum_duplicates()
-            most = 1.0 if groups is None else np.inf  # the blocks have the weights of the pairs
-            if not ((duals.data >= 0.0) & (duals.data <= most) & np.isfinite(duals.data)).all():
-                raise InputError(
-                    f"the dual variables to start from are not all between 0 and {most:g}: start from a fit to the same rows"
-                )
-            if duals.nnz and lam != start.lam:
-                duals.data *= min(lam / start.lam, most / duals.data.max())
-        pairing, turns = self.turns(blocks, before, groups)
+        pairing, turns = self.turns(blocks, groups)
         rounding = rounding_of_pairs(blocks, groups)
         steps = pairing.steps(seed, lam * pairing.mass, self.combine, shuffled=self.shuffled, average=self.average)
-        w = np.zeros(blocks.n_features) if duals is None else _send_duals(pairing, duals, steps)
-        bound = (0.0, 0.0)
+        w, bound = np.zeros(blocks.n_features), (0.0, 0.0)
         for turn in turns:
             summary = pairing.blocks.reduce(ascend_dual, w, steps, turn)
-            w, taken = summary["w"], before + turn.taken
+            w = summary["w"]
             shown, total = (summary["mean_w"], summary["mean_dual"]) if self.average else (w, summary["dual"])
             active = float(total / pairing.mass)
-            error = dual_error_of_steps(rounding, shown, active, lam, taken)
+            error = dual_error_of_steps(rounding, shown, active, lam, turn.taken)
             bound = higher(bound, (active - 0.5 * lam * float(shown @ shown), error))
             primal = pairwise_objective(pairing.blocks, shown, lam, groups=groups)
-            yield ResumableRound(
-                shown.copy(), primal, bound[0], turn.passes, partial(_collect_duals, pairing, lam, taken),
-                primal_error=objective_error(rounding, shown, primal), dual_error=bound[1],
-            )  # fmt: skip
+            yield Round(
+                shown.copy(),
+                primal,
+                bound[0],
+                turn.passes,
+                primal_error=objective_error(rounding, shown, primal),
+                dual_error=bound[1],
+            )
 
 
 class SDCDPerm(SDCD):
@@ -344,27 +261,3 @@ class SDCDPerm(SDCD):
 
     name = "sdcd-perm"
     shuffled = True
-
-
-def _send_duals(pairing: Pairing, duals: sp.coo_array, steps: PairSteps) -> np.ndarray:
-    """Send the dual variables to the blocks of their pairs, and return their w."""
-    minority_first = duals if pairing.sign > 0 else duals.T
-    for part in range(pairing.n_parts):
-        pairing.send_minority(part)
-        summary = pairing.blocks.reduce(take_over_duals, minority_first, pairing.majority_offsets, steps)
-        if summary["strange"]:
-            raise InputError(
-                "the dual variables to start from are of other pairs, some of them of rows of two groups: set "
-                "warm_start=False"
-            )
-    w: np.ndarray = summary["w"]
-    return w
-
-
-def _collect_duals(pairing: Pairing, lam: float, steps: int) -> DualStart:
-    """Return the dual variables of all blocks."""
-    summary = pairing.blocks.reduce(return_duals, pairing.majority_offsets)
-    i, j, values = (np.concatenate(summary[key]) for key in ("i", "j", "value"))
-    shape = int(pairing.offsets[-1]), int(pairing.majority_offsets[-1])
-    minority_first = sp.coo_array((values, (i, j)), shape)
-    return DualStart(minority_first if pairing.sign > 0 else minority_first.T, lam, steps)

@@ -34,7 +34,6 @@ With several blocks, each runs the algorithm on its own rows, k being the number
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
@@ -43,30 +42,14 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.errors import InputError
 from aucdist.pairs.objective import objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.papers.epochs import LabelledRows, epochs
 from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
 from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn, dual_error_of_steps
 from aucdist.parameters import Constraints, above_0, count, keyword_parameters
-from aucdist.solvers.base import ResumableRound, Round, Solver
+from aucdist.solvers.base import Round, Solver
 
 # ---- AUC-MSGD ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class DescentState:
-    """The weights of a descent, and the number of its steps.
-
-    Attributes
-    ----------
-    w : ndarray of shape (n_features,), float64
-    steps : int
-        t: it sets the size of the next steps. The next pairs of a seed are drawn after these.
-    """
-
-    w: np.ndarray
-    steps: int
 
 
 def descend_pairs(
@@ -90,43 +73,35 @@ class MSGD(PairSolver):
     sample_weight = False
     default_epochs = 10
 
-    def rounds(self, blocks: Blocks, lam: float, start: DescentState | None = None, *, seed: int) -> Iterator[Round]:
+    def rounds(self, blocks: Blocks, lam: float, start: None = None, *, seed: int) -> Iterator[Round]:
         """Yield after each round the weights and their exact objective over all pairs. There is no dual: the bound is 0.
 
         Both classes must be there.
 
         Parameters
         ----------
-        start : DescentState, optional
-            What ``resume`` of a round returned. Weights alone are refused: the first step multiplies them by 1 - 1/1.
+        start : None
+            The fit starts from weights of 0: the first step multiplies any others by 1 - 1/1.
 
         Raises
         ------
         InputError
-            Before the first round, for a start or data that cannot be used.
+            Before the first round, for data that cannot be used.
         """
-        if start is not None and not isinstance(start, DescentState):
-            raise InputError(
-                "msgd continues from weights and the number of steps that led to them, and would discard weights alone: "
-                "give a DescentState, or set warm_start=False"
-            )
-        if start is not None and start.w.shape != (blocks.n_features,):
-            raise InputError(
-                f"the weights to start from are of {len(start.w)} features, but the data have {blocks.n_features}: "
-                "start from a fit with the same features"
-            )
-        before, total = (
-            (0, np.zeros(blocks.n_features)) if start is None else (start.steps, lam * start.steps * start.w)
+        pairing, turns = self.turns(blocks)
+        rounding, total, time, steps = (
+            rounding_of_pairs(blocks),
+            np.zeros(blocks.n_features),
+            0,
+            pairing.steps(seed, lam),
         )
-        pairing, turns = self.turns(blocks, before)
-        rounding, time, steps = rounding_of_pairs(blocks), before, pairing.steps(seed, lam)
         for turn in turns:
             terms = pairing.blocks.reduce(descend_pairs, total, time, steps, turn)["total"]
-            total, time = terms if steps.alone else total + terms, before + turn.taken
+            total, time = terms if steps.alone else total + terms, turn.taken
             w = total / (lam * time)
             primal = pairwise_objective(pairing.blocks, w, lam)
             error = objective_error(rounding, w, primal)
-            yield ResumableRound(w, primal, 0.0, turn.passes, partial(DescentState, w, time), primal_error=error)
+            yield Round(w, primal, 0.0, turn.passes, primal_error=error)
 
 
 # ---- online AUC maximisation ------------------------------------------------------------------------------------------

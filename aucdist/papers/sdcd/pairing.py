@@ -53,10 +53,8 @@ class SamplingMemory:
         The part of the minority that was sent last.
     first : int
         The number of that part's first row among all rows of the minority.
-    before : int
-        Steps of earlier fits.
     steps_taken : dict of int to int
-        With each part of the minority, those of earlier fits included.
+        With each part of the minority.
     places : PairPlaces
         Where the pairs with that part are; None before the first.
     weights : tuple of ndarray
@@ -68,7 +66,6 @@ class SamplingMemory:
     majority: np.ndarray
     own: np.ndarray
     codes: np.ndarray
-    before: int
     minority: Rows | None = None
     first: int = 0
     steps_taken: dict[int, int] = field(default_factory=dict)
@@ -82,7 +79,7 @@ class SamplingMemory:
 
     def taken_with(self, part: int) -> int:
         """Return how many steps the block has taken with a part of the minority."""
-        return self.steps_taken.get(part, self.before)
+        return self.steps_taken.get(part, 0)
 
     def after(self, turn: "Turn", block: Block, state: Any) -> "SamplingMemory":
         """Return the memory after the block's steps of a round."""
@@ -93,9 +90,7 @@ class SamplingMemory:
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
-def find_majority(
-    block: Block, memory: None, sign: int, groups: PairGroups | None, before: int
-) -> tuple[SamplingMemory, Summary]:
+def find_majority(block: Block, memory: None, sign: int, groups: PairGroups | None) -> tuple[SamplingMemory, Summary]:
     """Find the rows of both classes that are in pairs; return their numbers, and the bytes of the smaller class."""
     rows, weights = block.rows, (ONES, ONES)
     if groups is None:
@@ -109,7 +104,7 @@ def find_majority(
     else:
         size = len(own) * rows.values.itemsize * block.n_features
     summary = {"bytes": size, "sizes": [(len(own), len(majority))], "codes": [own_codes]}
-    return SamplingMemory(majority, own, codes, before, weights=weights), summary
+    return SamplingMemory(majority, own, codes, weights=weights), summary
 
 
 def collect_minority(
@@ -150,8 +145,6 @@ class Pairing:
     ----------
     minority_bytes : int
         The most bytes that rows of the minority may take on a block, if there are several blocks.
-    before : int
-        Steps of earlier fits. The pairs that they drew are not drawn again.
     groups : PairGroups, optional
         Where pairs are within groups, or of rows with grades or weights.
 
@@ -171,11 +164,11 @@ class Pairing:
         The part that the blocks have; -1 before the first.
     """
 
-    def __init__(self, blocks: Blocks, minority_bytes: int, before: int = 0, groups: PairGroups | None = None):
+    def __init__(self, blocks: Blocks, minority_bytes: int, groups: PairGroups | None = None):
         self.blocks, self.groups = blocks.without_memory(), groups
         self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
         self.mass = blocks.n_pos * blocks.n_neg if groups is None else groups.mass
-        summary = self.blocks.reduce(find_majority, self.sign, groups, before)
+        summary = self.blocks.reduce(find_majority, self.sign, groups)
         minority, majority = np.array(summary["sizes"], dtype=np.int64).T
         self.n_working = int((majority > 0).sum())
         self.offsets, self.majority_offsets = np.cumsum([0, *minority]), np.cumsum([0, *majority])
@@ -300,7 +293,7 @@ class PairSolver(Solver):
 
     objective = "pairwise hinge"
     random = True
-    resumes = True
+    takes_start = False
     _parameter_constraints: ClassVar[Constraints] = {
         "steps": count(words=(ALL,), optional=True),
         "epochs": count(optional=True),
@@ -319,7 +312,7 @@ class PairSolver(Solver):
         if self.steps is not None and self.epochs is not None:
             raise InputError("steps and epochs both set the number of pairs: give one of them")
 
-    def turns(self, blocks: Blocks, before: int, groups: PairGroups | None = None) -> tuple[Pairing, Iterator[Turn]]:
+    def turns(self, blocks: Blocks, groups: PairGroups | None = None) -> tuple[Pairing, Iterator[Turn]]:
         """Return the blocks whose pairs are drawn, and their rounds, which send the minority that each needs.
 
         With `epochs`, a round is an epoch of n_samples steps. With `steps`, one block takes all of them in one round; several
@@ -327,8 +320,6 @@ class PairSolver(Solver):
 
         Parameters
         ----------
-        before : int
-            Steps of earlier fits. The pairs that they drew are not drawn again.
         groups : PairGroups, optional
             Where pairs are within groups, or of rows with grades or weights.
         """
@@ -340,12 +331,12 @@ class PairSolver(Solver):
         total: float = math.inf if epochs is None else epochs * n
         if self.steps is not None:
             total = n_pairs if self.steps == ALL else int(self.steps)
-        numbered = before + (0 if total == math.inf else int(total))
+        numbered = 0 if total == math.inf else int(total)
         if max(n_pairs, numbered) >= LARGEST_INTEGER:
             raise InputError(
                 f"there are {n_pairs} pairs and {numbered} steps, but both are numbered below 2**63: lower `epochs`"
             )
-        pairing = Pairing(blocks, self.minority_bytes, before, groups)
+        pairing = Pairing(blocks, self.minority_bytes, groups)
 
         def turns() -> Iterator[Turn]:
             """Yield the turns, each with its number of steps."""

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.duals import row_duals, watched
 from support.hinge_twins import dual_sweep, exact_problem, hinge_value, l2_minimum
 from support.rounds import rounds_of
 from support.small_sets import FORMS, blocks_of
@@ -11,8 +12,7 @@ from support.square_twins import problem
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import InputError
-from aucdist.papers.scd.dual import CDCD, SDCD, HingeStart
+from aucdist.papers.scd.dual import CDCD, SDCD
 from aucdist.solvers.base import Status, solve
 
 hinge_cdcd = rounds_of(CDCD)
@@ -34,11 +34,12 @@ def test_cdcd_is_sweep_after_sweep_of_the_twin():
     X, y, weight = problem(weighted=True)
     lam = 1e-2
     uppers, duals, w = weight / weight.sum() / (2 * lam), np.zeros(len(y)), np.zeros(4)
-    rounds = hinge_cdcd(blocks_of(X, y, weight=weight), lam)
+    blocks = watched(blocks_of(X, y, weight=weight))
+    rounds = hinge_cdcd(blocks, lam)
     for state in itertools.islice(rounds, 6):
         duals, w = dual_sweep(X, y, uppers, duals, w, range(len(y)))
         np.testing.assert_allclose(state.w, w, rtol=1e-11, atol=1e-13)
-        np.testing.assert_allclose(state.resume().duals[0], duals, rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(row_duals(blocks)[0], duals, rtol=1e-11, atol=1e-13)
         assert state.dual == pytest.approx(2 * lam * (duals.sum() - 0.5 * w @ w), rel=1e-11)
 
 
@@ -120,44 +121,3 @@ def test_blocks_of_one_class_and_empty_ones():
     blocks = LocalBlocks([Block.of(X, y).take(part, index=i) for i, part in enumerate(parts)])
     solution = solve(hinge_sdcd(blocks, 1e-2), tol=1e-5, max_passes=5000)
     assert solution.certificate.primal == pytest.approx(l2_minimum(X, y, 1e-2), rel=1.1e-5)
-
-
-# ---- going on -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("n_blocks", [1, 3])
-@pytest.mark.parametrize("intercept", [False, True])
-def test_resumed_for_another_lam_the_duals_stay_as_far_as_they_may(n_blocks, intercept):
-    X, y, weight = problem(10, 40, weighted=True)
-    blocks = blocks_of(X, y, n_blocks, weight)
-    resumed = after(hinge_sdcd(blocks, 1e-2, intercept=intercept), 5).resume()
-    for lam in (1e-3, 1e-2, 1e-1):
-        uppers = np.concatenate([b.weights() for b in blocks._blocks]) / weight.sum() / (2 * lam)
-        kept = np.minimum(np.concatenate(resumed.duals), uppers)
-        bound = 2 * lam * (kept.sum() - 0.5 * np.sum(sum_of(blocks, kept, intercept) ** 2))
-        state = next(hinge_sdcd(blocks, lam, resumed, intercept=intercept))
-        assert state.dual >= bound - 1e-12
-        assert solve(
-            hinge_sdcd(blocks, lam, resumed, intercept=intercept), tol=1e-4, max_passes=5000
-        ).certificate.status is Status.CONVERGED  # fmt: skip
-
-
-def sum_of(blocks, duals, intercept):
-    rows = np.vstack([np.column_stack([b.X, np.full(b.n_samples, float(intercept))]) for b in blocks._blocks])
-    return (duals * np.concatenate([b.y for b in blocks._blocks])) @ rows
-
-
-@pytest.mark.parametrize(
-    ("start", "message"),
-    [
-        (np.zeros(4), "weights have none"),
-        (HingeStart((np.zeros(31),)), "31 dual variables to start from, but block 0 has 32 rows"),
-        (HingeStart((np.zeros(16),) * 2), "dual variables of 2 blocks to start from, but the data have 1"),
-        (HingeStart((np.full(32, -1.0),)), "not all finite and at least 0"),
-        (HingeStart((np.full(32, np.nan),)), "not all finite and at least 0"),
-    ],
-)
-def test_a_start_that_does_not_fit_is_refused(start, message):
-    X, y, _ = problem()
-    with pytest.raises(InputError, match=message):
-        next(hinge_sdcd(blocks_of(X, y), 1e-2, start))

@@ -4,15 +4,14 @@ import itertools
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
+from support.duals import pair_duals, watched
 from support.grouped_pairs import best_hinge, hinge, mean_loss
 from support.grouped_problem import some_problems
 from support.rounds import last, rounds_of
 
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.errors import InputError
 from aucdist.pairs.groups import pair_groups
-from aucdist.papers.sdcd.dual import SDCD, DualStart, SDCDPerm
+from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
 from aucdist.papers.sdcd.kernels import PairPlaces, draw_any, draw_in_order
 from aucdist.solvers.base import solve
 
@@ -23,7 +22,7 @@ SOLVERS = [sdcd, sdcd_perm]
 def sides(p):
     """Return for each class the rows that are in pairs, as often as they are in a group: block, position, group, weight.
 
-    Those of the smaller class are ordered by group, those of the larger one so in each block, as in `DualStart`.
+    Those of the smaller class are ordered by group, those of the larger one so in each block, as the solver numbers them.
     """
     blocks = p.blocks()
     groups = pair_groups(blocks, **p.options, weighted=True)
@@ -79,9 +78,10 @@ def test_one_block_is_the_algorithm_with_the_pairs_of_one_group(solver):
             new = min(max(beta[i, j] + up, 0.0), u * v)
             w = w + (new - beta[i, j]) * step / scale
             beta[i, j] = new
-        state = last(solver(p.blocks(), p.lam, seed=5, steps=200, **p.options))
+        blocks = watched(p.blocks())
+        state = last(solver(blocks, p.lam, seed=5, steps=200, **p.options))
         np.testing.assert_allclose(state.w, w, rtol=1e-9, atol=1e-11 * np.abs(w).max(initial=0.0))
-        duals = state.resume().duals.toarray()
+        duals = pair_duals(blocks, groups.sign).toarray()
         np.testing.assert_allclose(duals if groups.sign > 0 else duals.T, beta, rtol=1e-8, atol=1e-11 * beta.max())
 
 
@@ -89,11 +89,11 @@ def test_one_block_is_the_algorithm_with_the_pairs_of_one_group(solver):
 def test_duals_are_feasible_and_rising_and_w_is_theirs(solver):
     ways = itertools.cycle(itertools.product(("add", "average"), (2**28, 60)))
     for p, (combine, minority_bytes) in zip(some_problems(range(200, 216)), ways, strict=False):
-        before = 0.0
+        before, blocks = 0.0, watched(p.blocks())
         for state in solver(
-            p.blocks(), p.lam, seed=2, epochs=4, combine=combine, minority_bytes=minority_bytes, **p.options
+            blocks, p.lam, seed=2, epochs=4, combine=combine, minority_bytes=minority_bytes, **p.options
         ):
-            duals = state.resume().duals.toarray()
+            duals = pair_duals(blocks, sides(p)[0].sign).toarray()
             w, dual, most = by_definition(duals, p)
             assert (duals >= 0).all()
             assert (duals <= most * (1 + 1e-14)).all()
@@ -119,32 +119,6 @@ def test_certificates_beside_every_pair_by_itself():
     assert closed > 0.4 * len(problems)
 
 
-@pytest.mark.parametrize("n_blocks", [1, 3])
-def test_a_start_goes_on_and_another_lam_keeps_it_feasible(n_blocks):
-    for p in some_problems(range(40, 52)):
-        p.n_blocks = n_blocks
-        whole = last(sdcd(p.blocks(), p.lam, seed=2, epochs=6, **p.options))
-        half = last(sdcd(p.blocks(), p.lam, seed=2, epochs=3, **p.options)).resume()
-        rest = last(sdcd(p.blocks(), p.lam, half, seed=2, epochs=3, **p.options))
-        if n_blocks == 1:
-            np.testing.assert_allclose(rest.w, whole.w, rtol=1e-8, atol=1e-10 * np.abs(whole.w).max(initial=0.0))
-        p.lam *= 10.0
-        other = last(sdcd(p.blocks(), p.lam, half, seed=2, epochs=1, **p.options))
-        duals = other.resume().duals.toarray()
-        w, _, most = by_definition(duals, p)
-        assert (duals <= most * (1 + 1e-14)).all()
-        np.testing.assert_allclose(other.w, w, rtol=1e-9, atol=1e-11 * np.abs(w).max(initial=0.0))
-
-
-def test_a_start_of_other_pairs_is_refused():
-    X, y = np.arange(8.0).reshape(4, 2), np.array([1, -1, 1, -1])
-    blocks = LocalBlocks.of(X, y, groups=[0, 0, 1, 1], n_blocks=1)
-    with pytest.raises(InputError, match="rows of two groups"):
-        last(sdcd(blocks, 1.0, DualStart(sp.coo_array([[0.0, 0.5], [0.0, 0.0]]), 1.0), seed=0, epochs=1))
-    with pytest.raises(InputError, match="between 0 and inf"):
-        next(sdcd(blocks, 1.0, DualStart(sp.coo_array([[-1.0, 0.0], [0.0, 0.0]]), 1.0), seed=0))
-
-
 def test_every_sweep_takes_each_pair_once():
     before, bounds = np.array([0, 6, 6, 14, 16]), np.array([0, 3, 4, 8, 9])
     places = PairPlaces(before, bounds, np.array([5, 9, 0, 3]), np.array([2, 0, 2, 2]), np.arange(9) * 10)
@@ -165,6 +139,7 @@ def test_every_sweep_takes_each_pair_once():
 def test_all_steps_are_one_sweep_over_the_pairs_of_groups():
     r = np.random.default_rng(0)
     X, y, group = r.normal(size=(60, 3)), np.where(r.random(60) < 0.4, 1, -1), r.integers(0, 7, 60)
-    blocks = LocalBlocks.of(X, y, groups=group, n_blocks=1)
+    blocks = watched(LocalBlocks.of(X, y, groups=group, n_blocks=1))
     n_pairs = sum((y[group == g] > 0).sum() * (y[group == g] < 0).sum() for g in range(7))
-    assert last(sdcd_perm(blocks, 1e3, seed=0, steps="all")).resume().duals.nnz == n_pairs
+    last(sdcd_perm(blocks, 1e3, seed=0, steps="all"))
+    assert pair_duals(blocks).nnz == n_pairs

@@ -20,10 +20,9 @@ def load_block(index):
     return dealt_blocks()[index]
 
 
-def test_dual_variables_come_and_go(client):
+def test_dual_variables_stay_on_workers(client):
     sdcd, states = rounds_of(SDCD), []
     for blocks in (LocalBlocks(dealt_blocks()), DaskBlocks.load(client, load_block, N_BLOCKS)):
-        *_, first = sdcd(blocks, 1e-1, seed=0, epochs=2)
-        *_, second = sdcd(blocks, 1e-2, first.resume(), seed=0, epochs=1)
-        states.append((second.w.tobytes(), second.dual, second.resume().duals.toarray().tobytes()))
+        *_, state = sdcd(blocks, 1e-1, seed=0, epochs=3)
+        states.append((state.w.tobytes(), state.dual))
     assert states[0] == states[1]
