@@ -13,11 +13,17 @@ from pydantic import Field
 
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError, Json
-from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm, partial_auc_test, precision_test
+from aucdist.metrics import (
+    OfGroups,
+    ScoreCounts,
+    auc_of_groups,
+    average_precision_difference,
+    ndcg_of_groups,
+    paired_groups_test,
+)
+from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm, partial_auc_test
 from aucdist.metrics.costs import DecisionCosts, mean_cost_difference
-from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import Costs
-from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
 from aucdist.metrics.intervals import Estimate, bootstrap_interval
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.partial import SHARE, partial_auc_interval
@@ -197,7 +203,7 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
         tests["partial_auc"] = _tests(runs, lambda a, b, _: partial_auc_test(y, a.score(), b.score(), max_fpr))
     if cost is not None:
         tests["expected_cost"] = _tests(runs, lambda a, b, _: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost))
-    tests["average_precision"] = _tests(runs, lambda a, b, _: precision_test(y, a.score(), b.score()))
+    tests["average_precision"] = _tests(runs, lambda a, b, _: average_precision_difference(y, a.score(), b.score()))
     if (folds := _tests_over_folds(runs)) is not None:
         tests["folds"] = folds
     return {

@@ -11,7 +11,14 @@ Examples
 from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint
-from aucdist.metrics.groups import OfGroups, auc_of_groups, group_auc_score, ndcg_of_groups, recall_of_groups
+from aucdist.metrics.groups import (
+    OfGroups,
+    auc_of_groups,
+    group_auc_score,
+    ndcg_of_groups,
+    paired_groups_test,
+    recall_of_groups,
+)
 from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.intervals import Estimate, IntervalWarning
 from aucdist.metrics.probability import Reliability
@@ -37,6 +44,7 @@ from aucdist.metrics.public_decisions import (
     threshold_at,
 )
 from aucdist.metrics.public_rankings import (
+    average_precision_difference,
     average_precision_interval,
     average_precision_score,
     brier_score_loss,
@@ -68,6 +76,7 @@ __all__ = [
     "Reliability",
     "ScoreCounts",
     "auc_of_groups",
+    "average_precision_difference",
     "average_precision_interval",
     "average_precision_score",
     "brier_score_loss",
@@ -84,6 +93,7 @@ __all__ = [
     "log_loss",
     "ndcg_of_groups",
     "operating_point",
+    "paired_groups_test",
     "partial_roc_auc_difference",
     "partial_roc_auc_interval",
     "partial_roc_auc_score",

@@ -11,7 +11,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, dot, refuse
 from aucdist.metrics.intervals import Estimate, check_level, t_quantile
 from aucdist.metrics.partial import SHARE, placements_up_to
-from aucdist.metrics.ranking import area_interval, average_precision, precision_jackknife
+from aucdist.metrics.ranking import area_interval
 from aucdist.parameters import NOT_NEGATIVE
 
 LEAST = 2
@@ -218,21 +218,14 @@ def partial_auc_test(
         area = dot(counts.pos, pos) / counts.rows_pos
         return area, (pos - area) / counts.rows_pos, (neg - dot(counts.neg, neg) / counts.rows_neg) / counts.rows_neg
 
-    return _flip_influences(y, (first, second), measured, level, most=max_fpr, scale=scale)
-
-
-def precision_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
-    """Test whether two models have the same average precision, on the same rows, by `sign_flip_test` of its jackknife."""
-    return _flip_influences(
-        y, (first, second), lambda counts: (average_precision(counts), *precision_jackknife(counts)), level
-    )
+    return flip_influences(y, (first, second), measured, level, most=max_fpr, scale=scale)
 
 
 Measured = tuple[float, np.ndarray, np.ndarray]
 """A measure, and what a positive and a negative row at each score add to its error, which is 0 over the rows of a class."""
 
 
-def _flip_influences(
+def flip_influences(
     y: np.ndarray,
     models: Sequence[np.ndarray],
     measured: Callable[[ScoreCounts], Measured],
@@ -241,13 +234,13 @@ def _flip_influences(
 ) -> Difference:
     """Test by `sign_flip_test` whether the scores of two models have the same measure; its difference is on the positives."""
     check_level(level)
-    positive, value, parts = np.asarray(y) == 1, 0.0, np.zeros(len(y))
+    positive, value, parts = y == 1, 0.0, np.zeros(len(y))
     for sign, scores in zip((1, -1), models, strict=True):
         counts = ScoreCounts.from_scores(y, scores)
         if min(counts.rows_pos, counts.rows_neg) < 2:
             raise InputError("the paired test needs at least two rows of each class: give more test rows")
         measure, pos, neg = measured(counts)
-        at = np.searchsorted(counts.values, np.asarray(scores, dtype=np.float64))
+        at = np.searchsorted(counts.values, scores)
         value += sign * measure
         parts += sign * np.where(positive, pos[at], neg[at])
     carried = positive / positive.sum()

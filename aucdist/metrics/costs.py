@@ -59,7 +59,7 @@ class CostCounts:
         return min(self.counts.n_pos, self.counts.n_neg) / self.weight
 
 
-def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None = None) -> float:
+def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None) -> float:
     """Return the mean cost of wrong decisions over all rows.
 
     Parameters
@@ -67,10 +67,9 @@ def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None = N
     wrong : ndarray of shape (n_samples,), bool
     cost : ndarray of shape (n_samples,), float64
         As `Costs.of_rows` returns it.
-    weight : ndarray of shape (n_samples,), optional
+    weight : ndarray of shape (n_samples,), or None
     """
-    weights = np.ones(len(wrong)) if weight is None else weight
-    return float((weights * np.where(wrong, cost, 0.0)).sum() / weights.sum())
+    return float(np.average(np.where(wrong, cost, 0.0), weights=weight))
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,7 +142,7 @@ def auc_of_groups(
     pairs_won(rows.starts, rows.score, rank, rows.weight, np.empty(int(rank.max()) + 1), sums)
     there = pairs > 0.0
     weights = pairs[there] if group_weight == "pairs" else None
-    return _group_values(won[there] / pairs[there], weights, rows.names, there, "rows of two classes")
+    return _group_values(won, pairs, rows, there, "rows of two classes", weights)
 
 
 def group_auc_score(
@@ -233,7 +233,7 @@ def ndcg_of_groups(
         for column in (present, rows.weight, present & (rows.y > 0.0))
     )
     there = ((n_rows > 1) | (weight > 1)) & (relevant > 0)  # a row of weight 2 is two rows
-    return _group_values(gained[there] / possible[there], None, rows.names, there, "a grade above 0")
+    return _group_values(gained, possible, rows, there, "a grade above 0")
 
 
 def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> OfGroups:
@@ -275,14 +275,41 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     first = relevant * np.divide(room, ties.weight, out=np.zeros_like(room), where=ties.weight > 0.0)
     gained, total = (np.add.reduceat(tie_sums, ties.first_ties) for tie_sums in (first, relevant))
     there = total > 0.0
-    return _group_values(gained[there] / total[there], None, rows.names, there, "a label above 0")
+    return _group_values(gained, total, rows, there, "a label above 0")
 
 
 def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -> Difference:
-    """Test whether two models have the same mean over groups, by `aucdist.metrics.compare.sign_flip_test` of the groups.
+    """Test whether two models have the same mean over groups, by flipping the signs of whole groups.
 
-    `first` and `second`: of the same labels and groups, so that both have values for the same groups, which weigh the same.
-    Returns the difference, first minus second. Raises InputError if they are not of the same groups.
+    Parameters
+    ----------
+    first, second : OfGroups
+        A measure of the two models, computed from the same labels and groups, such as what `ndcg_of_groups` returns.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
+
+    Returns
+    -------
+    Difference
+        `value` is the mean of the first model minus that of the second, with `low` and `high`, the ends of its interval, and
+        `p_value`.
+
+    Raises
+    ------
+    InputError
+        If the two measures are of different groups.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import auc_of_groups, paired_groups_test
+    >>> random, user = np.random.default_rng(0), np.repeat(np.arange(50), 20)
+    >>> clicked = random.random(1000) < 0.3
+    >>> first, second = clicked + random.normal(size=1000), random.normal(size=1000)
+    >>> areas = [auc_of_groups(clicked, scores, groups=user) for scores in (first, second)]
+    >>> difference = paired_groups_test(*areas)
+    >>> difference.value > 0, difference.p_value < 0.05
+    (True, True)
     """
     if not np.array_equal(first.weights, second.weights):
         raise InputError("the two measures are of different groups: compute both from the same labels and groups")
@@ -365,11 +392,14 @@ def _discounted_gain(rows: _Rows, k: float | None) -> np.ndarray:
 
 
 def _group_values(
-    values: np.ndarray, weights: np.ndarray | None, names: np.ndarray, there: np.ndarray, what: str
+    gained: np.ndarray, total: np.ndarray, rows: _Rows, there: np.ndarray, what: str, weights: np.ndarray | None = None
 ) -> OfGroups:
-    if not len(values):
+    """Return what each group that is `there` has gained of its total; groups without `weights` weigh 1."""
+    values = gained[there] / total[there]
+    if not values.size:
         raise InputError(
-            f"none of the {len(names)} groups has {what}, so the measure is undefined: check the column of groups"
+            f"none of the {len(there)} groups has {what}, so the measure is undefined: check the column of groups"
         )
-    weights = np.ones(len(values)) if weights is None else weights
-    return OfGroups(values, weights, int((~there).sum()), names[there])
+    return OfGroups(
+        values, np.ones(len(values)) if weights is None else weights, int((~there).sum()), rows.names[there]
+    )

@@ -570,6 +570,54 @@ def average_precision_interval(
     return ranking.average_precision_interval(counts_of(y_true, y_score, sample_weight, pos_label), level)
 
 
+def average_precision_difference(
+    y_true: ArrayLike, first: ArrayLike, second: ArrayLike, level: float = 0.95, *, pos_label: Any = None
+) -> Difference:
+    """Test whether two models have the same average precision, on the same rows.
+
+    The test flips signs as `roc_auc_difference` does. What a row adds to the difference comes from Tukey's jackknife, class by
+    class, as in `average_precision_interval`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive.
+    first, second : array-like of shape (n_samples,)
+        Finite scores of the two models.
+    level : float, default=0.95
+        The confidence of the interval, at least 0.5 and below 1.
+    pos_label : label, optional
+        The positive label; the larger one by default.
+
+    Returns
+    -------
+    Difference
+        `value` is the average precision of the first model minus that of the second, from -1 to 1, with `low` and `high`, the
+        ends of its interval, and `p_value`.
+
+    Raises
+    ------
+    InputError
+        If the input is invalid, a class has fewer than two rows, or `level` is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aucdist.metrics import average_precision_difference
+    >>> y = np.repeat([0, 1], [600, 60])
+    >>> noise = np.random.default_rng(0).normal(size=(2, 660))
+    >>> difference = average_precision_difference(y, noise[0] + 2 * y, noise[1] + y)
+    >>> difference.value > 0, difference.p_value < 0.05
+    (True, True)
+    """
+    return compare.flip_influences(
+        signs_of(y_true, pos_label)[1],
+        (as_column("scores", first), as_column("scores", second)),
+        lambda counts: (ranking.average_precision(counts), *ranking.precision_jackknife(counts)),
+        level,
+    )
+
+
 def venn_abers_probabilities(
     y_true: ArrayLike, y_score: ArrayLike, scores: ArrayLike, *, pos_label: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -8,7 +8,13 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from aucdist.errors import InputError
-from aucdist.metrics import IntervalWarning, ScoreCounts, roc_auc_difference, roc_auc_score
+from aucdist.metrics import (
+    IntervalWarning,
+    ScoreCounts,
+    average_precision_difference,
+    roc_auc_difference,
+    roc_auc_score,
+)
 from aucdist.metrics.compare import (
     auc_test,
     corrected_t_test,
@@ -19,7 +25,6 @@ from aucdist.metrics.compare import (
     measured_classes,
     partial_auc_test,
     placements,
-    precision_test,
     sign_flip_test,
 )
 from aucdist.metrics.groups import auc_of_groups, paired_groups_test
@@ -80,6 +85,8 @@ def test_with_many_rows_the_test_is_delongs(n_pos, n_neg):
     assert (found.low, found.high) == pytest.approx(stats.norm.interval(0.95, value, error), abs=0.15 * error)
     labels = np.where(y == 1, "rare", "common")
     assert roc_auc_difference(labels.tolist(), first.tolist(), second) == found
+    by_name = average_precision_difference(labels.tolist(), first.tolist(), second, pos_label="rare")
+    assert by_name == average_precision_difference(y, first, second)
     turned = auc_test(y, second, first)
     assert (turned.value, turned.low) == pytest.approx((-found.value, -found.high), abs=0.05 * error)
 
@@ -154,7 +161,7 @@ def test_bootstrap_of_a_perfect_ranking_is_not_a_point():
 TESTS = {
     "auc": auc_test,
     "partial": lambda y, a, b: partial_auc_test(y, a, b, 0.2),
-    "precision": precision_test,
+    "precision": average_precision_difference,
     "groups": lambda y, a, b: paired_groups_test(*(auc_of_groups(y, s, groups=np.arange(len(y)) % 10) for s in (a, b))),
 }
 
@@ -259,7 +266,7 @@ def test_holm_is_statsmodels(p):
         (lambda: placements(np.array([1, -1]), np.array([0, np.inf])), "score at position 1"),
         (lambda: placements(np.array([1, -1]), np.zeros(3)), "y_score has 3 values, but y_true"),
         (lambda: auc_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "each class needs at least two rows"),
-        (lambda: precision_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "two rows of each class"),
+        (lambda: average_precision_difference(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "two rows of each class"),
         (lambda: auc_test(np.array([1, -1] * 2), np.arange(4.0), np.zeros(4), level=1.0), "level is 1.0"),
         (lambda: corrected_t_test([0.1], 0.25), "at least two folds"),
         (lambda: corrected_t_test([0.1, np.nan], 0.25), "not finite"),

@@ -111,6 +111,7 @@ def test_a_measure_has_the_same_bits_with_any_number_of_blas_threads(many_rows, 
         lambda y, p: metrics.partial_roc_auc_interval(y, p, max_fpr=0.2),
         lambda y, p: metrics.roc_auc_difference(y, p, np.roll(p, 1)),
         lambda y, p: metrics.partial_roc_auc_difference(y, p, np.sqrt(np.roll(p, 1)), max_fpr=0.2),
+        lambda y, p: metrics.average_precision_difference(y, p, np.roll(p, 1)),
     ],
 )
 def test_an_interval_has_the_same_bits_with_any_number_of_blas_threads(many_rows, interval):
@@ -204,6 +205,8 @@ def test_what_is_masked_is_refused_and_not_taken_from_below_the_mask():
         average_precision_score(y, np.ma.array(scores, mask=mask))
     with pytest.raises(InputError, match=r"the score at position 3 .* is not finite"):
         metrics.roc_auc_difference(y, scores, np.ma.array(scores, mask=mask))
+    with pytest.raises(InputError, match=r"the score at position 3 .* is not finite"):
+        metrics.average_precision_difference(y, scores, np.ma.array(scores, mask=mask))
     with pytest.raises(InputError, match=r"the value of y_true at position 3 .* is masked"):
         average_precision_score(np.ma.array(y, mask=mask), scores)
     with pytest.raises(InputError, match=r"weight at position 3 .* is negative or not finite"):
@@ -233,7 +236,7 @@ def test_intervals_refuse_weights_but_not_masks():
 @pytest.mark.parametrize("name", [n for n in metrics.__all__ if inspect.isfunction(getattr(metrics, n))])
 def test_functions_take_labels_first_and_a_positive_label_that_must_be_there(name):
     parameters = inspect.signature(getattr(metrics, name)).parameters
-    assert next(iter(parameters)) == "y_true"
+    assert next(iter(parameters)) == ("first" if name == "paired_groups_test" else "y_true")  # it takes two measures
     if "pos_label" in parameters and set(parameters) <= {"y_true", "y_score", "y_proba", "sample_weight", "pos_label"}:
         with pytest.raises(InputError, match="pos_label is 'maybe'"):
             getattr(metrics, name)(["no", "yes"], [0.1, 0.2], pos_label="maybe")
