@@ -284,7 +284,8 @@ def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -
     Parameters
     ----------
     first, second : OfGroups
-        A measure of the two models, computed from the same labels and groups, such as what `ndcg_of_groups` returns.
+        A measure of the two models from the same labels and groups, such as what `ndcg_of_groups` returns. Both have values of
+        shape (n_groups,).
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
 
