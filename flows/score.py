@@ -46,10 +46,10 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
         scoring = stages(
             "survey", batch_scoring.plan_scoring, model_folder(absolute(config.model)), source_of(config), config.output,
             each=parallel_map, place_on_workers=workers.place, name=config.name or "", contributions=config.contributions,
-            top=config.top, retry=True,
+            top=config.top,
         )  # fmt: skip
-        parts = stages("score", score_parts, scoring, parallel_map, retry=True)
-        result = stages("commit", batch_scoring.write_summary, scoring, parts, retry=True)
+        parts = stages("score", score_parts, scoring, parallel_map)
+        result = stages("commit", batch_scoring.write_summary, scoring, parts)
     return {**result, "seconds": stages.elapsed()}
 
 

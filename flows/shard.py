@@ -46,7 +46,7 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
         request = sharding.request(
             source_of(config), config.target, rows_per_shard=config.rows_per_shard, dtype=config.dtype, seed=config.seed
         )
-        manifest = stages("look for finished shards", sharding.finished, request, parallel_map, retry=True)
+        manifest = stages("look for finished shards", sharding.finished, request, parallel_map)
         if manifest is None:
             name = config.name or ""
             job = stages(
@@ -56,11 +56,10 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
                 each=parallel_map,
                 place_on_workers=workers.place,
                 name=name,
-                retry=True,
             )
-            starts = stages("route", sharding.route_all, job, parallel_map, retry=True)
-            shards = stages("write shards", sharding.gather_all, job, starts, parallel_map, retry=True)
-            manifest = stages("commit", sharding.finish, job, shards, retry=True)
+            starts = stages("route", sharding.route_all, job, parallel_map)
+            shards = stages("write shards", sharding.gather_all, job, starts, parallel_map)
+            manifest = stages("commit", sharding.finish, job, shards)
     return result_of(manifest, stages.elapsed())
 
 

@@ -17,6 +17,7 @@ from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
 from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
+from aucdist.data.storage.faults import StorageError
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.drift.batch import BatchCounts, losses, moved, performance, performance_of_classes
@@ -38,7 +39,7 @@ from flows.json_values import jsonable
 from flows.progress.console import RunObserver
 from flows.run_folder.folder import METRICS, model_folder, read_about
 from flows.run_folder.scores import SCORES, counts_of, max_fpr_of, members_of, read_scores
-from flows.watch_state import WatchState, read_labels
+from flows.watch_state import Identity, WatchState, read_labels
 
 _model_at = functools.lru_cache(maxsize=2)(load_with_seen)
 """A worker loads a model once for all parts of a batch."""
@@ -96,13 +97,13 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | N
     Raises InputError if the configuration, the model, the rows or the labels are wrong.
     """
     with started(config, "watch", observer, run_stage) as (stages, workers):
-        watched = stages("open model", open_watched, config, retry=True)
+        watched = stages("open model", open_watched, config)
         batch = config.batch
         if config.data is not None:
-            batch = stages("compare rows", compare_rows, config, watched, workers, observer, retry=True)
+            batch = stages("compare rows", compare_rows, config, watched, workers, observer)
         if config.labels is not None:
-            batch = stages("join labels", join_labels, config.labels, batch, watched, retry=True)
-        page = stages("page", watched.state.write_page, f"Watching {files.shown(config.model)}", retry=True)
+            batch = stages("join labels", join_labels, config.labels, batch, watched)
+        page = stages("page", watched.state.write_page, f"Watching {files.shown(config.model)}")
     assert batch is not None  # the configuration has rows or labels
     return result_of(watched.state, batch, page) | {"seconds": stages.elapsed()}
 
@@ -153,21 +154,20 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     assert config.data is not None
     source, state = batch_scoring.source_for_scoring(source_of(config.data), watched.model), watched.state
     batch = config.batch or batch_name(config.data)
-    identity = {"data": fingerprint_of(source), "model": watched.digest}
+    identity = Identity(data=fingerprint_of(source), model=watched.digest)
     again = files.exists(state.at("batches", batch))
-    if again and (before := state.read(batch))["identity"] == identity:
-        return batch  # the same command again
-    if again and before["rows"]:  # otherwise its rows could not be read, and these may replace them
+    if again and (before := state.read(batch))["rows"]:  # otherwise its rows could not be read, and these replace them
+        if before["identity"] == identity:
+            return batch  # the same command again
         raise InputError(
             f"batch {batch} was watched already, with other rows or another model: name this one by --batch"
         )
     scores = None if config.scores is None else absolute(config.scores).rstrip("/")
-    counts, alarms = BatchCounts.none(watched.profile), []
-    missing: dict[str, int] = {}
-    unknown: dict[str, int] = {}
+    alarms = []
     try:
-        counts, missing, unknown = _count(source, batch, scores, watched, workers, observer)
+        counts, missing, unknown = _count(source, batch, identity, scores, watched, workers, observer)
     except Unreadable as error:
+        counts, missing, unknown = BatchCounts.none(watched.profile), {}, {}
         alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": printable(str(error))}]
     if source.unknown == "error":  # a category that is neither in the training rows nor declared
         alarms += [{"what": "new", "column": name, "value": n / counts.rows, "p": 0.0} for name, n in unknown.items()]
@@ -192,12 +192,20 @@ class Unreadable(InputError):
 def _unreadable() -> Iterator[None]:
     try:
         yield
+    except StorageError:  # a store that is out has nothing to do with the rows
+        raise
     except InputError as error:
         raise Unreadable(str(error)) from None
 
 
 def _count(
-    source: Source, batch: str, scores: str | None, watched: Watched, workers: Workers, observer: RunObserver
+    source: Source,
+    batch: str,
+    identity: Identity,
+    scores: str | None,
+    watched: Watched,
+    workers: Workers,
+    observer: RunObserver,
 ) -> tuple[BatchCounts, dict[str, int], dict[str, int]]:
     """Return the counts of the rows of a batch, and the numbers of missing and of unknown values of each column."""
     state, parallel_map = watched.state, workers.parallel_map(observer)
@@ -225,12 +233,11 @@ def _count(
             )
     saved = reader.saved(state.url)
     try:
-        count = functools.partial(
-            count_part, saved, watched.folder, watched.columns, scores, f"{state.url}/scores/{batch}"
-        )
+        own = state.scores(batch, identity)
+        count = functools.partial(count_part, saved, watched.folder, watched.columns, scores, own)
         counts = sum(parallel_map(count, reader.items), BatchCounts.none(watched.profile))
     finally:
-        files.remove_files(state.url, [saved.url.rpartition("/")[2]])
+        files.remove(saved.url)
     return counts, reader.missing, reader.unknown
 
 
@@ -278,7 +285,8 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         )
         raise InputError(f"batch {batch} was watched with {other}")
     new, missing = read_labels(absolute(url), watched.model)
-    folder = record["scores"] or f"{state.url}/scores/{batch}"
+    own = state.scores(batch, record["identity"])
+    folder = record["scores"] or (own if files.exists(own) else own.rpartition("/")[0])  # as 0.4.0 wrote them
     parts = [name for name in files.names_in(folder) if name.startswith("part-") and name.endswith(".parquet")]
     if not parts:
         raise InputError(

@@ -1,6 +1,7 @@
 """What was watched so far: a record of each batch, its scores, its labels, and one page for all of them.
 
-The folder has ``batches/<name>.json``, created once for each batch; ``scores/<name>/`` unless `aucdist score` wrote them;
+The folder has ``batches/<name>.json``, created once for each batch; ``scores/<name>/<digest of rows and model>/`` unless `aucdist
+score` wrote them;
 ``labels/<name>.parquet`` and ``performance/<name>.json``, which are replaced as a whole when labels come; ``leases/``, since one
 process at a time adds labels; and ``index.html``.
 """
@@ -19,7 +20,7 @@ from typing_extensions import TypedDict
 from aucdist.data.formats.table_form import PLAIN
 from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels
-from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, read_json, read_parquet
+from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, json_digest, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
@@ -137,6 +138,10 @@ class WatchState:
     def at(self, kind: str, batch: str, suffix: str = ".json") -> str:
         """Return the URL of a file of a batch."""
         return f"{self.url}/{kind}/{batch}{suffix}"
+
+    def scores(self, batch: str, identity: Identity) -> str:
+        """Return the folder of the scores of a batch, in which no other rows nor another model have any."""
+        return f"{self.at('scores', batch, '')}/{json_digest(identity)[:16]}"
 
     def batches(self) -> Json:
         """Return the records of all batches by name, by the time when they were watched."""

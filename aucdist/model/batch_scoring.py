@@ -169,6 +169,8 @@ def plan_scoring(
             source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, schema=loaded.schema_of_labels,
             labelled=False, name=name,
         )  # fmt: skip
+        if read_scoring(output).key != key:
+            raise _replaced(output)
     scoring = Scoring(key, model, digest, reader, contributions, top, cost, output)
     write_json(scoring.url, scoring)
     return scoring
@@ -226,10 +228,13 @@ def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = F
 def _scoring_at(url: str, key: str) -> tuple[Scoring, LinearModel]:
     scoring = read_scoring(url.rpartition("/")[0])
     if scoring.key != key or scoring.reader is None:
-        raise InputError(
-            f"another run has replaced {files.shown(url)} since this one began: start again, with another output"
-        )
+        raise _replaced(scoring.output)
     return scoring, load_model(scoring.model)
+
+
+def _replaced(output: str) -> InputError:
+    where = files.shown(below(output, IN_PROGRESS))
+    return InputError(f"another run has replaced {where} since this one began: start again, with another output")
 
 
 def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> Json:

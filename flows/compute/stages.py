@@ -22,8 +22,8 @@ COMPILING = "compiling kernels, once per machine"
 
 
 StageRunner = Callable[..., Any]
-"""``run(name, stage, *args, retry=False, **options)`` returns what ``stage(*args, **options)`` returns: see
-`flows.orchestration.flows.run_as_task`. With `retry`, an error of storage is worth another attempt."""
+"""``run(name, stage, *args, **options)`` returns what ``stage(*args, **options)`` returns: see
+`flows.orchestration.flows.run_as_task`."""
 
 
 class Stages:
@@ -44,17 +44,16 @@ class Stages:
             observer.note(f"{COMPILING}: this run takes some seconds more")
         self.seconds: dict[str, float] = {}
 
-    def __call__(self, name: str, stage: Callable[..., Any], /, *args: Any, retry: bool = False, **options: Any) -> Any:
+    def __call__(self, name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
         """Run a stage and return its result; see `StageRunner`."""
         from numba.core.event import install_timer  # loads Numba
 
         self._observer.stage(name)
         start = time.perf_counter()
         with install_timer("numba:compile", lambda seconds: None) as compiling:
-            if self._run_stage is None:
-                result = stage(*args, **options)
-            else:
-                result = self._run_stage(name, stage, *args, retry=retry, **options)
+            result = (
+                stage(*args, **options) if self._run_stage is None else self._run_stage(name, stage, *args, **options)
+            )
         compiled = compiling.duration if compiling.done else 0.0
         self.seconds[name] = time.perf_counter() - start - compiled
         if compiled:

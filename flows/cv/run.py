@@ -60,7 +60,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
 
 def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) -> Opened:
     """Open the rows of a search, whose model is chosen by folds of the training rows."""
-    source, opened = stages("open data", open_search, config, observer, retry=True)
+    source, opened = stages("open data", open_search, config, observer)
 
     def prepare(workers: Workers) -> ToFit:
         """Score the grid on the folds, choose, and return all training rows with their encoding."""

@@ -20,13 +20,12 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import FlowRun, State, TaskRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.events import emit_event
 from prefect.flows import Flow
 from prefect.logging import get_run_logger
 from prefect.logging.loggers import flow_run_logger
 from prefect.runtime import flow_run as this_run
-from prefect.tasks import Task
 
 from aucdist.data.storage.files import shown
 from aucdist.errors import InputError, Json
@@ -109,7 +108,7 @@ def short(number: float) -> str:
     return str(np.format_float_scientific(number, trim="-", exp_digits=1))
 
 
-def run_as_task(name: str, stage: Callable[..., Any], /, *args: Any, retry: bool = False, **options: Any) -> Any:
+def run_as_task(name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Run a stage as a Prefect task and return its result; see `flows.compute.stages.StageRunner`.
 
     Arguments and result bypass Prefect, because both hold rows: it would walk through the one and persist the other.
@@ -119,16 +118,7 @@ def run_as_task(name: str, stage: Callable[..., Any], /, *args: Any, retry: bool
         return stage(*args, **options)
 
     body.__doc__ = stage.__doc__
-    make_task = prefect.task(
-        name=name, retries=2 if retry else 0, retry_delay_seconds=1, retry_condition_fn=_failed_in_storage,
-        cache_policy=NO_CACHE, persist_result=False,
-    )  # fmt: skip
-    return make_task(body)()
-
-
-def _failed_in_storage(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
-    """Tell whether a task failed by an error of storage, which may pass, and not by wrong input."""
-    return isinstance(state.result(raise_on_failure=False), OSError)
+    return prefect.task(name=name, cache_policy=NO_CACHE, persist_result=False)(body)()
 
 
 def run_observer() -> RunObserver:

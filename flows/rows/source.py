@@ -64,7 +64,7 @@ class RowSource:
         """
         rows, parallel_map = self.rows, workers.parallel_map(observer)
         if self.survey is not None:
-            rows = stages("survey", self.survey, workers, parallel_map, retry=True)
+            rows = stages("survey", self.survey, workers, parallel_map)
         if self.needs_workers:
             rows = stages("split and scale", split_and_encode, rows, self.config, self.encode, parallel_map)
         assert rows is not None

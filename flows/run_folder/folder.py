@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from pydantic import ValidationError
 
@@ -119,10 +118,8 @@ def run_folder(output: str, name: str) -> AbstractContextManager[RunFolder]:
     `name`: the name of the run folder.
     Raises InputError if `output` cannot be written to.
     """
-    parts = urlsplit(output)
-    if parts.scheme == "file":
-        output = unquote(parts.path)
-    return _remote(output, name) if "://" in output else _local(Path(output), name)
+    path = local_path(output)
+    return _remote(output, name) if path is None else _local(path, name)
 
 
 @contextmanager
@@ -189,10 +186,13 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
                 for file in files:
                     target = f"{path}/{file.relative_to(draft).as_posix()}"
                     retried(partial(fs.put_file, str(file), target))
-        except InputError as e:
+        except BaseException as e:  # also when the process is told to end
             with suppress(Exception):  # where nothing can be written, perhaps nothing can be removed
                 fs.rm(path, recursive=True)
-            raise RunError(f"the run is lost: {e}") from None
+            if not isinstance(e, InputError):
+                raise
+            kept = draft.rename(tempfile.mkdtemp(prefix=f"aucdist-{name}-"))
+            raise RunError(f"{e}. The run is complete in {kept}: copy this folder to {shown(url)}") from None
 
     with tempfile.TemporaryDirectory(prefix="aucdist-run-") as folder, _full_disk_explained(Path(folder)):
         draft = Path(folder)

@@ -63,7 +63,7 @@ def train(
 
 def open_training_rows(start: str | None, config: TrainConfig, observer: RunObserver, stages: Stages) -> Opened:
     """Open the rows of a training run, whose model is that of the configuration."""
-    source = stages("open data", open_source, config.data, config.blocks, retry=True)
+    source = stages("open data", open_source, config.data, config.blocks)
 
     def prepare(workers: Workers) -> ToFit:
         """Return the encoded rows, and the model of the configuration."""
@@ -116,7 +116,7 @@ def fit_and_publish(
                     raise
                 observer.note(f"{error}; attempt {attempt + 1} of {attempts}")
         result = result_of(fitted, folder.url)
-        stages("publish", publish, fitted, result, folder, command, retry=True)
+        stages("publish", publish, fitted, result, folder, command)
         if checkpoints is not None:
             checkpoints.remove()
     return result, fitted.search
@@ -133,7 +133,7 @@ def fit_and_evaluate(
     point, row_id, groups = config.operating_point, np.zeros(0), {}
     if config.audit is not None and rows.test is not None:  # before the fit, which a wrong name should not cost
         row_id = np.sort(rows.test.gathered(workers.parallel_map(observer), "row_id")[0])
-        groups = stages("groups", named_groups, config.data, config.audit.groups, row_id, retry=True)
+        groups = stages("groups", named_groups, config.data, config.audit.groups, row_id)
     blocks = stages("partition", rows.partition, config.cache, workers, observer)
     observer.about(rows.size())
     rows, blocks = drop_small_classes(rows.without_copies(), blocks, observer)

@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,9 @@ import pytest
 from support.command_line import result_of, run, sets
 
 from aucdist import PairwiseHingeClassifier
+from aucdist.data.shards.reading import open_rows
+from aucdist.data.storage.faults import storage_errors
+from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.model import as_model, load_model
@@ -229,6 +233,55 @@ def test_a_new_category_and_rows_that_cannot_be_read_are_alarms(tmp_path: Path) 
     week(1, 200).to_csv(tmp_path / "bad.csv", index=False)  # mended: it takes the place of what could not be read
     assert watched(store, tmp_path / "bad.csv")["rows"] == 200
     assert "no such file" in run("watch", store, tmp_path / "none.csv", code=2)[1]
+
+
+def test_a_store_that_is_out_is_no_drift_and_what_was_unreadable_is_read_again(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    week(1).to_parquet(tmp_path / "rows.parquet")
+    args = (store, tmp_path / "rows.parquet", "--state", tmp_path / "state")
+
+    def failing(error: Exception) -> None:
+        def open_rows(*_: object, **__: object) -> None:
+            with storage_errors("s3://bucket/rows.parquet", "read"):
+                raise error
+
+        monkeypatch.setattr("flows.watch.open_rows", open_rows)
+
+    failing(ConnectionResetError())
+    assert "cannot be reached" in run("watch", *args, code=2)[1]
+    assert not (tmp_path / "state" / "batches").exists()
+    failing(InputError("a library that reads such files is missing"))
+    assert [alarm["what"] for alarm in watched(*args, code=3)["alarms"]] == ["unreadable"]
+    monkeypatch.undo()
+    assert watched(*args)["rows"] == 1500
+
+
+def test_a_batch_has_the_scores_of_its_own_rows_alone(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither those of an attempt that was killed, nor of another process that watches a batch of the same name."""
+    for name, seeds in (("killed", (1, 2)), ("rows", (3,))):
+        (tmp_path / name).mkdir()
+        for seed in seeds:
+            week(seed).to_parquet(tmp_path / name / f"{seed}.parquet")
+    state = ("--batch", "b", "--state", tmp_path / "state")
+    killed, rows = ((f"{tmp_path}/{name}/", "--set", "format=parquet") for name in ("killed", "rows"))
+    watched(store, *killed, *state)
+    (tmp_path / "state" / "batches" / "b.json").unlink()
+
+    def open_rows_late(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.undo()
+        watched(store, *rows, *state)
+        return open_rows(*args, **kwargs)
+
+    monkeypatch.setattr("flows.watch.open_rows", open_rows_late)
+    assert "is being watched by another process" in run("watch", store, *killed, *state, code=2)[1]
+    week(3)[["left"]].assign(row_id=range(1500)).to_csv(tmp_path / "labels.csv", index=False)
+    found = watched(store, "--labels", tmp_path / "labels.csv", *state)["performance"]
+    assert (found["labelled"], found["unlabelled"]) == (1500, 0)
+    alone = watched(store, *rows, "--labels", tmp_path / "labels.csv", "--state", tmp_path / "alone")
+    assert found["measures"] == alone["performance"]["measures"]
 
 
 @pytest.mark.parametrize(("value", "said"), [(np.nan, "nan is not finite"), (None, "the value is missing")])

@@ -242,6 +242,22 @@ def test_a_part_that_is_damaged_is_scored_again(tmp_path, table, damage):
     check(run(tmp_path, source, n_parts=3)[1], scores)
 
 
+def test_of_two_models_that_score_into_one_folder_at_once_one_is_refused(tmp_path, table):
+    source, _ = table
+    shutil.copytree(tmp_path / "model", tmp_path / "other" / "model")
+    about = tmp_path / "other" / "model" / "model.json"
+    about.write_text(f"{about.read_text()} ")  # another model by its digest
+    both = []
+
+    def meanwhile(survey, parts):
+        both.append(plan_scoring(str(tmp_path / "other" / "model"), source, str(tmp_path / "scores")))
+        return map(survey, parts)
+
+    with pytest.raises(InputError, match=r"another run has replaced .*_scoring\.json"):
+        begun_in(tmp_path, source, each=meanwhile)
+    assert score_part(both[0].url, both[0].key, 0)["rows"] == len(ROWS)
+
+
 @pytest.mark.parametrize(
     "change", ["parts elsewhere", "{", "[]", '{"key": 1}', "[" * 100_000, '{"key": "x", "reader": []}']
 )

@@ -19,6 +19,7 @@ from aucdist.data.formats.text import unique
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import CHECKED, Count
 from aucdist.data.storage import files
+from aucdist.data.storage.faults import StorageError
 from aucdist.data.storage.guard import BOM, is_packed, unpacked
 from aucdist.data.storage.urls import find
 from aucdist.errors import InputError
@@ -336,7 +337,7 @@ class FileFormat(Format):
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse a file, or a range of one, and return its rows."""
         if part.version and files.stat(part.url).etag != part.version:
-            raise InputError(f"{part.where} has changed since it was first read: start again when it is complete")
+            raise StorageError(f"{part.where} has changed since it was first read: start again when it is complete")
         if part.stop is not None:
             return self.read_range(source, part, schema)
         data = files.read_bytes(part.url, source.sha256)

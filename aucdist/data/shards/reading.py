@@ -6,6 +6,7 @@ keeps it in memory, and returns all rows as one block.
 """
 
 import json
+import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, reduce
@@ -21,7 +22,7 @@ from aucdist.data.dataset import Dataset, Schema
 from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, refuse_identifiers
 from aucdist.data.formats.parts import StoredPart, check_features, encode, parse_part, resolve_source_and_schema
 from aucdist.data.labels import listed
-from aucdist.data.own_files import CHECKED, Count, Sha256, json_digest, json_of, read_json
+from aucdist.data.own_files import CHECKED, Count, Sha256, json_digest, read_json, write_json
 from aucdist.data.shards.block_file import Form
 from aucdist.data.shards.manifest import Manifest, below, manifest_of, read_manifest, read_schema, read_shard
 from aucdist.data.sources import Source
@@ -159,9 +160,8 @@ class BlockReader:
 
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
-        data = json_of(self)
-        url = below(folder, f"reader-{files.sha256_of(data)[:16]}.json")
-        files.write_bytes(url, data)
+        url = below(folder, f"reader-{uuid.uuid4().hex[:16]}.json")  # of this run alone, which may remove it
+        write_json(url, self)
         return SavedReader(url, self.secret_urls)
 
 
@@ -185,7 +185,7 @@ class SavedReader:
         return _reader_at(self.url).read(item)
 
 
-@lru_cache(maxsize=4)  # the file is named after its content
+@lru_cache(maxsize=4)  # a file of this name is written once
 def _reader_at(url: str) -> BlockReader:
     return read_json(url, BlockReader)
 

@@ -43,6 +43,10 @@ def loaded(module: str, *names: str) -> Exceptions:
     return () if imported is None else tuple(getattr(imported, name) for name in names)
 
 
+class StorageError(InputError):
+    """A file or a store cannot be read or written, which says nothing about the data, and may be over the next time."""
+
+
 class Changed(Exception):
     """An object is not the one it was when its first bytes were read."""
 
@@ -109,7 +113,7 @@ def code_of(error: BaseException | None) -> str:
 
 @contextmanager
 def storage_errors(url: str, action: str) -> Iterator[None]:
-    """Turn what a file system raises into an `InputError`. Its own text is left out where it could hold a secret."""
+    """Turn what a file system raises into a `StorageError`. Its own text is left out where it could hold a secret."""
     remote = "://" in url and not url.startswith("file://")
     try:
         yield
@@ -118,7 +122,7 @@ def storage_errors(url: str, action: str) -> Iterator[None]:
     except Exception as e:
         if (reason := _reason(e, remote)) is None:
             raise
-        raise InputError(f"cannot {action} {shown(url)}: {reason}") from None
+        raise StorageError(f"cannot {action} {shown(url)}: {reason}") from None
 
 
 def _reason(e: Exception, remote: bool) -> str | None:

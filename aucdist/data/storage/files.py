@@ -3,6 +3,7 @@
 Every function raises an InputError if a store cannot be reached, or if what is to be read, written or removed cannot be.
 """
 
+import errno
 import functools
 import hashlib
 import uuid
@@ -17,7 +18,7 @@ import fsspec
 from fsspec.spec import AbstractBufferedFile
 
 from aucdist.data.storage import s3, web
-from aucdist.data.storage.faults import retried, storage_errors
+from aucdist.data.storage.faults import StorageError, retried, storage_errors
 from aucdist.data.storage.guard import check_fits, check_regular
 from aucdist.data.storage.urls import S3_SCHEMES, is_s3, is_web, require, reveal, shown
 from aucdist.errors import InputError
@@ -127,7 +128,7 @@ def read_range(url: str, start: int, end: int, version: str = "") -> bytes:
                 check_regular(Path(path), url)
             data, etag = retried(lambda: fs.cat_file(path, start, end)), "" if is_web(url) else stat(url).etag
     if version and etag and etag != version:
-        raise InputError(f"{shown(url)} has changed since it was first read: start again when it is complete")
+        raise StorageError(f"{shown(url)} has changed since it was first read: start again when it is complete")
     return bytes(data)
 
 
@@ -157,17 +158,20 @@ def create_bytes(url: str, data: bytes) -> bool:
         fs, path = open_fs(url)
         if is_s3(url):
             return retried(lambda: s3.create(fs, path, data))
-        if "file" not in fs.protocol:
-            raise InputError(
-                f"{shown(url)}: this file must never be overwritten, which only S3 and local disks can ensure: name a "
-                "folder there"
-            )
-        with _aside(Path(path), data) as aside:
-            try:
-                Path(path).hardlink_to(aside)
-            except FileExistsError:
-                return Path(path).read_bytes() == data
-    return True
+        if "file" in fs.protocol:
+            with _aside(Path(path), data) as aside:
+                try:
+                    Path(path).hardlink_to(aside)
+                    return True
+                except FileExistsError:
+                    return Path(path).read_bytes() == data
+                except OSError as e:
+                    if e.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):  # a file system without links
+                        raise
+        raise InputError(
+            f"{shown(url)}: this file must never be overwritten, which only S3 and local disks with hard links can ensure: "
+            "name a folder there"
+        )
 
 
 def exists(url: str) -> bool:
@@ -241,8 +245,8 @@ def open_fs(url: str) -> tuple[Any, str]:
     url, named = reveal(url), url
     if "\0" in url:
         raise InputError(f"{shown(named)!r} is neither a path nor a URL: correct it")
-    if "://" not in url:  # unchanged, because fsspec would expand `~`, and interpret `file:a` and `a::b`
-        return fsspec.filesystem("file"), str(Path(url).absolute())
+    if (local := local_path(url)) is not None:  # unchanged: fsspec would expand `~`, and interpret `file:a` and `a::b`
+        return fsspec.filesystem("file"), str(local.absolute())
     scheme = url.split("://", 1)[0]
     if scheme in S3_SCHEMES:
         load_optional("s3fs")
@@ -280,13 +284,13 @@ def sha256_of(data: bytes) -> str:
 
 def local_path(url: str) -> Path | None:
     """Return the path of a local file, be it given as a path or as a URL; None for a remote one."""
-    parts = urlsplit(url)
-    if "://" not in url:
+    scheme, is_url, path = url.partition("://")
+    if not is_url:
         return Path(url)
-    if parts.scheme != "file":
+    if scheme.lower() != "file":
         return None
-    as_listed = Path(url.partition("://")[2])  # as `expand` lists it, such as city=a%2Fb of a Hive partition
-    return as_listed if as_listed.is_absolute() and as_listed.exists() else Path(unquote(parts.path))
+    as_listed = Path(path)  # as `expand` lists it, such as city=a%2Fb of a Hive partition
+    return as_listed if as_listed.is_absolute() and as_listed.exists() else Path("/" + unquote(path.partition("/")[2]))
 
 
 def absolute(url: str) -> str:
@@ -296,9 +300,10 @@ def absolute(url: str) -> str:
 
 
 @contextmanager
-def opened(url: str) -> Iterator["pa.NativeFile"]:
+def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
     """Open a file so that only what is asked for is read; a file of the web comes by way of the download cache.
 
+    `mapped`: map a local file into memory: one that nobody overwrites in place, since truncating it would kill this process.
     Raises InputError if the file is missing, empty or unreadable, or its store cannot be reached.
     """
     import pyarrow as pa
@@ -309,7 +314,7 @@ def opened(url: str) -> Iterator["pa.NativeFile"]:
             check_regular(path, url)
             if path.stat().st_size == 0:
                 raise InputError(f"{shown(url)} is empty: write it again, or name another file")
-            file = pa.memory_map(str(path))
+            file = pa.memory_map(str(path)) if mapped else pa.OSFile(str(path))
         elif is_web(url):
             file = pa.BufferReader(read_bytes(url))
         else:
@@ -319,10 +324,10 @@ def opened(url: str) -> Iterator["pa.NativeFile"]:
 
 
 def read_buffer(url: str) -> "pa.Buffer":
-    """Return all bytes of a file, those of a local one without a copy. Errors as `opened`."""
+    """Return all bytes of a file of our own, those of a local one without a copy. Errors as `opened`."""
     import pyarrow as pa
 
     if local_path(url) is None:
         return pa.py_buffer(read_bytes(url))
-    with opened(url) as file:
+    with opened(url, mapped=True) as file:
         return file.read_buffer()

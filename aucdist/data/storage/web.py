@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -46,7 +47,8 @@ def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object])
     for path in folder.parent.glob("*/.*.part"):  # left by downloads whose process was killed
         with suppress(OSError), path.open("rb") as partial:
             fcntl.flock(partial, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its process lives
-            path.unlink()
+            if path.stat().st_mtime < time.time() - 60:  # a process may just have made it, and not locked it yet
+                path.unlink()
     aside = folder / f".{uuid.uuid4().hex}.part"
     try:
         with aside.open("wb") as file:

@@ -57,6 +57,7 @@ def test_whole_numbers_are_their_own(tmp_path, kind):
 
 def test_texts_and_numbers():
     assert numbers_of_texts(["7", "007", "7.0", "-3"]).tolist() == [7, 7, 7, -3]
+    assert len(set(numbers_of_texts(["0e462097", "0e830400", "0"]).tolist())) == 3  # identifiers in hexadecimal
     names = [f"user {i}" for i in range(10_000)]
     assert len(set(numbers_of_texts(names).tolist())) == 10_000
     assert group_numbers(None) is None

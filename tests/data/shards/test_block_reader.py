@@ -102,6 +102,7 @@ def test_what_was_saved_reads_the_same_blocks(tmp_path, source, name):
     opening = open_rows(source(name), n_parts=3)
     assert parse_checked(json_of(opening), BlockReader, "f") == opening
     saved = pickle.loads(pickle.dumps(opening.saved(str(tmp_path / "aside"))))
+    files.remove(opening.saved(str(tmp_path / "aside")).url)  # of another run, which has ended
     for i in range(opening.n_blocks):
         a, b = saved(i), opening.read(i)
         assert np.array_equal(dense(a), dense(b))

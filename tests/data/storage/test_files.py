@@ -130,6 +130,33 @@ def test_a_file_whose_name_looks_like_a_pattern_is_itself(tmp_path):
     assert files.expand(f"{tmp_path}/*/rows[0-9].csv") == [f"file://{folder}/rows1.csv"]
 
 
+def test_a_file_in_a_folder_may_have_any_name(tmp_path):
+    for name in ("a::b.csv", "a%2Fb?c#d.csv"):
+        (tmp_path / name).write_bytes(b"x")
+    urls = files.expand(f"{tmp_path}/")
+    assert [files.stat(url).size for url in urls] == [1, 1]
+    assert [files.read_bytes(url) for url in urls] == [b"x", b"x"]
+    assert len(files.expand(f"file://localhost{tmp_path}/a%2?b*.csv")) == 1
+
+
+def test_a_local_file_that_is_cut_short_while_it_is_read_does_not_kill_the_process(tmp_path):
+    path = tmp_path / "f.parquet"
+    path.write_bytes(bytes(2**16))
+    with files.opened(str(path)) as file:
+        path.write_bytes(b"x")
+        assert file.read_buffer() == b"x"
+
+
+def test_a_file_system_without_hard_links_is_named(tmp_path, monkeypatch):
+    def no_links(self, target):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", no_links)
+    with pytest.raises(InputError, match=r"f: this file must never be overwritten, .* disks with hard links"):
+        files.create_bytes(str(tmp_path / "f"), b"x")
+    assert not list(tmp_path.iterdir())
+
+
 class Clock:
     """Seconds that pass only when a test says so."""
 

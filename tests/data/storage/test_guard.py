@@ -192,14 +192,16 @@ def test_a_download_without_an_end(endless, tmp_path, monkeypatch):
 
 def test_what_a_killed_download_left_is_removed_at_the_next_start(tmp_path, monkeypatch):
     monkeypatch.setenv("AUCDIST_CACHE", str(tmp_path))
-    left, living = tmp_path / "a" / ".1.part", tmp_path / "b" / ".2.part"
-    for path in (left, living):
+    left, living, begun = (tmp_path / name / ".1.part" for name in "abc")
+    for path in (left, living, begun):
         path.parent.mkdir()
         path.write_bytes(b"x")
+        os.utime(path, (0, 0))
+    begun.touch()  # by a process that has not locked it yet
     with living.open("rb") as file:
         web.fcntl.flock(file, web.fcntl.LOCK_EX)
         assert web.fetch("http://host/x", None, lambda file: file.write(b"rows")).read_bytes() == b"rows"
-    assert (left.exists(), living.exists()) == (False, True)
+    assert (left.exists(), living.exists(), begun.exists()) == (False, True, True)
 
 
 @pytest.mark.parametrize(

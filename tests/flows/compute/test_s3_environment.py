@@ -149,7 +149,7 @@ def test_sharding_and_scoring_reach_s3_as_configured(tmp_path, monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     seen = []
 
-    def run(name, stage, /, *args, retry=False, **options):
+    def run(name, stage, /, *args, **options):
         seen.append(os.environ.get("AWS_ENDPOINT_URL_S3"))
         raise InterruptedError
 

@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -97,10 +99,31 @@ def test_remote_store_that_breaks_while_uploading(monkeypatch: pytest.MonkeyPatc
     with run_folder("memory://broken", "one") as folder:
         for name in ("metrics.json", "config.yaml"):
             (folder.draft / name).write_text("{}")
-        with pytest.raises(RunError, match=r"the run is lost: cannot write memory://broken/one: .*cannot be reached"):
+        with pytest.raises(RunError, match=r"cannot write memory://broken/one: .*cannot be reached") as caught:
             folder.publish()
     assert seen == ["config.yaml", "metrics.json"]  # the metrics last
     assert fs.find("/broken") == []
+    kept = Path(
+        re.search(r"The run is complete in (.*): copy this folder to memory://broken/one", str(caught.value))[1]
+    )
+    assert sorted(path.name for path in kept.iterdir()) == ["config.yaml", "metrics.json"]
+    shutil.rmtree(kept)
+
+
+def test_a_command_that_is_told_to_end_while_it_uploads_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    fs = fsspec.filesystem("memory")
+    put = type(fs).put_file
+
+    def interrupted(self: object, source: str, target: str, **kwargs: object) -> None:
+        put(self, source, target, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(fs), "put_file", interrupted)
+    with run_folder("memory://interrupted", "one") as folder:
+        (folder.draft / "config.yaml").write_text("{}")
+        with pytest.raises(KeyboardInterrupt):
+            folder.publish()
+    assert fs.find("/interrupted") == []
 
 
 def test_remote_store_that_is_out_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
