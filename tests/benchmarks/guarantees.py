@@ -153,6 +153,7 @@ def lines() -> Iterator[str]:
 
     def between(some: list[dict[str, str]], column: str) -> str:
         ends = [f"{end([float(row[column]) for row in some]):.2g}" for end in (min, max)]
+        ends = [np.format_float_positional(float(text), trim="-") for text in ends]
         return " to ".join(dict.fromkeys(ends))
 
     yield "| asked for | positives | missed | not possible | mean of the measure | mean recall |"

@@ -139,23 +139,6 @@ def test_a_bug_keeps_its_traceback_in_the_log(tmp_path: Path, monkeypatch: pytes
     assert "ZeroDivisionError: cannot read none.csv" in message
 
 
-def test_store_that_failed_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows.orchestration.flows import train_auc
-    from flows.rows.source import open_source
-
-    tried: list[object] = []
-
-    def fail_once(*args: Any) -> Any:
-        tried.append(args)
-        if len(tried) == 1:
-            raise ConnectionResetError("in mid-body")
-        return open_source(*args)
-
-    monkeypatch.setattr("flows.train.run.open_source", fail_once)
-    assert train_auc(load_train("digits", SETTINGS, str(tmp_path)))["certificate"]["status"] == "converged"
-    assert len(tried) == 2
-
-
 CHECKPOINTS = ["model.tol=0", "model.lam=1e-5", "model.max_passes=60", "checkpoint={rounds: 1}"]
 
 

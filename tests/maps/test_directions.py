@@ -130,7 +130,7 @@ def test_trees_without_such_a_feature_keep_free_leaves():
     again = map_from_bytes(serialize(fitted))
     np.testing.assert_array_equal(again.code_basis.values, fitted.code_basis.values)
     np.testing.assert_array_equal(again.directions, fitted.directions)
-    with pytest.raises(InputError, match="other directions"):
+    with pytest.raises(InputError, match="other monotonic constraints"):
         fitted.signs(-fitted.directions)
     with pytest.raises(InputError, match="not one direction for each feature"):
         map_from_bytes(serialize(replace(fitted, directions=np.array([3, 0, 0], dtype=np.int8))))

@@ -89,12 +89,13 @@ OLD_SCORES = {
 def test_models_of_older_formats_score_as_they_did_and_are_written_anew(version: int, tmp_path: Path) -> None:
     url = f"{OLD}/format-{version}"
     old = load_model(url)
-    assert old.decision_function(ROWS).tolist() == OLD_SCORES[version]
+    scores = old.decision_function(ROWS)
+    np.testing.assert_allclose(scores, OLD_SCORES[version], rtol=1e-14)  # whose last bit depends on the processor
     for name, data in files_of_model(url).items():
         (tmp_path / name).write_bytes(data)
     assert json.loads((tmp_path / "model.json").read_text())["format"] == 4
     new = load_model(str(tmp_path))
-    assert new.decision_function(ROWS).tolist() == OLD_SCORES[version]
+    assert new.decision_function(ROWS).tolist() == scores.tolist()
     for one, other in zip(new.models, old.models, strict=True):
         assert (one.schema, one.about, one.reading) == (other.schema, other.about, other.reading)
     assert files_of_model(str(tmp_path)) == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
