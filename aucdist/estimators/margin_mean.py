@@ -44,7 +44,7 @@ NO_SCALING = Preprocessor((), "none", None, None)
 
 @dataclass(frozen=True, eq=False)
 class ScaledSample:
-    """ScaledSample the rows of a fit: scale them, sample them, and leave out rows of weight 0."""
+    """Scale the rows of a fit, sample them, and leave out rows of weight 0."""
 
     scaling: Preprocessor
     rule: Rule | None = None

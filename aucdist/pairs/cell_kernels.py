@@ -94,3 +94,36 @@ def fill_cells(scores, weights, search, cells, sums, ends):
             sums[1, c] += weights[k] * t
             lowest[c] = min(lowest[c], t)
             highest[c] = max(highest[c], t)
+
+
+BITS = 16
+"""A round of counting reads so many bits of a score."""
+
+
+@kernel
+def key(score):
+    """Return an int64 in the order of the scores; -0.0 has the same one as 0.0."""
+    bits = np.float64(score + 0.0).view(np.int64)
+    return bits if bits >= 0 else bits ^ np.int64(0x7FFFFFFFFFFFFFFF)
+
+
+@kernel
+def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
+    """Count the rows whose key begins with the bits of `prefix`, by the next 16 bits.
+
+    `scores` and `weights`: of shape (n_rows,), float64.
+    `prefix`, int: the bits of a key above the 16 that are counted, ``key >> (shift + 16)``; ignored for a shift of 48,
+        where there are none.
+    `shift`, int: 48, 32, 16 or 0: how many bits are below the 16 that are counted.
+    `weight_of_cell` and `rows_of_cell`, of shape (65536,), float64: added to; in the order of the scores.
+    """
+    first = shift + BITS >= 64
+    for o in range(scores.shape[0]):
+        k = key(scores[o])
+        cell = (k >> np.int64(shift)) + 32768
+        if not first:
+            if k >> np.int64(shift + BITS) != prefix:
+                continue
+            cell = (k >> np.int64(shift)) & 0xFFFF
+        weight_of_cell[cell] += weights[o]
+        rows_of_cell[cell] += 1.0

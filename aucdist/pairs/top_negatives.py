@@ -40,11 +40,9 @@ import numpy as np
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
+from aucdist.pairs.cell_kernels import BITS, count_keys
 from aucdist.pairs.loss import running_sums
 from aucdist.solvers.rounding import EPS, Rounding
-
-BITS = 16
-"""A round of counting reads so many bits of a score."""
 
 LINE_SEARCH_WIDTH = 1e-9
 """The half-width by which a line search between cuts of the hinge itself is smoothed, so that ties count in part."""
@@ -328,14 +326,9 @@ def negatives_at(memory: Any, step: float | None, are_anchors: bool) -> tuple[np
 @without_rows
 def count_cells(number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool) -> Summary:
     """Count the negatives whose scores begin with the bits of `prefix`, by the next 16 bits; `shift` bits follow these."""
-    scores, weights = negatives_at(memory, step, are_anchors)
-    cells = ordered_keys(scores + 0.0) >> shift  # -0.0 has the key of 0.0
-    if shift + BITS < 64:
-        inside = cells >> BITS == prefix
-        cells, weights = cells[inside] & (2**BITS - 1), weights[inside]
-    else:
-        cells += 2 ** (BITS - 1)
-    return {"weight": np.bincount(cells, weights, 2**BITS), "rows": np.bincount(cells, minlength=2**BITS)}
+    weight, rows = np.zeros(2**BITS), np.zeros(2**BITS)
+    count_keys(*negatives_at(memory, step, are_anchors), prefix, shift, weight, rows)
+    return {"weight": weight, "rows": rows}
 
 
 @without_rows
