@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import catalog, find
+from aucdist.data.sources import catalog, find_source
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 
@@ -43,7 +43,7 @@ def main(argv=None):
     out.writerow(COLUMNS)
     for name in given.names or [*NAMES, *(name for name, source in catalog().items() if source.format == "keel")]:
         try:
-            block = read(find(name)).block
+            block = read(find_source(name)).block
         except InputError as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
             continue

@@ -53,7 +53,7 @@ NAMED = [
     ),
     (
         "pairs/cutting_planes.py",
-        "        better = self.value < self.objective(self.cuts.here)\n",
+        "        better = self.value < self.value_at(self.cuts.here)\n",
         "        better = True\n",
         "tests/pairs/test_pair_kernels.py",
     ),

@@ -332,10 +332,10 @@ class LocalBlocks(Blocks):
         """
         rows = Block.of(X, y, weight=sample_weight, group=group_numbers(groups))
         between(1, rows.n_samples).check("n_blocks", n_blocks)
-        return cls.cut(rows, int(n_blocks), n_jobs)
+        return cls.split(rows, int(n_blocks), n_jobs)
 
     @classmethod
-    def cut(cls, rows: Block, n_blocks: int, n_jobs: int | None = None) -> "LocalBlocks":
+    def split(cls, rows: Block, n_blocks: int, n_jobs: int | None = None) -> "LocalBlocks":
         """Cut a block into blocks of neighbours; parameters as of `of`."""
         if n_blocks == 1:
             return cls([rows], n_jobs=n_jobs)

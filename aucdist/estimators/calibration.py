@@ -20,7 +20,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import Costs
 from aucdist.metrics.probability import hull_probabilities
 from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
-from aucdist.selection.folds import fold_numbers, group_numbers
+from aucdist.selection.folds import fold_numbers, fold_numbers_of_groups
 
 CALIBRATIONS = ("gev", "logit", "isotonic")
 
@@ -71,7 +71,7 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     if groups is None:
         folds[row_id] = fold_numbers(row_id, y, n_folds, SEED)
     else:
-        folds[row_id] = group_numbers(row_id, y, groups, n_folds, SEED)
+        folds[row_id] = fold_numbers_of_groups(row_id, y, groups, n_folds, SEED)
     counts: list[Any] = []
     for number in range(int(folds.max()) + 1):
         other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)

@@ -132,7 +132,7 @@ def _blocks_here(
         block = replace(block.take(np.flatnonzero(weight > 0)), row_id=np.arange(np.count_nonzero(weight)))
     by_sums = estimator.resolved_solver.takes_codes
     n_blocks = max(1, min(MOST_BLOCKS, block.n_samples // LEAST_ROWS)) if by_sums else 1
-    return LocalBlocks.cut(block, n_blocks, estimator.n_jobs), sets
+    return LocalBlocks.split(block, n_blocks, estimator.n_jobs), sets
 
 
 def _complete(y: Any) -> Any:

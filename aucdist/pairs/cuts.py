@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
-from aucdist.pairs.kernels import cut
+from aucdist.pairs.kernels import cut_groups
 from aucdist.pairs.loss import HINGE, Anchors, ScoredRows
 from aucdist.pairs.objective import PairObjective, rounding_of_pairs
 from aucdist.pairs.problem import PairMemory, PairProblem, rows_from
@@ -87,7 +87,7 @@ def take_cut(
     which, above = rows_from(threshold, rows)
     coefs, slope_sums = np.zeros(len(rows.scores)), np.zeros(anchors.n_gaps)
     slopes = coefs if threshold is None else np.empty(len(above.scores))
-    height, total, doubt, n_band = cut(tuple(above), shifts, anchors.search, anchors.doubt, slopes, slope_sums)
+    height, total, doubt, n_band = cut_groups(tuple(above), shifts, anchors.search, anchors.doubt, slopes, slope_sums)
     summary = {"loss": total, "doubt": doubt, "slope_sums": slope_sums, "height": height, "n_band": n_band}
     if threshold is not None:
         coefs[which] = slopes

@@ -182,12 +182,12 @@ class CuttingPlanes:
         self.value, self.smoothing_gap, self.threshold_gap = np.inf, 0.0, 0.0
         self._unchanged, self._bound = 0, (0.0, 0.0)
 
-    def objective(self, point: Cut) -> float:
+    def value_at(self, point: Cut) -> float:
         """Return the objective at a point, or a number above it by its slack at most."""
         return point.loss + self.penalty.value(point.w)
 
     def error_at(self, point: Cut) -> float:
-        """Return a bound on the rounding error of `objective` at a point.
+        """Return a bound on the rounding error of `value_at` at a point.
 
         It adds up the errors of the two scores of each pair, of the sums, and of the parts that negatives count.
         """
@@ -222,14 +222,14 @@ class CuttingPlanes:
     @property
     def gap_left(self) -> float:
         """What is left of the objective's gap."""
-        return min(self.gap, 1.0) * self.objective(self.best)
+        return min(self.gap, 1.0) * self.value_at(self.best)
 
     def _round(self, bound: float, w: np.ndarray) -> Round:
         """Return what is known now, with the bundle's bound and the weights it comes from."""
         gap_before, passes = self.gap, self._n_taken - self._n_taken_before
         bound_error = self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.cuts.part_error)
         dual, error = self._bound = higher(self._bound, (bound, bound_error))
-        primal = self.objective(self.best)
+        primal = self.value_at(self.best)
         self.gap = (primal - dual) / primal
         self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
         return Round(
@@ -244,11 +244,11 @@ class CuttingPlanes:
         while True:
             target, bound = self.bundle.best_combination(self.penalty)
             yield self._round(bound, target)
-            gaps.append(self.gap * self.objective(self.best))
+            gaps.append(self.gap * self.value_at(self.best))
             if has_stalled(gaps, STALL_SHARE):
                 return
             cuts, penalty = self.cuts, self.penalty
-            w, h, before = cuts.here.w, cuts.half_width, self.objective(cuts.here)
+            w, h, before = cuts.here.w, cuts.half_width, self.value_at(cuts.here)
             for_step, for_search = self.samples.for_band(h, anew=astray)
             gradient = cuts.here.gradient + penalty.lam * w
             widths = h, cuts.width
@@ -289,7 +289,7 @@ class CuttingPlanes:
                 yield from interior_points  # of which there are none the second time
             target, bound = self.bundle.best_combination(self.penalty)
             yield self._round(bound, target)
-            gaps.append(self.gap * self.objective(self.best))
+            gaps.append(self.gap * self.value_at(self.best))
             self._narrow_band()
             if self._unchanged >= UNCHANGED_ROUNDS and self.gap < 1.0:
                 cuts.width *= 0.25
@@ -335,7 +335,7 @@ class CuttingPlanes:
         while True:
             target, model, bound = self.bundle.proximal_combination(self.penalty, self.cuts.here.w, mu)
             yield self._round(bound, target)
-            before = self.objective(self.cuts.here)
+            before = self.value_at(self.cuts.here)
             predicted = before - model
             self.cuts.score(target)
             self.accept(self.cuts.cut(1.0, target, self.gap_left))
@@ -348,7 +348,7 @@ class CuttingPlanes:
 
     def _narrow_band(self) -> None:
         """Narrow the bands of pairs and of the threshold until each accounts for at most a fixed share of the gap."""
-        allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.objective(self.best)
+        allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.value_at(self.best)
 
         def narrowed(width: float, part: float) -> float:
             """Return the width of a band that accounts for this part of the gap."""
@@ -362,7 +362,7 @@ class CuttingPlanes:
 
     def _first_weight(self) -> float:
         """Return the weight mu with which a first step along the gradient would about halve the objective."""
-        return self.penalty.steepest_square(self.cuts.here.gradient) / self.objective(self.cuts.here)
+        return self.penalty.steepest_square(self.cuts.here.gradient) / self.value_at(self.cuts.here)
 
     def _is_stuck(self, dual: float, passes: int) -> bool:
         """Return whether gradients are so long, as those of unscaled columns, that rounding errors hide any descent.
@@ -373,7 +373,7 @@ class CuttingPlanes:
             return False
         if dual > 0.0:
             return self._unchanged >= PATIENCE // 2
-        return self.bundle.resolution(self.penalty.lam) > self.objective(self.best)
+        return self.bundle.resolution(self.penalty.lam) > self.value_at(self.best)
 
     def _line_search(
         self, sample: RowSample, move: np.ndarray, widths: tuple[float, float] | None = None
@@ -415,12 +415,12 @@ class CuttingPlanes:
         bool
             If it is False, only `value` has changed: it is the objective of the refused cut.
         """
-        self.value = self.objective(cut)
+        self.value = self.value_at(cut)
         if self.value > worst:
             return False
-        better = self.value < self.objective(self.cuts.here)
+        better = self.value < self.value_at(self.cuts.here)
         cut = self.cuts.finish(cut, follow or better)
-        if self.value < self.objective(self.best):
+        if self.value < self.value_at(self.best):
             self.best = cut
         self.smoothing_gap = cut.loss - (cut.height + float(cut.gradient @ cut.w))
         self.threshold_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0

@@ -148,7 +148,7 @@ def running_sums_in_groups(values, starts, out):
 
 
 @kernel
-def cut(rows, shifts, search, doubt, coefs, slope_sums):
+def cut_groups(rows, shifts, search, doubt, coefs, slope_sums):
     """Return the sum of the cuts at shifted scores over the pairs within groups, and their hinge: see `cut_group`.
 
     `rows`: scores, weights, and ``(runs, codes)`` of rows of the larger class.
@@ -178,7 +178,7 @@ def cut(rows, shifts, search, doubt, coefs, slope_sums):
 def hinge_slopes(slope_sums, starts, weights, order, slopes):
     """Write minus the weight of each anchor's active pairs.
 
-    `slope_sums`, of shape (n_gaps,), float64: from `cut`.
+    `slope_sums`, of shape (n_gaps,), float64: from `cut_groups`.
     `starts`: of shape (n_groups + 1,), int64.
     `weights`, of shape (n_anchors,), float64: in the order of the anchors.
     `order`, of shape (n_anchors,), int64: where each anchor's slope belongs.
@@ -241,7 +241,7 @@ def ramp_of_group(scores, weights, anchors, table, low, scale, weight_below, sco
 
 @kernel
 def ramp_sum(rows, search, coefs, sums):
-    """Return the weighted sum of the ramps of all pairs within groups; see `ramp_of_group`, and `cut` for the parameters."""
+    """Return the weighted sum of the ramps of all pairs within groups: see `ramp_of_group`, and `cut_groups` for parameters."""
     scores, weights, (runs, codes) = rows
     anchors, starts, table, table_starts, low, scale, weight_below, score_below, square_below = search
     total = 0.0

@@ -19,7 +19,7 @@ import numpy as np
 
 from aucdist.pairs.kernels import (
     arrange,
-    cut,
+    cut_groups,
     hinge_slopes,
     index_groups,
     ramp_slopes,
@@ -238,7 +238,7 @@ class PairHinge(PairLoss):
 
     A tangent, ``height + slopes * scores``, is nowhere above the sum of the hinges. Its slopes are sums of dual variables of
     pairs, and its height is their dual value; both come from the same dual variables, whatever the rounding
-    (`aucdist.pairs.kernels.cut`).
+    (`aucdist.pairs.kernels.cut_groups`).
     """
 
     convex = True
@@ -252,7 +252,7 @@ class PairHinge(PairLoss):
         self, rows: ScoredRows, anchors: Anchors, coefs: np.ndarray, slope_sums: np.ndarray
     ) -> float:
         """Return the weighted sum of the hinges."""
-        loss: float = cut(tuple(rows), NO_SHIFT, anchors.search, anchors.doubt, coefs, slope_sums)[1]
+        loss: float = cut_groups(tuple(rows), NO_SHIFT, anchors.search, anchors.doubt, coefs, slope_sums)[1]
         return loss
 
     def anchor_slopes(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:

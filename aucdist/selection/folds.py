@@ -121,7 +121,7 @@ def partition(
                 of_gap = f"the gap of fold {fold + 1} of {n_folds}"
                 refuse_straddling(groups[either], held_out[either], of_gap, group_names)
     elif groups is not None:
-        folds = Partition(group_numbers(row_id, y, groups, n_folds, seed), n_folds)
+        folds = Partition(fold_numbers_of_groups(row_id, y, groups, n_folds, seed), n_folds)
     elif strata is None:
         return Partition(fold_numbers(row_id, y, n_folds, seed), n_folds)
     else:
@@ -214,7 +214,9 @@ def stratified_numbers(row_id: np.ndarray, strata: np.ndarray, n_folds: int, see
     return fold
 
 
-def group_numbers(row_id: np.ndarray, y: np.ndarray, groups: np.ndarray, n_folds: int, seed: int) -> np.ndarray:
+def fold_numbers_of_groups(
+    row_id: np.ndarray, y: np.ndarray, groups: np.ndarray, n_folds: int, seed: int
+) -> np.ndarray:
     """Return the fold of each row such that groups stay together and the folds have about as many rows of each class.
 
     The groups go one after the other to the fold with the fewest positives so far, and with the fewest rows where they are

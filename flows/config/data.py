@@ -8,7 +8,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, WrapValidator, model_
 from aucdist.data.formats.source_fields import EachOf
 from aucdist.data.labels import EACH
 from aucdist.data.own_files import UNLABELLED
-from aucdist.data.sources import ClassName, Source, find
+from aucdist.data.sources import ClassName, Source, find_source
 from aucdist.errors import InputError, Json
 from flows.config.base import NAME, Cli, Strict
 
@@ -199,7 +199,7 @@ def refuse_for_classes(config: Any) -> None:
 def source_of(config: DataRef | TestConfig) -> Source:
     """Return the source of a data set: the catalog's entry of its name, or the source written out."""
     if config.name is not None:
-        return find(config.name)
+        return find_source(config.name)
     assert config.source is not None  # the models check that one of the two is given
     return config.source
 

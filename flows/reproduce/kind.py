@@ -36,7 +36,7 @@ from aucdist.data.block import Block, each_of
 from aucdist.data.dataset import Dataset
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import ClassName, Source, find, is_present
+from aucdist.data.sources import ClassName, Source, find_source, is_present
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError
@@ -69,7 +69,7 @@ class DataSet(Strict):
     @property
     def source(self) -> Source:
         """The catalog entry, with this positive class."""
-        source = find(self.name)
+        source = find_source(self.name)
         return source if self.positive is None else source.model_copy(update={"positive": self.positive})
 
 

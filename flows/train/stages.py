@@ -199,7 +199,7 @@ def starts_from(
     The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now. Of
     several classes each starts from the weights of the same class, and those that the model does not have from zero.
     """
-    if (cannot := _why_not(estimator, model, rows)) is not None:
+    if (cannot := _reason_against_warm_start(estimator, model, rows)) is not None:
         observer.note(f"the {'fit starts' if rows.sets is None else 'fits start'} from zero: {cannot}")
         return None
     if rows.sets is None:
@@ -210,7 +210,7 @@ def starts_from(
     return [_start(known[name], model.preprocessor, rows) if name in known else None for name in names]
 
 
-def _why_not(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | None:
+def _reason_against_warm_start(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | None:
     """Return why the weights of a model mean something else than those of the fit, or None."""
     old, new, several = model.preprocessor, rows.preprocessor, rows.sets is not None
     if bool(model.classes) != several:

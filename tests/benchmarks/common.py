@@ -7,7 +7,7 @@ from typing import Any
 from aucdist.data.block import Block, each_of
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import find
+from aucdist.data.sources import find_source
 from aucdist.data.split import split
 
 Row = dict[str, Any]
@@ -31,7 +31,7 @@ def fastest(work: Callable[[], Any], times: int = 5) -> float:
 
 def split_and_scale(name: str, seed: int = SEED) -> tuple[Block, Block]:
     """Return the training and test rows of a set of the catalog: split by class, and scaled by the training rows."""
-    data = read(find(name))
+    data = read(find_source(name))
     block, scale = data.block, "standard"
     if hasattr(block.X, "toarray"):
         if block.n_features <= MOST_DENSE:

@@ -12,7 +12,7 @@ from support.sharded import shard_data
 from aucdist.data.shards.manifest import Manifest, read_shard
 from aucdist.data.shards.sharding import request
 from aucdist.data.shards.simulate import Simulation
-from aucdist.data.sources import find
+from aucdist.data.sources import find_source
 from aucdist.kernels.rows import project
 from benchmarks.common import Row
 from benchmarks.data_parsers import parsers
@@ -33,7 +33,7 @@ def opening() -> Iterator[Row]:
         shards = [simulation.write(f"{folder}/simulated", i) for i in range(simulation.n_shards)]
         yield _opening_speed("simulated 1300000 x 50, dense float32", simulation.commit(f"{folder}/simulated", shards))
         for name in ("kddcup99", "news20"):
-            asked = request(find(name), f"{folder}/{name}", dtype="float32")
+            asked = request(find_source(name), f"{folder}/{name}", dtype="float32")
             start = time.process_time()
             manifest = shard_data(asked)
             seconds = time.process_time() - start

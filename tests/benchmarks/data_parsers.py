@@ -13,7 +13,7 @@ from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.csv_and_keel import CsvFormat
 from aucdist.data.formats.parts import parse_part
 from aucdist.data.formats.registry import SvmlightFormat
-from aucdist.data.sources import find, parse_source
+from aucdist.data.sources import find_source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import unpacked
 from benchmarks.common import Row, seconds_of
@@ -33,7 +33,7 @@ def svmlight() -> Iterator[Row]:
     from sklearn.datasets import load_svmlight_file
 
     for name, times in (("a9a", 50), ("news20", 1), ("usps-esl", 5)):
-        source, data = find(name), text_of(name) * times
+        source, data = find_source(name), text_of(name) * times
         yield compare_speeds(
             f"svmlight {name} x {times}", data, partial(SvmlightFormat().parse, data, source, FilePart(name), None),
             {"scikit-learn": partial(of_stream, load_svmlight_file, data)},
@@ -46,7 +46,7 @@ def csv() -> Iterator[Row]:
     import pyarrow.csv
 
     for name in ("covtype-ramp-test", "kddcup99"):
-        source, data = find(name), text_of(name)
+        source, data = find_source(name), text_of(name)
         header = 0 if source.header else None
         options = pyarrow.csv.ReadOptions(use_threads=False, autogenerate_column_names=not source.header)
         peers = {
@@ -77,7 +77,7 @@ def in_parts() -> Iterator[Row]:
 
 def text_of(name: str) -> bytes:
     """Return the uncompressed content of the one file of a data set."""
-    (url,) = files.expand(find(name).source)
+    (url,) = files.expand(find_source(name).source)
     return unpacked(files.read_bytes(url), url)
 
 

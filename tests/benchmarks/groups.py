@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from aucdist.data.block import each_of
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import find, parse_source
+from aucdist.data.sources import find_source, parse_source
 from aucdist.errors import unknown
 from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
 from benchmarks.common import Row
@@ -143,7 +143,7 @@ def queries() -> GroupSet:
 
 def areas() -> GroupSet:
     """Return covtype's sample with the wilderness area for a group: class 2 against the rest within each."""
-    data = read(find("covtype-20k"))
+    data = read(find_source("covtype-20k"))
     named = [f"Wilderness_Area{k}" for k in range(1, 5)]
     at = [list(data.schema.feature_names).index(name) for name in named]
     X = np.asarray(data.block.X, dtype=np.float64)
@@ -152,7 +152,7 @@ def areas() -> GroupSet:
 
 def services() -> GroupSet:
     """Return a sample of KDD Cup 99 with the service for a group: the rare attacks against the rest within each."""
-    data = read(find("kddcup99"))
+    data = read(find_source("kddcup99"))
     scaling = fit_preprocessor(
         each_of([data.block]),
         data.schema.feature_names,

@@ -12,7 +12,7 @@ from support.command_line import run
 from support.mlflow_servers import mlflow_server, server_installed
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import find
+from aucdist.data.sources import find_source
 from aucdist.data.storage.urls import hide_error
 from aucdist.errors import InputError
 from flows.keep_current import KeepCurrentConfig
@@ -75,7 +75,7 @@ def test_from_a_run_to_scores_by_mlflow(runs, server, tmp_path, monkeypatch):
     model = mlflow.pyfunc.load_model("models:/digits@champion")
     run("score", f"{good}/model", "digits", tmp_path / "scores")
     ours = pd.read_parquet(tmp_path / "scores")
-    theirs = model.predict(read(find("digits")).block.X)
+    theirs = model.predict(read(find_source("digits")).block.X)
     np.testing.assert_array_equal(theirs["score"], ours["score"])
     np.testing.assert_array_equal(theirs["prediction"], ours["prediction"])
     there = Path(mlflow.artifacts.download_artifacts("models:/digits@champion", dst_path=str(tmp_path / "there")))

@@ -8,7 +8,7 @@ from hypothesis.extra import numpy as hnp
 
 from aucdist.pairs.cell_cuts import CellSums, Edges
 from aucdist.pairs.cell_kernels import fill_cells, find_cells, index_edges
-from aucdist.pairs.kernels import cut
+from aucdist.pairs.kernels import cut_groups
 from aucdist.pairs.loss import HINGE, NO_SHIFT, one_run
 
 pytestmark = pytest.mark.nojit
@@ -64,7 +64,7 @@ def test_a_place_of_all_edges_divides_by_comparing():
 def cut_of(others, weights, sums):
     anchors, which = sums.as_anchors()
     coefs, histogram = np.empty(len(others)), np.zeros(anchors.n_gaps)
-    active, below, doubt, _ = cut(
+    active, below, doubt, _ = cut_groups(
         (others, weights, one_run(len(others))), NO_SHIFT, anchors.search, anchors.doubt, coefs, histogram
     )
     n = len(which) + 2

@@ -175,7 +175,7 @@ def test_blocks_and_threads_do_not_change_the_bits():
     X, y, *_ = problem(9, 30, 50)
     whole = Block.of(X, y)
     fits = [
-        solve(AllPairs().rounds(LocalBlocks.cut(whole, 4, threads), 1e-3), tol=1e-6, max_passes=50)
+        solve(AllPairs().rounds(LocalBlocks.split(whole, 4, threads), 1e-3), tol=1e-6, max_passes=50)
         for threads in (1, 3)
     ]
     assert fits[0].w.tobytes() == fits[1].w.tobytes()

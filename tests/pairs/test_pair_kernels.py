@@ -11,7 +11,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.codes import search_index
 from aucdist.pairs.bundle import Bundle
 from aucdist.pairs.cutting_planes import CuttingPlanes
-from aucdist.pairs.kernels import cut, n_active
+from aucdist.pairs.kernels import cut_groups, n_active
 from aucdist.pairs.loss import HINGE, NO_SHIFT, one_run, sort_anchors
 from aucdist.pairs.objective import PairObjective
 from aucdist.pairs.penalty import L2
@@ -39,7 +39,9 @@ def loss_and_row_slopes(pos, neg, w_pos, w_neg, shifts=NO_SHIFT):
     """Return hinge sum, active weight, coefficients of the positives and of the negatives, and the rows in the band."""
     at, order = sort_anchors(pos, w_pos)
     coefs, histogram = np.empty(len(neg)), np.zeros(len(pos) + 1)
-    active, total, doubt, n_band = cut((neg, w_neg, one_run(len(neg))), shifts, at.search, at.doubt, coefs, histogram)
+    active, total, doubt, n_band = cut_groups(
+        (neg, w_neg, one_run(len(neg))), shifts, at.search, at.doubt, coefs, histogram
+    )
     assert doubt == 0.0
     return total, active, -HINGE.anchor_slopes(histogram, at, order), coefs, n_band
 
@@ -114,7 +116,7 @@ def started(weight=None, lam=1e-2):
 
 def test_a_point_that_is_worse_does_not_become_the_best_one():
     _, _, state = started()
-    best, here, primal = state.best, state.cuts.here, state.objective(state.best)
+    best, here, primal = state.best, state.cuts.here, state.value_at(state.best)
     far = 50.0 * np.ones_like(best.w)
     state.cuts.score(far)
     state.accept(state.cuts.cut(1.0, far, state.gap_left))
@@ -124,7 +126,7 @@ def test_a_point_that_is_worse_does_not_become_the_best_one():
     # On the way back to the present point, from the scores that the blocks keep of it.
     state.cuts.half_width = 0.0
     state.accept(state.cuts.cut(0.0, here.w, state.gap_left))
-    assert state.value == state.objective(here)
+    assert state.value == state.value_at(here)
 
 
 @pytest.mark.parametrize("h", [0.0, 0.5])

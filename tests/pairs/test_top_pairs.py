@@ -325,7 +325,7 @@ def test_each_band_narrows_by_its_own_part_of_the_gap():
     X, y = small(6, 40)
     planes = at_a_point(X, y, None, np.full(4, 0.3), 0.3, 0.4)[0]
     planes.gap = 0.1
-    allowed = SHARE_OF_GAP * 0.1 * planes.objective(planes.best)
+    allowed = SHARE_OF_GAP * 0.1 * planes.value_at(planes.best)
     for pairs, threshold, h, width in [
         (0.5 * allowed, 2.0 * allowed, 0.3, 0.2),
         (4.0 * allowed, 0.5 * allowed, 0.075, 0.4),

@@ -15,7 +15,7 @@ from aucdist.selection.folds import (
     Partition,
     arrival,
     fold_numbers,
-    group_numbers,
+    fold_numbers_of_groups,
     partition,
     refuse_straddling,
     stratified_numbers,
@@ -101,12 +101,14 @@ def test_a_partition_trains_on_what_it_does_not_hold_out():
 def test_groups_stay_together_whatever_the_order_of_the_rows(n_folds, n_groups, seed, random):
     groups = np.array([g for g in range(n_groups) for _ in range(random.randint(1, 5))])
     y, ids = np.array([random.choice([-1, 1]) for _ in groups]), np.array(random.sample(range(1000), len(groups)))
-    found = group_numbers(ids, y, groups, n_folds, seed)
+    found = fold_numbers_of_groups(ids, y, groups, n_folds, seed)
     for group in range(n_groups):
         assert len(set(found[groups == group])) == 1
     assert set(found) == set(range(n_folds))
     order = np.array(random.sample(range(len(groups)), len(groups)))
-    assert group_numbers(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist() == found[order].tolist()
+    assert (
+        fold_numbers_of_groups(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist() == found[order].tolist()
+    )
     # No fold is ahead of another by more positives than the largest group has.
     positives = np.bincount(found, y == 1, n_folds)
     assert positives.max() - positives.min() <= max(np.bincount(groups, y == 1).max(), 1)
@@ -115,7 +117,7 @@ def test_groups_stay_together_whatever_the_order_of_the_rows(n_folds, n_groups, 
 def test_groups_are_dealt_by_chance():
     ids, groups = np.arange(3000), np.arange(3000) // 3
     y = np.where(ids % 9, -1, 1)
-    first, second = (group_numbers(ids, y, groups, 5, seed) for seed in (0, 1))
+    first, second = (fold_numbers_of_groups(ids, y, groups, 5, seed) for seed in (0, 1))
     assert 0.15 < (first == second).mean() < 0.25
 
 

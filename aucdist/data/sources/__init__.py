@@ -140,7 +140,7 @@ def catalog(folder: Path | None = None) -> dict[str, Source]:
     return sources
 
 
-def find(name: str) -> Source:
+def find_source(name: str) -> Source:
     """Return the source of a data set of the catalog.
 
     Raises
@@ -166,7 +166,7 @@ def refuse_absent(names: Iterable[str]) -> None:
     """
     lines = []
     for name in dict.fromkeys(names):
-        source = find(name)
+        source = find_source(name)
         absent = [url for url in source.urls() if is_relative(url) and not is_present(source)]
         if absent:
             origin = f"; from {source.origin}" if source.origin else ""
@@ -209,7 +209,7 @@ def fetch(
         If there is no such data set, the catalog has no address or no checksum of it, it cannot be downloaded, or it is not what
         the catalog says.
     """
-    source = find(name)
+    source = find_source(name)
     if source.format == "embedded":
         return [], False
     if not is_relative(str(source.source)):

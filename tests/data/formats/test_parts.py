@@ -16,7 +16,7 @@ from aucdist.data.formats.base import FilePart
 from aucdist.data.formats.parts import parse_part
 from aucdist.data.own_files import parse_checked, to_jsonable
 from aucdist.data.shards.reading import open_rows, read
-from aucdist.data.sources import Source, find
+from aucdist.data.sources import Source, find_source
 from aucdist.errors import InputError
 
 SVM = "\ufeff# first\n+1 1:1 3:2\n\n-1 2:1e-3 # mine\r\n-1 1:4\n+1 4:7.25\n   \n-1 3:1"
@@ -164,7 +164,7 @@ def test_a_line_break_in_quotes_is_refused_where_it_is_cut_and_read_where_it_is_
 @pytest.mark.parametrize(("name", "file"), [("a9a", "libsvm/a9a.xz"), ("magic04", "uci/magic04.data.xz")])
 def test_real_files_in_parts(data_dir, tmp_path, name, file):
     (tmp_path / "f").write_bytes(lzma.decompress((data_dir / file).read_bytes()))
-    unpacked = find(name).model_copy(update={"source": str(tmp_path / "f"), "sha256": None})
+    unpacked = find_source(name).model_copy(update={"source": str(tmp_path / "f"), "sha256": None})
     made = same(unpacked, 7)
     assert len(made.parts) == 7
     assert made.classes == unpacked.classes

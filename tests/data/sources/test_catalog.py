@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import Source, catalog, catalog_folder, data_root, find, is_present, parse_source
+from aucdist.data.sources import Source, catalog, catalog_folder, data_root, find_source, is_present, parse_source
 from aucdist.errors import InputError
 
 REFUSED = {"cleveland-0_vs_4": "line 103, column 'ca': the value is missing"}
@@ -14,7 +14,7 @@ ENTRIES = catalog()
 @pytest.mark.parametrize("name", [name for name, source in ENTRIES.items() if source.format != "embedded"])
 def test_every_data_set_that_is_here_is_what_its_entry_says(name, data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
-    source = find(name)
+    source = find_source(name)
     if not is_present(source):
         pytest.skip(f"{name} is not in the data folder")
     if name in REFUSED:
@@ -36,7 +36,7 @@ def test_every_data_set_that_is_here_is_what_its_entry_says(name, data_dir, monk
 
 @pytest.mark.parametrize("name", ["breast_cancer", "digits", "iris", "wine"])
 def test_every_embedded_set_is_what_its_entry_says(name):
-    source = find(name)
+    source = find_source(name)
     data = read(source, name=name)
     assert int((data.block.y == 1).sum()) == source.classes[str(source.positive)]
 
@@ -57,13 +57,13 @@ def test_all_of_the_collections_are_listed(data_dir, monkeypatch):
      ("diabetes", 268), ("splice", 483), ("magic04", 6688), ("skin_nonskin", 50859), ("digits", 174)],
 )  # fmt: skip
 def test_positive_classes_are_those_of_the_papers(name, n_pos):
-    source = find(name)
+    source = find_source(name)
     assert source.classes[str(source.positive)] == n_pos
 
 
 def test_kdd_cup_99_has_the_rare_attacks_and_its_symbols_as_features(data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
-    source = find("kddcup99")
+    source = find_source("kddcup99")
     assert sum(source.classes[name] for name in source.positive) == 5285
     assert len(source.columns) == 42
     assert (source.rows, source.features) == (494_021, 118)
@@ -72,15 +72,15 @@ def test_kdd_cup_99_has_the_rare_attacks_and_its_symbols_as_features(data_dir, m
 def test_absent_sets_say_so(data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
     for name in ("covtype.binary", "ccat", "astro-physics", "sector"):
-        assert not is_present(find(name))
-        assert "Not in the data folder" in find(name).note
+        assert not is_present(find_source(name))
+        assert "Not in the data folder" in find_source(name).note
     with pytest.raises(InputError, match=r"cannot read .*absent/ccat\.train\.svmlight: no such file"):
-        read(find("ccat"))
+        read(find_source("ccat"))
 
 
 def test_an_unknown_name_is_refused_with_the_nearest():
     with pytest.raises(InputError, match=r"unknown data set 'kddcup9'\. Did you mean 'kddcup99'"):
-        find("kddcup9")
+        find_source("kddcup9")
 
 
 def test_the_data_root_is_set_by_the_environment(monkeypatch, tmp_path):

@@ -30,7 +30,7 @@ ENTRIES = {
     "changed": entry("libsvm/changed.svm", b"1 1:3\n", "github:owner/rows@0123abcd4567:some folder/rows"),
     "mine": entry("libsvm/mine.svm", ROWS, "a book"),
     "unchecked": Source(source="absent/rows.svm", format="svmlight", positive=1, origin="github:owner/rows@01:rows"),
-    "bundled": sources.find("digits"),
+    "bundled": sources.find_source("digits"),
 }
 
 
@@ -111,7 +111,7 @@ def test_an_installed_package_saves_data_sets_in_the_cache_of_the_user(web, tmp_
 def test_a_story_begins_with_the_command_that_fetches_its_data(name: str) -> None:
     page = (Path(__file__).parents[3] / f"docs/pages/examples/{name}.md").read_text(encoding="utf-8")
     first = page.partition("```sh\n")[2].partition("```")[0]
-    source = sources.find(first.partition("aucdist data fetch ")[2].split()[0])
+    source = sources.find_source(first.partition("aucdist data fetch ")[2].split()[0])
     assert source.sha256 is not None
     assert sources.ORIGIN.fullmatch(source.origin or "")
     assert "os.environ" not in page

@@ -18,7 +18,7 @@ from aucdist import LinkClassifier
 from aucdist.data.block import each_of
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import catalog, find
+from aucdist.data.sources import catalog, find_source
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.probability.links import Link
@@ -47,7 +47,7 @@ KEEL = {
 
 
 def by_hand(smote: bool) -> list[tuple[float, float]]:
-    data, found = read(find("digits")), []
+    data, found = read(find_source("digits")), []
     for repeat in range(3):
         train, test = split(data.block, 0.5, block_seed(0, repeat, 0))
         names = data.schema.feature_names

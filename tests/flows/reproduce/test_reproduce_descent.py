@@ -11,7 +11,7 @@ from support.small_paper import load_paper, paper, rows, run, write
 
 from aucdist import HingeClassifier
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import find
+from aucdist.data.sources import find_source
 from aucdist.errors import InputError
 from flows.reproduce.curves import REFERENCE, Claim, Descent
 from flows.reproduce.kind import TaskKey, read_version
@@ -48,7 +48,7 @@ def test_a_task_is_a_fit(tmp_path: Path) -> None:
     tasks = dict(kind.tasks({name: read_version(ref) for name, ref in kind.datasets.items()}))
     runs = [("scd", 0), ("scd", 1), ("psa", 0)]
     assert set(tasks) == {TaskKey("eight", REFERENCE), *(TaskKey("eight", *run) for run in runs)}
-    block = read(find("digits")).block
+    block = read(find_source("digits")).block
     X = block.X / np.maximum(np.abs(block.X).max(axis=0), 1e-300)
 
     def fitted(solver: str, passes: int, **parameters: Any) -> HingeClassifier:
@@ -80,7 +80,7 @@ def test_the_reference_may_be_a_fit(tmp_path: Path) -> None:
     kind = load_paper(str(write(tmp_path, descent(reference=model("scd", max_passes=60))))).experiments["eleven"]
     tasks = dict(kind.tasks({"eight": read_version(kind.datasets["eight"])}))
     reference = Descent.run_task(tasks[TaskKey("eight", REFERENCE)])
-    block = read(find("digits")).block
+    block = read(find_source("digits")).block
     X = block.X / np.maximum(np.abs(block.X).max(axis=0), 1e-300)
     how = {"penalty": "l1", "solver": "scd", "lam": "1/n", "max_passes": 60, "fit_intercept": False}
     known = HingeClassifier(**how, random_state=0).fit(X, block.y)

@@ -15,7 +15,7 @@ from support.small_paper import only, rows, run, write
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import find
+from aucdist.data.sources import find_source
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError
 from aucdist.pairs.objective import pairwise_objective
@@ -141,7 +141,7 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
     result = run(write(tmp_path, only("ten")))
     tasks = Path(result["run"], "tasks", "ten", "eight")
     assert len(list(tasks.iterdir())) == 4
-    block = read(find("digits")).block
+    block = read(find_source("digits")).block
     train = block.take(arrival(block.row_id, block_seed(0, 0, 1)))
     train = train.take(fold_numbers(train.row_id, train.y, 2, block_seed(0, 0, 0)) != 1)
     n_pos, n_neg = (train.y > 0).sum(), (train.y < 0).sum()

@@ -12,7 +12,7 @@ from support.small_paper import GRID, only, rows, run, write
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import find
+from aucdist.data.sources import find_source
 from aucdist.engine.blocks import block_seed
 from aucdist.selection.folds import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 def by_hand(lam: float, repeat: int, fold: int) -> float:
     """The test AUC of one fold, step by step, scored by scikit-learn."""
-    block = read(find("digits")).block
+    block = read(find_source("digits")).block
     number = fold_numbers(block.row_id, block.y, 3, block_seed(0, repeat, 0))
     order = arrival(block.row_id, block_seed(0, repeat, 1))
     train = order[number[order] != fold]
@@ -53,7 +53,7 @@ def test_cv_chooses_without_the_test_rows(tmp_path: Path) -> None:
     config["experiments"]["nine"]["figure"] = None
     result = run(write(tmp_path, config))
     (cell, _) = rows(result["run"], "nine")
-    block = read(find("digits")).block
+    block = read(find_source("digits")).block
     number = fold_numbers(block.row_id, block.y, 3, block_seed(0, 0, 0))
     order = arrival(block.row_id, block_seed(0, 0, 1))
     chosen = []

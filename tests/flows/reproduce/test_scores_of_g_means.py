@@ -13,7 +13,7 @@ from support.small_paper import load_paper, reproduce, rows, run, write
 
 from aucdist import MarginMeanClassifier
 from aucdist.data.shards.reading import read
-from aucdist.data.sources import find
+from aucdist.data.sources import find_source
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.metrics import g_mean_score
@@ -67,7 +67,7 @@ def scored(model, block, rows):
 
 def test_a_cell_is_the_mean_over_the_folds_at_what_the_first_part_chose(tmp_path: Path) -> None:
     result = run(write(tmp_path, small(), PRINTED))
-    block = read(find("digits")).block
+    block = read(find_source("digits")).block
     number = fold_numbers(block.row_id, block.y, 2, block_seed(0, 0, 0))
     order = arrival(block.row_id, block_seed(0, 0, 1))
     trains = [order[number[order] != fold] for fold in range(2)]

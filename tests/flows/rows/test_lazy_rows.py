@@ -15,7 +15,7 @@ from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import write_shards
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.shards.simulate import simulate
-from aucdist.data.sources import Source, find
+from aucdist.data.sources import Source, find_source
 from aucdist.data.split import split
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
@@ -187,7 +187,7 @@ def test_commands_without_their_data(command, name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     stderr = run(*command, code=2)[1]
     assert f"that are not here, with their files below AUCDIST_DATA (now {tmp_path / 'data'})" in stderr
-    assert f"  {name}: {find(name).source}; from {find(name).origin}" in stderr
+    assert f"  {name}: {find_source(name).source}; from {find_source(name).origin}" in stderr
     assert not (tmp_path / "runs").exists()
 
 

@@ -72,7 +72,7 @@ class Doubled:
 def test_columns_of_a_class_have_its_labels():
     X, y = data()
     rows = Block.of(X, np.ones(20, dtype=np.int8), code=(y > 0).astype(np.int64))
-    check(columns_of(ClassView(LocalBlocks.cut(rows, 2), np.array([-1, 1], dtype=np.int8))), X, y, 2)
+    check(columns_of(ClassView(LocalBlocks.split(rows, 2), np.array([-1, 1], dtype=np.int8))), X, y, 2)
 
 
 def test_blocks_without_rows():
