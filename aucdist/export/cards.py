@@ -402,17 +402,6 @@ def sentences(card: Scorecard) -> list[str]:
     return texts
 
 
-def to_markdown(card: Scorecard, title: str) -> str:
-    """Return a card as Markdown."""
-    lines = [f"# {_escaped(title)}", "", _escaped(verdict(card)), ""]
-    lines += ["| " + " | ".join(HEADINGS) + " |", "|---|---|---:|---:|"]
-    for row in card_rows(card):
-        share = "" if row.share is None else f"{100 * row.share:.1f} %"
-        lines.append(f"| {_escaped(row.feature)} | {_escaped(row.value)} | {row.points} | {share} |")
-    lines += ["", *(f"* {_escaped(sentence)}" for sentence in sentences(card)), ""]
-    return "\n".join(lines)
-
-
 def _escaped(text: str) -> str:
     """Return a text that is shown in Markdown as it is, in one line."""
     return SIGNS.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
@@ -437,23 +426,28 @@ def to_csv(card: Scorecard) -> str:
     return out.getvalue()
 
 
-def to_page(card: Scorecard, title: str) -> str:
-    """Return a card as a page in the look of a run's report."""
-    from aucdist.report.html import render_template  # loads pandas
-
-    rows = card_rows(card)
-    groups = [list(lines) for _, lines in itertools.groupby(rows, key=lambda row: row.feature)]
-    return render_template(
-        Path(__file__).with_name("card.html"),
-        title=title, verdict=verdict(card), sentences=sentences(card), groups=groups, n_rows=len(rows),
-    )  # fmt: skip
-
-
 def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
     """Return a card as a file of one of `CARD_SUFFIXES`."""
     if suffix not in CARD_SUFFIXES:
         raise unknown("suffix of a scorecard's file", suffix, CARD_SUFFIXES)
     if suffix == "json":
         return card.to_json().encode()
-    text = to_csv(card) if suffix == "csv" else to_markdown(card, title) if suffix == "md" else to_page(card, title)
-    return text.encode()
+    if suffix == "csv":
+        return to_csv(card).encode()
+    rows = card_rows(card)
+    if suffix == "md":
+        lines = [f"# {_escaped(title)}", "", _escaped(verdict(card)), ""]
+        lines += ["| " + " | ".join(HEADINGS) + " |", "|---|---|---:|---:|"]
+        for row in rows:
+            share = "" if row.share is None else f"{100 * row.share:.1f} %"
+            lines.append(f"| {_escaped(row.feature)} | {_escaped(row.value)} | {row.points} | {share} |")
+        lines += ["", *(f"* {_escaped(sentence)}" for sentence in sentences(card)), ""]
+        return "\n".join(lines).encode()
+    from aucdist.report.html import render_template  # loads pandas
+
+    groups = [list(lines) for _, lines in itertools.groupby(rows, key=lambda row: row.feature)]
+    page = render_template(
+        Path(__file__).with_name("card.html"),
+        title=title, verdict=verdict(card), sentences=sentences(card), groups=groups, n_rows=len(rows),
+    )  # fmt: skip
+    return page.encode()

@@ -181,7 +181,18 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     if all(column.kind == "number" for column in described.columns):
         X = _without(graph, graph.input("features", "DOUBLE", len(described.columns)), described)
     else:
-        pieces = [_piece(graph, i, described) for i in range(len(described.columns))]
+        pieces = []  # the features of each column, of shape (rows, n_features of the column)
+        for i, column in enumerate(described.columns):
+            if column.kind == "number":
+                pieces.append(_without(graph, graph.column(graph.input(column.name, "DOUBLE")), described))
+            elif column.kind == "date":
+                time = graph.input(column.name, "INT64")
+                missing = graph.apply("Equal", time, NAT)
+                time = missing.choose(0, time)
+                pieces += [graph.column(missing.choose(np.nan, _part(graph, time, part))) for part in column.parts]
+            else:
+                values = [str(described.features[j].item) for j in described.features_by_column[i]]
+                pieces.append(_category(graph, column, values, described.spelling.words))
         X = graph.apply("Concat", *pieces, axis=1)
         order = [j for features in described.features_by_column for j in features]
         if order != sorted(order):
@@ -201,21 +212,6 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
 def _count(graph: Graph, flags: Term, of: list[bool]) -> Term:
     """Return the number of flags of each row, of some columns."""
     return graph.as_double(flags) @ np.array(of, dtype=np.float64)[:, np.newaxis]
-
-
-def _piece(graph: Graph, i: int, described: Portable) -> Term:
-    """Return the features of a column, of shape (rows, n_features of the column)."""
-    column = described.columns[i]
-    if column.kind == "number":
-        return _without(graph, graph.column(graph.input(column.name, "DOUBLE")), described)
-    if column.kind == "date":
-        time = graph.input(column.name, "INT64")
-        missing = graph.apply("Equal", time, NAT)
-        time = missing.choose(0, time)
-        pieces = [graph.column(missing.choose(np.nan, _part(graph, time, part))) for part in column.parts]
-        return graph.apply("Concat", *pieces, axis=1)
-    values = [str(described.features[j].item) for j in described.features_by_column[i]]
-    return _category(graph, column, values, described.spelling.words)
 
 
 def _without(graph: Graph, X: Term, described: Portable) -> Term:

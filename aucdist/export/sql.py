@@ -37,7 +37,7 @@ from aucdist.export.sql_expressions import (
     total,
 )
 from aucdist.model.linear_model import LinearModel
-from aucdist.probability.probability_maps import IsotonicMap, ProbabilityMap
+from aucdist.probability.probability_maps import IsotonicMap
 
 MOST_PRODUCTS = 200_000
 """Landmarks times features: beyond it the query would have tens of megabytes."""
@@ -256,11 +256,6 @@ class Query(Target):
         expression = f"CAST({expression} AS DOUBLE PRECISION)"
         return case([(self._refused, "NULL")], expression) if self._refused else expression
 
-    def _probability(self, score: str, probability: ProbabilityMap) -> str:
-        """Return the probability of a score, which is NULL where the score is."""
-        expression = probability_of(Term(self, score), probability).name
-        return case([(f"{score} IS NULL", "NULL")], expression)
-
     def with_scores(
         self, model: LinearModel, described_classes: Sequence[Portable], contributions: Sequence[str]
     ) -> str:
@@ -290,7 +285,9 @@ class Query(Target):
             best = [self.alias(f"p{k}") for k in range(len(s))]
             for k, own in enumerate(model.weights):
                 assert own.probability is not None
-                self.add("probable", {best[k]: self._probability(s[k], own.probability)}, [*adds, *s, *best[:k]])
+                probability = probability_of(Term(self, s[k]), own.probability).name
+                probability = case([(f"{s[k]} IS NULL", "NULL")], probability)
+                self.add("probable", {best[k]: probability}, [*adds, *s, *best[:k]])
             if model.classes and not model.topics:
                 sums = self.alias("sums")
                 self.add("summed", {sums: total(best)}, self.aliases)

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import CHECKED, OPEN, Count, Sha256, read_json, write_json
@@ -260,7 +259,17 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
     columns = COLUMNS if not model.classes else OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
     if not _is_complete(part, rows, columns | ({} if cost is None else cost.columns)):
         block = reader.read(item)
-        _refuse_missing(block, reader, index, model)
+        fills = model.preprocessor.impute == "keep" or model.preprocessor.fill is not None
+        if not fills and (place := first_missing(block.rows)) is not None:
+            row, where = int(block.row_id[place[0]]), ""
+            if reader.parts:
+                url = reader.parts[index].url
+                row -= min(part.row or 0 for part in reader.parts if part.url == url)
+                where = f"{files.shown(url)}, "
+            raise InputError(
+                f"{where}row {row + 1}, column {reader.schema.feature_names[place[1]]!r}: the value is missing, but no training "
+                "row had a missing value in this column: fill it in, or leave the row out"
+            )
         out = io.BytesIO()
         table = _scores(model, block.X, block.row_id, scoring)
         if cost is not None:
@@ -269,25 +278,6 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
         files.write_bytes(part, out.getvalue())
     done: Json = {"file": part.rpartition("/")[2], "rows": rows}
     return done if cost is None else done | {"cost": cost.costs_of_file(part)}
-
-
-def _refuse_missing(block: Block, reader: BlockReader, index: int, model: LinearModel) -> None:
-    """Raise an InputError that names file, row and column of a value that is missing where the training rows had all."""
-    preprocessor = model.preprocessor
-    if preprocessor.impute == "keep" or preprocessor.fill is not None:
-        return
-    if (place := first_missing(block.rows)) is None:
-        return
-    row, column = int(block.row_id[place[0]]), reader.schema.feature_names[place[1]]
-    where = f"row {row + 1}"
-    if reader.parts:
-        url = reader.parts[index].url
-        before = min(part.row or 0 for part in reader.parts if part.url == url)
-        where = f"{files.shown(url)}, row {row - before + 1}"
-    raise InputError(
-        f"{where}, column {column!r}: the value is missing, but no training row had a missing value in this column: "
-        "fill it in, or leave the row out"
-    )
 
 
 def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:

@@ -245,13 +245,6 @@ def _add_seconds_axis(axes: Any, history: pd.DataFrame) -> None:
         )
 
 
-def thin_history(history: pd.DataFrame) -> pd.DataFrame:
-    """Return at most MAX_POINTS evenly spread rounds, with the first and the last."""
-    if len(history) <= MAX_POINTS:
-        return history
-    return history.iloc[np.unique(np.linspace(0, len(history) - 1, MAX_POINTS).round().astype(int))]
-
-
 def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray:
     """Return the positions of at most n_points points that represent a monotone curve, with both its ends.
 

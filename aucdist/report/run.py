@@ -286,7 +286,9 @@ def _population_text(report: Report) -> str:
 def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, str]:
     """Return the SVG of each figure for which there is data."""
     assert report.history is not None
-    history = plots.thin_history(report.history)
+    history = report.history
+    if len(history) > plots.MAX_POINTS:  # evenly spread rounds, with the first and the last
+        history = history.iloc[np.unique(np.linspace(0, len(history) - 1, plots.MAX_POINTS).round().astype(int))]
     curve = f"The {which} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
     precision, share = ranking.average_precision(shown), shown.n_pos / (shown.n_pos + shown.n_neg)
     average = f"The {which} curve has an average precision of {precision:.4f}; a random order has {share:.2g}."
@@ -378,14 +380,44 @@ def _several(report: Report) -> Json:
     curves = [train if test is None else test for train, test in report.classes]
     part = "test_auc" if tested else "train_auc"
     order = sorted(range(len(rows)), key=lambda k: (rows[k][part] is None, rows[k][part] or 0.0, k))
+    texts = []
+    early = [row["name"] for row in rows if row["certificate"]["status"] not in ("converged", "stationary")]
+    if early:
+        texts.append(f"The fit did not converge for {_listed(early)}.")
+    if tested and (absent := [row["name"] for row in rows if row["test_auc"] is None]):
+        texts.append(f"The means leave out {_listed(absent)}, which have no positive or no negative test rows.")
+    if not tested:
+        texts.append(NO_TEST_ROWS)
+    intervals = [(row["name"], row["test_auc_interval"]) for row in rows]
+    if chance := [name for name, ends in intervals if ends is not None and ends[0] <= 0.5]:
+        texts.append(
+            f"The interval of the AUC includes 0.5 for {_listed(chance)}: these rows do not show that the ranking is better than "
+            "chance."
+        )
+    confusions: Json | None = None
+    if report.confusions is not None:  # how many rows of each class were predicted to be of each
+        names = [rows[k]["name"] for k in order]
+        table = report.confusions[np.ix_(order, order)]
+        shares = table / np.array([[max(rows[k]["test_pos"], 1)] for k in order])
+        wrong = shares - np.diag(np.diag(shares))
+        # Of topics a row may have both, and then nothing is wrong.
+        largest = [] if run["topics"] else np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES].tolist()
+        places = (divmod(place, len(names)) for place in largest)
+        confusions = {
+            "names": [(name, _short(name)) for name in names],
+            "table": table.tolist(),
+            "shares": shares.tolist(),
+            "largest": [(i, j) for i, j in places if table[i, j] > 0 and i != j],
+            "many": len(names) > MANY,
+        }
     return {
         "several": True,
         "one": "topic" if run["topics"] else "class",
         "which": "test" if tested else "training",
         "sentences": _verdict(run),
-        "warnings": _warnings(run, tested),
+        "warnings": texts,
         "classes": [rows[k] | {"excess": proved_excess(rows[k]["certificate"])} for k in order],
-        "confusions": None if report.confusions is None else _confusions(report, report.confusions, order),
+        "confusions": confusions,
         "curves": [(_short(rows[k]["name"]), rows[k][part], _roc_points(curves[k])) for k in order],
     }
 
@@ -417,48 +449,8 @@ def _verdict(run: Json) -> list[str]:
     return sentences
 
 
-def _warnings(run: Json, tested: bool) -> list[str]:
-    texts = []
-    early = [row["name"] for row in run["classes"] if row["certificate"]["status"] not in ("converged", "stationary")]
-    if early:
-        texts.append(f"The fit did not converge for {_listed(early)}.")
-    if tested and (absent := [row["name"] for row in run["classes"] if row["test_auc"] is None]):
-        texts.append(f"The means leave out {_listed(absent)}, which have no positive or no negative test rows.")
-    if not tested:
-        texts.append(NO_TEST_ROWS)
-    chance = [
-        row["name"]
-        for row in run["classes"]
-        if row["test_auc_interval"] is not None and row["test_auc_interval"][0] <= 0.5
-    ]
-    if chance:
-        texts.append(
-            f"The interval of the AUC includes 0.5 for {_listed(chance)}: these rows do not show that the ranking is better than "
-            "chance."
-        )
-    return texts
-
-
 def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(_short, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-
-
-def _confusions(report: Report, confusions: np.ndarray, order: list[int]) -> Json:
-    """Return how many rows of each class were predicted to be of each, their shares of its rows, and the largest mistakes."""
-    names = [report.run["classes"][k]["name"] for k in order]
-    table = confusions[np.ix_(order, order)]
-    shares = table / np.array([[max(report.run["classes"][k]["test_pos"], 1)] for k in order])
-    wrong = shares - np.diag(np.diag(shares))
-    # Of topics a row may have both, and then nothing is wrong.
-    largest = [] if report.run["topics"] else np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES].tolist()
-    mistakes = [(i, j) for i, j in (divmod(place, len(names)) for place in largest) if table[i, j] > 0 and i != j]
-    return {
-        "names": [(name, _short(name)) for name in names],
-        "table": table.tolist(),
-        "shares": shares.tolist(),
-        "largest": mistakes,
-        "many": len(names) > MANY,
-    }
 
 
 def _roc_points(counts: ScoreCounts) -> list[tuple[float, float]]:

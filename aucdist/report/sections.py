@@ -33,7 +33,8 @@ def search_section(search: Json) -> Json:
     Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first; ``one``, the
         word for one of them.
     """
-    varied, of_classes, table = _varied_parameters(search), search.get("of_classes", {}), search["table"]
+    of_classes, table = search.get("of_classes", {}), search["table"]
+    varied = [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
     sign, rows = find_measure(search["metric"]).sign, table
     if len(rows) > MAX_ROWS:  # those with the best means
         rows = sorted(rows, key=lambda row: math.inf if row["mean"] is None else -sign * row["mean"])[:MAX_ROWS]
@@ -52,12 +53,6 @@ def search_section(search: Json) -> Json:
         ),
         "one": "topic" if of_classes.get("topics") else "class",
     }
-
-
-def _varied_parameters(search: Json) -> list[str]:
-    """Return the parameters that take more than one value."""
-    table = search["table"]
-    return [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
 
 
 def _curve_figure(search: Json, name: str) -> str | None:

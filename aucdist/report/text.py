@@ -190,19 +190,14 @@ def set_on_of(point: Json) -> str:
     return str(point.get("set_on", "out_of_fold" if point.get("out_of_fold") else "training"))
 
 
-def threshold_origin_text(point: Json) -> str:
-    """Return where a threshold comes from, and the false positive rate that it has, as a sentence; `point` as above."""
-    rate = point["fpr"]
-    ends = _ends(rate["interval"], percent_text)
-    known = SET_ON[set_on_of(point)]
-    if known == "the training rows" and point["rows"] == "training":
-        known = "these training rows"
-    return f"The threshold was set on {known}; it flags {percent_text(rate['value'])} of the {point['rows']} negatives{ends}."
-
-
 def point_sentences(point: Json) -> list[str]:
     """Return what a threshold finds and guarantees, and where it comes from, as sentences; `point` as above."""
-    return list(filter(None, (operating_point_text(point), guarantee_text(point), threshold_origin_text(point))))
+    known, rate = SET_ON[set_on_of(point)], point["fpr"]
+    if known == "the training rows" and point["rows"] == "training":
+        known = "these training rows"
+    flagged = percent_text(rate["value"]) + f" of the {point['rows']} negatives" + _ends(rate["interval"], percent_text)
+    origin = f"The threshold was set on {known}; it flags {flagged}."
+    return [sentence for sentence in (operating_point_text(point), guarantee_text(point), origin) if sentence]
 
 
 def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:

@@ -77,7 +77,16 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
     of_score = "Largest PSI of the scores of the classes" if several else "PSI of the score"
     rare = [record["found"]["rare"]["share"] for record in records]
     last_rare = percent_text(rare[-1]) if rare else ""
-    features = _features(records)
+    psi_of_columns = [{column["name"]: column["psi"] for column in record["found"]["columns"]} for record in records]
+    alarmed = [{alarm["column"] for alarm in record["found"]["alarms"]} for record in records]
+    features = []
+    for name in dict.fromkeys(name for of_batch in psi_of_columns for name in of_batch):
+        values = [of_batch.get(name) for of_batch in psi_of_columns]
+        features.append(
+            _series(name, f"{values[-1] or 0.0:.3f}", values, [name in columns for columns in alarmed], LEAST_PSI)
+        )
+    # Those with an alarm in the last four batches first, then those that have moved most.
+    features.sort(key=lambda shown: (not any(shown["alarmed"][-4:]), -max(v or 0.0 for v in shown["values"][-4:])))
     return render_template(
         Path(__file__).with_name("watch.html"),
         title=title,
@@ -119,21 +128,6 @@ def _alarms(record: Json) -> list[Json]:
 
 def _alarmed(records: Sequence[Json], what: str) -> list[bool]:
     return [any(alarm["what"] in (what, OF_CLASSES.get(what)) for alarm in _alarms(record)) for record in records]
-
-
-def _features(records: Sequence[Json]) -> list[Json]:
-    """Return the series of each feature: those with an alarm in the last four batches first, then those that have moved most."""
-    psi = [{column["name"]: column["psi"] for column in record["found"]["columns"]} for record in records]
-    alarmed = [{alarm["column"] for alarm in record["found"]["alarms"]} for record in records]
-    names = dict.fromkeys(name for of_batch in psi for name in of_batch)
-    features = []
-    for name in names:
-        values = [of_batch.get(name) for of_batch in psi]
-        features.append(
-            _series(name, f"{values[-1] or 0.0:.3f}", values, [name in columns for columns in alarmed], LEAST_PSI)
-        )
-    features.sort(key=lambda shown: (not any(shown["alarmed"][-4:]), -max(v or 0.0 for v in shown["values"][-4:])))
-    return features
 
 
 def _series(name: str, last: str, values: Sequence[float | None], alarmed: Sequence[bool], least: float | None) -> Json:

@@ -142,21 +142,22 @@ def _score_path_of_classes(
         except InputError as error:
             raise InputError(f"class {name!r}: {error}") from None
         n.append(of_class.n_pos)
-    return [_result_of_classes(results, n) for results in zip(*paths, strict=True)]
-
-
-def _result_of_classes(results: Sequence[FoldScore], n: Sequence[int]) -> FoldScore:
-    values = [result["value"] for result in results]
-    statuses = [result["status"] for result in results]
-    return {
-        "value": float(np.mean(values)),
-        "weighted": float(np.average(values, weights=n)),
-        "classes": values,
-        "status": next((status for status in statuses if status not in REACHED), statuses[0]),
-        "passes": sum(result["passes"] for result in results),
-        "seconds": sum(result["seconds"] for result in results),
-        "relative_gap": max(result["relative_gap"] for result in results),
-    }
+    scores: list[FoldScore] = []
+    for results in zip(*paths, strict=True):
+        values = [result["value"] for result in results]
+        statuses = [result["status"] for result in results]
+        scores.append(
+            {
+                "value": float(np.mean(values)),
+                "weighted": float(np.average(values, weights=n)),
+                "classes": values,
+                "status": next((status for status in statuses if status not in REACHED), statuses[0]),
+                "passes": sum(result["passes"] for result in results),
+                "seconds": sum(result["seconds"] for result in results),
+                "relative_gap": max(result["relative_gap"] for result in results),
+            }
+        )
+    return scores
 
 
 def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks) -> FoldScore:

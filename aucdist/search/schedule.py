@@ -244,7 +244,12 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
             raise InputError(f"the grid has a value of {name} twice: remove one of them")
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     if "monotone" in allowed and any("monotone" in _map_of(point) for point in points):
-        points = [_with_directions(point, estimator.monotone) for point in points]
+        for k, point in enumerate(points):  # directions are a parameter of their own
+            features = dict(_map_of(point))
+            if "monotone" in features:
+                points[k] = point | {"monotone": features.pop("monotone"), "features": features}
+            else:  # those of the grid, or the estimator's
+                points[k] = {"monotone": estimator.monotone} | point
     for point in points:
         clone(estimator).set_params(**point).check_parameters()
     return points
@@ -253,14 +258,6 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
 def _map_of(point: Point) -> Mapping[str, Any]:
     features = point.get("features")
     return features if isinstance(features, Mapping) else {}
-
-
-def _with_directions(point: Point, otherwise: Any) -> Point:
-    """Return a point whose directions are a parameter of their own; the others get those of the grid, or the estimator's."""
-    features = dict(_map_of(point))
-    if "monotone" not in features:
-        return {"monotone": otherwise} | point
-    return point | {"monotone": features.pop("monotone"), "features": features}
 
 
 def paths_of(estimator: BlockClassifier, points: Sequence[Point]) -> list[list[int]]:

@@ -19,7 +19,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export import Scaling, to_json, to_scorecard, to_sql
-from aucdist.export.cards import Losses, card_rows, mean_pair_hinge, to_csv, to_markdown, to_page
+from aucdist.export.cards import Losses, card_file, card_rows, mean_pair_hinge, to_csv
 from aucdist.maps import BinExpander
 from aucdist.model import card_model, load_model
 from aucdist.model.linear_model import LinearModel
@@ -144,12 +144,12 @@ def test_lines_name_what_they_apply_to():
     assert {row.feature for row in found} <= {"age", "sum", "job", "kind"}
     assert any(row.value == "missing" and row.share is None for row in found if row.feature == "sum")
     assert any(row.feature == "job" and row.value == "clerk" for row in found)
-    text = to_markdown(card, "A | card")
+    text = card_file(card, "md", "A | card").decode()
     assert text.count("\n| ") == len(found) + 1
     assert "# A \\| card" in text
     assert f"Predict yes if the points are more than {card.cutoff}." in text
     assert len(to_csv(card).splitlines()) == len(found) + 3
-    page = to_page(card, "<b>")
+    page = card_file(card, "html", "<b>").decode()
     assert "<bdi>&lt;b&gt;</bdi>" in page
     assert page.count("<tr>") == len(found) + 1
 
@@ -159,14 +159,14 @@ def test_names_are_shown_as_they_are_and_are_no_formulas():
     schema = replace(card.schema, positive=("<img src=x> | *yes*\n# `no`",))
     features = tuple(replace(feature, name=f"=cmd|'{feature.name}'") for feature in card.features)
     hostile = replace(card, schema=schema, features=features)
-    text = to_markdown(hostile, "A [card](x)")
+    text = card_file(hostile, "md", "A [card](x)").decode()
     assert "Predict &lt;img src=x&gt; \\| \\*yes\\* \\# \\`no\\` if" in text
     assert "# A \\[card\\](x)" in text
     assert "<img" not in text
     names = [row[0] for row in csv.reader(to_csv(hostile).splitlines())]
     assert sum(name.startswith("'=cmd") for name in names) == len(names) - 3
     assert not any(name.startswith("=") for name in names)
-    assert "<img" not in to_page(hostile, "A")
+    assert "<img" not in card_file(hostile, "html", "A").decode()
 
 
 def test_edges_on_the_card_are_those_of_the_model():
