@@ -230,14 +230,14 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.n
     estimates: Json = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimates["auc"] = auc_interval(run.counts)
         if in_groups is not None:
             estimates["group_auc"] = Estimate(in_groups.mean, *in_groups.interval(), 0.95, "score")
+        estimates["auc"] = auc_interval(run.counts)
         if max_fpr is not None:
             estimates["partial_auc"] = partial_auc_interval(run.counts, max_fpr)
+        if cost is not None:
+            estimates["expected_cost"] = DecisionCosts.of(run.y > 0, run.wrong(), cost).interval()
         estimates["average_precision"] = average_precision_interval(run.counts)
-    if cost is not None:
-        estimates["expected_cost"] = DecisionCosts.of(run.y > 0, run.wrong(), cost).interval()
     for name in BY_BOOTSTRAP:
 
         def measured(counts: ScoreCounts, name: str = name) -> float:

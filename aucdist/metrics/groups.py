@@ -1,6 +1,5 @@
 """Measures within groups, such as queries or users: AUC of the pairs of one group, NDCG and recall of the first k rows."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,8 +13,6 @@ from aucdist.parameters import Number, OneOf
 
 GroupWeight = Literal["pairs", "groups"]
 
-FIRST_ROWS = (5, 10)
-"""The first rows of each group that a report measures."""
 FIRST = Number("above 0", lambda k: k > 0, optional=True)
 MOST_PLACES = 2**27
 """The discounts of so many places take a gigabyte."""
@@ -316,17 +313,6 @@ def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -
         raise InputError("the two measures are of different groups: compute both from the same labels and groups")
     share = first.weights / first.weights.sum()
     return sign_flip_test(share * (first.values - second.values), share, level)
-
-
-def measures_of_groups(
-    y_true: Any, y_score: Any, groups: Any, group_weight: GroupWeight = "pairs"
-) -> Iterator[tuple[str, OfGroups]]:
-    """Yield the measures within groups that a report shows, by name: AUC, and NDCG and recall for each k."""
-    yield "group_auc", auc_of_groups(y_true, y_score, groups=groups, group_weight=group_weight)
-    for k in FIRST_ROWS:
-        yield f"ndcg@{k}", ndcg_of_groups(y_true, y_score, groups=groups, k=k)
-    for k in FIRST_ROWS:
-        yield f"group_recall@{k}", recall_of_groups(y_true, y_score, groups=groups, k=k)
 
 
 @dataclass(frozen=True, eq=False)

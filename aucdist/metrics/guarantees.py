@@ -81,45 +81,36 @@ class Guarantee:
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:
     """Return the threshold that guarantees a measure for new rows; see `aucdist.metrics.guaranteed_threshold`."""
+    from scipy.special import bdtr, bdtrc
+
     check_level(confidence)
     refuse_weights(counts)
     name, value = the_only(f"guaranteed_threshold takes one of {', '.join(REQUIREMENTS)}", requirements)
     check_requirement(name, value)
     error = 1.0 - confidence
-    positives, negatives = flagged_at(counts)
+    positives, negatives = flagged_at(counts)  # `flagged` is the number of distinct scores above the threshold
     if name == "precision":
         flagged, promised, rows = _precise(positives, positives + negatives, value, error)
     elif name == "recall":
-        flagged, promised, rows = _recalled(positives, value, error)
+        promised, rows = value, int(positives[-1])
+        needed = bisect_left(range(1, rows + 1), True, key=lambda k: bool(bdtrc(k - 1, rows, value) <= error)) + 1
+        if needed > rows:
+            promised, needed = error ** (1.0 / rows), rows
+        flagged = int(np.searchsorted(positives, needed))
     else:
-        flagged, promised, rows = _rare(negatives if name == "fpr" else positives + negatives, value, error)
+        false = negatives if name == "fpr" else positives + negatives
+        promised, rows = value, int(false[-1])
+        # A share of 1 is kept by whatever is flagged.
+        allowed = (
+            rows if value == 1 else bisect_left(range(rows), True, key=lambda k: bool(bdtr(k, rows, value) > error)) - 1
+        )
+        if allowed < 0:
+            promised, allowed = 1.0 - error ** (1.0 / rows), 0
+        flagged = int(np.searchsorted(false, allowed, side="right")) - 1
     n_below = len(counts.values) - flagged
     # For precision the score of the next row itself: a midpoint would depend on the rows above it.
     threshold = float(counts.values[n_below - 1]) if name == "precision" and n_below else counts.threshold(n_below)
     return Guarantee(threshold, name, value, promised, confidence, rows)
-
-
-def _recalled(positives: np.ndarray, least: float, error: float) -> tuple[int, float, int]:
-    """Return how many distinct scores are flagged, the recall that is guaranteed, and the number of positives."""
-    from scipy.special import bdtrc
-
-    n = int(positives[-1])
-    needed = bisect_left(range(1, n + 1), True, key=lambda k: bool(bdtrc(k - 1, n, least) <= error)) + 1
-    if needed > n:
-        least, needed = error ** (1.0 / n), n
-    return int(np.searchsorted(positives, needed)), least, n
-
-
-def _rare(false: np.ndarray, most: float, error: float) -> tuple[int, float, int]:
-    """Return how many distinct scores are flagged, the guaranteed largest share of flagged rows, and the number of rows."""
-    from scipy.special import bdtr
-
-    n = int(false[-1])
-    # A share of 1 is kept by whatever is flagged.
-    allowed = n if most == 1 else bisect_left(range(n), True, key=lambda k: bool(bdtr(k, n, most) > error)) - 1
-    if allowed < 0:
-        most, allowed = 1.0 - error ** (1.0 / n), 0
-    return int(np.searchsorted(false, allowed, side="right")) - 1, most, n
 
 
 def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: float) -> tuple[int, float, int]:

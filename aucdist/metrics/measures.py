@@ -1,4 +1,8 @@
-"""The measures that searches, comparisons and bootstrap intervals know by name."""
+"""The measures that searches, comparisons, reports and bootstrap intervals know by name.
+
+A new measure needs a line of `MEASURES`, and one in ``docs/pages/how-to/cross-validation.md``. Errors, the columns and headings
+of reports and what `features: auto` may choose by follow from the line.
+"""
 
 import math
 from collections.abc import Callable
@@ -21,7 +25,7 @@ from aucdist.metrics.decisions import (
     recall_at_k,
     recall_at_precision,
 )
-from aucdist.metrics.groups import GroupWeight, OfGroups, auc_of_groups, ndcg_of_groups
+from aucdist.metrics.groups import GroupWeight, auc_of_groups, ndcg_of_groups, recall_of_groups
 from aucdist.metrics.partial import (
     MIN_TPR,
     SHARE,
@@ -69,8 +73,11 @@ class Measure:
     ----------
     kind : str
         Such as ``partial_auc``.
+    title : str
+        What reports call it, with the names of parameters in braces.
     function : callable
-        Takes what `needs` says, and the parameters by name. Within groups it returns `OfGroups`, else a number.
+        Takes what `needs` says, and the parameters by name. Within groups it is one of `aucdist.metrics.groups`, which return
+        `OfGroups`; the others return a number.
     needs : {"ranking", "decision", "probability", "groups", "costs"}
         Counts of scores; counts of scores with a threshold, from which the function gets a table of `confusion`; counts of
         probabilities of the positive class; `ScoredGroups`; or `CostCounts` and a threshold.
@@ -80,22 +87,35 @@ class Measure:
         No value is above this, so that no interval is; inf where values have no bound.
     sign : int
         1 if larger is better, -1 if smaller is.
+    least_grade : float
+        It cannot be computed of grades below this.
     values : tuple of float or str
         The parameters in the order of `takes`: see `find_measure`.
     """
 
     kind: str
+    title: str
     function: Callable[..., Any]
     needs: Literal["ranking", "decision", "probability", "groups", "costs"] = "ranking"
     takes: tuple[str, ...] = ()
     largest: float = 1.0
     sign: int = 1
+    least_grade: float = -math.inf
     values: tuple[float | str, ...] = ()
 
     @property
     def name(self) -> str:
         """The full name, for `find_measure`: it ends with the parameters, as in ``two_way_partial_auc@0.5,0.1``."""
-        return f"{self.kind}@{','.join(str(v).removesuffix('.0') for v in self.values)}" if self.values else self.kind
+        return f"{self.kind}@{','.join(self._texts)}" if self.values else self.kind
+
+    @property
+    def heading(self) -> str:
+        """The title, with the values of the parameters."""
+        return self.title.format(**dict(zip(self.takes, self._texts, strict=True)))
+
+    @property
+    def _texts(self) -> list[str]:
+        return [str(value).removesuffix(".0") for value in self.values]
 
     @property
     def costs(self) -> Costs:
@@ -108,54 +128,50 @@ class Measure:
             return self.function(confusion(rows, threshold))
         if self.needs == "costs":
             return self.function(rows, threshold)
-        return self.function(rows, **dict(zip(self.takes, self.values, strict=True)))
-
-
-def group_auc(rows: ScoredGroups) -> OfGroups:
-    """Return the AUC within each group."""
-    return auc_of_groups(
-        rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, group_weight=rows.group_weight
-    )
-
-
-def ndcg(rows: ScoredGroups, k: float) -> OfGroups:
-    """Return the NDCG of the first k rows of each group.
-
-    Raises
-    ------
-    InputError
-        If a grade is negative, or no group has a grade above 0.
-    """
-    return ndcg_of_groups(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, k=k)
+        parameters: dict[str, Any] = dict(zip(self.takes, self.values, strict=True))
+        if self.needs != "groups":
+            return self.function(rows, **parameters)
+        if self.kind == "group_auc":
+            parameters["group_weight"] = rows.group_weight
+        return self.function(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, **parameters)
 
 
 MEASURES = {
     measure.kind: measure
     for measure in (
-        Measure("auc", auc),
-        Measure("average_precision", average_precision),
-        Measure("g_mean", g_mean, "decision"),
-        Measure("balanced_accuracy", balanced_accuracy, "decision"),
-        Measure("brier_loss", brier, "probability", sign=-1),
-        Measure("log_loss", log_loss, "probability", largest=math.inf, sign=-1),
-        Measure("calibration_loss", calibration_loss, "probability", sign=-1),
-        Measure("group_auc", group_auc, "groups"),
-        Measure("partial_auc", partial_auc, takes=("max_fpr",)),
-        Measure("shrunk_partial_auc", shrunk_partial_auc, takes=("max_fpr",)),
-        Measure("two_way_partial_auc", two_way_partial_auc, takes=("min_tpr", "max_fpr")),
-        Measure("recall_at_fpr", recall_at_fpr, takes=("max_fpr",)),
-        Measure("recall_at_precision", recall_at_precision, takes=("min_precision",)),
-        Measure("precision_at_recall", precision_at_recall, takes=("min_recall",)),
-        Measure("recall_at_k", recall_at_k, takes=("k",)),
-        Measure("precision_at_k", precision_at_k, takes=("k",)),
-        Measure("ndcg", ndcg, "groups", takes=("k",)),
-        Measure("expected_cost", CostCounts.mean, "costs", takes=("false_alarm", "miss"), largest=math.inf, sign=-1),
+        Measure("auc", "AUC", auc),
+        Measure("average_precision", "Average precision", average_precision),
+        Measure("g_mean", "G-mean", g_mean, "decision"),
+        Measure("balanced_accuracy", "Balanced accuracy", balanced_accuracy, "decision"),
+        Measure("brier_loss", "Brier loss", brier, "probability", sign=-1),
+        Measure("log_loss", "Log-loss", log_loss, "probability", largest=math.inf, sign=-1),
+        Measure("calibration_loss", "Calibration loss", calibration_loss, "probability", sign=-1),
+        Measure("group_auc", "AUC within groups", auc_of_groups, "groups"),
+        Measure("partial_auc", "Partial AUC, FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
+        Measure("shrunk_partial_auc", "Shrunk partial AUC, FPR ≤ {max_fpr}", shrunk_partial_auc, takes=("max_fpr",)),
+        Measure(
+            "two_way_partial_auc", "Two-way partial AUC, TPR ≥ {min_tpr}, FPR ≤ {max_fpr}", two_way_partial_auc,
+            takes=("min_tpr", "max_fpr"),
+        ),
+        Measure("recall_at_fpr", "Recall at FPR ≤ {max_fpr}", recall_at_fpr, takes=("max_fpr",)),
+        Measure("recall_at_precision", "Recall at precision ≥ {min_precision}", recall_at_precision, takes=("min_precision",)),
+        Measure("precision_at_recall", "Precision at recall ≥ {min_recall}", precision_at_recall, takes=("min_recall",)),
+        Measure("recall_at_k", "Recall of the first {k}", recall_at_k, takes=("k",)),
+        Measure("precision_at_k", "Precision of the first {k}", precision_at_k, takes=("k",)),
+        Measure("ndcg", "NDCG of the first {k} of each group", ndcg_of_groups, "groups", takes=("k",), least_grade=0.0),
+        Measure("group_recall", "Recall of the first {k} of each group", recall_of_groups, "groups", takes=("k",)),
+        Measure(
+            "expected_cost", "Expected cost of a row", CostCounts.mean, "costs", takes=("false_alarm", "miss"),
+            largest=math.inf, sign=-1,
+        ),
     )
-}
+}  # fmt: skip
 """All measures by their kind; `find_measure` gives those that take parameters their values."""
 
 WITHIN_GROUPS = tuple(kind for kind, measure in MEASURES.items() if measure.needs == "groups")
 """Measures of the rows of each group; the others are of all rows together."""
+REPORTED_WITHIN_GROUPS = ("group_auc", "ndcg@5", "ndcg@10", "group_recall@5", "group_recall@10")
+"""What a report shows of groups, as full names."""
 
 
 def find_measure(metric: str, **parameters: float | str | None) -> Measure:

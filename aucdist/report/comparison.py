@@ -6,24 +6,11 @@ from pathlib import Path
 
 from aucdist.errors import Json
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, find_measure
 from aucdist.report import plots
 from aucdist.report.html import render_template
 from aucdist.report.text import count_text, number_text
 
-HEADINGS = {
-    "auc": ("Test AUC", "paired sign-flip test"),
-    "partial_auc": ("Partial AUC", "paired sign-flip test"),
-    "expected_cost": ("Expected cost of a test row", "paired sign-flip test"),
-    "average_precision": ("Average precision", "paired sign-flip test"),
-    "group_auc": ("AUC within groups", "sign-flip test of groups"),
-    "ndcg@10": ("NDCG of the first 10 of each group", "sign-flip test of groups"),
-    "folds": ("Value over the folds of the search", "corrected resampled t-test"),
-}
-COLUMNS = {
-    "group_auc": "AUC within groups", "auc": "AUC", "partial_auc": "Partial AUC", "expected_cost": "Expected cost of a row",
-    "average_precision": "Average precision", "g_mean": "G-mean", "balanced_accuracy": "Balanced accuracy",
-}  # fmt: skip
-"""Measures of a run of two classes, in the order of the table."""
 OF_CLASSES = {"test_auc": "Mean test AUC", "test_auc_weighted": "Weighted", "test_accuracy": "Accuracy"}
 BY_CLASS = "paired sign-flip test of each class"
 LEVEL = 0.05
@@ -42,14 +29,18 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
             tests.append(_tests("Differences of the expected cost of a test row", BY_CLASS, result["cost_differences"]))
         columns = OF_CLASSES
     else:
-        up_to = f" up to a false positive rate of {number_text(max_fpr)}"
-        tests = [
-            _tests(HEADINGS[name][0] + up_to * (name == "partial_auc"), HEADINGS[name][1], pairs)
-            for name, pairs in result["differences"].items()
-        ]
-        columns = {name: heading for name, heading in COLUMNS.items() if name in runs[0]}
-        if max_fpr is not None:
-            columns["partial_auc"] = f"Partial AUC, FPR ≤ {number_text(max_fpr)}"
+        columns = {
+            name: MEASURES[name].title.format(max_fpr=number_text(max_fpr)) for name in runs[0] if name in MEASURES
+        }
+        tests = []
+        for name, pairs in result["differences"].items():
+            if name == "folds":
+                heading, method = "Value over the folds of the search", "corrected resampled t-test"
+            else:
+                heading, method = columns.get(name) or find_measure(name).heading, "paired sign-flip test"
+                if name.partition("@")[0] in WITHIN_GROUPS:
+                    method = "sign-flip test of groups"
+            tests.append(_tests(heading, method, pairs))
     figures = {}
     for name, heading in (("roc", "ROC curves"), ("roc-low", "ROC curves at low false positive rates")):
         if curves:

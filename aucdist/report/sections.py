@@ -35,21 +35,21 @@ def search_section(search: Json) -> Json:
     """
     of_classes, table = search.get("of_classes", {}), search["table"]
     varied = [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
-    sign, rows = find_measure(search["metric"]).sign, table
+    measure, rows = find_measure(search["metric"]), table
     if len(rows) > MAX_ROWS:  # those with the best means
-        rows = sorted(rows, key=lambda row: math.inf if row["mean"] is None else -sign * row["mean"])[:MAX_ROWS]
+        rows = sorted(rows, key=lambda row: math.inf if row["mean"] is None else -measure.sign * row["mean"])[:MAX_ROWS]
     return {
         "result": search,
         "figure": _curve_figure(search, varied[0]) if len(varied) == 1 else None,
         "table": {
             "parameters": list(search["best"]),
-            "metric": search["metric"],
+            "metric": measure.heading,
             "counts_features": any("features_kept" in row for row in rows),
             "n_left_out": len(table) - len(rows),
             "rows": [row | {"chosen": row["parameters"] == search["best"]} for row in rows],
         },
         "classes": sorted(
-            of_classes.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else sign * row["mean"]
+            of_classes.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else measure.sign * row["mean"]
         ),
         "one": "topic" if of_classes.get("topics") else "class",
     }
@@ -68,6 +68,7 @@ def _curve_figure(search: Json, name: str) -> str | None:
     errors = np.array(
         [row.get("standard_error", error) for row, error in zip(rows, of_folds, strict=True)], dtype=float
     )
+    heading = find_measure(search["metric"]).heading
     chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
 
     def draw(axes: Any) -> None:
@@ -76,10 +77,10 @@ def _curve_figure(search: Json, name: str) -> str | None:
         axes.plot(x, means, "o-", color=POS, label="mean")
         axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", markersize=8, hollow=True)
         log_x = bool((x > 0).all() and x.max() > 20 * x.min())
-        axes.set(xlabel=name + ", log scale" * log_x, ylabel=f"Mean {search['metric']} over the folds")
+        axes.set(xlabel=name + ", log scale" * log_x, ylabel=f"{heading}, mean over the folds")
         axes.set(xscale="log" if log_x else "linear")
 
-    return plots.inline_svg("path", f"{search['metric']} against {name}", search_verdict(search), draw)
+    return plots.inline_svg("path", f"{heading} against {name}", search_verdict(search), draw)
 
 
 # ---- an additive model: a step plot for each feature, heat maps of pairs, and the points ----------------------------------

@@ -19,11 +19,6 @@ GUARANTEES = {
     "fpr": "at most {} of 100 negatives are flagged",
     "alerts": "at most {} of 100 rows are flagged",
 }
-GROUP_MEASURES = {
-    "group_auc": "Test AUC within groups", "ndcg@5": "NDCG of the first 5", "ndcg@10": "NDCG of the first 10",
-    "group_recall@5": "Recall of the first 5", "group_recall@10": "Recall of the first 10",
-}  # fmt: skip
-"""What measures within groups are called in a report, by their names in ``metrics.json``."""
 
 
 def summary_rows(run: Json) -> list[tuple[str, str]]:
@@ -73,16 +68,17 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
 
     `groups`: ``groups`` of the object that ``aucdist train --json`` prints.
     """
+    from aucdist.metrics.measures import find_measure  # here, because the command line reads this module as it begins
+
     if not groups["grouped"]:
         return []
     without = groups["without_pairs"]
     rest = "" if not without else f"; {without:,} more have rows of one class only and do not count"
     rows = [("Groups", f"{groups['with_pairs']:,} with pairs{rest}")]
-    for name, label in GROUP_MEASURES.items():
-        if (measure := groups["measures"].get(name)) is not None:
-            equally = " with equal weights" if name == "group_auc" and groups.get("group_weight") == "groups" else ""
-            value = auc_with_interval(measure["value"], measure["interval"])
-            rows.append((label, f"{value} over {measure['groups']:,} groups{equally}"))
+    for name, measure in groups["measures"].items():
+        equally = " with equal weights" if name == "group_auc" and groups.get("group_weight") == "groups" else ""
+        value = auc_with_interval(measure["value"], measure["interval"])
+        rows.append((find_measure(name).heading, f"{value} over {measure['groups']:,} groups{equally}"))
     return rows
 
 

@@ -219,7 +219,7 @@ def _scored(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[Blocks, Scorer,
 
 
 def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -> None:
-    """Raise an InputError for a measure within groups where rows have none, and for the NDCG of grades below 0.
+    """Raise an InputError for a measure within groups where rows have none, and for one that cannot be computed of their grades.
 
     Parameters
     ----------
@@ -235,10 +235,10 @@ def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -
             f"metric {measure.name!r} is measured within groups, and the source has none: give it `groups`, or `qid: use` for "
             f"svmlight; without groups the metrics are {others}"
         )
-    if measure.kind == "ndcg" and lowest_grade is not None and lowest_grade < 0:
+    if lowest_grade is not None and lowest_grade < measure.least_grade:
         raise InputError(
-            f"metric 'ndcg' counts grades of at least 0, and the lowest one is {lowest_grade:g}: choose 'group_auc', or add a "
-            "constant to all grades"
+            f"metric {measure.name!r} counts grades of at least {measure.least_grade:g}, and the lowest one is {lowest_grade:g}: "
+            "choose 'group_auc', or add a constant to all grades"
         )
 
 

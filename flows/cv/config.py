@@ -94,26 +94,20 @@ class CvConfig(RunConfig):
     folds: FoldsConfig = Field(default_factory=FoldsConfig)
     """How the training rows are divided for the search."""
     metric: str = "auc"
-    """The score by which settings are compared. With several classes it is the mean over the classes. Smaller is better
-    for costs and for names that end in `_loss`. `partial_auc`, `shrunk_partial_auc` (a blend with the AUC if a fold has
-    fewer than 80 held-out positives) and `recall_at_fpr` need `max_fpr`; `recall_at_precision` needs `min_precision`;
-    `precision_at_recall` needs `min_recall`; `precision_at_k` and `recall_at_k` need `k`; `two_way_partial_auc` needs
-    `min_tpr` and `max_fpr`. `expected_cost` is the mean cost of a held-out row by `operating_point.cost`, at the
-    threshold that costs least on the training rows of the fold. With groups, the default is `group_auc`, the AUC within
-    groups, and `ndcg` of the first `k` rows of each group is possible. With grades and `features: auto`, the default is
-    `ndcg` with `k: 10`."""
+    """The score by which settings are compared. The page about cross-validation lists the metrics and what each of them
+    needs. With several classes it is the mean over the classes. Smaller is better for costs and for names that end in
+    `_loss`. With groups, the default is `group_auc`. With grades and `features: auto`, it is `ndcg` with `k: 10`."""
     max_fpr: float | None = Field(default=None, gt=0, le=1)
-    """The largest false positive rate, for the metrics `partial_auc`, `shrunk_partial_auc`, `two_way_partial_auc` and
-    `recall_at_fpr`."""
+    """The largest false positive rate, for a metric that needs it."""
     min_tpr: float | None = Field(default=None, ge=0, lt=1)
-    """The smallest true positive rate, for the metric `two_way_partial_auc`."""
+    """The smallest true positive rate, for a metric that needs it."""
     min_precision: float | None = Field(default=None, gt=0, le=1)
-    """The smallest precision, for the metric `recall_at_precision`."""
+    """The smallest precision, for a metric that needs it."""
     min_recall: float | None = Field(default=None, gt=0, le=1)
-    """The smallest recall, for the metric `precision_at_recall`."""
+    """The smallest recall, for a metric that needs it."""
     k: int | None = Field(default=None, ge=1)
-    """The number of held-out rows for the metrics `precision_at_k` and `recall_at_k`. For `ndcg` it is the number of
-    rows of each group."""
+    """The number of rows with the highest scores that count, for a metric that needs it: of all held-out rows, or of each
+    group."""
     rule: Literal["best", "one-se", "simplest"] = "best"
     """`best` takes the best mean. `one-se` takes the largest lam whose mean is within one standard error of the best.
     `simplest` takes the simplest feature map that is not clearly worse than the best setting: the mean difference over

@@ -31,8 +31,9 @@ from aucdist.metrics.decisions import (
     recall,
     threshold_at,
 )
-from aucdist.metrics.groups import GroupWeight, measures_of_groups
+from aucdist.metrics.groups import GroupWeight
 from aucdist.metrics.guarantees import Guarantee, guaranteed_threshold
+from aucdist.metrics.measures import REPORTED_WITHIN_GROUPS, ScoredGroups, find_measure
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from aucdist.pairs.groups import pair_groups
 from flows.config.operating_point import OperatingPointConfig
@@ -409,12 +410,13 @@ def group_results(
         y = grades - min(0.0, float(grades.min()))
     else:
         y = np.maximum(test_rows["y"].to_numpy(), 0)
-    measures = measures_of_groups(y, scores[:, 0], test_rows["group"].to_numpy(), group_weight)
+    rows = ScoredGroups(y, scores[:, 0], test_rows["group"].to_numpy(), group_weight=group_weight)
     with suppress(InputError):  # no group has a pair
         counts["measures"] = {
             name: {
                 "value": of.mean, "interval": list(of.interval()), "groups": len(of.values), "without": of.n_without,
             }
-            for name, of in measures
+            for name in REPORTED_WITHIN_GROUPS
+            for of in (find_measure(name).of(rows),)
         }  # fmt: skip
     return counts

@@ -1,5 +1,6 @@
 """Measures within groups, beside counting."""
 
+import functools
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,11 +12,10 @@ from aucdist.metrics.groups import (
     OfGroups,
     auc_of_groups,
     group_auc_score,
-    measures_of_groups,
     ndcg_of_groups,
     recall_of_groups,
 )
-from aucdist.metrics.measures import ScoredGroups, find_measure
+from aucdist.metrics.measures import REPORTED_WITHIN_GROUPS, ScoredGroups, find_measure
 
 
 def drawn(seed):
@@ -145,10 +145,11 @@ def test_groups_that_are_all_alike_have_an_interval_that_is_no_point(value):
     assert high - low == pytest.approx(1 - 0.05**0.1)
 
 
-def test_all_measures_have_names():
+def test_the_measures_of_a_report_are_those_of_the_functions():
     y, score, group, _ = drawn(3)
-    names = [name for name, _ in measures_of_groups(y, score, group)]
-    assert names == ["group_auc", "ndcg@5", "ndcg@10", "group_recall@5", "group_recall@10"]
+    measured = [find_measure(name).of(ScoredGroups(y, score, group)).mean for name in REPORTED_WITHIN_GROUPS]
+    calls = [auc_of_groups, *(functools.partial(of, k=k) for of in (ndcg_of_groups, recall_of_groups) for k in (5, 10))]
+    assert measured == [of(y, score, groups=group).mean for of in calls]
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,15 @@ def test_measures_are_scikit_learns(rows):
         find_measure("acu")
 
 
+def test_the_page_about_searches_names_every_measure_and_what_it_needs():
+    page = Path(__file__).parents[2].joinpath("docs/pages/how-to/cross-validation.md").read_text(encoding="utf-8")
+    for measure in MEASURES.values():
+        lines = [line for line in page.splitlines() if f"`{measure.kind}`" in line]
+        needs = ("operating_point.cost",) if measure.needs == "costs" else measure.takes
+        assert any(all(f"`{name}`" in line for name in needs) for line in lines), measure.kind
+        assert measure.title.format(**dict.fromkeys(measure.takes, 1))
+
+
 def test_precision_recall_is_scikit_learns(rows):
     y, p = rows
     our_recall, our_precision = pr_curve(ScoreCounts.from_scores(y, p))

@@ -320,7 +320,9 @@ def test_names_hold_their_parameters():
     ):
         with pytest.raises(InputError, match=said):
             find_measure(name)
-    with pytest.raises(InputError, match="k applies to metric recall_at_k and precision_at_k and ndcg, not to 'auc'"):
+    with pytest.raises(
+        InputError, match="k applies to metric recall_at_k and precision_at_k and ndcg and group_recall, not to 'auc'"
+    ):
         find_measure("auc", k=3)
     with pytest.raises(InputError, match="unknown parameter of a metric 'foo'"):
         find_measure("auc", foo=3)

@@ -389,7 +389,7 @@ def test_one_parameter_is_a_path_with_error_bars(report):
         "The search compared 3 settings by 5-fold cross-validation, repeated 2 times, stratified by class.",
         "which is slightly optimistic",
         "10 tasks, 3 of them with stored results",
-        "auc against lam",
+        "AUC against lam",
         "aucdist cv" if report.command == "aucdist cv" else "aucdist train",
     ):
         assert expected in text

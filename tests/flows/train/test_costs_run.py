@@ -92,7 +92,7 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
     assert both[0]["interval"] == pytest.approx(result["operating_point"]["expected_cost"]["interval"])
     assert test["value"] == pytest.approx(both[0]["value"] - both[1]["value"])
     assert test["low"] <= test["value"] <= test["high"]
-    assert "Expected cost of a test row" in page_of(compared)
+    assert "Expected cost of a row" in page_of(compared)
 
 
 def scored(config, result, name, **keys):
