@@ -84,12 +84,7 @@ def read_json(url: str, kind: type[T]) -> T:
 
 def write_json(url: str, content: Any) -> None:
     """Write an object that `read_json` reads: a dataclass, or what types of JSON hold."""
-    files.write_bytes(url, json_of(content))
-
-
-def json_of(content: Any) -> bytes:
-    """Return the bytes that `write_json` writes."""
-    return json.dumps(to_jsonable(content, type(content))).encode()
+    files.write_bytes(url, json.dumps(to_jsonable(content, type(content))).encode())
 
 
 def json_digest(content: Any) -> str:

@@ -187,20 +187,6 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
     return sentences
 
 
-def known_rows(known: int, checked: int) -> list[str]:
-    """Return sentences on test rows that are training rows as well."""
-    if not known:
-        return []
-    share = (
-        f"{known:,} of the {checked:,} test rows that were looked up" if known > 1 else f"One of {checked:,} test rows"
-    )
-    have = "have" if known > 1 else "has"
-    return [
-        f"{share} {have} the features of a training row: {100 * known / checked:.1f} % of the test is known already. If they "
-        "are copies of one case, choose settings by `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
-    ]
-
-
 def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, checked: int) -> tuple[str, ...]:
     """Return sentences on everything that may make a test too optimistic.
 
@@ -209,8 +195,18 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, che
     up.
     """
     sample = sample_of(train)
-    times = [] if test is None or not schema.dates else times_of(sample, sample_of(test), schema)
-    return (*leaks_of(sample, schema), *times, *known_rows(known, checked))
+    sentences = leaks_of(sample, schema)
+    if test is not None and schema.dates:
+        sentences += times_of(sample, sample_of(test), schema)
+    if known:
+        rows = f"One of {checked:,} test rows has"
+        if known > 1:
+            rows = f"{known:,} of the {checked:,} test rows that were looked up have"
+        sentences.append(
+            f"{rows} the features of a training row: {100 * known / checked:.1f} % of the test is known already. If they are "
+            "copies of one case, choose settings by `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
+        )
+    return tuple(sentences)
 
 
 # ---- rows that were among those of the training -----------------------------------------------------------------------

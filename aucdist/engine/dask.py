@@ -199,7 +199,25 @@ def blocks_from_collections(
         Whether values may be missing.
     """
     are_frames = all(hasattr(collection, "to_dask_array") for collection in (X, *columns.values()))
-    chunks: Any = (_chunks_of_frames if are_frames else _chunks_of_arrays)(X, columns)
+    chunks: Any  # delayed rows with the keywords of `_make_block`
+    if are_frames:
+        if any(column.npartitions != X.npartitions for column in columns.values()):
+            raise InputError(
+                f"X has {X.npartitions} partitions, and y, the weights or the groups have "
+                f"{', '.join(str(column.npartitions) for column in columns.values())}: take them from one DataFrame"
+            )
+        # One expression holds all of them: apart, Dask would merge partitions of few columns, of each as it likes.
+        packed = X.map_partitions(
+            _packed,
+            *columns.values(),
+            names=tuple(columns),
+            meta=X._meta,
+            enforce_metadata=False,
+            align_dataframes=False,
+        )
+        chunks = list(packed.to_delayed())
+    else:
+        chunks = _chunks_of_arrays(X, columns)
     try:
         client = get_client()
     except ValueError:
@@ -212,22 +230,6 @@ def blocks_from_collections(
         for index, (chunk, first) in enumerate(zip(chunks, offsets, strict=False))
     ]
     return LocalBlocks(dask.compute(*made)) if client is None else DaskBlocks.of_futures(client, client.compute(made))
-
-
-def _chunks_of_frames(X: Any, columns: Mapping[str, Any]) -> list[Any]:
-    """Return delayed chunks of rows of DataFrames and Series with the same partitions, as keywords of `_make_block`.
-
-    One expression holds all of them: apart, Dask would merge partitions of few columns, of each as it likes.
-    """
-    if any(column.npartitions != X.npartitions for column in columns.values()):
-        raise InputError(
-            f"X has {X.npartitions} partitions, and y, the weights or the groups have "
-            f"{', '.join(str(column.npartitions) for column in columns.values())}: take them from one DataFrame"
-        )
-    packed = X.map_partitions(
-        _packed, *columns.values(), names=tuple(columns), meta=X._meta, enforce_metadata=False, align_dataframes=False
-    )
-    return list(packed.to_delayed())
 
 
 def _packed(X: Any, *columns: Any, names: tuple[str, ...]) -> dict[str, Any]:

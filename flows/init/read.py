@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from aucdist.data.formats.base import FIRST, FilePart
 from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, CsvText, csv_head, csv_text, separator_of
-from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat, to_arrow
+from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat
 from aucdist.data.formats.tables import distinct
 from aucdist.data.formats.text import as_utf8, first_row, found_encoding, looks_like_values, pick
 from aucdist.data.sources import Source
@@ -150,12 +150,10 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     if source.format == "parquet":
         table, whole, some = _row_groups(source, urls)
     elif isinstance(of, LoadedFormat):
-        table = filtered(to_arrow(of.reader, urls[0], source), source, where)
+        table = filtered(of.table(urls[0], source), source, where)
     else:
         assert isinstance(of, ArrowFileFormat)
-        table = filtered(
-            to_arrow(of.reader, unpacked(files.read_bytes(urls[0]), urls[0]), where, source), source, where
-        )
+        table = filtered(of.table(unpacked(files.read_bytes(urls[0]), urls[0]), where, source), source, where)
     most = max(1000, MOST_CELLS // max(1, table.num_columns))
     return FirstRows(
         source, table.slice(0, most), lambda row, name: f"{where}, row {row + 1}", whole and table.num_rows <= most,

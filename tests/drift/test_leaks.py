@@ -13,7 +13,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.split import split
 from aucdist.drift import leaks as module
 from aucdist.drift.columns import alone, auc_and_deviation, gives_away, is_identifier
-from aucdist.drift.leaks import Alone, Sample, columns_alone, known_rows, leaks_of, sample_of, times_of
+from aucdist.drift.leaks import Alone, Sample, columns_alone, leaks, leaks_of, sample_of, times_of
 from aucdist.engine.blocks import LocalBlocks
 
 N = 400
@@ -160,9 +160,11 @@ def test_training_rows_that_are_later_than_test_rows() -> None:
 
 
 def test_known_rows() -> None:
-    assert known_rows(0, 100) == []
-    assert known_rows(1, 100)[0].startswith("One of 100 test rows has the features of a training row: 1.0 %")
-    assert known_rows(30, 100)[0].startswith("30 of the 100 test rows that were looked up have")
+    train = LocalBlocks([Block.of(RANDOM.normal(size=(N, 1)), np.where(POSITIVE, 1, -1))])
+    said = [leaks(train, None, schema(["x"]), known=known, checked=100) for known in (0, 1, 30)]
+    assert said[0] == ()
+    assert said[1][0].startswith("One of 100 test rows has the features of a training row: 1.0 %")
+    assert said[2][0].startswith("30 of the 100 test rows that were looked up have")
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -1,4 +1,4 @@
-"""Read Parquet, JSON lines, Arrow, spreadsheets, queries of databases, Delta and Iceberg as tables of Arrow.
+"""Read Parquet, and convert tables of pandas and of Arrow.
 
 From Parquet files with one feature in each column, only the columns and row groups that are needed are read.
 
@@ -7,17 +7,12 @@ In Hive-partitioned folders, `year=2024/part.parquet` has a column `year` with o
 
 import contextlib
 import hashlib
-import io
-import json
 import numbers
 import re
-import struct
-import zipfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +27,6 @@ from aucdist.data.formats.source_fields import Condition, SourceFields
 from aucdist.data.formats.table_form import TableForm
 from aucdist.data.formats.tables import table_of
 from aucdist.data.formats.text import pick, unique
-from aucdist.data.own_files import parse_any
 from aucdist.data.storage import files
 from aucdist.data.storage.files import opened
 from aucdist.data.storage.guard import (
@@ -41,25 +35,12 @@ from aucdist.data.storage.guard import (
     TRUSTED,
     check_fits,
     check_growth,
-    check_regular,
-    check_sheet,
-    collected,
-    size_of_arrow,
 )
-from aucdist.data.storage.urls import SCHEME, hide_error, reveal, shown
 from aucdist.errors import InputError, as_input_error, first_line
-from aucdist.extras import load_optional
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS_AT_ONCE = 2**16
-"""The number of rows of a database's answer that are read at a time, so that its size is checked as it comes."""
-READ_ONLY = {
-    "mysql": "SET SESSION TRANSACTION READ ONLY", "mariadb": "SET SESSION TRANSACTION READ ONLY",
-    "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
-}  # fmt: skip
-"""The first statement to databases of some kinds; SQLAlchemy has an option for PostgreSQL. Nothing is ever committed."""
 NULL = "__HIVE_DEFAULT_PARTITION__"
 """The name of the folder of rows whose value is missing."""
 INTEGER = re.compile(r"-?[0-9]{1,15}")
@@ -67,36 +48,6 @@ INTEGER = re.compile(r"-?[0-9]{1,15}")
 integers of 32 bits for numbers and others for texts."""
 # A column that repeats one value a million times takes a few bytes. Real tables expand less than this.
 MOST_GROWTH, MOST_GROWTH_OF_LARGE = 10_000, 1000
-
-
-def from_json_lines(data: bytes, where: str, source: SourceFields) -> pa.Table:
-    """Return the objects of JSON lines, or of one JSON array; a key that an object lacks is missing there.
-
-    Raises InputError if a line is no JSON object, or a key has values of several types.
-    """
-    if data.lstrip()[:1] == b"[":
-        data = b"".join(json.dumps(item).encode() + b"\n" for item in parse_any(data, where))
-    said = f"{where}: not JSON objects in UTF-8, one on each line or in one array"
-    with as_input_error(said, pa.ArrowException, OSError, UnicodeDecodeError):
-        str(data, "utf-8")  # Arrow does not check this
-        return pa.json.read_json(pa.BufferReader(data), pa.json.ReadOptions(use_threads=False, block_size=2**26))
-
-
-def from_ipc(data: bytes, where: str, source: SourceFields) -> pa.Table:
-    """Return the columns of a file or a stream of Arrow.
-
-    Raises InputError if it is damaged.
-    """
-    # A file is a stream between two marks. Its end says once more where batches are, and need not be read.
-    stream = pa.py_buffer(data)[8 if data.startswith(b"ARROW1") else 0 :]
-    kinds = pa.ArrowException, OSError, ValueError, struct.error
-    with as_input_error(f"{where} is not a sound Arrow file", *kinds):
-        check_growth(len(data), size_of_arrow(stream), where, "write it as Parquet")
-        with pa.ipc.open_stream(stream) as reader:
-            table = reader.read_all()
-        table.validate(full=True)
-        check_growth(len(data), size_of_texts(table), where, "write it as Parquet")
-    return table
 
 
 def size_of_texts(table: pa.Table) -> int:
@@ -112,112 +63,6 @@ def size_of_texts(table: pa.Table) -> int:
                 lengths = np.frombuffer(chunk.buffers()[1], np.int32)[::4]
                 size += int(lengths[chunk.offset : chunk.offset + len(chunk)].sum(dtype=np.int64))
     return size
-
-
-def from_excel(data: bytes, where: str, source: SourceFields) -> pa.Table:
-    """Return a sheet of a workbook, by default the first one.
-
-    Raises InputError if openpyxl is not installed, the file is damaged or unpacks beyond all measure, or there is no
-        such sheet.
-    """
-    openpyxl = load_optional("openpyxl")
-    import pandas as pd
-
-    # openpyxl passes on the errors of its XML parser, zipfile and NumPy
-    with as_input_error(f"{where} cannot be read as a workbook", Exception, say=lambda e: str(e)[:200]):
-        with zipfile.ZipFile(io.BytesIO(data)) as packed:
-            size = sum(member.file_size for member in packed.infolist())
-        check_growth(len(data), size, where, "save it as CSV")
-        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True)
-        with contextlib.closing(book), book[source.sheet or book.sheetnames[0]]._get_source() as xml:
-            check_sheet(xml, where)
-        frame = pd.read_excel(
-            io.BytesIO(data), sheet_name=source.sheet or 0, skiprows=source.skip_lines, engine="openpyxl",
-            keep_default_na=False, na_values=[""],
-        )  # fmt: skip
-    return from_pandas(frame, where)
-
-
-def from_query(url: str, source: SourceFields) -> pa.Table:
-    """Return the result of a query. The database is opened for reading only.
-
-    `url`: as SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
-        ``postgresql+psycopg://user:password@host/sales``; or ``duckdb:///sales.duckdb``. The password is in no message.
-    Raises InputError if a package is not installed, the database cannot be reached, the query is anything but one SELECT, or it
-        fails.
-    """
-    if not SCHEME.match(url):
-        raise InputError("a database is named by a URL, such as sqlite:////data/sales.db or duckdb:///sales.duckdb")
-    with _fetched(url, ": the query failed"):
-        return (_from_duckdb if url.startswith("duckdb:") else _from_sqlalchemy)(url, str(source.query))
-
-
-@contextmanager
-def _fetched(url: str, fault: str) -> Iterator[None]:
-    """Explain what drivers and clients raise, by many names, without the secrets of the URL."""
-    with as_input_error(f"{shown(url)}{fault}", Exception, say=lambda e: hide_error(e, url)):
-        yield
-
-
-def _from_sqlalchemy(url: str, query: str) -> pa.Table:
-    sqlalchemy = load_optional("sqlalchemy")
-    import pandas as pd
-
-    address = sqlalchemy.make_url(reveal(url))
-    kind, path = address.get_backend_name(), address.database
-    if kind == "sqlite" and path and path != ":memory:":
-        if not path.startswith("file:"):
-            if not Path(path).is_file():  # otherwise SQLite creates the file
-                check_regular(Path(path), path)
-                raise InputError(f"{shown(url)}: there is no such database file: correct the path")
-            path = f"file:{quote(str(Path(path).absolute()))}"
-        if address.get_driver_name() == "pysqlite":
-            address = address.set(database=path).update_query_dict({"mode": "ro", "uri": "true"})
-    engine = sqlalchemy.create_engine(address)
-    try:
-        with engine.connect() as connection:
-            if kind == "postgresql":
-                connection = connection.execution_options(postgresql_readonly=True)
-            elif kind in READ_ONLY:
-                connection.exec_driver_sql(READ_ONLY[kind])
-            connection = connection.execution_options(stream_results=True)
-            frames = pd.read_sql(sqlalchemy.text(query), connection, chunksize=ROWS_AT_ONCE)
-            parts = collected(frames, lambda frame: int(frame.memory_usage(deep=True).sum()), shown(url))
-            return from_pandas(parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True), shown(url))
-    finally:
-        engine.dispose()
-
-
-def _from_duckdb(url: str, query: str) -> pa.Table:
-    duckdb: Any = load_optional("duckdb")
-    path = reveal(url).removeprefix("duckdb:").removeprefix("///")
-    check_regular(Path(path), url)
-    with duckdb.connect(path or ":memory:", read_only=bool(path)) as connection:
-        statements = connection.extract_statements(query)
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise InputError("`query` must be one SELECT: the database is only read")
-        reader = connection.sql(query).to_arrow_reader(ROWS_AT_ONCE)
-        return pa.Table.from_batches(collected(reader, lambda batch: int(batch.nbytes), shown(url)), reader.schema)
-
-
-def from_delta(url: str, source: SourceFields) -> pa.Table:
-    """Return the newest version of a Delta table.
-
-    Raises InputError if deltalake is not installed, or there is no sound table.
-    """
-    delta = load_optional("deltalake")
-    with _fetched(url, " is not a sound Delta table"):
-        return delta.DeltaTable(reveal(url)).to_pyarrow_table()
-
-
-def from_iceberg(url: str, source: SourceFields) -> pa.Table:
-    """Return the current snapshot of an Iceberg table, by its metadata file.
-
-    Raises InputError if pyiceberg is not installed, or there is no sound table.
-    """
-    tables = load_optional("pyiceberg.table")
-    with _fetched(url, " is not a sound Iceberg table"):
-        return tables.StaticTable.from_metadata(reveal(url)).scan().to_arrow()
 
 
 def digest_of(table: pa.Table) -> str:

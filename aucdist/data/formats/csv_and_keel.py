@@ -269,30 +269,11 @@ def separator_of(source: SourceFields) -> str:
     return SEPARATORS.get(source.separator, source.separator)
 
 
-def with_names(cells: Sequence[str], first: Sequence[str] | None) -> list[str]:
-    """Return the names of columns, from the cells of a header and of the row below it.
+def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf-8") -> tuple[list[str], int, int]:
+    """Return the column names of a CSV file, where its rows start, and the number of the line there.
 
     Empty cells get names: ``index`` for the first, as pandas writes it, else x2, x3, ... So do row names, which R writes below a
     header that is one short. A name that comes again is called name.1, name.2, ...
-    """
-    if not any(cells):
-        return list(cells)
-    if first is not None and len(first) == len(cells) + 1 and first[-1]:
-        cells = ["", *cells]
-    made = ["index" if i == 1 and "index" not in cells else f"x{i}" for i in range(1, len(cells) + 1)]
-    named = [cell or name for cell, name in zip(cells, made, strict=True)]
-    seen: set[str] = set()
-    for j, name in enumerate(named):
-        again = 0
-        while named[j] in seen or (again and named[j] in named[:j] + named[j + 1 :]):
-            again += 1
-            named[j] = f"{name}.{again}"
-        seen.add(named[j])
-    return named
-
-
-def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf-8") -> tuple[list[str], int, int]:
-    """Return the column names of a CSV file, where its rows start, and the number of the line there.
 
     `data`: the header and the row below it, at least.
     `encoding`: of `data`.
@@ -310,7 +291,20 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
         first = first_row(data, where, separator, start=end, encoding=encoding, quote=quote)[1]
     except InputError:  # either there are no rows, or the error is reported when the row is read
         first = None
-    return unique(with_names(cells, first), where), end, next_line
+    if not any(cells):
+        return unique(cells, where), end, next_line
+    if first is not None and len(first) == len(cells) + 1 and first[-1]:
+        cells = ["", *cells]
+    made = ["index" if i == 1 and "index" not in cells else f"x{i}" for i in range(1, len(cells) + 1)]
+    named = [cell or name for cell, name in zip(cells, made, strict=True)]
+    seen: set[str] = set()
+    for j, name in enumerate(named):
+        again = 0
+        while named[j] in seen or (again and named[j] in named[:j] + named[j + 1 :]):
+            again += 1
+            named[j] = f"{name}.{again}"
+        seen.add(named[j])
+    return unique(named, where), end, next_line
 
 
 class KeelFormat(FileFormat):

@@ -3,11 +3,18 @@
 Parquet is read by row groups. A format that another library reads as a whole has one part for each file or query.
 """
 
+import contextlib
+import io
 import json
 import re
+import struct
+import zipfile
+from abc import abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from urllib.parse import quote
 
 from aucdist.data.formats.base import (
     OF_COLUMNS,
@@ -25,9 +32,12 @@ from aucdist.data.formats.csv_and_keel import CsvFormat, KeelFormat
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.formats.text import found_encoding
 from aucdist.data.labels import Labels
+from aucdist.data.own_files import parse_any
 from aucdist.data.storage import files
-from aucdist.data.storage.guard import check_fits
-from aucdist.errors import InputError, unknown
+from aucdist.data.storage.guard import check_fits, check_growth, check_regular, check_sheet, collected, size_of_arrow
+from aucdist.data.storage.urls import SCHEME, hide_error, reveal
+from aucdist.errors import InputError, as_input_error, unknown
+from aucdist.extras import load_optional
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,95 +56,167 @@ BYTES_PER_FEATURE = 150
 """The memory that the name, the weight and the statistics of a feature take."""
 EMBEDDED = ("breast_cancer", "digits", "iris", "wine")
 SVMLIGHT_ROW = re.compile(rb"\s*[+-]?[\w.]+(,[\w.]+)*(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
+ROWS_AT_ONCE = 2**16
+"""The number of rows of a database's answer that are read at a time, so that its size is checked as it comes."""
+READ_ONLY = {
+    "mysql": "SET SESSION TRANSACTION READ ONLY", "mariadb": "SET SESSION TRANSACTION READ ONLY",
+    "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
+}  # fmt: skip
+"""The first statement to databases of some kinds; SQLAlchemy has an option for PostgreSQL. Nothing is ever committed."""
 FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "excel", b"{": "jsonl", b"[": "jsonl"}
 
 
-def to_arrow(reader: str, *arguments: Any) -> "pa.Table":
-    """Return what a function of `aucdist.data.formats.arrow_tables`, named by a format, makes of its arguments."""
-    from aucdist.data.formats import arrow_tables
-
-    table: pa.Table = getattr(arrow_tables, reader)(*arguments)
-    return table
-
-
 class ArrowFileFormat(TableFormat, FileFormat):
-    """A format of files, each of which becomes a table of Arrow.
-
-    Attributes
-    ----------
-    reader : str
-        The function of `aucdist.data.formats.arrow_tables` that makes one: ``reader(data, where, source)``.
-    """
+    """A format of files, each of which becomes a table of Arrow."""
 
     fields = OF_COLUMNS | {"where"}
-    reader: ClassVar[str]
+
+    @abstractmethod
+    def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+        """Return what is in a file, decompressed. `where` names it in errors."""
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return the columns."""
         from aucdist.data.formats.arrow_tables import parse_arrow
 
-        where = part.where
-        return parse_arrow(to_arrow(self.reader, data, where, source), where, source, schema)
+        return parse_arrow(self.table(data, part.where, source), part.where, source, schema)
 
 
 class JsonLinesFormat(ArrowFileFormat):
     """Files with one JSON object on each line, or with one array of them; the columns are the keys of all objects."""
 
-    name, reader = "jsonl", "from_json_lines"
+    name = "jsonl"
     suffixes: ClassVar = {".jsonl": {}, ".ndjson": {}, ".json": {}}
+
+    def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+        """Return the columns; a key that an object lacks is missing there.
+
+        Raises InputError if a line is no JSON object, or a key has values of several types.
+        """
+        import pyarrow as pa
+        import pyarrow.json
+
+        if data.lstrip()[:1] == b"[":
+            data = b"".join(json.dumps(item).encode() + b"\n" for item in parse_any(data, where))
+        said = f"{where}: not JSON objects in UTF-8, one on each line or in one array"
+        with as_input_error(said, pa.ArrowException, OSError, UnicodeDecodeError):
+            str(data, "utf-8")  # Arrow does not check this
+            return pa.json.read_json(pa.BufferReader(data), pa.json.ReadOptions(use_threads=False, block_size=2**26))
 
 
 class ArrowFormat(ArrowFileFormat):
     """Files and streams of Arrow. Feather files are among them."""
 
-    name, reader = "arrow", "from_ipc"
+    name = "arrow"
     suffixes: ClassVar = {".arrow": {}, ".feather": {}, ".ipc": {}}
+
+    def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+        """Return the columns.
+
+        Raises InputError if the file is damaged.
+        """
+        import pyarrow as pa
+
+        from aucdist.data.formats.arrow_tables import size_of_texts
+
+        # A file is a stream between two marks. Its end says once more where batches are, and need not be read.
+        stream = pa.py_buffer(data)[8 if data.startswith(b"ARROW1") else 0 :]
+        kinds = pa.ArrowException, OSError, ValueError, struct.error
+        with as_input_error(f"{where} is not a sound Arrow file", *kinds):
+            check_growth(len(data), size_of_arrow(stream), where, "write it as Parquet")
+            with pa.ipc.open_stream(stream) as reader:
+                table = reader.read_all()
+            table.validate(full=True)
+            check_growth(len(data), size_of_texts(table), where, "write it as Parquet")
+        return table
 
 
 class ExcelFormat(ArrowFileFormat):
     """Workbooks of spreadsheets, of which one sheet is read."""
 
-    name, reader = "excel", "from_excel"
+    name = "excel"
     fields = OF_COLUMNS | {"where", "sheet", "skip_lines"}
     suffixes: ClassVar = {".xlsx": {}}
 
+    def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
+        """Return a sheet, by default the first one.
+
+        Raises InputError if openpyxl is not installed, the file is damaged or unpacks beyond all measure, or there is no such
+            sheet.
+        """
+        openpyxl = load_optional("openpyxl")
+        import pandas as pd
+
+        from aucdist.data.formats.arrow_tables import from_pandas
+
+        # openpyxl passes on the errors of its XML parser, zipfile and NumPy
+        with as_input_error(f"{where} cannot be read as a workbook", Exception, say=lambda e: str(e)[:200]):
+            with zipfile.ZipFile(io.BytesIO(data)) as packed:
+                size = sum(member.file_size for member in packed.infolist())
+            check_growth(len(data), size, where, "save it as CSV")
+            book = openpyxl.load_workbook(io.BytesIO(data), read_only=True)
+            with contextlib.closing(book), book[source.sheet or book.sheetnames[0]]._get_source() as xml:
+                check_sheet(xml, where)
+            frame = pd.read_excel(
+                io.BytesIO(data), sheet_name=source.sheet or 0, skiprows=source.skip_lines, engine="openpyxl",
+                keep_default_na=False, na_values=[""],
+            )  # fmt: skip
+        return from_pandas(frame, where)
+
 
 class LoadedFormat(TableFormat):
-    """A format whose rows a library fetches by a URL, so that there are no files to be read one by one.
-
-    Attributes
-    ----------
-    reader : str
-        The function of `aucdist.data.formats.arrow_tables` that fetches them as a table of Arrow: ``reader(url, source)``.
-    """
+    """A format whose rows a library fetches by a URL, so that there are no files to be read one by one."""
 
     fields = OF_COLUMNS - {"sha256"} | {"where"}
-    reader: ClassVar[str]
+
+    @abstractmethod
+    def table(self, url: str, source: SourceFields) -> "pa.Table":
+        """Fetch the rows.
+
+        Raises InputError if the library is not installed, or the rows cannot be fetched.
+        """
 
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return all rows at a URL."""
         from aucdist.data.formats.arrow_tables import digest_of, parse_arrow
 
-        table = to_arrow(self.reader, part.url, source)
+        table = self.table(part.url, source)
         return replace(parse_arrow(table, part.where, source, schema), digest=digest_of(table))
+
+
+def _fetched(url: str, fault: str) -> AbstractContextManager[None]:
+    """Explain what drivers and clients raise, by many names, without the secrets of the URL."""
+    return as_input_error(f"{files.shown(url)}{fault}", Exception, say=lambda e: hide_error(e, url))
 
 
 class DeltaFormat(LoadedFormat):
     """The newest version of tables of Delta Lake, by the URL of their folder."""
 
-    name, reader = "delta", "from_delta"
+    name = "delta"
+
+    def table(self, url: str, source: SourceFields) -> "pa.Table":
+        """Return the newest version."""
+        delta = load_optional("deltalake")
+        with _fetched(url, " is not a sound Delta table"):
+            return delta.DeltaTable(reveal(url)).to_pyarrow_table()
 
 
 class IcebergFormat(LoadedFormat):
     """The current snapshot of tables of Iceberg, by the URL of a metadata file."""
 
-    name, reader = "iceberg", "from_iceberg"
+    name = "iceberg"
+
+    def table(self, url: str, source: SourceFields) -> "pa.Table":
+        """Return the current snapshot."""
+        tables = load_optional("pyiceberg.table")
+        with _fetched(url, " is not a sound Iceberg table"):
+            return tables.StaticTable.from_metadata(reveal(url)).scan().to_arrow()
 
 
 class SqlFormat(LoadedFormat):
     """What a query of a database returns."""
 
-    name, reader = "sql", "from_query"
+    name = "sql"
     fields = LoadedFormat.fields | {"query"}
 
     def check(self, source: SourceFields) -> None:
@@ -155,6 +237,58 @@ class SqlFormat(LoadedFormat):
             raise InputError("`query` must be one SELECT, without a semicolon inside: the database is only read")
         if CHANGES.search(code):
             raise InputError("`query` must be a SELECT, without INTO, DELETE or UPDATE: the database is only read")
+
+    def table(self, url: str, source: SourceFields) -> "pa.Table":
+        """Return the result of the query. The database is opened for reading only.
+
+        `url`: as SQLAlchemy takes it, such as ``sqlite:////data/sales.db`` or
+            ``postgresql+psycopg://user:password@host/sales``; or ``duckdb:///sales.duckdb``. The password is in no message.
+        Raises InputError if a package is not installed, the database cannot be reached, the query is anything but one SELECT, or
+            it fails.
+        """
+        if not SCHEME.match(url):
+            raise InputError("a database is named by a URL, such as sqlite:////data/sales.db or duckdb:///sales.duckdb")
+        import pyarrow as pa
+
+        from aucdist.data.formats.arrow_tables import from_pandas
+
+        query, where = str(source.query), files.shown(url)
+        with _fetched(url, ": the query failed"), contextlib.ExitStack() as opened:
+            if url.startswith("duckdb:"):
+                duckdb: Any = load_optional("duckdb")
+                path = reveal(url).removeprefix("duckdb:").removeprefix("///")
+                check_regular(Path(path), url)
+                connection = opened.enter_context(duckdb.connect(path or ":memory:", read_only=bool(path)))
+                statements = connection.extract_statements(query)
+                if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+                    raise InputError("`query` must be one SELECT: the database is only read")
+                reader = connection.sql(query).to_arrow_reader(ROWS_AT_ONCE)
+                batches = collected(reader, lambda batch: int(batch.nbytes), where)
+                return pa.Table.from_batches(batches, reader.schema)
+            sqlalchemy = load_optional("sqlalchemy")
+            import pandas as pd
+
+            address = sqlalchemy.make_url(reveal(url))
+            kind, path = address.get_backend_name(), address.database
+            if kind == "sqlite" and path and path != ":memory:":
+                if not path.startswith("file:"):
+                    if not Path(path).is_file():  # otherwise SQLite creates the file
+                        check_regular(Path(path), path)
+                        raise InputError(f"{where}: there is no such database file: correct the path")
+                    path = f"file:{quote(str(Path(path).absolute()))}"
+                if address.get_driver_name() == "pysqlite":
+                    address = address.set(database=path).update_query_dict({"mode": "ro", "uri": "true"})
+            engine = sqlalchemy.create_engine(address)
+            opened.callback(engine.dispose)
+            connection = opened.enter_context(engine.connect())
+            if kind == "postgresql":
+                connection = connection.execution_options(postgresql_readonly=True)
+            elif kind in READ_ONLY:
+                connection.exec_driver_sql(READ_ONLY[kind])
+            connection = connection.execution_options(stream_results=True)
+            frames = pd.read_sql(sqlalchemy.text(query), connection, chunksize=ROWS_AT_ONCE)
+            parts = collected(frames, lambda frame: int(frame.memory_usage(deep=True).sum()), where)
+            return from_pandas(parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True), where)
 
 
 class ParquetFormat(TableFormat, FileFormat):

@@ -32,7 +32,6 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 from pydantic import Field
 
-from aucdist.data.block import Block
 from aucdist.data.formats.base import PART_BYTES
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import CHECKED, Count, T, json_digest, read_json, write_json
@@ -128,24 +127,6 @@ class ShardJob:
     def url(self) -> str:
         """The file from which workers read the job."""
         return below(self.work, JOB)
-
-    def shards_of(self, block: Block, index: int) -> np.ndarray:
-        """Return the shard of each row of a part.
-
-        `index`: its number: the rows of the parts before it, class by class, are counted first.
-        Returns an array of shape (n_samples,), int64.
-        """
-        reader, n_neg = self.reader, self.reader.n_samples - self.reader.n_pos
-        pos_before = sum(reader.positives[:index])
-        shards = np.empty(block.n_samples, dtype=np.int64)
-        for label, n, before, first in (
-            (-1, n_neg, sum(reader.rows[:index]) - pos_before, 0),
-            (1, reader.n_pos, pos_before, n_neg),
-        ):
-            of_class = np.flatnonzero(block.y == label)
-            numbers = before + np.arange(len(of_class))
-            shards[of_class] = (first + permuted(numbers, n, 2 * self.seed + (label > 0))) % self.n_shards
-        return shards
 
 
 def read_job(url: str) -> ShardJob:
@@ -316,8 +297,17 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
         known = known if known and len(known) == job.n_shards + 1 and known == sorted(known) else None
         if known and files.exists(file) and files.stat(file).size == known[-1]:
             return known
-        block = job.reader.read(item)
-        shards = job.shards_of(block, index)
+        reader, block = job.reader, job.reader.read(item)
+        shards = np.empty(block.n_samples, dtype=np.int64)
+        # The rows of the parts before this one, class by class, are counted first.
+        pos_before, n_neg = sum(reader.positives[:index]), reader.n_samples - reader.n_pos
+        for label, n, before, start in (
+            (-1, n_neg, sum(reader.rows[:index]) - pos_before, 0),
+            (1, reader.n_pos, pos_before, n_neg),
+        ):
+            of_class = np.flatnonzero(block.y == label)
+            numbers = before + np.arange(len(of_class))
+            shards[of_class] = (start + permuted(numbers, n, 2 * job.seed + (label > 0))) % job.n_shards
         order = np.argsort(shards, kind="stable")
         table = to_table(block.take(order))
         edges = np.searchsorted(shards[order], np.arange(job.n_shards + 1)).tolist()

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from aucdist.data.formats.arrow_tables import digest_of, from_query
+from aucdist.data.formats.arrow_tables import digest_of
+from aucdist.data.formats.registry import SqlFormat
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
@@ -204,13 +205,13 @@ def test_an_answer_that_is_larger_than_memory_ends(door: Any, tmp_path: Path, mo
     query = endless if door is sqlite else "SELECT a, a AS b FROM range(10000000) AS r(a)"
     source = source_of(door(tmp_path), query=query)
     with pytest.raises(InputError, match=r"more than this machine's memory"):
-        from_query(source.urls()[0], source)
+        SqlFormat().table(source.urls()[0], source)
 
 
 def test_a_long_answer_is_read_whole(tmp_path: Path) -> None:
     query = "WITH RECURSIVE c(a) AS (SELECT 1 UNION ALL SELECT a + 1 FROM c WHERE a < 70000) SELECT a, nullif(a, 7) AS b FROM c"
     source = source_of(sqlite(tmp_path), query=query)
-    table = from_query(source.urls()[0], source)
+    table = SqlFormat().table(source.urls()[0], source)
     assert table.num_rows == 70000
     assert table["b"].null_count == 1
     assert table["a"].to_pylist() == list(range(1, 70001))
@@ -249,7 +250,7 @@ def test_a_database_is_only_read(door: Any, query: str, tmp_path: Path, monkeypa
         source_of({"source": source.source, "format": "sql"}, query=query)
     with contextlib.suppress(InputError):  # the database itself refuses it, too
         changed = source.model_copy(update={"query": "delete from staff" if "staff" in query else "select 1"})
-        from_query(source.urls()[0], changed)
+        SqlFormat().table(source.urls()[0], changed)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -261,7 +262,7 @@ def test_whatever_selects_is_read(door: Any, query: str, tmp_path: Path) -> None
     if door is sqlite and query.startswith("--"):
         query = query.replace("(", "").replace(")", "")
     source = source_of(door(tmp_path), query=query)
-    table = from_query(source.urls()[0], source)
+    table = SqlFormat().table(source.urls()[0], source)
     assert table.column_names == ["a"]
 
 

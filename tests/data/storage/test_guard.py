@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from aucdist.data.formats.arrow_tables import from_excel, from_ipc, from_json_lines
+from aucdist.data.formats.registry import ArrowFormat, ExcelFormat, JsonLinesFormat
 from aucdist.data.own_files import parse_checked, read_parquet
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
@@ -43,16 +43,16 @@ def test_an_arrow_file_that_unpacks_beyond_measure_is_refused_before_it_does(ope
     with pytest.raises(
         InputError, match=rf"x.arrow: {len(data)} bytes unpack to 1\d+, and at most \d+ are read; if you trust"
     ):
-        from_ipc(data, "x.arrow", SOURCE)
+        ArrowFormat().table(data, "x.arrow", SOURCE)
     assert pa.total_allocated_bytes() - before < 2**20
     table = pa.table({"a": np.arange(1000.0), "b": pa.array(["x", None] * 500).dictionary_encode()})
     for compression in ("zstd", "lz4", None):
-        assert from_ipc(stream_of(table, compression, open_writer), "x.arrow", SOURCE).equals(table)
+        assert ArrowFormat().table(stream_of(table, compression, open_writer), "x.arrow", SOURCE).equals(table)
 
 
 def test_columns_without_bytes_count(monkeypatch):
     with pytest.raises(InputError, match="unpack to"):
-        from_ipc(stream_of(pa.table({"a": pa.nulls(2**24)})), "x.arrow", SOURCE)
+        ArrowFormat().table(stream_of(pa.table({"a": pa.nulls(2**24)})), "x.arrow", SOURCE)
 
 
 @pytest.mark.parametrize("kind", ["dictionary", "view"])
@@ -68,7 +68,7 @@ def test_one_long_text_for_many_rows(kind, tmp_path):
             pa.string_view(), 2**12, [None, pa.py_buffer(np.tile(view, 2**12)), one.buffers()[2]]
         )
     with pytest.raises(InputError, match="unpack to 4294967296"):
-        from_ipc(stream_of(pa.table({"a": column})), "x.arrow", SOURCE)
+        ArrowFormat().table(stream_of(pa.table({"a": column})), "x.arrow", SOURCE)
     table = pa.table(
         {"a": pa.DictionaryArray.from_arrays(pa.array(np.zeros(2**8, np.int32)), [text]), "y": ["p", "n"] * 2**7}
     )
@@ -104,16 +104,16 @@ def test_a_cell_far_from_the_others_is_named():
     ):
         start = time.monotonic()
         with pytest.raises(InputError, match=message):
-            from_excel(data, "x.xlsx", SOURCE)
+            ExcelFormat().table(data, "x.xlsx", SOURCE)
         assert time.monotonic() - start < 5
-    assert from_excel(workbook(), "x.xlsx", SOURCE).to_pydict() == {"a": [1]}
-    assert from_excel(workbook(cells=[("A1", "a"), ("C3", 1)]), "x.xlsx", SOURCE).num_rows == 2
+    assert ExcelFormat().table(workbook(), "x.xlsx", SOURCE).to_pydict() == {"a": [1]}
+    assert ExcelFormat().table(workbook(cells=[("A1", "a"), ("C3", 1)]), "x.xlsx", SOURCE).num_rows == 2
 
 
 def test_json_lines_that_are_no_text():
     for data in (b'{"a": "\xff"}\n', b'{"\xff": 1}\n', b"[" * 100_000):
         with pytest.raises(InputError, match=r"x.jsonl: not JSON objects in UTF-8|x.jsonl is damaged"):
-            from_json_lines(data, "x.jsonl", SOURCE)
+            JsonLinesFormat().table(data, "x.jsonl", SOURCE)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "large", "bytes", "folder"])
