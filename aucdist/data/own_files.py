@@ -1,4 +1,4 @@
-"""Read JSON and Parquet files that aucdist wrote, which may be damaged or forged.
+"""Read JSON, Parquet and NumPy files that aucdist wrote, which may be damaged or forged.
 
 Each kind of file has a schema. That of JSON is a dataclass, a pydantic model or a typed dictionary with limits: `CHECKED` as its
 ``__pydantic_config__`` refuses unknown keys and values of other types, `OPEN` values of other types only. That of Parquet is a
@@ -6,6 +6,7 @@ schema of Arrow.
 """
 
 import functools
+import io
 import json
 import math
 import re
@@ -20,6 +21,7 @@ from aucdist.data.storage.guard import check_growth
 from aucdist.errors import InputError, as_input_error, first_line, printable
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
 
 T = TypeVar("T")
@@ -134,6 +136,31 @@ def read_parquet(
     if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
         raise InputError(f"{where} is damaged: its row numbers are negative, or not all different. {REPAIR}")
     return frame
+
+
+def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray":
+    """Return the numbers in a ``.npy`` file, of shape (n,). Its header is checked before any memory is taken.
+
+    `n`: None for any number of them.
+    Raises InputError if the file is damaged, or has other numbers.
+    """
+    import numpy as np
+
+    file = io.BytesIO(data)
+    # NumPy parses the header as Python: damaged ones raise errors of its tokenizer and compiler as well.
+    with as_input_error(f"{where} has a damaged header", Exception, say=str):
+        version = np.lib.format.read_magic(file)
+        if version != (1, 0):
+            raise ValueError(f"version {version} of the npy format")
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    if dtype != kind or len(shape) != 1 or n not in (None, *shape):
+        raise InputError(
+            f"{where} has {dtype} of shape {shape}; {kind.__name__} of shape ({'n' if n is None else n},) is needed"
+        )
+    start, needed = file.tell(), dtype.itemsize * shape[0]
+    if len(data) - start != needed:
+        raise InputError(f"{where} has {len(data) - start} bytes of numbers; {needed} are needed")
+    return np.frombuffer(data, kind, offset=start).copy()
 
 
 def parse_any(data: bytes, where: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from aucdist.data.block import Block, as_dense, stacked
 from aucdist.data.dataset import Schema
-from aucdist.data.own_files import REPAIR
+from aucdist.data.own_files import REPAIR, parse_npy
 from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
     FEW,
@@ -255,14 +255,9 @@ class RowDigests:
         InputError
             If it is damaged.
         """
-        try:
-            kept = np.load(io.BytesIO(data), allow_pickle=False)
-        except Exception as e:  # NumPy parses the header as Python
-            raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
-        if not isinstance(kept, np.ndarray) or kept.dtype != np.uint64 or kept.ndim != 1 or len(kept) > MOST_KEPT:
-            raise InputError(f"{where} is damaged: at most {MOST_KEPT} numbers of type uint64 are needed. {REPAIR}")
-        if not (kept[:-1] < kept[1:]).all():
-            raise InputError(f"{where} is damaged: its numbers do not ascend. {REPAIR}")
+        kept = parse_npy(data, np.uint64, None, where)
+        if len(kept) > MOST_KEPT or not (kept[:-1] < kept[1:]).all():
+            raise InputError(f"{where} is damaged: its numbers do not ascend, or are too many. {REPAIR}")
         return cls(kept)
 
 

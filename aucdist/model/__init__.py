@@ -19,11 +19,11 @@ from pydantic import BaseModel, Field
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import ReaderOptions
 from aucdist.data.labels import class_name
-from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked
+from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked, parse_npy
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.serialize import serialize
-from aucdist.errors import InputError, Json, as_input_error
+from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.model.scorecard import Scorecard, parse_card
 from aucdist.probability.probability_maps import SavedMap
@@ -309,10 +309,12 @@ def _read_model(url: str, content: Json) -> LinearModel:
         checked.preprocessor.check(n_features)
         maps = [None if entry.features is None else feature_map(entry.features) for entry in entries]
         ends = np.cumsum([n_features if fitted is None else fitted.n_features_out for fitted in maps])
-        coefs = np.split(_read_weights(file(WEIGHTS), int(ends[-1])), ends[:-1])
+        coefs = parse_npy(file(WEIGHTS), np.float64, int(ends[-1]), WEIGHTS)
+        if not np.isfinite(coefs).all():
+            raise InputError(f"{WEIGHTS}: weight {int(np.argmin(np.isfinite(coefs)))} (from 0) is not finite")
         weights = tuple(
             ClassWeights(coef, entry.intercept, checked.about | entry.about, entry.probability, fitted, entry.spread)
-            for entry, coef, fitted in zip(entries, coefs, maps, strict=True)
+            for entry, coef, fitted in zip(entries, np.split(coefs, ends[:-1]), maps, strict=True)
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
         reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
@@ -393,22 +395,3 @@ class _ListOfFolders(BaseModel):
     format: int
     topics: bool
     classes: list[_Member] = Field(min_length=1)
-
-
-def _read_weights(data: bytes, n_features: int) -> np.ndarray:
-    """Return the weights in a ``.npy`` file, of shape (n_features,). Its header is checked before any memory is taken."""
-    file = io.BytesIO(data)
-    # NumPy parses the header as Python: damaged ones raise errors of its tokenizer and compiler as well.
-    with as_input_error(f"{WEIGHTS} has a damaged header", Exception, say=str):
-        version = np.lib.format.read_magic(file)
-        if version != (1, 0):
-            raise ValueError(f"version {version} of the npy format")
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    if shape != (n_features,) or dtype != np.float64 or dtype.hasobject:
-        raise InputError(f"{WEIGHTS} has {dtype} of shape {shape}; float64 of shape ({n_features},) is needed")
-    if len(data) - file.tell() != 8 * n_features:
-        raise InputError(f"{WEIGHTS} has {len(data) - file.tell()} bytes of weights; {8 * n_features} are needed")
-    coef = np.frombuffer(data, np.float64, n_features, file.tell()).copy()
-    if not np.isfinite(coef).all():
-        raise InputError(f"{WEIGHTS}: weight {int(np.argmin(np.isfinite(coef)))} (from 0) is not finite")
-    return coef
