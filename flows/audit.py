@@ -76,6 +76,10 @@ def _reported(run: str, about: Json, config: AuditConfig) -> Json:
     """Write the page and the JSON file of a run; return what the latter holds."""
     model = load_two_classes(f"{run}/model", "an audit")
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
+    groups: list[Json] = []
+    for column in () if test is None else (name for name in test.columns if name.startswith(NAMED)):
+        for value, rows in test.groupby(column, sort=True):
+            groups.append({"column": column.removeprefix(NAMED), "value": str(value) or "(missing)", **_figures(rows)})
     record: Json = {
         "format": 1,
         "run": shown(run),
@@ -93,7 +97,7 @@ def _reported(run: str, about: Json, config: AuditConfig) -> Json:
         "metrics": about["metrics"],
         "operating_point": about.get("operating_point"),
         "calibration": None if test is None else calibration_of(model, test),
-        "groups": [] if test is None else groups_of(test),
+        "groups": groups,
         "reasons": reasons_of(run, model),
         "drift": {
             "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.LEAST_LOSS, "evidence_against_a_promise": ALARM,
@@ -180,20 +184,8 @@ def calibration_of(model: LinearModel, test: pd.DataFrame) -> Json | None:
     return {"positives": int(counts.n_pos), "expected": float(p.sum()), "brier": brier(counts), "bands": bands}
 
 
-def groups_of(test: pd.DataFrame) -> list[Json]:
-    """Return the figures of each named group of test rows, each with its interval of 95 %.
-
-    A group of one class has what it has rows for.
-    """
-    return [
-        {"column": column.removeprefix(NAMED), "value": str(value) or "(missing)", **_figures(rows)}
-        for column in test.columns
-        if column.startswith(NAMED)
-        for value, rows in test.groupby(column, sort=True)
-    ]
-
-
 def _figures(rows: pd.DataFrame) -> Json:
+    """Return the figures of a group of test rows with their intervals of 95 %; a group of one class has what it has rows for."""
     y, scores = rows["y"].to_numpy(), rows["score"].to_numpy()
     measured, flagged = drift.performance(y, scores), int((scores > 0).sum())
     alerts = {"value": flagged / len(rows), "interval": list(clopper_pearson(flagged, len(rows)))}

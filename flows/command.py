@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pkgutil import resolve_name
@@ -86,7 +86,15 @@ class Command:
             if as_json:
                 click.echo(json.dumps(result, allow_nan=False))
             else:
-                print_lines(resolve_name(self.lines)(result) if self.lines else ())
+                from aucdist.errors import printable
+
+                for line in resolve_name(self.lines)(result) if self.lines else ():
+                    if isinstance(line, str):
+                        click.echo(printable(line))  # names from files cannot move the cursor or colour the terminal
+                    else:  # a table of rich
+                        from rich.console import Console
+
+                        Console().print(line)
             if self.after:
                 resolve_name(self.after)(result)
             if result.get("alarms"):
@@ -191,19 +199,6 @@ def config_from_options(model: "type[BaseModel]", where: str, options: dict[str,
 
 
 # ---- running, printing, errors ------------------------------------------------------------------------------------------
-
-
-def print_lines(lines: Sequence[Any]) -> None:
-    """Print lines of text, and tables of rich; names from files cannot move the cursor or colour the terminal."""
-    from aucdist.errors import printable
-
-    for line in lines:
-        if isinstance(line, str):
-            click.echo(printable(line))
-        else:
-            from rich.console import Console
-
-            Console().print(line)
 
 
 @contextmanager

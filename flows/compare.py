@@ -196,8 +196,22 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
 
 
 def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
-    y, cost, areas = runs[0].y, _cost_of_rows(runs), _areas_in_groups(runs)
-    tests = _tests_within_groups(runs, areas)
+    y, areas = runs[0].y, _areas_in_groups(runs)
+    # what a wrong decision on each test row costs, where the operating points say it
+    costs = common_costs([run.about.get("operating_point") for run in runs])
+    column = next((values for run in runs if (values := run.column("cost")) is not None), None)
+    cost = None if costs is None or (costs.differ_by_row and column is None) else costs.of_rows(y > 0, column)
+    tests: dict[str, list[Json]] = {}
+    if areas:
+        tests["group_auc"] = _tests(runs, lambda a, b, _: paired_groups_test(areas[a.name], areas[b.name]))
+        if (grade := runs[0].column("grade")) is not None:
+            gains = {
+                run.name: ndcg_of_groups(
+                    grade - min(0.0, float(grade.min())), run.score(), groups=runs[0].column("group"), k=10
+                )
+                for run in runs
+            }
+            tests["ndcg@10"] = _tests(runs, lambda a, b, _: paired_groups_test(gains[a.name], gains[b.name]))
     tests["auc"] = _tests(runs, lambda a, b, _: auc_test(y, a.score(), b.score()))
     if max_fpr is not None:
         tests["partial_auc"] = _tests(runs, lambda a, b, _: partial_auc_test(y, a.score(), b.score(), max_fpr))
@@ -279,28 +293,6 @@ def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
         return {}
 
 
-def _tests_within_groups(runs: Sequence[Run], areas: dict[str, OfGroups]) -> dict[str, list[Json]]:
-    """Return the tests of the AUC within groups, and of NDCG where labels are grades; none where runs have no such AUC."""
-    if not areas:
-        return {}
-    groups, grade = runs[0].column("group"), runs[0].column("grade")
-    tests = {"group_auc": _tests(runs, lambda a, b, _: paired_groups_test(areas[a.name], areas[b.name]))}
-    if grade is not None:
-        y = grade - min(0.0, float(grade.min()))
-        gains = {run.name: ndcg_of_groups(y, run.score(), groups=groups, k=10) for run in runs}
-        tests["ndcg@10"] = _tests(runs, lambda a, b, _: paired_groups_test(gains[a.name], gains[b.name]))
-    return tests
-
-
-def _cost_of_rows(runs: Sequence[Run]) -> np.ndarray | None:
-    """Return what a wrong decision on each test row costs, by the operating points of the runs; None where they do not say it."""
-    costs = common_costs([run.about.get("operating_point") for run in runs])
-    column = next((values for run in runs if (values := run.column("cost")) is not None), None)
-    if costs is None or (costs.differ_by_row and column is None):
-        return None
-    return costs.of_rows(runs[0].y > 0, column)
-
-
 def common_costs(points: Sequence[Json | None]) -> Costs | None:
     """Return the costs that runs were trained for, by their operating points; None if there are none, or runs differ."""
     costs = [point["wanted"]["cost"] for point in points if point and "cost" in point["wanted"]]
@@ -316,8 +308,15 @@ def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
         (search["folds"], search["metric"], run.about["data"]["fingerprint"], run.about["n_samples"])
         for search, run in zip(searches, runs, strict=True)
     ]
-    values = {run.name: _chosen(search) for run, search in zip(runs, searches, strict=True)}
-    if any(setup != same[0] for setup in same) or not all(values.values()):
+    values: dict[
+        str, list[float]
+    ] = {}  # the score of each fold: of what it chose if the search was nested, else of the best
+    for run, search in zip(runs, searches, strict=True):
+        if search["nested"]:
+            values[run.name] = [choice["value"] for choice in search["nested"]]
+        else:
+            values[run.name] = next(row["folds"] for row in search["table"] if row["parameters"] == search["best"])
+    if any(setup != same[0] for setup in same) or any(None in of_folds or not of_folds for of_folds in values.values()):
         return None
     share = searches[0]["test_over_train"]
     shares = {run.name: search.get("groups") for run, search in zip(runs, searches, strict=True)}
@@ -328,15 +327,6 @@ def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
         return within or corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), share)
 
     return _tests(runs, test)
-
-
-def _chosen(search: Json) -> list[float]:
-    """Return the score of each fold, of what it chose if the search was nested, else of the best; [] if a fold failed."""
-    if search["nested"]:
-        values = [choice["value"] for choice in search["nested"]]
-    else:
-        values = next(row["folds"] for row in search["table"] if row["parameters"] == search["best"])
-    return [] if None in values else values
 
 
 # ---- several classes: a paired test for each class, with p-values corrected for all of them ------------------------------------

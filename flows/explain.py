@@ -1,6 +1,6 @@
 """Explanations: what each feature adds to the score of each row, printed for a few rows or written for all."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -69,7 +69,16 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
     with s3_as_configured(config, observer):
         observer.stage("explain")
         model = load_model(model_folder(config.model))
-        models = _of_classes(model, config.classes)
+        if config.classes and not model.classes:
+            raise InputError("`classes` are those of a model of several classes, and this one has two: leave them out")
+        for name in config.classes:
+            if name not in model.classes:
+                raise unknown("class", name, model.classes)
+        models = {  # with the divisors of their scores; that of two classes has no name
+            name: (model.of_class(k), model.weights[k].spread)
+            for k, name in enumerate(model.classes or ("",))
+            if not config.classes or name in config.classes
+        }
         rows = stacked(list(_first_rows(config, model)))
         model.decision_function(rows.X)  # raises an error for rows whose score overflows
         about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None}
@@ -88,20 +97,6 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
     if not model.classes:
         return about | said[""]
     return about | {"classes": [{"name": name} | of_class for name, of_class in said.items()]}
-
-
-def _of_classes(model: LinearModel, names: Sequence[str]) -> dict[str, tuple[LinearModel, float]]:
-    """Return the models of some classes, by default of all, with the divisors of their scores; that of two has no name."""
-    if names and not model.classes:
-        raise InputError("`classes` are those of a model of several classes, and this one has two: leave them out")
-    for name in names:
-        if name not in model.classes:
-            raise unknown("class", name, model.classes)
-    return {
-        name: (model.of_class(k), model.weights[k].spread)
-        for k, name in enumerate(model.classes or ("",))
-        if not names or name in names
-    }
 
 
 def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
@@ -186,22 +181,18 @@ def explanation_lines(result: Json) -> list[str]:
     for said in result.get("classes", [result]):
         lines += [f"class {said['name']}"] if "name" in said else []
         for row in said.get("reasons") or said["explained"] or ():
-            lines += [f"row {row['row_id']}: score {number_text(row['score'], 5)}", *_row_lines(row)]
+            lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
+            if "contributions" not in row:
+                for beside, what in (("beside_best", "most favourable values"), ("beside_average", "average row")):
+                    reasons = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in row[beside])
+                    lines.append(f"  compared with the {what}: {reasons or 'nothing'}")
+                continue
+            for part in row["contributions"]:
+                lines.append(f"  {part['adds']:+12.5g}  {part['feature']} = {_value_text(part['value'])}")
+            if row["rest"] != 0.0:
+                lines.append(f"  {row['rest']:+12.5g}  all other features")
+            lines.append(f"  {row['constant']:+12.5g}  constant")
     return lines
-
-
-def _row_lines(row: Json) -> Iterator[str]:
-    """Yield the lines that are printed below the score of a row: its reasons, or its contributions."""
-    if "contributions" not in row:
-        for beside, what in (("beside_best", "most favourable values"), ("beside_average", "average row")):
-            reasons = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in row[beside])
-            yield f"  compared with the {what}: {reasons or 'nothing'}"
-        return
-    for part in row["contributions"]:
-        yield f"  {part['adds']:+12.5g}  {part['feature']} = {_value_text(part['value'])}"
-    if row["rest"] != 0.0:
-        yield f"  {row['rest']:+12.5g}  all other features"
-    yield f"  {row['constant']:+12.5g}  constant"
 
 
 def _value_text(value: Any) -> str:

@@ -18,7 +18,6 @@ from aucdist.export import export as export_model
 from aucdist.export.cards import CARD_SUFFIXES, Losses, Scaling, card_file, card_rows, to_scorecard
 from aucdist.model import load_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
-from aucdist.model.scorecard import Scorecard
 from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli, Strict
 from flows.config.cluster import S3Config
@@ -112,7 +111,16 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
             raise InputError(f"{shown(output)} already exists: name another by --output, or replace it by --force")
         if config.to == "scorecard":
             model = load_two_classes(folder, "a scorecard")
-            card = card_of(model, folder, config)
+            card = to_scorecard(model, config.scaling(), rows=config.rows)
+            # what the rounding costs on the rows of the run, if these can be read
+            parts = {"train": Losses(model, card), "test": Losses(model, card)}
+            try:
+                for name, block in rows_of_run(folder.rpartition("/")[0], model):
+                    parts[name].add(block)
+                measured: Json = {name: losses.values() for name, losses in parts.items() if losses.has_both_classes}
+            except InputError as e:
+                measured = {"not_measured": str(e).rstrip(".")}
+            card = replace(card, rounding=card.rounding | measured)
             data = card_file(card, config.suffix, f"Scorecard of {_name_of(folder)}")
             more = {"lines": len(card_rows(card)), "rounding": card.rounding}
         else:
@@ -138,25 +146,6 @@ def _name_of(folder: str) -> str:
     """Return the name of the run whose model is in a folder."""
     parts = absolute(folder).split("/")  # in a run folder, model.json would be taken for its model
     return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] else "model"
-
-
-# ---- a scorecard, and what its rounding costs on the rows of the run ----------------------------------------------------------
-
-
-def card_of(model: LinearModel, folder: str, config: ExportConfig) -> Scorecard:
-    """Return the scorecard of a model, with the loss by rounding on the rows of its run if these can be read.
-
-    `folder`: of the model; the run is the folder that it is in.
-    """
-    card = to_scorecard(model, config.scaling(), rows=config.rows)
-    parts = {"train": Losses(model, card), "test": Losses(model, card)}
-    try:
-        for name, block in rows_of_run(folder.rpartition("/")[0], model):
-            parts[name].add(block)
-        measured: Json = {name: losses.values() for name, losses in parts.items() if losses.has_both_classes}
-    except InputError as e:
-        measured = {"not_measured": str(e).rstrip(".")}
-    return replace(card, rounding=card.rounding | measured)
 
 
 def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:

@@ -98,8 +98,16 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: St
         stages = Stages(observer, run_stage)
         promotion = stages("promote", promote, config, store, str(trained["run"]), held)
         scored, watched = None, None
-        if config.new is not None:
-            scored, watched = _score_and_watch(config, store, observer, run_stage)
+        if config.new is not None:  # by the version that is in use now
+            current = read_store(store).current
+            assert current is not None  # the run was promoted, or another version is in use
+            batch = f"{config.batch or batch_name(config.new)}-version-{current.version:05d}"
+            output, model = f"{absolute(config.scores)}/{batch}", f"{store}@{current.version}"
+            where = {"cluster": training.cluster, "s3": training.s3}
+            scoring = {"model": model, "output": output, "name": config.new.name, "source": config.new.source, **where}
+            scored = score(ScoreConfig.model_validate(scoring), observer, run_stage)
+            watching = {"model": model, "data": config.new, "scores": output, "batch": batch, **where}
+            watched = watch(WatchConfig.model_validate(watching), observer, run_stage)
     return {
         "store": files.shown(store), "run": trained["run"], "trained": trained, "promotion": promotion, "scored": scored,
         "watched": watched, "alarms": [] if watched is None else watched["alarms"],
@@ -112,22 +120,6 @@ def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Jso
     result = promote_run(PromoteConfig(run=run, store=store, condition=config.condition, margin=config.margin))
     removed = [] if config.keep is None else keep(read_store(store), config.keep)
     return result | {"removed": removed}
-
-
-def _score_and_watch(
-    config: KeepCurrentConfig, store: str, observer: RunObserver, run_stage: StageRunner | None
-) -> tuple[Json, Json]:
-    """Score the new rows by the version that is in use now, and watch them."""
-    assert config.new is not None
-    current = read_store(store).current
-    assert current is not None  # the run was promoted, or another version is in use
-    batch = f"{config.batch or batch_name(config.new)}-version-{current.version:05d}"
-    output, model = f"{absolute(config.scores)}/{batch}", f"{store}@{current.version}"
-    where = {"cluster": config.train.cluster, "s3": config.train.s3}
-    rows = {"name": config.new.name, "source": config.new.source}
-    scored = score(ScoreConfig.model_validate({"model": model, "output": output, **rows, **where}), observer, run_stage)
-    watching = {"model": model, "data": config.new, "scores": output, "batch": batch, **where}
-    return scored, watch(WatchConfig.model_validate(watching), observer, run_stage)
 
 
 def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:

@@ -110,7 +110,12 @@ def promotion_lines(result: Json) -> list[str]:
         after = "" if result["replaced"] is None else f"; it replaces version {result['replaced']}"
         lines.append(f"{result['store']}: version {result['version']} is in use{after}")
     else:
-        lines.append(f"{result['store']}: version {result['version']} stays in use: the run is not {_missed(result)}")
+        margin = test["margin"]
+        beyond = f" by more than {margin:g}" if margin else ""
+        missed = f"shown to be {'better' if result['condition'] == 'better' else 'no worse'}{beyond}"
+        if test["low"] > (margin if result["condition"] == "better" else -margin):
+            missed = "as well calibrated: its Brier loss is higher"
+        lines.append(f"{result['store']}: version {result['version']} stays in use: the run is not {missed}")
     if "mlflow" in result:
         lines.append(f"logged as run {result['mlflow']['run']} at {result['mlflow']['server']}")
     if result["removed"]:
@@ -123,15 +128,6 @@ def measure_text(test: Json) -> str:
     if (measure := test.get("measure", "auc")) == "partial_auc":
         return f"partial AUC up to a false positive rate of {test.get('max_fpr', math.nan):g}"
     return {"auc": "AUC", "macro_auc": "mean AUC of the classes"}[measure]
-
-
-def _missed(result: Json) -> str:
-    decision, margin = result["decision"], result["decision"]["margin"]
-    bound = margin if result["condition"] == "better" else -margin
-    if decision["low"] > bound:
-        return "as well calibrated: its Brier loss is higher"
-    beyond = f" by more than {margin:g}" if margin else ""
-    return f"shown to be better{beyond}" if result["condition"] == "better" else f"shown to be no worse{beyond}"
 
 
 def decision_svg(decision: Json, title: str) -> str:

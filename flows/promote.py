@@ -122,31 +122,31 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     if margin is None:
         margin = NOT_WORSE_BY if condition == "not-worse" else 0.0
     bound = margin if condition == "better" else -margin
-    calibration = _calibration(pair, new, old)
-    worse = calibration is not None and calibration["high"] < -(config.margin or 0.0)
+    calibration, worse = None, False
+    of_new, of_old = new.probabilities(pair.new), old.probabilities(pair.old)
+    if of_new is not None and of_old is not None:
+        # the Brier loss of each row, which for several classes is the mean over them
+        new_losses, old_losses = (
+            ((probability - (pair.y > 0)) ** 2).reshape(len(pair.y), -1).mean(axis=1)
+            for probability in (of_new, of_old)
+        )
+        better = old_losses - new_losses
+        value, reach = float(better.mean()), Z_95 * float(better.std(ddof=1)) / math.sqrt(len(better))
+        means = [float(new_losses.mean()), float(old_losses.mean())]
+        calibration = {
+            "measure": "brier_loss",
+            "value": value,
+            "low": value - reach,
+            "high": value + reach,
+            "of_each": means,
+        }
+        worse = value + reach < -(config.margin or 0.0)
     return jsonable(
         asdict(test)
         | about
         | {"condition": condition, "margin": margin, "rows": len(pair.y), "of": pair.rows, "calibration": calibration}
         | {"holds": test.low > bound and not worse}
     )
-
-
-def _calibration(pair: PairedScores, new: LinearModel, old: LinearModel) -> Json | None:
-    """Return the difference of the Brier losses, version in use minus run, with its interval; None without probabilities.
-
-    For several classes the loss of a row is the mean over them.
-    """
-    losses = []
-    for model, scores in ((new, pair.new), (old, pair.old)):
-        if (probability := model.probabilities(scores)) is None:
-            return None
-        losses.append(((probability - (pair.y > 0)) ** 2).reshape(len(scores), -1).mean(axis=1))
-    new_losses, old_losses = losses
-    better = old_losses - new_losses
-    value, reach = float(better.mean()), Z_95 * float(better.std(ddof=1)) / math.sqrt(len(better))
-    means = [float(new_losses.mean()), float(old_losses.mean())]
-    return {"measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach, "of_each": means}
 
 
 def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:

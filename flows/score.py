@@ -5,7 +5,6 @@ from typing import Annotated
 
 from pydantic import Field
 
-from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.errors import Json
@@ -48,7 +47,8 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
             each=parallel_map, place_on_workers=workers.place, name=config.name or "", contributions=config.contributions,
             top=config.top,
         )  # fmt: skip
-        parts = stages("score", score_parts, scoring, parallel_map)
+        score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.secret_urls)
+        parts = stages("score", lambda: list(parallel_map(score_part, scoring.rows.items)))
         result = stages("commit", batch_scoring.write_summary, scoring, parts)
     return {**result, "seconds": stages.elapsed()}
 
@@ -56,28 +56,22 @@ def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | N
 def score_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist score` prints."""
     lines = [f"{result['output']}: {result['rows']:,} rows in {result['parts']} part{'s' * (result['parts'] != 1)}"]
-    if "cost" in result:
-        lines.append(cost_line(result["cost"]))
+    if "cost" in result:  # what the decisions on the rows cost
+        cost = result["cost"]
+        if cost["kind"] == "unknown":
+            lines.append(f"what the decisions cost is not known: {cost['why']}")
+        else:
+            value = number_text(100 * cost["value"]) + (" by the alerts of all classes" if "classes" in cost else "")
+            if cost["kind"] == "expected":
+                lines.append(f"the decisions on 100 rows are expected to cost {value}, if the probabilities are right")
+            else:
+                interval = (
+                    ""
+                    if cost["interval"] is None
+                    else " (95 % interval {} to {})".format(*(number_text(100 * end) for end in cost["interval"]))
+                )
+                lines.append(f"the decisions on 100 rows cost {value}{interval}")
     for what in ("missing", "unknown"):
         if result[what]:
             lines.append(f"{what} values: {', '.join(f'{name} {n:,}' for name, n in result[what].items())}")
     return lines
-
-
-def cost_line(cost: Json) -> str:
-    """Return what the decisions on the rows cost, as a line of text; `cost` as in the result."""
-    if cost["kind"] == "unknown":
-        return f"what the decisions cost is not known: {cost['why']}"
-    value = number_text(100 * cost["value"]) + (" by the alerts of all classes" if "classes" in cost else "")
-    if cost["kind"] == "expected":
-        return f"the decisions on 100 rows are expected to cost {value}, if the probabilities are right"
-    if cost["interval"] is None:
-        return f"the decisions on 100 rows cost {value}"
-    low, high = (number_text(100 * end) for end in cost["interval"])
-    return f"the decisions on 100 rows cost {value} (95 % interval {low} to {high})"
-
-
-def score_parts(scoring: batch_scoring.Scoring, parallel_map: ParallelMap) -> list[Json]:
-    """Write the scores, part by part."""
-    score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.secret_urls)
-    return list(parallel_map(score_part, scoring.rows.items))

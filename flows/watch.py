@@ -314,7 +314,14 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
         .sort_values(ROW_ID, ignore_index=True)
     )
     labelled = scores.merge(known, on=ROW_ID, how="inner", validate="one_to_one")
-    max_fpr, promised = performance_of_run(watched)
+    # up to which false positive rate the model was trained, and its performance on the test rows of its run
+    run, model, promised = _run_of(watched), watched.model, None
+    max_fpr = None if model.classes else max_fpr_of(model, run)
+    if files.exists(f"{run}/{SCORES}"):
+        table = read_scores(run)
+        if lacking := [column for column in watched.columns if column not in table]:
+            raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {lacking[0]!r}. {REPAIR}")
+        promised = _performance(watched, table, "label" if model.classes else "y", max_fpr)
     now = _performance(watched, labelled, "y", max_fpr)
     counts = {
         "labelled": len(labelled),
@@ -375,18 +382,6 @@ def guarantee_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_sco
 def _run_of(watched: Watched) -> str:
     folder = watched.folder
     return folder if files.exists(f"{folder}/{METRICS}") else folder.removesuffix("/model")
-
-
-def performance_of_run(watched: Watched) -> tuple[float | None, Json | None]:
-    """Return up to which false positive rate the model was trained, and its performance on the test rows of its run."""
-    run, model = _run_of(watched), watched.model
-    max_fpr = None if model.classes else max_fpr_of(model, run)
-    if not files.exists(f"{run}/{SCORES}"):
-        return max_fpr, None
-    table = read_scores(run)
-    if missing := [column for column in watched.columns if column not in table]:
-        raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}. {REPAIR}")
-    return max_fpr, _performance(watched, table, "label" if model.classes else "y", max_fpr)
 
 
 def _part(folder: str, index: int) -> str:

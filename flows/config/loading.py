@@ -231,17 +231,15 @@ def named_cluster(cluster: Any) -> Any:
 
 def explain(error: ValidationError, where: str) -> str:
     """Return a message for an error of pydantic: a line for each wrong key."""
-    return hide("\n".join(f"{where}: {line}" for line in dict.fromkeys(map(_line, error.errors()))))
-
-
-def _line(error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"])
-    cause = error.get("ctx", {}).get("error")
-    text = str(cause) if isinstance(cause, ValueError) else error["msg"]
-    # A value below `s3` may be a misplaced secret.
-    if error["type"] not in ("missing", "value_error", "union_tag_not_found") and "s3" not in error["loc"]:
-        text += f" (given: {error['input']!r:.80})"
-    return f"{key}: {text}" if key else text
+    lines = []
+    for fault in error.errors():
+        key, cause = ".".join(str(part) for part in fault["loc"]), fault.get("ctx", {}).get("error")
+        text = str(cause) if isinstance(cause, ValueError) else fault["msg"]
+        # A value below `s3` may be a misplaced secret.
+        if fault["type"] not in ("missing", "value_error", "union_tag_not_found") and "s3" not in fault["loc"]:
+            text += f" (given: {fault['input']!r:.80})"
+        lines.append(f"{where}: {key}: {text}" if key else f"{where}: {text}")
+    return hide("\n".join(dict.fromkeys(lines)))
 
 
 def to_yaml(config: Any) -> str:

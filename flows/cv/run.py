@@ -14,10 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from aucdist.errors import Json, RunError
 from aucdist.estimators.display import RankingWarning
-from aucdist.metrics.measures import Measure
 from aucdist.report.text import parameters_text
-from aucdist.search.choice import FoldScore, Point, Rule, SettingScores, choose, search_summary
-from aucdist.search.folds import Fold
+from aucdist.search.choice import FoldScore, Point, choose, search_summary
 from aucdist.search.schedule import FitJob, fit_settings, halve
 from flows.compute.clusters import Workers, worker_memory
 from flows.compute.stages import ResultCache, StageRunner, Stages
@@ -104,7 +102,15 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
         else:
             tables = fit_settings(model, config.points, sets, model.max_passes, runner.run)
     outer, *inner = tables
-    nested = None if config.nested is None else _nested(config.rule, outer, inner, folds.outer(), measure)
+    nested: list[Json] | None = None
+    if config.nested is not None:  # for each fold what its own training rows choose, and its score on the held-out rows
+        nested = []
+        for k, (fold, inner_rows) in enumerate(zip(folds.outer(), inner, strict=True)):
+            choice: Json = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
+            with suppress(RunError):  # every setting failed
+                i = choose(inner_rows, measure, config.rule)
+                choice |= {"parameters": inner_rows[i].parameters, "value": outer[i].values[k]}
+            nested.append(choice)
     summary = search_summary(outer, folds, measure, config.rule, rows.classes, nested) | {
         "folds": config.folds.model_dump(mode="json", exclude_none=True),
         "placement": placement,
@@ -112,20 +118,6 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
         "seconds": time.perf_counter() - start,
     }
     return summary["best"], jsonable(summary)
-
-
-def _nested(
-    rule: Rule, outer: list[SettingScores], inner: list[list[SettingScores]], folds: list[Fold], measure: Measure
-) -> list[Json]:
-    """Return for each fold the setting that its own training rows choose, and the score of this setting on the held-out rows."""
-    choices = []
-    for k, (fold, rows) in enumerate(zip(folds, inner, strict=True)):
-        choice: Json = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
-        with suppress(RunError):  # every setting failed
-            i = choose(rows, measure, rule)
-            choice |= {"parameters": rows[i].parameters, "value": outer[i].values[k]}
-        choices.append(choice)
-    return choices
 
 
 def _placement(config: CvConfig, n_bytes: int, client: Any) -> tuple[str, str]:
@@ -162,8 +154,20 @@ class JobRunner:
         self._settings = JobSettings(
             config.model.built, self._measure, rows.fold_encoding, config.folds.seed, names, sets
         )
-        url = f"{config.output.rstrip('/')}/cv-{config.name}/tasks"
-        self._cache = ResultCache(url, _common_to_all(config, rows, train.n_blocks))
+        # what the results of all jobs depend on; more repeats leave the cached ones valid, as do keys newer than they
+        of_folds = config.folds.model_dump(mode="json", exclude={"repeats"})
+        common = {
+            "fingerprint": rows.rows.fingerprint,
+            "data": config.data.model_dump(mode="json", exclude={"name", "source"}),
+            "folds": {key: value for key, value in of_folds.items() if value or not key.startswith("gap_")},
+            "blocks": train.n_blocks,
+            "model": {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()},
+            "metric": config.measure.name,
+            "nested": config.nested,
+        }
+        if rows.classes is not None:  # more repeats may leave out more of them
+            common["classes"] = rows.classes.sets.names()
+        self._cache = ResultCache(f"{config.output.rstrip('/')}/cv-{config.name}/tasks", common)
         self.n_jobs = self.n_cached = 0
 
     def run(self, jobs: list[FitJob]) -> list[list[FoldScore]]:
@@ -234,16 +238,3 @@ class JobRunner:
 def _cache_key(job: FitJob) -> tuple[str, Any]:
     inner = "" if job.fold.inner is None else f"-{job.fold.inner}"
     return f"{job.fold.repeat}-{job.fold.fold}{inner}", jsonable(job._asdict())
-
-
-def _common_to_all(config: CvConfig, rows: SearchRows, n_blocks: int) -> Json:
-    """Return the values that the results of all jobs depend on, in types of JSON."""
-    data = config.data.model_dump(mode="json", exclude={"name", "source"})
-    folds = config.folds.model_dump(mode="json", exclude={"repeats"})  # more repeats leave the cached ones valid
-    # as do keys newer than they
-    folds = {key: value for key, value in folds.items() if value or not key.startswith("gap_")}
-    model = {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()}
-    common = {"fingerprint": rows.rows.fingerprint, "data": data, "folds": folds, "blocks": n_blocks, "model": model}
-    if rows.classes is not None:  # more repeats may leave out more of them
-        common["classes"] = rows.classes.sets.names()
-    return common | {"metric": config.measure.name, "nested": config.nested}

@@ -200,10 +200,12 @@ class Table:
             return Column(name, "drop", "some values are not finite")
         others = _others(words, n_others)
         if (values == np.floor(values)).all():
-            if self._are_codes(at, is_number):
-                return None
+            texts = self._texts(at, is_number)
+            n_zeros = sum(text[0] == "0" and text[1:2].isdigit() for text in texts)
+            if n_zeros > OFTEN * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1):
+                return None  # codes: some begin with a zero, and all are equally long or it is not rare
             if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and len(values) > 2:
-                dates = [parse_date(text, COMPACT) for text in self._texts(at, is_number)]
+                dates = [parse_date(text, COMPACT) for text in texts]
                 if all(dates):
                     column = self._of_dates(name, at, is_number, dates, COMPACT)
                     column.words, column.comment = tuple(words), column.comment + others
@@ -211,12 +213,6 @@ class Table:
             if single.is_identifier(name, np.unique(values), present):
                 return Column(name, "drop", _identifier(name, len(values), present, "numbers"))
         return Column(name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words))
-
-    def _are_codes(self, at: slice, is_number: np.ndarray) -> bool:
-        """Tell whether whole numbers are codes: some begin with a zero, and all are equally long or it is not rare."""
-        texts = self._texts(at, is_number)
-        n_zeros = sum(text[0] == "0" and text[1:2].isdigit() for text in texts)
-        return n_zeros > OFTEN * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1)
 
     def _dates(self, name: str, at: slice) -> Column | None:
         """Return a column of dates, or None if it is none."""

@@ -199,7 +199,10 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
         )
     head = data[: max(data.find(b"\n"), data.rfind(b"\n", 0, BYTES))] if len(data) > BYTES else data
     lines = head.split(b"\n", LINES + MOST_SKIPPED)[: LINES + MOST_SKIPPED]
-    if _has_single_quotes(lines):
+    filled = [line for line in lines if line.strip()]
+    cell = rb"(?:^|[,;|\t])\s*%s[^'\"\n]*%s\s*(?=[,;|\t\r]|$)"
+    single = sum(re.search(cell % (b"'", b"'"), line) is not None for line in filled)
+    if single > 0.5 * len(filled) and not any(re.search(cell % (b'"', b'"'), line) for line in filled):
         source = _decided(source, "quote", "single")
     asked = (source.separator,) if "separator" in source.model_fields_set else CANDIDATES
     shapes = [_shape(lines, separator, source, where) for separator in asked]
@@ -221,15 +224,6 @@ def _decided(source: Source, key: str, value: object) -> Source:
     """Return a source with the value of a key that it leaves open; a default does not count as given."""
     is_open = key not in source.model_fields_set and getattr(source, key) != value
     return source.model_copy(update={key: value}) if is_open else source
-
-
-def _has_single_quotes(lines: Sequence[bytes]) -> bool:
-    """Tell whether cells are enclosed in single quotes, and none in double ones."""
-    filled = [line for line in lines if line.strip()]
-    cell = rb"(?:^|[,;|\t])\s*%s[^'\"\n]*%s\s*(?=[,;|\t\r]|$)"
-    single = sum(re.search(cell % (b"'", b"'"), line) is not None for line in filled)
-    double = any(re.search(cell % (b'"', b'"'), line) for line in filled)
-    return not double and single > 0.5 * len(filled)
 
 
 def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -> tuple[float, str, int]:

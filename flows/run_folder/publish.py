@@ -94,6 +94,9 @@ def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
 
 def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
     """Return the content of the report; `result`: what ``metrics.json`` has; `config`: the configuration in YAML."""
+    from aucdist.maps.bins import BinMap
+    from aucdist.maps.explain import points_table
+
     rows, estimator, test = fitted.rows, fitted.estimator, fitted.evaluation.test
     report = Report(
         run=result,
@@ -112,7 +115,13 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         )
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
     max_fpr, number = (getattr(estimator, name, None) for name in ("max_fpr", "max_false_positives"))
-    names = list(rows.schema.feature_names)
+    names, additive = list(rows.schema.feature_names), None
+    if isinstance(feature_map, BinMap):  # which has shapes
+        parts, monotone = estimator.shapes(), getattr(estimator, "monotone_", None)
+        points = points_table(parts, rows.schema.feature_names)
+        additive = additive_section(
+            parts, rows.schema.feature_names, points, monotone, fitted.bands, fitted.config.shapes.halves
+        )
     return replace(
         report,
         threshold=estimator.raw_threshold,
@@ -123,7 +132,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         probabilities=probabilities,
         shape=getattr(estimator, "xi_trace_", None),
         of_pairs=estimator.of_pairs,
-        additive=_additive(fitted),
+        additive=additive,
         map_name=str(features["map"]) if isinstance(features, dict) else features,
         max_fpr=max_fpr if number is None else number / of_class.train.n_neg,
         leaks=fitted.leaks,
@@ -158,25 +167,6 @@ def facts_of(rows: TrainTestRows) -> Json:
         "licence": rows.source.licence,
     }
     return {key: value for key, value in facts.items() if value not in (None, "")}
-
-
-def _additive(fitted: FittedRun) -> Json | None:
-    """Return the section of the report on the shapes of a model of binned features; None for other models."""
-    from aucdist.maps.bins import BinMap
-    from aucdist.maps.explain import points_table
-
-    estimator, names = fitted.estimator, fitted.rows.schema.feature_names
-    if not isinstance(getattr(estimator, "feature_map_", None), BinMap):
-        return None
-    parts = estimator.shapes()
-    return additive_section(
-        parts,
-        names,
-        points_table(parts, names),
-        getattr(estimator, "monotone_", None),
-        fitted.bands,
-        fitted.config.shapes.halves,
-    )
 
 
 def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:

@@ -171,7 +171,18 @@ def result_of(fitted: FittedRun, run: str) -> Json:
     }
     more: Json = {}
     if rows.schema.classes:
-        result |= _result_of_several(fitted, classes)
+        tested = [row for row in classes if row["test_auc"] is not None]
+        areas, weights = ([row[name] for row in tested] for name in ("test_auc", "test_pos"))
+        accuracy, test, topics = None, fitted.evaluation.test, rows.schema.topics
+        if test is not None and not topics:
+            accuracy = float(np.trace(test.confusions)) / max(len(test.members), 1)
+        metrics = {
+            "train_auc": float(np.mean([row["train_auc"] for row in classes])),
+            "test_auc": float(np.mean(areas)) if tested else None,
+            "test_auc_weighted": float(np.average(areas, weights=weights)) if tested else None,
+            "test_accuracy": accuracy,
+        }
+        result |= {"topics": topics, "metrics": metrics, "classes": classes}
     else:
         (only,) = classes
         result |= {"n_pos": train.n_pos, "n_neg": train.n_samples - train.n_pos}
@@ -186,21 +197,6 @@ def result_of(fitted: FittedRun, run: str) -> Json:
     if fitted.search is None:
         del result["seconds"]["search"]
     return jsonable(result | {key: value for key, value in more.items() if value is not None})
-
-
-def _result_of_several(fitted: FittedRun, classes: Sequence[Json]) -> Json:
-    tested = [row for row in classes if row["test_auc"] is not None]
-    areas, weights = ([row[name] for row in tested] for name in ("test_auc", "test_pos"))
-    accuracy, test, topics = None, fitted.evaluation.test, fitted.rows.schema.topics
-    if test is not None and not topics:
-        accuracy = float(np.trace(test.confusions)) / max(len(test.members), 1)
-    metrics = {
-        "train_auc": float(np.mean([row["train_auc"] for row in classes])),
-        "test_auc": float(np.mean(areas)) if tested else None,
-        "test_auc_weighted": float(np.average(areas, weights=weights)) if tested else None,
-        "test_accuracy": accuracy,
-    }
-    return {"topics": topics, "metrics": metrics, "classes": classes}
 
 
 def _ends(interval: Any) -> list[float] | None:

@@ -91,23 +91,17 @@ def read_scores(run: str) -> pd.DataFrame:
     table = read_parquet(url, {ROW_ID: pa.int64(), **label}, optional)
     if not several and not table["y"].isin([-1, 1]).all():
         raise InputError(f"{shown(url)} is damaged: its labels are not -1 and +1. {REPAIR}")
-    if about.get("score") != DECISION:
-        _shift(table, run, about)
-    return table.sort_values(ROW_ID, ignore_index=True)
-
-
-def _shift(table: pd.DataFrame, run: str, about: Json) -> None:
-    """Turn the X w that runs of older versions kept into the scores of their models."""
-    if "classes" not in about:
+    if about.get("score") != DECISION and not several:  # X w, as runs of older versions kept it
         if about.get("threshold") is None:
             raise InputError(f"{shown(run)} is damaged: its {METRICS} has no threshold. {REPAIR}")
         table["score"] -= about["threshold"]
-        return
-    model = load_model(model_folder(run))
-    columns = [f"score {name}" for name in model.classes]
-    if missing := [column for column in columns if column not in table]:
-        raise InputError(f"{shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}. {REPAIR}")
-    table[columns] = (table[columns] + [own.intercept for own in model.weights]) / model.spreads
+    elif about.get("score") != DECISION:
+        model = load_model(model_folder(run))
+        columns = [f"score {name}" for name in model.classes]
+        if missing := [column for column in columns if column not in table]:
+            raise InputError(f"{shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}. {REPAIR}")
+        table[columns] = (table[columns] + [own.intercept for own in model.weights]) / model.spreads
+    return table.sort_values(ROW_ID, ignore_index=True)
 
 
 def counts_of(table: pd.DataFrame) -> ScoreCounts:

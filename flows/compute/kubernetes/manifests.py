@@ -30,6 +30,13 @@ def dask_cluster_of(config: KubernetesConfig, name: str, labels: dict[str, str],
     scheduler_args = [
         "dask", "scheduler", "--protocol", _protocol(config), "--port", str(PORT), "--dashboard-address", f":{DASHBOARD}",
     ]  # fmt: skip
+    # The operator would give workers a tcp address; and it finds them by the name that it gives them.
+    worker_args = [
+        "dask", "worker", address_of(config, name), "--name", "$(DASK_WORKER_NAME)", "--nthreads", str(config.threads),
+        "--memory-limit", str(_memory_limit(config.worker)), "--protocol", _protocol(config), "--death-timeout", "120",
+        "--worker-port", str(WORKER_PORT), "--nanny-port", str(NANNY_PORT),
+        "--dashboard-address", f":{WORKER_DASHBOARD}",
+    ]  # fmt: skip
     metadata: Json = {"name": name, "namespace": config.namespace, "labels": labels}
     if owner is not None:
         metadata["ownerReferences"] = [owner]
@@ -56,7 +63,7 @@ def dask_cluster_of(config: KubernetesConfig, name: str, labels: dict[str, str],
             },
             "worker": {
                 "replicas": config.minimum,
-                "spec": _pod(config, "worker", config.worker, _worker_args(config, name)),
+                "spec": _pod(config, "worker", config.worker, worker_args),
             },
         },
     }
@@ -81,16 +88,6 @@ def address_of(config: KubernetesConfig, name: str) -> str:
 
 def _protocol(config: KubernetesConfig) -> str:
     return "tls" if config.tls else "tcp"
-
-
-def _worker_args(config: KubernetesConfig, name: str) -> list[str]:
-    # The operator would give them a tcp address; and it finds workers by the name that it gives them.
-    return [
-        "dask", "worker", address_of(config, name), "--name", "$(DASK_WORKER_NAME)", "--nthreads", str(config.threads),
-        "--memory-limit", str(_memory_limit(config.worker)), "--protocol", _protocol(config), "--death-timeout", "120",
-        "--worker-port", str(WORKER_PORT), "--nanny-port", str(NANNY_PORT),
-        "--dashboard-address", f":{WORKER_DASHBOARD}",
-    ]  # fmt: skip
 
 
 def _memory_limit(resources: Resources) -> int:
