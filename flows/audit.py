@@ -30,12 +30,11 @@ from aucdist.report.text import certificate_text, point_sentences
 from flows.config.base import Cli, Strict
 from flows.export import rows_of_run
 from flows.json_values import json_text, jsonable
-from flows.progress.console import RunObserver
-from flows.run_folder.folder import CONFIG, configuration_of, read_about
+from flows.progress import RunObserver
+from flows.run_folder.folder import CONFIG, configuration_of, digests, read_about
 from flows.run_folder.scores import NAMED, SCORES, read_scores
 from flows.train.config import load_train
 from flows.train.run import train
-from flows.versions import digests
 
 PRINCIPAL = 0.1
 """A column is a principal reason of an alert if it has at least this part of what raises its score."""

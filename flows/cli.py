@@ -87,7 +87,7 @@ def _print_version(ctx: click.Context, option: click.Parameter, asked: bool) -> 
 
 
 def _set_log(ctx: click.Context, option: click.Parameter, kind: str | None) -> None:
-    from flows.progress.console import LOG_FORMAT, log_format
+    from flows.progress import LOG_FORMAT, log_format
 
     with report_errors(debug=False):
         if kind is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from flows.config.base import Cli
-    from flows.progress.console import RunObserver
+    from flows.progress import RunObserver
 
 OK, FAILED, WRONG_INPUT, ALARMS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 LONGEST_ERROR = 4000
@@ -206,7 +206,7 @@ def progress_on_stderr() -> Iterator["RunObserver"]:
     """Yield an observer that writes on stderr: moving bars on a terminal, else lines of text or of JSON."""
     from rich.console import Console
 
-    from flows.progress.console import LiveObserver, log_format, log_observer
+    from flows.progress import LiveObserver, log_format, log_observer
 
     console = Console(stderr=True)
     if not console.is_terminal or log_format() == "json":
@@ -280,7 +280,7 @@ def _print_error(event: str, text: str, code: int) -> None:
     """Write on stderr how a command failed, in the format of the log."""
     from aucdist.data.storage.urls import hide
     from aucdist.errors import printable, shortened
-    from flows.progress.console import LOG_FORMAT, json_line
+    from flows.progress import LOG_FORMAT, json_line
 
     text = shortened(printable(hide(text)), LONGEST_ERROR)
     if os.environ.get(LOG_FORMAT) == "json":

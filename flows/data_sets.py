@@ -15,7 +15,7 @@ from flows.compute.clusters import open_cluster
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterOption, NoCluster
 from flows.config.sources import source_from_name
-from flows.progress.console import RunObserver, Tasks
+from flows.progress import RunObserver, Tasks
 
 FEATURES_SHOWN = 10
 

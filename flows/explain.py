@@ -20,7 +20,7 @@ from flows.config.base import Cli
 from flows.config.cluster import S3Config
 from flows.config.data import UnlabelledRef, source_of
 from flows.json_values import jsonable
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 
 SUFFIXES = (".csv", ".parquet")

@@ -22,7 +22,7 @@ from flows.compute.clusters import s3_as_configured
 from flows.config.base import Cli, Strict
 from flows.config.cluster import S3Config
 from flows.config.data import DataConfig, configured_source
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, data_of, model_folder, read_about
 from flows.run_folder.scores import SCORES, read_scores
 

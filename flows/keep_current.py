@@ -15,7 +15,7 @@ from flows.config.base import NAME, Strict
 from flows.config.data import TestConfig, UnlabelledRef, batch_name, source_of
 from flows.config.loading import FileOptions
 from flows.model_store import promotion_lines
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 from flows.promote import PromoteConfig, promote_run
 from flows.score import ScoreConfig, score
 from flows.train.config import TrainConfig

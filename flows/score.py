@@ -14,7 +14,7 @@ from flows.compute.stages import StageRunner, started
 from flows.config.base import Cli
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, source_of
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 
 

@@ -16,7 +16,7 @@ from flows.compute.stages import StageRunner, Stages, started
 from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import DataRef, source_of
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 
 
 class ShardConfig(DataRef):

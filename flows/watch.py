@@ -36,7 +36,7 @@ from flows.config.base import NAME, Cli, Strict
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.json_values import jsonable
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 from flows.run_folder.folder import METRICS, model_folder, read_about
 from flows.run_folder.scores import SCORES, counts_of, max_fpr_of, members_of, read_scores
 from flows.watch_state import Identity, WatchState, read_labels

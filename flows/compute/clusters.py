@@ -33,7 +33,7 @@ from flows.config.cluster import (
 )
 from flows.config.data import CacheMode
 from flows.config.prefect_api import api_configured
-from flows.progress.console import RunObserver, Tasks
+from flows.progress import RunObserver, Tasks
 
 SHARE_FOR_ROWS = 0.5
 """The share of a worker's memory that rows may take. Dask spills to disk from 0.6 on, and solvers need some memory too."""
@@ -167,7 +167,7 @@ def open_cluster(
         else:
             scratch = f"{config.scratch.rstrip('/')}/{name}"
             if isinstance(config, KubernetesConfig):
-                from flows.compute.kubernetes.lifecycle import dask_cluster
+                from flows.compute.kubernetes import dask_cluster
 
                 opened.callback(remove, scratch)
                 client = opened.enter_context(dask_cluster(config, name))

@@ -16,7 +16,7 @@ from aucdist.data.storage.files import open_fs, write_bytes
 from aucdist.errors import InputError
 from flows.compute.clusters import Workers, open_cluster, s3_as_configured
 from flows.json_values import jsonable
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 
 COMPILING = "compiling kernels, once per machine"
 

@@ -40,7 +40,7 @@ from flows.cv import run as searching
 from flows.cv.config import CvConfig
 from flows.keep_current import KeepCurrentConfig
 from flows.model_store import promotion_lines
-from flows.progress.console import RunObserver, Tasks, log_observer
+from flows.progress import RunObserver, Tasks, log_observer
 from flows.reproduce import run as reproducing
 from flows.reproduce.page import summary_entries
 from flows.reproduce.run import Paper
@@ -67,7 +67,7 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
     cluster = config.get("train", config).get("cluster")  # keep-current has that of its training
     if not isinstance(cluster, dict) or cluster.get("kind") != "kubernetes":
         return
-    from flows.compute.kubernetes.lifecycle import remove_clusters_of
+    from flows.compute.kubernetes import remove_clusters_of
     from flows.config.cluster import KubernetesConfig
 
     removed = remove_clusters_of(KubernetesConfig.model_validate(cluster).namespace, str(flow_run.id))

@@ -27,7 +27,7 @@ from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import config_of, configs_folder, read_mapping, yaml_text
 from flows.json_values import flattened, jsonable
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Shapes
 from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, read_version

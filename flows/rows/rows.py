@@ -21,7 +21,7 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, unknown
 from flows.compute.clusters import Workers, choose_cache, threads_that_fit, worker_memory
 from flows.config.data import CacheMode, DataConfig, TestConfig
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 
 GROWING = ("days", "year")
 """Parts of dates that only grow: those of new rows are none that training rows have."""

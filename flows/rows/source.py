@@ -28,7 +28,7 @@ from flows.compute.clusters import Workers
 from flows.compute.stages import Stages
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.config.operating_point import OperatingPointConfig
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 from flows.rows.rows import Rows, TrainTestRows
 
 MOST_BLOCKS = 2**16

@@ -1,16 +1,20 @@
-"""Write run folders atomically, read their metrics, and name what killed runs have left."""
+"""Write run folders atomically, read their metrics, name what killed runs have left, and what code and packages made a run."""
 
 import errno
 import fcntl
+import hashlib
 import os
+import platform
 import shlex
 import shutil
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -251,3 +255,33 @@ def unfinished_runs(output: str, command: str) -> str | None:
         f"checkpoints and finished tasks; once no run writes there, `rm -r {shlex.join(first)}` removes "
         f"{'them' if len(first) > 1 else 'it'}"
     )
+
+
+# ---- what a run keeps of the code that made it -----------------------------------------------------------------------
+
+
+PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pyarrow", "dask", "distributed")
+"""The packages that the result of a run depends on."""
+
+
+def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+    """Return the versions of Python and of those packages that are installed."""
+    installed = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            installed[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return installed
+
+
+def digests() -> dict[str, str]:
+    """Return the SHA-256 of the code of aucdist, and of the names and versions of all installed packages.
+
+    These are read off the names of their folders: reading what is in them takes half a second.
+    """
+    root, code = Path(__file__).resolve().parents[2], hashlib.sha256()
+    for file in sorted(file for package in ("aucdist", "flows") for file in (root / package).rglob("*.py")):
+        code.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes() + b"\0")
+    packages = sorted({info.stem for folder in sys.path for info in Path(folder).glob("*.dist-info")})
+    return {"code": code.hexdigest(), "packages": hashlib.sha256("\n".join(packages).encode()).hexdigest()}

@@ -39,8 +39,8 @@ from aucdist.pairs.groups import pair_groups
 from flows.config.operating_point import OperatingPointConfig
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows
+from flows.run_folder.folder import digests, versions
 from flows.run_folder.scores import DECISION
-from flows.versions import digests, versions
 
 STAGES = {
     "data": ("open data", "survey", "split and scale", "partition"),

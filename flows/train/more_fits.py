@@ -24,7 +24,7 @@ from aucdist.search.fold import training_rows
 from aucdist.search.folds import gathered
 from flows.config.model import ModelConfig, ShapesConfig
 from flows.json_values import jsonable
-from flows.progress.console import RunObserver, Tasks
+from flows.progress import RunObserver, Tasks
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.run_folder.results import Bands, Evaluation
 

@@ -12,17 +12,15 @@ from flows.compute.clusters import Workers, fixed_worker_set, open_cluster, s3_a
 from flows.compute.stages import StageRunner, Stages
 from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig
-from flows.progress.console import RunObserver
-from flows.progress.metrics import REPORT, MetricsObserver
+from flows.progress import REPORT, MetricsObserver, RunObserver
 from flows.rows.rows import TrainTestRows
 from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, named_groups, open_source
 from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import FittedRun, result_of
-from flows.train.checkpoints import Checkpoints, open_checkpoints
 from flows.train.config import TrainConfig
 from flows.train.more_fits import baselines, choose_feature_map, extra_fits
-from flows.train.stages import drop_small_classes, evaluate, fit, profile, starts_from
+from flows.train.stages import Checkpoints, drop_small_classes, evaluate, fit, open_checkpoints, profile, starts_from
 
 
 class ToFit(NamedTuple):

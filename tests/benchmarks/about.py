@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import aucdist
-from flows.versions import versions
+from flows.run_folder.folder import versions
 
 
 @dataclass(frozen=True)

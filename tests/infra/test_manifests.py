@@ -13,7 +13,7 @@ import yaml
 from support import kubernetes_lab as lab
 
 from flows.compute.clusters import choose_cache
-from flows.compute.kubernetes.manifests import (
+from flows.compute.kubernetes import (
     RUN_LABEL,
     TLS_FILES,
     TLS_FOLDER,

@@ -20,7 +20,7 @@ from support.certificates import Authority
 
 from aucdist.data.storage.files import open_fs, read_bytes
 from flows.compute.clusters import open_cluster
-from flows.progress.console import LineObserver
+from flows.progress import LineObserver
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig
 

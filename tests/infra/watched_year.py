@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from aucdist.data.storage.urls import data_root
-from flows.progress.console import RunObserver
+from flows.progress import RunObserver
 from flows.promote import PromoteConfig, promote_run
 from flows.train.config import load_train
 from flows.train.run import train

@@ -1,6 +1,7 @@
 """Measures within groups, beside counting."""
 
 import functools
+
 import numpy as np
 import pytest
 from hypothesis import given

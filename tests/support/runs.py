@@ -10,7 +10,7 @@ import yaml
 from flows.config.loading import load_config
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
-from flows.progress.console import LineObserver, Record
+from flows.progress import LineObserver, Record
 from flows.train.config import load_train
 from flows.train.run import train
 

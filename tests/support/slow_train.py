@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.orchestration import flows
-from flows.progress.console import LineObserver, Record
+from flows.progress import LineObserver, Record
 
 SECONDS = 1.0
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from flows.progress.console import LineObserver
+from flows.progress import LineObserver
 from flows.reproduce.run import Paper, ReproduceOptions, reproduce
 
 GRID = [0.01, 1.0]

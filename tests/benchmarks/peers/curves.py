@@ -42,7 +42,7 @@ from benchmarks.peers.data_sets import top_data_sets
 from benchmarks.peers.passes import chosen_sets
 from benchmarks.tree_systems import Contestant, Scores, explainable_boosting
 from benchmarks.within import cpu_seconds
-from flows.progress.console import LineObserver
+from flows.progress import LineObserver
 
 BETA, MAX_FPR = 0.05, 0.01
 N_FOLDS, FOLD_SEED = 5, 1

@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aucdist.errors import InputError, RunError
-from flows.compute.kubernetes import lifecycle as running
-from flows.compute.kubernetes.api import Api, _error, once_counted
-from flows.compute.kubernetes.manifests import address_of, autoscaler_of, dask_cluster_of
+from flows.compute import kubernetes as running
+from flows.compute.kubernetes import Api, _error, address_of, autoscaler_of, dask_cluster_of, once_counted
 from flows.config.cluster import KubernetesConfig
 
 DNS_LABEL = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
@@ -274,7 +273,7 @@ def test_a_quota_that_is_not_counted_yet_is_waited_for(patience, calls, monkeypa
     class Refused(Exception):
         body = '{"message": "forbidden: status unknown for quota: aucdist"}'
 
-    monkeypatch.setattr("flows.compute.kubernetes.api.PATIENCE", patience)
+    monkeypatch.setattr("flows.compute.kubernetes.QUOTA_PATIENCE", patience)
     calls_made = []
 
     def create() -> None:

@@ -13,7 +13,7 @@ from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, p
 from aucdist.errors import InputError
 from flows.compute.clusters import environment_of, s3_as_configured
 from flows.config.cluster import AddressConfig, NoCluster, S3Config
-from flows.progress.console import LineObserver
+from flows.progress import LineObserver
 from flows.train import run as pipeline
 from flows.train.config import load_train
 

@@ -17,10 +17,9 @@ from aucdist.data.shards.manifest import write_shards
 from aucdist.errors import InputError
 from flows.config.loading import configs_folder, to_yaml
 from flows.cv.config import CvConfig
-from flows.cv.rows import open_search
-from flows.cv.run import cross_validate
+from flows.cv.run import cross_validate, open_search
 from flows.orchestration import flows
-from flows.progress.console import LineObserver, Tasks
+from flows.progress import LineObserver, Tasks
 
 
 def test_every_configuration_loads_and_loads_again_as_resolved(tmp_path: Path) -> None:

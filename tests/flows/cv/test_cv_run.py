@@ -21,7 +21,7 @@ from aucdist.engine.dask import local_client
 from aucdist.errors import RunError
 from aucdist.model import load_model
 from flows.cv import jobs, run
-from flows.progress.console import Tasks
+from flows.progress import Tasks
 
 QUICK = [
     "cluster=none", "folds.repeats=1", "folds.number=3", "nested=null", "rule=best", "model.tol=0.05",

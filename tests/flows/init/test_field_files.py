@@ -16,7 +16,7 @@ from aucdist.data.sources import Source
 from aucdist.data.split import find_time_split
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from flows.init.text import flow
+from flows.init.run import flow
 
 N = 600
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.command_line import result_of, run, sets
 
 from flows.init.columns import Column, Table
-from flows.init.text import comment, quoted
+from flows.init.run import comment, quoted
 
 N = 2400
 FEBRUARY = [f"2024-02-{i:02}" for i in range(1, 29)]

@@ -7,7 +7,7 @@ import warnings
 import pytest
 from rich.console import Console
 
-from flows.progress.console import LineObserver, LiveObserver, gap_progress, summary_table, warnings_to
+from flows.progress import LineObserver, LiveObserver, gap_progress, summary_table, warnings_to
 
 RECORD = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": 0.2, "relative_gap": 0.2}
 RESULT = {

@@ -9,7 +9,7 @@ import pytest
 from support.command_line import run, sets
 
 from aucdist.errors import InputError
-from flows.progress.console import FLOW_RUN, JsonLineObserver, LineObserver, Tasks, log_format, log_observer
+from flows.progress import FLOW_RUN, JsonLineObserver, LineObserver, Tasks, log_format, log_observer
 
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
 ROUND = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": -math.inf, "relative_gap": math.nan}

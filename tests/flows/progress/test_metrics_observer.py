@@ -3,10 +3,9 @@
 import pytest
 from support.runs import load_cv, trained
 
+from aucdist.engine import workers
 from aucdist.errors import InputError
-from flows.progress import metrics
-from flows.progress.console import LineObserver, Tasks
-from flows.progress.metrics import REPORT, MetricsObserver
+from flows.progress import REPORT, LineObserver, MetricsObserver, Tasks
 from flows.train import config
 from flows.train.config import load_train
 
@@ -19,7 +18,7 @@ STATIC = {"dashboard_link": "http://127.0.0.1:1/status"}
 def sent(monkeypatch):
     """The figures that were sent to the scheduler."""
     found = []
-    monkeypatch.setattr(metrics, "put_figures", lambda client, run, *figures: found.append((run, *map(dict, figures))))
+    monkeypatch.setattr(workers, "put_figures", lambda client, run, *figures: found.append((run, *map(dict, figures))))
     return found
 
 
@@ -29,7 +28,7 @@ def client(**attributes):
 
 def test_figures_come_once_a_second_and_when_it_is_done(sent, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(metrics.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("flows.progress.time.monotonic", lambda: now[0])
     observer = MetricsObserver(LineObserver(lambda line: None), "run")
     observer.round(ROUND, 0.1)
     assert sent == []  # there is no cluster yet
@@ -62,7 +61,7 @@ def test_a_scheduler_that_is_lost_is_not_this_ones_business(monkeypatch):
         tried.append(args)
         raise OSError("the scheduler has closed the connection")
 
-    monkeypatch.setattr(metrics, "put_figures", lost)
+    monkeypatch.setattr(workers, "put_figures", lost)
     with (observer := MetricsObserver(LineObserver(lambda line: None), "run")).report_to(client()):
         observer.round(ROUND, 1.0)
     assert tried
@@ -80,8 +79,6 @@ def test_a_run_that_failed_sends_nothing_more(sent):
 
 def test_the_scheduler_has_the_last_round(tmp_path, monkeypatch):
     """The page of a real cluster at the end of a real fit is the history's last row."""
-    from aucdist.engine import workers
-
     runs = {}
     monkeypatch.setattr(workers, "_runs", runs)
     lines = []

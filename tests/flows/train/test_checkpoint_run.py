@@ -45,7 +45,7 @@ import signal
 signal.signal(signal.SIGTERM, _on_sigterm)
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig
-from flows.progress.console import LineObserver
+from flows.progress import LineObserver
 
 class Slow(LineObserver):
     def round(self, record, tol):

@@ -1,4 +1,7 @@
-"""Show a run: as moving bars, lines of text or lines of JSON on stderr, and by its summary on stdout."""
+"""Show a run: as moving bars, lines of text or lines of JSON on stderr, and by its summary on stdout.
+
+A run on a cluster also sends figures for Prometheus to its scheduler, and keeps Dask's performance report.
+"""
 
 import json
 import math
@@ -7,9 +10,10 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -23,7 +27,7 @@ from aucdist.report.text import search_verdict, seconds_text, summary_rows, valu
 from flows.json_values import jsonable
 
 Record = Mapping[str, Any]
-EVERY = 1.0  # seconds between two lines where there is no terminal
+EVERY = 1.0  # seconds between two lines where there is no terminal, and between two messages to the scheduler
 LOG_FORMAT = "AUCDIST_LOG"
 FORMATS = ("text", "json")
 FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deployment's run
@@ -294,3 +298,84 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
     for (kind, _), texts in alike.items():
         more = f" (and {len(texts) - 1} more like it)" if len(texts) > 1 else ""
         observer.note(f"{kind}: {texts[0]}{more}")
+
+
+# ---- what a cluster is told -------------------------------------------------------------------------------------------
+
+
+REPORT = "dask-report.html"
+
+
+class MetricsObserver:
+    """Forwards every call to another observer, and sends the figures of the run to the scheduler while there is one."""
+
+    def __init__(self, observer: RunObserver, run: str) -> None:
+        self._observer, self._run = observer, run
+        self.note = observer.note
+        self._client: Any = None
+        self._figures: dict[str, float] = {}
+        self._stages: dict[str, float] = {}
+        self._stage, self._stage_start, self._sent = "", 0.0, 0.0
+        observer.about({"run": run})
+
+    @contextmanager
+    def report_to(self, client: Any, report: Path | None = None) -> Iterator[None]:
+        """Send figures to the scheduler of `client` (None: there is none) while the context lasts.
+
+        `report`: file for Dask's performance report, which is written if there is no error.
+        Raises InputError if the report cannot be made on this cluster.
+        """
+        if client is None:
+            yield
+            return
+        from aucdist.engine.workers import link_of, performance_report
+
+        link = link_of(client)
+        if link is not None:
+            self.about({"dashboard": link})
+        self._client = client
+        try:
+            with nullcontext() if report is None else performance_report(client, report):
+                yield
+            self._send()
+        finally:
+            self._client = None
+
+    def stage(self, name: str) -> None:
+        """Forward the call, and start the clock of the stage."""
+        self._observer.stage(name)
+        self._send()
+        self._stage, self._stage_start = name, time.monotonic()
+
+    def round(self, record: Record, tol: float) -> None:
+        """Forward the call, and record the figures."""
+        self._observer.round(record, tol)
+        names = ("round", "passes", "primal", "dual", "relative_gap")
+        self._record({name: record[name] for name in names} | {"tolerance": tol}, last=record["relative_gap"] <= tol)
+
+    def tasks(self, tasks: Tasks) -> None:
+        """Forward the call, and record the number of finished tasks."""
+        self._observer.tasks(tasks)
+        self._record({"tasks_done": tasks.done, "tasks_total": tasks.total}, last=tasks.done == tasks.total)
+
+    def about(self, facts: Record) -> None:
+        """Forward the call, and record the size of the rows."""
+        self._observer.about(facts)
+        if "bytes" in facts:
+            self._figures["aucdist_rows_bytes"] = float(facts["bytes"])
+
+    def _record(self, figures: Record, last: bool) -> None:
+        self._figures |= {f"aucdist_{name}": float(value) for name, value in figures.items()}
+        if last or time.monotonic() - self._sent >= EVERY:
+            self._send()
+
+    def _send(self) -> None:
+        if self._stage:
+            self._stages[self._stage] = time.monotonic() - self._stage_start
+        if self._client is None:
+            return
+        from aucdist.engine.workers import put_figures
+
+        self._sent = time.monotonic()
+        with suppress(Exception):  # if the scheduler is lost, the run ends with a better message
+            put_figures(self._client, self._run, self._figures, self._stages)

@@ -1,0 +1,475 @@
+"""Dask clusters on Kubernetes, by the Dask operator: the calls to its API, the DaskCluster of a run, and its manifests.
+
+A cluster is created, monitored while it starts, and removed when the run ends in any way.
+"""
+
+import itertools
+import json
+import logging
+import os
+import re
+import socket
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from dask.utils import parse_bytes
+
+from aucdist.engine.dask import connect
+from aucdist.engine.workers import check_versions
+from aucdist.errors import InputError, Json, RunError
+from aucdist.extras import load_optional
+from flows.config.cluster import Adaptive, KubernetesConfig, Resources
+
+GROUP, VERSION = "kubernetes.dask.org", "v1"
+SECONDS = (5, 30)  # to connect, and to answer
+UNCOUNTED, QUOTA_PATIENCE = "status unknown for quota", 360.0
+"""The server's message about a quota until its controller has counted; and seconds to wait.
+
+The controller looks for new kinds every half minute. A quota that it counted before it knew a kind, as right after the operator
+was installed, is counted again five minutes later, or when it is made again.
+"""
+log = logging.getLogger(__name__)
+
+
+class Api:
+    """The API server, for one namespace; found by `KUBECONFIG`, by ``~/.kube/config``, or by the environment of a pod.
+
+    Raises InputError from every method if there is no server, it rejects the credentials or the request, or has no
+        Dask operator.
+    Raises RunError from every method if it failed.
+    """
+
+    def __init__(self, namespace: str):
+        kubernetes = load_optional("kubernetes")
+        client, config = kubernetes.client, kubernetes.config
+        self.namespace = namespace
+        with explained(namespace):
+            files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+            if "KUBECONFIG" in os.environ or Path(files).is_file():
+                config.load_kube_config(files)
+            else:
+                config.load_incluster_config()
+            api = client.ApiClient()
+        self._custom = client.CustomObjectsApi(api)
+        self._core = client.CoreV1Api(api)
+        self._apps = client.AppsV1Api(api)
+
+    def create(self, body: Json) -> None:
+        """Create a Dask object."""
+        with explained(self.namespace):
+            once_counted(
+                lambda: self._custom.create_namespaced_custom_object(
+                    GROUP, VERSION, self.namespace, f"{body['kind'].lower()}s", body, _request_timeout=SECONDS
+                )
+            )
+
+    def clusters(self, selector: str) -> list[Json]:
+        """Return the DaskClusters that match a selector of fields or labels (``key=value``)."""
+        by = "field_selector" if selector.startswith("metadata.") else "label_selector"
+        with explained(self.namespace):
+            answer = self._custom.list_namespaced_custom_object(
+                GROUP, VERSION, self.namespace, "daskclusters", **{by: selector}, _request_timeout=SECONDS
+            )
+        return answer["items"]
+
+    def delete_cluster(self, name: str) -> None:
+        """Remove a DaskCluster and all objects that it owns, if it exists."""
+        from kubernetes.client import ApiException
+
+        with explained(self.namespace):
+            try:
+                self._custom.delete_namespaced_custom_object(
+                    GROUP, VERSION, self.namespace, "daskclusters", name,
+                    propagation_policy="Foreground", _request_timeout=SECONDS,
+                )  # fmt: skip
+            except ApiException as e:
+                if e.status != 404:
+                    raise
+
+    def pods(self, name: str) -> list[Any]:
+        """Return the pods of a cluster."""
+        return self._of_cluster(self._core.list_namespaced_pod, name)
+
+    def deployments(self, name: str) -> list[Any]:
+        """Return the Deployments of a cluster."""
+        return self._of_cluster(self._apps.list_namespaced_deployment, name)
+
+    def _of_cluster(self, list_objects: Callable[..., Any], name: str) -> list[Any]:
+        with explained(self.namespace):
+            selector = f"dask.org/cluster-name={name}"
+            return list(list_objects(self.namespace, label_selector=selector, _request_timeout=SECONDS).items)
+
+
+def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
+    """Call a function, again while the namespace's quota is not counted, as in the first minutes after it was applied."""
+    end = time.monotonic() + QUOTA_PATIENCE
+    for tried in itertools.count():
+        try:
+            call()
+            return
+        except Exception as e:
+            if UNCOUNTED not in str(getattr(e, "body", "")) or time.monotonic() >= end:
+                raise
+        if tried == 0:
+            log.warning("Kubernetes has not counted the quota yet: up to five minutes after the operator was installed")
+        time.sleep(pause)
+
+
+@contextmanager
+def explained(namespace: str) -> Iterator[None]:
+    """Turn errors of the Kubernetes client into `InputError` and `RunError`."""
+    from kubernetes.client import ApiException
+    from kubernetes.config import ConfigException
+    from urllib3.exceptions import HTTPError
+
+    where = f"KUBECONFIG={os.environ['KUBECONFIG']}" if "KUBECONFIG" in os.environ else "no KUBECONFIG is set"
+    try:
+        yield
+    except ConfigException as e:
+        raise InputError(
+            f"no Kubernetes is configured ({where}): {e}. Set KUBECONFIG, or run inside the cluster"
+        ) from None
+    except HTTPError as e:
+        raise InputError(
+            f"the Kubernetes API does not answer ({where}): {e}. Check its address and the network"
+        ) from None
+    except ApiException as e:
+        raise _error(e, namespace, where) from None
+
+
+def _error(error: Any, namespace: str, where: str) -> Exception:
+    try:
+        message = str(json.loads(error.body)["message"])
+    except (TypeError, ValueError, KeyError):
+        message = str(error.reason)
+    if error.status == 401:
+        return InputError(f"the Kubernetes API rejects the credentials ({where}): log in again, or correct KUBECONFIG")
+    if error.status == 403 and "exceeded quota" in message:
+        return RunError(f"the quota of namespace {namespace} is used up: {message}")
+    if error.status == 403 and UNCOUNTED in message:
+        return RunError(f"the quota of namespace {namespace} was not counted within {QUOTA_PATIENCE:g} s: {message}")
+    if error.status == 403:
+        return InputError(f"the Kubernetes API forbids this request, see infra/kubernetes/base/roles.yaml: {message}")
+    if error.status == 404 and "namespaces" in message:
+        return InputError(f"no namespace {namespace!r}: kubectl apply -k infra/kubernetes/overlays/dev makes it")
+    if error.status == 404:
+        return InputError(
+            "this Kubernetes has no Dask operator (no kind DaskCluster): infra/README.md says how to install it"
+        )
+    if error.status in (400, 409, 422):
+        return InputError(f"the Kubernetes API rejects this object: {message}")
+    return RunError(f"the Kubernetes API failed ({error.status}): {message}")
+
+
+# ---- the cluster of a run --------------------------------------------------------------------------------------------
+
+
+EVERY = 1.0  # seconds between two requests
+GONE_SECONDS = 60
+PATIENCE = 30.0
+"""Seconds to wait for faults that others may correct: a run that ends and releases its quota, an operator that restarts."""
+
+HOPELESS = {
+    "InvalidImageName": 0.0,
+    "ErrImageNeverPull": 0.0,
+    "ImagePullBackOff": 0.0,
+    "CreateContainerConfigError": 15.0,
+}
+"""Reasons of a waiting container that a retry cannot correct, and the seconds that they must last: a node may not know a Secret
+of a new pod yet. ErrImagePull may be a registry that is down for a moment."""
+
+
+@contextmanager
+def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
+    """Create a cluster and yield a client when its first workers are connected; the cluster is removed afterwards.
+
+    `run`: the name of the run; the cluster is named after it, unless the configuration names it.
+    Raises InputError if the cluster cannot be created as configured.
+    Raises RunError if it does not start in time; the message has the reasons that Kubernetes gives.
+    """
+    api = Api(config.namespace)
+    name = config.name or cluster_name(run)
+    labels = {"app.kubernetes.io/name": "aucdist", "app.kubernetes.io/component": "dask"}
+    if flow_run := os.environ.get("PREFECT__FLOW_RUN_ID"):
+        labels[RUN_LABEL] = flow_run
+    api.create(dask_cluster_of(config, name, labels, _owner()))
+    try:
+        if (autoscaler := autoscaler_of(config, name)) is not None:
+            api.create(autoscaler)
+        _wait(api, name, "scheduler", lambda: _has_scheduler(api, name), config.timeout)
+        tls, address = TLS_FILES if config.tls else None, address_of(config, name)
+        _resolve(address)
+        with connect(address, config.timeout, tls) as client:
+            n = config.minimum
+            _wait(api, name, f"{n} workers", lambda: len(client.nthreads()) >= n, config.timeout)
+            check_versions(client)
+            yield client
+    finally:
+        _remove(api, name)
+
+
+def cluster_name(run: str) -> str:
+    """Return a new name for the cluster of a run: valid for Kubernetes, and short enough for its services."""
+    return f"aucdist-{re.sub('[^a-z0-9]+', '-', run.lower())}"[:46].rstrip("-") + f"-{uuid.uuid4().hex[:6]}"
+
+
+def remove_clusters_of(namespace: str, flow_run: str) -> list[str]:
+    """Remove the clusters that a flow run has left, and return their names."""
+    api = Api(namespace)
+    names = [cluster["metadata"]["name"] for cluster in api.clusters(f"{RUN_LABEL}={flow_run}")]
+    for name in names:
+        _remove(api, name)
+    return names
+
+
+def _owner() -> Json | None:
+    """Return an owner reference to the pod of this process: when the pod is removed, Kubernetes removes the cluster.
+
+    The operator can also remove idle clusters (`idleTimeout`), but while it looks for a scheduler that is not there yet, or
+    no longer, it blocks for minutes, and with it all clusters (dask-kubernetes 2026.3).
+    """
+    if "POD_UID" not in os.environ:
+        return None
+    return {"apiVersion": "v1", "kind": "Pod", "name": os.environ["POD_NAME"], "uid": os.environ["POD_UID"]}
+
+
+def _has_scheduler(api: Api, name: str) -> bool:
+    """Tell whether the scheduler's pod is ready.
+
+    The phase of the DaskCluster is not reliable: it often stays Pending, because two writes of the operator race
+    (dask-kubernetes issue 968). The pod is.
+    """
+    schedulers = (pod for pod in api.pods(name) if pod.metadata.labels["dask.org/component"] == "scheduler")
+    return any(c.type == "Ready" and c.status == "True" for pod in schedulers for c in pod.status.conditions or ())
+
+
+def _resolve(address: str) -> None:
+    """Check that the name of the scheduler's Service resolves, as it does in every pod: Dask would retry until its timeout."""
+    host = str(urlsplit(address).hostname)
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            socket.getaddrinfo(host, None)
+            return
+        except OSError:
+            if time.monotonic() > end:
+                raise InputError(
+                    f"the name {host} does not resolve here: a run with a cluster of kind `kubernetes` must itself be in that "
+                    "Kubernetes, as the deployment train-auc/kubernetes is"
+                ) from None
+        time.sleep(EVERY)
+
+
+def _wait(api: Api, name: str, what: str, is_there: Callable[[], bool], timeout: float) -> None:
+    start, hopeless_since = time.monotonic(), None
+    while not is_there():
+        reasons, worth, hopeless = trouble(api, name)
+        now = time.monotonic()
+        hopeless_since = None if hopeless is None else hopeless_since or now
+        if hopeless is not None and hopeless_since is not None and now - hopeless_since >= hopeless:
+            raise InputError(f"cluster {name} cannot start: {'; '.join(reasons)}")
+        if now - start > (seconds := min(worth, timeout)):
+            raise RunError(f"cluster {name} has no {what} after {seconds:g} s: {'; '.join(reasons)}")
+        time.sleep(EVERY)
+
+
+def trouble(api: Api, name: str) -> tuple[list[str], float, float | None]:
+    """Return why a cluster has not started, as Kubernetes reports it, and how many seconds it is worth waiting.
+
+    Third, how many seconds it must stay so until it is hopeless; None if it may become better.
+    """
+    reasons, worth, hopeless = [], float("inf"), None
+    deployments, pods = api.deployments(name), api.pods(name)
+    if not deployments:
+        reasons.append("the Dask operator has created nothing: is it running, and does it manage this namespace?")
+        worth = PATIENCE
+    for deployment in deployments:
+        for condition in deployment.status.conditions or ():
+            if condition.type == "ReplicaFailure":  # as when a quota is used up
+                reasons.append(f"{deployment.metadata.name}: {condition.message}")
+                worth = PATIENCE
+    for pod in pods:
+        for condition in pod.status.conditions or ():
+            if condition.type == "PodScheduled" and condition.status == "False":
+                reasons.append(f"{pod.metadata.name}: {condition.message}")
+        for container in pod.status.container_statuses or ():
+            waiting, ended = container.state.waiting, (container.last_state or container.state).terminated
+            if waiting is not None:
+                reasons.append(f"{pod.metadata.name}: {waiting.reason}: {waiting.message}")
+                hopeless = HOPELESS.get(waiting.reason, hopeless)
+            if ended is not None:
+                reasons.append(f"{pod.metadata.name}: ended with {ended.exit_code} ({ended.reason})")
+    return reasons or ["its pods are starting"], worth, hopeless
+
+
+def _remove(api: Api, name: str) -> None:
+    """Remove a cluster and wait until it is gone; a failure is logged, so that it does not hide the outcome of the run."""
+    try:
+        api.delete_cluster(name)
+        end = time.monotonic() + GONE_SECONDS
+        while api.clusters(f"metadata.name={name}") and time.monotonic() < end:
+            time.sleep(EVERY)
+    except (InputError, RunError) as e:
+        log.warning(
+            "could not remove DaskCluster %s; do it by `kubectl -n %s delete daskcluster %s`: %s",
+            name,
+            api.namespace,
+            name,
+            e,
+        )
+
+
+# ---- the manifests: a DaskCluster and, if it scales, its DaskAutoscaler ----------------------------------------------
+
+
+API = f"{GROUP}/{VERSION}"
+RUN_LABEL = "aucdist/flow-run"
+PORT, DASHBOARD = 8786, 8787
+WORKER_PORT, NANNY_PORT, WORKER_DASHBOARD = 8788, 8789, 8790
+
+ROUTES = ("scheduler.api", "scheduler.prometheus", "scheduler.info", "scheduler.json", "health", "proxy", "statics")
+"""Dask's own, and the API by which the operator scales: its other way, messages to the scheduler, does not know TLS."""
+
+TLS_FOLDER = "/etc/aucdist/tls"
+TLS_FILES = (f"{TLS_FOLDER}/ca.crt", f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls.key")
+"""Where a Secret in the form of `kubernetes.io/tls` shows up, in the flow's pod as in the workers'."""
+
+SCRATCH = "/scratch"
+"""The one folder that can be written to; the image points its caches and temporary files there."""
+
+
+def dask_cluster_of(config: KubernetesConfig, name: str, labels: dict[str, str], owner: Json | None) -> Json:
+    """Return the DaskCluster.
+
+    `labels`: for the cluster; the operator puts them on all that it makes of it.
+    `owner`: an owner reference: when the owner is gone, so is the cluster.
+    """
+    scheduler_args = [
+        "dask", "scheduler", "--protocol", _protocol(config), "--port", str(PORT), "--dashboard-address", f":{DASHBOARD}",
+    ]  # fmt: skip
+    # The operator would give workers a tcp address; and it finds them by the name that it gives them.
+    worker_args = [
+        "dask", "worker", address_of(config, name), "--name", "$(DASK_WORKER_NAME)", "--nthreads", str(config.threads),
+        "--memory-limit", str(_memory_limit(config.worker)), "--protocol", _protocol(config), "--death-timeout", "120",
+        "--worker-port", str(WORKER_PORT), "--nanny-port", str(NANNY_PORT),
+        "--dashboard-address", f":{WORKER_DASHBOARD}",
+    ]  # fmt: skip
+    metadata: Json = {"name": name, "namespace": config.namespace, "labels": labels}
+    if owner is not None:
+        metadata["ownerReferences"] = [owner]
+    return {
+        "apiVersion": API,
+        "kind": "DaskCluster",
+        "metadata": metadata,
+        "spec": {
+            "scheduler": {
+                "spec": _pod(config, "scheduler", config.scheduler, scheduler_args),
+                "service": {
+                    "type": "ClusterIP",
+                    "selector": {"dask.org/cluster-name": name, "dask.org/component": "scheduler"},
+                    "ports": [
+                        {"name": "tcp-comm", "protocol": "TCP", "port": PORT, "targetPort": "tcp-comm"},
+                        {
+                            "name": "http-dashboard",
+                            "protocol": "TCP",
+                            "port": DASHBOARD,
+                            "targetPort": "http-dashboard",
+                        },
+                    ],
+                },
+            },
+            "worker": {
+                "replicas": config.minimum,
+                "spec": _pod(config, "worker", config.worker, worker_args),
+            },
+        },
+    }
+
+
+def autoscaler_of(config: KubernetesConfig, name: str) -> Json | None:
+    """Return the DaskAutoscaler of the cluster `name`, None for a fixed number of workers."""
+    if not isinstance(config.workers, Adaptive):
+        return None
+    return {
+        "apiVersion": API,
+        "kind": "DaskAutoscaler",
+        "metadata": {"name": name, "namespace": config.namespace},
+        "spec": {"cluster": name, "minimum": config.workers.minimum, "maximum": config.workers.maximum},
+    }
+
+
+def address_of(config: KubernetesConfig, name: str) -> str:
+    """Return the address of the scheduler of the cluster `name`, for all who are in the cluster's network."""
+    return f"{_protocol(config)}://{name}-scheduler.{config.namespace}:{PORT}"
+
+
+def _protocol(config: KubernetesConfig) -> str:
+    return "tls" if config.tls else "tcp"
+
+
+def _memory_limit(resources: Resources) -> int:
+    """Return the bytes at which Dask acts: a tenth less than the pod has, for the worker's nanny needs some, too."""
+    return int(0.9 * parse_bytes(resources.memory if resources.memory[-1].isdigit() else f"{resources.memory}B"))
+
+
+def _pod(config: KubernetesConfig, role: str, resources: Resources, args: list[str]) -> Json:
+    """Return the spec of a pod under the restricted Pod Security Standard, with one folder that can be written to."""
+    container: Json = {
+        "name": role,
+        "image": config.image,
+        "args": args,
+        "env": _environment(config),
+        "resources": {
+            "requests": {"cpu": resources.cpu, "memory": resources.memory},
+            "limits": {"memory": resources.memory},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "scratch", "mountPath": SCRATCH}],
+    }
+    if config.secrets and role == "worker":  # the scheduler sees no data
+        container["envFrom"] = [{"secretRef": {"name": name}} for name in config.secrets]
+    if role == "scheduler":
+        container["ports"] = [
+            {"name": "tcp-comm", "containerPort": PORT, "protocol": "TCP"},
+            {"name": "http-dashboard", "containerPort": DASHBOARD, "protocol": "TCP"},
+        ]
+        container["readinessProbe"] = {"httpGet": {"port": "http-dashboard", "path": "/health"}, "periodSeconds": 5}
+    spec: Json = {
+        "serviceAccountName": config.service_account,
+        "automountServiceAccountToken": False,
+        "securityContext": {
+            "runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [container],
+        "volumes": [{"name": "scratch", "emptyDir": {}}],
+        "nodeSelector": config.node_selector,
+        "tolerations": config.tolerations,
+    }  # fmt: skip
+    if config.tls:
+        spec["volumes"].append({"name": "tls", "secret": {"secretName": config.tls}})
+        container["volumeMounts"].append({"name": "tls", "mountPath": TLS_FOLDER, "readOnly": True})
+    return spec
+
+
+def _environment(config: KubernetesConfig) -> list[Json]:
+    settings = {
+        # Blocks are assigned to workers; moving them to save a few milliseconds costs more than it gains.
+        "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
+        "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": str([f"distributed.http.{part}" for part in ROUTES]),
+    }
+    if config.tls:
+        ca, cert, key = TLS_FILES
+        settings |= {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True", "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": ca}
+        for role in ("SCHEDULER", "WORKER", "CLIENT"):
+            settings[f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT"] = cert
+            settings[f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY"] = key
+    return [{"name": name, "value": value} for name, value in settings.items()]

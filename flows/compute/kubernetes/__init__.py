@@ -1,1 +1,0 @@
-"""Dask clusters on Kubernetes, by the Dask operator."""
