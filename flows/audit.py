@@ -76,9 +76,13 @@ def _reported(run: str, about: Json, config: AuditConfig) -> Json:
     model = load_two_classes(f"{run}/model", "an audit")
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
     groups: list[Json] = []
-    for column in () if test is None else (name for name in test.columns if name.startswith(NAMED)):
-        for value, rows in test.groupby(column, sort=True):
-            groups.append({"column": column.removeprefix(NAMED), "value": str(value) or "(missing)", **_figures(rows)})
+    if test is not None:
+        groups = [
+            {"column": column.removeprefix(NAMED), "value": str(value) or "(missing)", **_figures(rows)}
+            for column in test.columns
+            if column.startswith(NAMED)
+            for value, rows in test.groupby(column, sort=True)
+        ]
     record: Json = {
         "format": 1,
         "run": shown(run),

@@ -12,7 +12,7 @@ from support import kubernetes_lab as lab
 from support.certificates import Authority
 
 from aucdist.data.storage.files import open_fs
-from flows.compute.kubernetes import lifecycle as running
+from flows.compute import kubernetes as running
 
 SECRET = ["AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"]
 

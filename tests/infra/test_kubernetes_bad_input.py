@@ -13,8 +13,8 @@ from support import kubernetes_lab as lab
 from support.certificates import Authority
 
 from aucdist.errors import InputError, RunError
+from flows.compute import kubernetes
 from flows.compute.clusters import open_cluster
-from flows.compute.kubernetes import api
 from flows.train.config import TrainConfig
 
 pytestmark = [
@@ -96,7 +96,7 @@ def test_name_that_is_taken_is_refused(namespace: None, tmp_path: Path) -> None:
 
 
 def test_operator_that_is_not_installed_is_named(namespace, tmp_path, monkeypatch):
-    monkeypatch.setattr(api, "GROUP", "not-installed.dask.org")  # the server does not know this kind either
+    monkeypatch.setattr(kubernetes, "GROUP", "not-installed.dask.org")  # the server does not know this kind either
     with pytest.raises(InputError, match=r"no Dask operator \(no kind DaskCluster\)"):
         started(tmp_path)
 

@@ -1,7 +1,6 @@
 """Measures within groups, beside counting."""
 
 import functools
-
 import numpy as np
 import pytest
 from hypothesis import given
