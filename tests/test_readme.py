@@ -69,7 +69,8 @@ def test_a_large_table_has_the_kept_figures(name: str) -> None:
 def test_the_hundred_sets_have_the_kept_figures() -> None:
     sets = TREES[TREES["split"] == "mean"].drop_duplicates("set")
     assert (
-        f"a median of {sets['rows'].median():.0f} training rows and {sets['positives'].median():.0f} positives" in SAID
+        f"Their median has {sets['rows'].median():.0f} training rows and {sets['positives'].median():.0f} positives"
+        in SAID
     )
     means = {row["system"]: row for row in TREES[TREES["split"] == "all"].to_dict("records")}
     said = {
