@@ -57,7 +57,7 @@ class Number:
         kind_text = "an integer" if self.whole else "a number"
         *first, last = [f"{kind_text} {self.range_text}", *map(repr, self.words), *(["None"] if self.optional else [])]
         allowed = f"{', '.join(first)} or {last}" if first else last
-        raise InputError(f"{name} is {value!r}; {allowed} is needed")
+        raise InputError(f"{name} must be {allowed}; got {value!r}")
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Condition:
     def check(self, name: str, value: Any) -> None:
         """Raise an InputError unless the value is allowed."""
         if not self.holds(value):
-            raise InputError(f"{name} is {value!r}; {self.text} is needed")
+            raise InputError(f"{name} must be {self.text}; got {value!r}")
 
 
 SWITCH = Condition(lambda v: isinstance(v, bool | np.bool_), "True or False")

@@ -138,7 +138,9 @@ class Store:
         known = self.versions
         if number not in known:
             there = f"it has 1 to {max(known)}" if known else "it has none"
-            raise InputError(f"{files.shown(self.url)} has no version {number}: {there}")
+            raise InputError(
+                f"{files.shown(self.url)} has no version {number}: {there}. List them with `aucdist models`"
+            )
         return known[number]
 
 
@@ -195,7 +197,7 @@ def append(store: Store, change: Change) -> None:
     if not files.create_bytes(f"{store.url}/{HISTORY}/{number:08d}.json", data):
         raise InputError(
             f"{files.shown(store.url)} was changed by somebody else at the same moment, and this {change.kind} was not "
-            "made. Look at it by `aucdist models`, and try again"
+            "made. Look at it with `aucdist models`, and try again"
         )
 
 

@@ -150,7 +150,7 @@ def digests_of_run(run: str, about: Json) -> dict[str, str]:
 
 def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     if "search" in about and "grid" in configuration_of(run):
-        raise InputError(f"{shown(run)} is a search: repeat it by `aucdist cv`, and audit runs of `aucdist train`")
+        raise InputError(f"{shown(run)} is a search: repeat it with `aucdist cv`, and audit runs of `aucdist train`")
     kept = about.get("digests", {})
     here = digests()
     changed = {"code": "the code is not that of the run", "packages": "the packages are not those of the run"}

@@ -108,7 +108,9 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
         folder = model_folder(config.model)
         output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"
         if exists(output) and not config.force:
-            raise InputError(f"{shown(output)} already exists: name another by --output, or replace it by --force")
+            raise InputError(
+                f"{shown(output)} already exists: choose another file with --output, or overwrite it with --force"
+            )
         if config.to == "scorecard":
             model = load_two_classes(folder, "a scorecard")
             card = to_scorecard(model, config.scaling(), rows=config.rows)

@@ -57,7 +57,7 @@ class KeepCurrentConfig(Strict):
             raise InputError("`margin` has no effect with `condition: always`: leave it out")
         if self.store.startswith("models:"):
             raise InputError(
-                "`store` is a folder or URL: a registered model of MLflow is promoted by `aucdist promote`"
+                "`store` is a folder or URL: a registered model of MLflow is promoted with `aucdist promote`"
             )
         data = self.train.data
         if (self.held_out is None) != (data.test is not None):

@@ -102,7 +102,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         if not len(measured):
             raise InputError(
                 f"{pair.rows}: no class has two rows and two rows of other classes, so nothing can be measured: "
-                "name more rows by --data"
+                "name more rows with --data"
             )
         tests = [auc_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
         classes = [
@@ -173,7 +173,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
             if in_training := int(np.count_nonzero(~np.isin(new.row_id, old.row_id))):
                 raise InputError(
                     f"{IN_USE} was trained on {in_training:,} of the {len(y):,} test rows of {shown(run)}: the same data was "
-                    "split in another way. Give both the same `data.test`, name rows that neither model has seen by --data, or "
+                    "split in another way. Give both the same `data.test`, name rows that neither model has seen with --data, or "
                     "give --if always"
                 )
     data, name = data_of(run), f"the test rows of {shown(run)}"
@@ -181,7 +181,7 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
     rescored = _scored_by(in_use, IN_USE, own or source_of(data), name, None if own else new.row_id)
     if not (np.array_equal(rescored.row_id, new.row_id) and np.array_equal(rescored.y, y)):
         raise InputError(
-            f"{name} cannot be read again, because its data have changed since the run. Name rows by --data"
+            f"{name} cannot be read again, because its data have changed since the run. Name rows with --data"
         )
     return PairedScores("the test rows of the run", y, scores, rescored.scores)
 

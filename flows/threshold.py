@@ -51,7 +51,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
     about = read_about(run)
     if "classes" in about:
         raise InputError(
-            f"{shown(run)} has several classes: set their thresholds by `operating_point` when they are trained"
+            f"{shown(run)} has several classes: set their thresholds with `operating_point` when they are trained"
         )
     folder = model_folder(run)
     model = load_two_classes(folder, "another threshold")

@@ -98,7 +98,7 @@ def _refuse_second(port: int) -> None:
             f"Prefect already has a server ({KEY}): add a worker to it by `prefect worker start --pool local --type process`"
         )
     if _in_use(port):
-        raise InputError(f"port {port} is in use: name another one by --port")
+        raise InputError(f"port {port} is in use: name another one with --port")
 
 
 def _in_use(port: int) -> bool:

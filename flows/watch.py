@@ -140,8 +140,8 @@ def open_watched(config: WatchConfig) -> Watched:
     store, change = read_version(absolute(config.model))
     if change is None and config.state is None:
         raise InputError(
-            f"{files.shown(config.model)} is not a model store, so the results of watching have no folder: name one by --state, "
-            "or make a store by `aucdist promote`"
+            f"{files.shown(config.model)} is not a model store, so the results of watching have no folder: name one with "
+            "--state, or make a store with `aucdist promote`"
         )
     folder = absolute(model_folder(config.model)) if change is None else store.folder_of(change)
     model, (profile, _) = load_with_seen(folder)
@@ -160,7 +160,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         if before["identity"] == identity:
             return batch  # the same command again
         raise InputError(
-            f"batch {batch} was watched already, with other rows or another model: name this one by --batch"
+            f"batch {batch} was watched already, with other rows or another model: name this one with --batch"
         )
     scores = None if config.scores is None else absolute(config.scores).rstrip("/")
     alarms = []
@@ -296,7 +296,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     if strangers := int((~new[ROW_ID].isin(scores[ROW_ID])).sum()):
         raise InputError(
             f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
-            "rows: is it another batch? Name it by --batch"
+            "rows: is it another batch? Name it with --batch"
         )
     # with two at once, one would undo the changes of the other
     with lease(state.url, f"watch --labels of batch {batch}"):

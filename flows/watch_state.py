@@ -194,7 +194,7 @@ class WatchState:
         Raises InputError if another process has just watched a batch of this name.
         """
         if not files.create_bytes(self.at("batches", batch), json_text(record).encode()):
-            raise InputError(f"batch {batch} is being watched by another process: name another one by --batch")
+            raise InputError(f"batch {batch} is being watched by another process: name another one with --batch")
 
     def write(self, kind: str, batch: str, record: Json) -> None:
         """Write a record of a batch, which replaces an earlier one as a whole."""

@@ -263,7 +263,7 @@ def as_rows(X: Any) -> Rows:
     dense = np.asarray(X)
     if dense.ndim != 2:
         raise InputError(
-            f"X has {dense.ndim} dimensions, but 2 are needed (rows, features): use X.reshape(-1, 1) for one feature"
+            f"X must have 2 dimensions (rows, features); got {dense.ndim}. Use X.reshape(-1, 1) for one feature"
         )
     return DenseRows(np.ascontiguousarray(dense, dtype=dense.dtype if dense.dtype in FLOATS else np.float64))
 
@@ -339,7 +339,7 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
         If ``n_blocks`` is below 1.
     """
     if n_blocks < 1:
-        raise InputError(f"n_blocks is {n_blocks}; at least 1 is needed")
+        raise InputError(f"n_blocks must be at least 1; got {n_blocks}")
     dealt = np.empty(block.n_samples, dtype=np.int64)
     for label in (-1, 1):
         of_class = block.y == label

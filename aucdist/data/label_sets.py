@@ -48,8 +48,8 @@ class LabelSets:
         if len(names) > MOST_CLASSES:
             first = ", ".join(repr(name) for name in names[:5].tolist())
             raise InputError(
-                f"the labels have {len(names)} values ({first}, ...), and at most {MOST_CLASSES} classes are fitted: is this a "
-                "number to predict, or an identifier?"
+                f"the labels have {len(names)} values ({first}, ...), and at most {MOST_CLASSES} classes are fitted. "
+                "aucdist predicts classes, not numbers: name another column as the label, or group the values into classes"
             )
         return cls(names, sp.csc_array(sp.eye_array(len(names), dtype=bool, format="csc")), True)
 

@@ -203,8 +203,8 @@ def choose_each(
         raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(there)}")
     if len(names) > MOST_CLASSES:
         raise InputError(
-            f"{where}: the labels have {len(names)} values ({listed(names)}), and at most {MOST_CLASSES} classes are fitted: is "
-            "this a number to predict, or an identifier?"
+            f"{where}: the labels have {len(names)} values ({listed(names)}), and at most {MOST_CLASSES} classes are fitted. "
+            "aucdist predicts classes, not numbers: name another column as the label, or group the values into classes"
         )
     if len(names) < (2 if topics else 3):
         raise InputError(
@@ -276,7 +276,9 @@ def group_numbers(groups: Any, first: int = 0) -> np.ndarray | None:
     import pandas as pd
 
     if isinstance(groups, np.ndarray) and groups.ndim != 1:
-        raise InputError(f"groups have shape {groups.shape}; one for each row is needed, of shape (n_samples,)")
+        raise InputError(
+            f"groups must have the shape (n_samples,), with one value for each row; got the shape {groups.shape}"
+        )
     series = pd.Series(groups)
     missing = series.isna().to_numpy()
     if missing.any():

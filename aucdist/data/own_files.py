@@ -31,7 +31,7 @@ OPEN = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 MOST_BYTES = 2**31
 """The largest JSON that is read. Ten million features with their names take a tenth of it."""
 SHOWN = 120  # characters of a value in an error
-REPAIR = "Copy the file again, or make it again"
+REPAIR = "Copy the file again, or run the command that wrote it again"
 """What to do about a damaged file of our own."""
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -155,11 +155,11 @@ def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
     if dtype != kind or len(shape) != 1 or n not in (None, *shape):
         raise InputError(
-            f"{where} has {dtype} of shape {shape}; {kind.__name__} of shape ({'n' if n is None else n},) is needed"
+            f"{where} must have {kind.__name__} of shape ({'n' if n is None else n},); got {dtype} of shape {shape}"
         )
     start, needed = file.tell(), dtype.itemsize * shape[0]
     if len(data) - start != needed:
-        raise InputError(f"{where} has {len(data) - start} bytes of numbers; {needed} are needed")
+        raise InputError(f"{where} must have {needed} bytes of numbers; got {len(data) - start}")
     return np.frombuffer(data, kind, offset=start).copy()
 
 

@@ -142,7 +142,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
             why = " alone tells the classes apart without an error: if it becomes known"
         else:
             why = f" alone has an AUC of {column.auc:.4f}: if it becomes known"
-        sentences.append(f"Column {name!r}{why} only after the label, leave it out by `drop: [{name}]`.")
+        sentences.append(f"Column {name!r}{why} only after the label, leave it out with `drop: [{name}]`.")
     more = len(named) - MOST_NAMED
     sentences += [f"{more} more columns give the label away in one of these ways."] * (more > 0)
     identifiers = []
@@ -153,7 +153,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         if len(values) > FEW and n_values >= NEARLY_UNIQUE * len(values) and numbers_rows:
             every = "every row" if n_values == len(values) else "nearly every row"
             identifiers.append(
-                f"Column {name!r} differs in {every} and numbers the rows: leave it out by `drop: [{name}]`, as new rows have "
+                f"Column {name!r} differs in {every} and numbers the rows: leave it out with `drop: [{name}]`, as new rows have "
                 "other numbers."
             )
     sentences += identifiers[:MOST_NAMED]
@@ -181,8 +181,8 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
         if later > LATER:
             sentences.append(
                 f"By column {name!r}, {later:.0%} of the training rows are later than half of the test rows, but a model in use "
-                f"is trained on earlier rows only. Test on the last rows by `split: {{time: {name}, last: 0.2}}`, and choose "
-                f"by `folds: {{time: {name}.days}}` in `aucdist cv`."
+                f"is trained on earlier rows only. Test on the last rows with `split: {{time: {name}, last: 0.2}}`, and choose "
+                f"with `folds: {{time: {name}.days}}` in `aucdist cv`."
             )
     return sentences
 

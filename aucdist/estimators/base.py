@@ -228,5 +228,5 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         self.check_parameters()
         rows = training_blocks(self, X, y, sample_weight)
         if isinstance(rows, ClassBlocks):
-            raise InputError(f"y has {rows.sets.n_classes} classes, and exactly two are needed here: pass y == label")
+            raise InputError(f"y must have exactly two classes here; got {rows.sets.n_classes}. Pass y == label")
         return prepared(self, rows)

@@ -189,7 +189,7 @@ class HingeClassifier(LinearClassifier):
         if weights is None or (isinstance(weights, str) and weights == BALANCED):
             return
         if not isinstance(weights, Mapping):
-            raise InputError(f"class_weight is {weights!r}; a dict of classes, {BALANCED!r} or None is needed")
+            raise InputError(f"class_weight must be a dict of classes, {BALANCED!r} or None; got {weights!r}")
         for label, weight in weights.items():
             above_0().check(f"class_weight of {label!r}", weight)
 

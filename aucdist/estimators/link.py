@@ -186,7 +186,7 @@ class LinkClassifier(LinearClassifier):
         "prior": PRIOR,
         "link": OneOf(LINKS),
         "loss": OneOf(LOSSES),
-        "xi": Number("from -1", lambda v: not np.isnan(v), words=("map", "bayes"), optional=True),
+        "xi": Number("at least -1", lambda v: not np.isnan(v), words=("map", "bayes"), optional=True),
         "shape_rounds": count(optional=True),
         "shape_samples": count(40, optional=True),
         "fit_intercept": SWITCH,
@@ -211,15 +211,15 @@ class LinkClassifier(LinearClassifier):
     def _check_combination(self) -> None:
         super()._check_combination()
         if self.xi is not None and self.link != "gev":
-            raise InputError(f"xi applies to link gev; with {self.link!r} it must be None")
+            raise InputError(f"xi is {self.xi!r}, but only link 'gev' has a shape: set xi=None or link='gev'")
         if isinstance(self.xi, numbers.Real):
             check_shape(float(self.xi))
             self.loss_at(float(self.xi))  # raises an error for a shape that the loss cannot have
         method = self._shape_method()
         if self.shape_rounds is not None and method is None:
-            raise InputError("shape_rounds applies to xi 'map' and 'bayes'; elsewhere it must be None")
+            raise InputError("shape_rounds applies only to xi='map' and xi='bayes': set shape_rounds=None")
         if self.shape_samples is not None and method != "bayes":
-            raise InputError("shape_samples applies to xi 'bayes'; elsewhere it must be None")
+            raise InputError("shape_samples applies only to xi='bayes': set shape_samples=None")
         if self.penalise_intercept and not self.fit_intercept:
             raise InputError(
                 "penalise_intercept is True, but fit_intercept is False, so there is no intercept: set one of the two"

@@ -277,7 +277,7 @@ class MarginMeanClassifier(BlockClassifier):
         super()._check_combination()
         for name in ("sigma", "gram_bytes"):
             if getattr(self, name) is not None and self.kernel != "rbf":
-                raise InputError(f"{name} applies to kernel rbf; with {self.kernel!r} it must be None")
+                raise InputError(f"{name} applies only to kernel='rbf': set {name}=None or kernel='rbf'")
 
     def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
         """Return the rounds of the fit of a sample, and what sets its weights."""

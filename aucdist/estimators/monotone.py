@@ -24,11 +24,11 @@ class Directions:
             return
         if not isinstance(value, Mapping) or not value:
             raise InputError(
-                f"{name} is {value!r}; None, 'auto' or a mapping such as {{'age': 'increasing', 3: 'decreasing'}} is needed"
+                f"{name} must be None, 'auto' or a mapping such as {{'age': 'increasing', 3: 'decreasing'}}; got {value!r}"
             )
         for feature, direction in value.items():
             if isinstance(feature, bool) or not isinstance(feature, str | numbers.Integral):
-                raise InputError(f"{name} has the feature {feature!r}; the name of a column or its position is needed")
+                raise InputError(f"the features in {name} must be names of columns or their positions; got {feature!r}")
             if not isinstance(direction, str) or direction not in DIRECTIONS:
                 raise unknown(f"direction of {feature!r} in {name}", direction, DIRECTIONS)
 

@@ -287,19 +287,21 @@ class WithThreshold:
                 "set_threshold: confidence is for fpr, alerts, precision and recall, not for cost: leave it out"
             )
         if is_dask(X):
-            raise InputError("set_threshold takes rows in memory: give some rows of the dask collection, by .compute()")
+            raise InputError(
+                "set_threshold takes rows in memory: give some rows of the dask collection, with .compute()"
+            )
         if threshold is None:
             self.set_raw_threshold(_thresholds_of_rows(self, X, y, sample_weight, requirement, confidence))
             return
         values, models = np.asarray(threshold, dtype=np.float64), self.class_models
         if values.shape != ((len(models),) if self.has_several_classes else ()):
             raise InputError(
-                f"set_threshold: {len(models)} thresholds are needed, in the order of classes_, but the shape is {values.shape}"
+                f"set_threshold: threshold must have {len(models)} values, in the order of classes_; got the shape {values.shape}"
             )
         scaled = (values * self.class_spreads).tolist()
         if not (np.abs(scaled) < np.finfo(np.float64).max).all():
             raise InputError(
-                f"threshold is {threshold!r}; finite numbers are needed: `alerts=0` with X and y flags no row of X"
+                f"threshold must be finite; got {threshold!r}. To flag no row of X, give X and y with `alerts=0`"
             )
         cuts = [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
         self.set_raw_threshold(cuts)

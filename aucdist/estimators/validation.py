@@ -76,9 +76,7 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
         )
     if isinstance(X, AnyBlocks):
         if not (y is None and sample_weight is None and groups is None):
-            raise InputError(
-                "Blocks bring their own labels, weights and groups: y, sample_weight and groups must be None"
-            )
+            raise InputError("Blocks bring their own labels, weights and groups: leave out y, sample_weight and groups")
         forget_columns(estimator)
         estimator.classes_ = np.array([-1, 1]) if isinstance(X, Blocks) else X.sets.classes
         estimator.n_features_in_ = X.n_features
@@ -103,7 +101,7 @@ def _blocks_here(
     shape = groups.shape if hasattr(groups, "shape") else np.shape(np.asarray(groups, dtype=object))
     if groups is not None and len(shape or ()) != 1:
         raise InputError(
-            f"groups have shape {shape}; one value for each row is needed, of shape (n_samples,): join several columns to one"
+            f"groups must have one value for each row, in the shape (n_samples,); got {shape}. Join several columns to one"
         )
     group, indicator = group_numbers(groups), _is_indicator(y)
     names = getattr(y, "columns", None) if indicator else None
@@ -201,7 +199,7 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
         if getattr(kind, "kind", "O") not in "biuf":
             raise InputError(
                 f"column {name!r} of the dask DataFrame holds {kind}, and features of dask collections are numbers: use "
-                "dask.dataframe.get_dummies, or train on the files by `aucdist train`, which encodes them on the workers"
+                "dask.dataframe.get_dummies, or train on the files with `aucdist train`, which encodes them on the workers"
             )
     check_columns(estimator, X, reset=True)
     distinct = distinct_labels(y)

@@ -158,7 +158,7 @@ class WithSolver(BaseEstimator, ABC):
             if getattr(self, name) is not None and name not in own.takes:
                 takers = ", ".join(key for key, solver in self.solvers.items() if name in solver.takes)
                 applies = f"applies to solver {takers}" if takers else "applies to no solver of this estimator"
-                raise InputError(f"{name} {applies}; with {own.name!r} it must be None")
+                raise InputError(f"{name} {applies}, not to {own.name!r}: set {name}=None")
         check_constraints(self, self._parameter_constraints)
         expander = self._expander
         if self.monotone is not None and expander is not None:

@@ -70,11 +70,11 @@ class Scaling:
             raise InputError("`base_points` and `base_odds` go with `points_to_double_odds`: give it as well")
         for name, value in (("points_to_double_odds", odds), ("base_odds", self.base_odds)):
             if value is not None and not 0.0 < value <= 1e6:
-                raise InputError(f"{name} is {value!r}; a number above 0 and at most 1e6 is needed")
+                raise InputError(f"{name} must be a number above 0 and at most 1e6; got {value!r}")
         if not abs(self.base_points) <= 1e9:
-            raise InputError(f"base_points is {self.base_points!r}; a number between -1e9 and 1e9 is needed")
+            raise InputError(f"base_points must be a number between -1e9 and 1e9; got {self.base_points!r}")
         if self.total is not None and not 1 <= self.total <= 10**6:
-            raise InputError(f"total is {self.total!r}; a whole number from 1 to 1000000 is needed")
+            raise InputError(f"total must be an integer from 1 to 1000000; got {self.total!r}")
 
 
 @dataclass(eq=False)

@@ -42,7 +42,7 @@ def expander_of(features: Any) -> Expander | None:
         expander.set_params(**parameters)
     else:
         raise InputError(
-            f"features is {features!r}; None, a name ({', '.join(MAPS)}), a dict with `map`, or a map is needed"
+            f"features must be None, a name ({', '.join(MAPS)}), a dict with `map`, or a map; got {features!r}"
         )
     expander.check_parameters()
     return expander

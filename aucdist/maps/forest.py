@@ -151,5 +151,5 @@ def _numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> np.ndarray:
     except (KeyError, ValueError, OverflowError):
         raise InputError(f"a tree has no numbers for {key}") from None
     if len(numbers) != n:
-        raise InputError(f"a tree has {len(numbers)} numbers for {key}, and {n} are needed")
+        raise InputError(f"a tree must have {n} numbers for {key}; got {len(numbers)}")
     return numbers

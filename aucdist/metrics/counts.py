@@ -254,7 +254,7 @@ def as_column(name: str, values: object) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} are not numbers: {error}. Convert them first") from None
     if column.ndim != 1:
-        raise InputError(f"{name} have shape {column.shape}, but one dimension is needed: give one value for each row")
+        raise InputError(f"{name} must have one dimension, with one value for each row; got the shape {column.shape}")
     return column
 
 
@@ -348,7 +348,7 @@ def signs_of(y_true: Any, pos_label: Any = None, *, one_class: bool = False) -> 
     if pos_label is None:
         return labels, np.where(column == labels[-1], 1, -1)
     if pos_label not in labels.tolist() and len(labels) == 2:
-        raise InputError(f"pos_label is {pos_label!r}; it must be one of the labels of y_true: {shown}")
+        raise InputError(f"pos_label must be one of the labels of y_true, {shown}; got {pos_label!r}")
     return labels, np.where(column == pos_label, 1, -1)
 
 
@@ -356,7 +356,7 @@ def labels_of(name: str, values: Any) -> np.ndarray:
     """Return labels as an array of one dimension; raise an InputError if there is another one, a mask, or a missing value."""
     column = np.asarray(values)
     if column.ndim != 1:
-        raise InputError(f"{name} has shape {column.shape}, but one dimension is needed: give one value for each row")
+        raise InputError(f"{name} must have one dimension, with one value for each row; got the shape {column.shape}")
     if isinstance(values, np.ma.MaskedArray):
         refuse(f"the value of {name}", column, np.ma.getmaskarray(values), "is masked")
     if column.dtype == object:

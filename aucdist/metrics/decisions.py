@@ -24,7 +24,7 @@ from aucdist.parameters import Number, above_0
 COST_COLUMN = "cost_column"
 """In the place of a number: each row's own cost, which comes with the rows."""
 
-THRESHOLD = Number("that is not NaN, such as a score that threshold_at returns,", lambda score: score == score)
+THRESHOLD = Number("that is not NaN, such as a score that threshold_at returns", lambda score: score == score)
 RATE = Number("at least 0 and at most 1", lambda rate: 0 <= rate <= 1)
 REQUIREMENTS = {"fpr": RATE, "alerts": RATE, "precision": SHARE, "recall": SHARE}
 
@@ -321,5 +321,5 @@ def _found_in_top(counts: ScoreCounts, k: float) -> float:
     true, false = flagged_at(counts)
     flagged = true + false
     if k > flagged[-1] * (1.0 + rounding_of_shares(counts)):
-        raise InputError(f"k is {k}; it must be above 0 and at most {flagged[-1]:g}, the number or weight of all rows")
+        raise InputError(f"k must be above 0 and at most {flagged[-1]:g}, the number or weight of all rows; got {k}")
     return float(np.interp(k, flagged, true))

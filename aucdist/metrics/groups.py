@@ -331,7 +331,9 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
     weight = np.ones(len(y)) if sample_weight is None else as_column("weights", sample_weight)
     lengths = [v.size for v in (y, score, named, weight)]
     if len(set(lengths)) > 1 or not len(y):
-        raise InputError(f"labels, scores, groups and weights have the lengths {lengths}; one for each row is needed")
+        raise InputError(
+            f"labels, scores, groups and weights must have one value for each row; got the lengths {lengths}"
+        )
     refuse("label", y, np.isnan(y), "is missing")
     refuse("score", score, ~np.isfinite(score), "is not finite")
     refuse("weight", weight, ~(np.isfinite(weight) & (weight >= 0.0)), "is negative or not finite")

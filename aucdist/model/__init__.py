@@ -207,7 +207,7 @@ def load_model(url: str) -> LinearModel:
         return model
     if k >= len(model.classes):
         raise InputError(
-            f"{where} has no class at position {k}: positions are from 0, in the order of the classes of the model"
+            f"{where} has no class at position {k}: correct the number behind `class-`, which counts classes from 0"
         )
     return model.of_class(k)
 

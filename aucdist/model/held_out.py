@@ -109,7 +109,7 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str)
     number = f"{rows.known:,}" if rows.checked == n else f"about {round(rows.known / rows.checked * n):,}"
     raise InputError(
         f"{what} was trained on {number} of the {n:,} rows of {data}: a test on these rows would favour it. Name rows that "
-        "neither model has seen by --data, or give --if always"
+        "neither model has seen with --data, or give --if always"
     )
 
 

@@ -60,8 +60,8 @@ class PairObjective:
         groups = pair_groups(blocks, group_weight, grade_weight)
         if subset is not None and groups is not None:
             raise InputError(
-                "max_fpr and max_false_positives count the highest-scoring negatives of all rows: with groups or grades they "
-                "must be None"
+                "max_fpr and max_false_positives count the highest-scoring negatives of all rows: with groups or grades, "
+                "set both to None"
             )
         of_weights = np.arange(blocks.n_features) if feature_groups is None else feature_groups
         return cls(loss, groups, subset, PENALTIES[penalty].of(lam, signs, of_weights))

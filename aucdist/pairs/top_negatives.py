@@ -87,8 +87,8 @@ class TopNegatives:
             return self.max_fpr * blocks.weight_neg
         if self.max_false_positives > blocks.weight_neg:
             raise InputError(
-                f"max_false_positives is {self.max_false_positives}; it must be at most the number (or weight) of the negative "
-                f"rows, {blocks.weight_neg:g}"
+                f"max_false_positives must be at most the number (or weight) of the negative rows, {blocks.weight_neg:g}; got "
+                f"{self.max_false_positives}"
             )
         return float(self.max_false_positives)
 

@@ -133,9 +133,7 @@ class Link:
 def check_shape(xi: float) -> None:
     """Raise an InputError for a shape that is below -1 or not finite."""
     if not LEAST_XI <= xi < math.inf:
-        raise InputError(
-            f"xi is {xi!r}; it must be at least -1 and finite: below -1 the slope of the link has no bound"
-        )
+        raise InputError(f"xi must be at least -1 and finite; got {xi!r}. Below -1 the slope of the link has no bound")
 
 
 def _table(function: Callable[[float], float], intervals: tuple[float, float, int]) -> np.ndarray:
@@ -180,8 +178,8 @@ class LinkLoss:
             raise unknown("loss", self.name, LOSSES)
         if not self.likelihood and self.link.xi >= NO_MEAN_XI:
             raise InputError(
-                f"xi is {self.link.xi!r}; with loss='calibrated' it must be below 1: from there on the distribution has no "
-                "mean, and the loss has no minimum. loss='likelihood' takes any xi from -1"
+                f"with loss='calibrated', xi must be below 1; got {self.link.xi!r}. From 1 on the distribution has no mean, and "
+                "the loss has no minimum. loss='likelihood' takes any xi from -1"
             )
 
     @property

@@ -44,7 +44,7 @@ NAME = 24
 CURVE_POINTS = 80
 NO_TEST_ROWS = (
     "There are no test rows: all measures are of training rows, so they look better than they would on new rows. Keep rows back "
-    "by `data.test`."
+    "with `data.test`."
 )
 CLEARLY = 0.01
 """A baseline whose AUC is so much larger is a reason to look for another model."""

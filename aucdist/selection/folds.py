@@ -328,7 +328,7 @@ def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str, names: S
 
 def _refuse_one_fold(n_folds: int) -> None:
     if n_folds < 2:
-        raise InputError(f"n_folds is {n_folds}; at least 2 are needed")
+        raise InputError(f"n_folds must be at least 2; got {n_folds}")
 
 
 def arrival(row_id: np.ndarray, seed: int) -> np.ndarray:

@@ -150,20 +150,22 @@ def _error(error: Any, namespace: str, where: str) -> Exception:
     if error.status == 401:
         return InputError(f"the Kubernetes API rejects the credentials ({where}): log in again, or correct KUBECONFIG")
     if error.status == 403 and "exceeded quota" in message:
-        return RunError(f"the quota of namespace {namespace} is used up: {message}")
+        return RunError(
+            f"the quota of namespace {namespace} is used up: {message}. Wait, ask for fewer workers, or raise the quota"
+        )
     if error.status == 403 and UNCOUNTED in message:
         return RunError(f"the quota of namespace {namespace} was not counted within {QUOTA_PATIENCE:g} s: {message}")
     if error.status == 403:
         return InputError(f"the Kubernetes API forbids this request, see infra/kubernetes/base/roles.yaml: {message}")
     if error.status == 404 and "namespaces" in message:
-        return InputError(f"no namespace {namespace!r}: kubectl apply -k infra/kubernetes/overlays/dev makes it")
+        return InputError(f"no namespace {namespace!r}: create it with kubectl apply -k infra/kubernetes/overlays/dev")
     if error.status == 404:
         return InputError(
             "this Kubernetes has no Dask operator (no kind DaskCluster): infra/README.md says how to install it"
         )
     if error.status in (400, 409, 422):
-        return InputError(f"the Kubernetes API rejects this object: {message}")
-    return RunError(f"the Kubernetes API failed ({error.status}): {message}")
+        return InputError(f"the Kubernetes API rejects this object: {message}. Correct the configuration of the cluster")
+    return RunError(f"the Kubernetes API failed ({error.status}): {message}. Run the command again")
 
 
 # ---- the cluster of a run --------------------------------------------------------------------------------------------
@@ -274,7 +276,7 @@ def _wait(api: Api, name: str, what: str, is_there: Callable[[], bool], timeout:
         if hopeless is not None and hopeless_since is not None and now - hopeless_since >= hopeless:
             raise InputError(f"cluster {name} cannot start: {'; '.join(reasons)}")
         if now - start > (seconds := min(worth, timeout)):
-            raise RunError(f"cluster {name} has no {what} after {seconds:g} s: {'; '.join(reasons)}")
+            raise RunError(f"cluster {name} has no {what} after {seconds:g} s: {'; '.join(reasons)}. Raise `timeout`, or correct the cause")
         time.sleep(EVERY)
 
 

@@ -47,7 +47,7 @@ class Strict(BaseModel):
             if isinstance(value, bool) and key in cls.model_fields:
                 kinds = kinds_of(cls.model_fields[key].annotation)
                 if kinds & {int, float} and not kinds & {bool, str, Any}:
-                    raise ValueError(f"`{key}` is {str(value).lower()}, but a number is needed")
+                    raise ValueError(f"`{key}` must be a number; got {str(value).lower()}")
         return content
 
 

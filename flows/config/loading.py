@@ -175,7 +175,9 @@ def read_mapping(path: Path) -> Json:
     """Read a YAML file whose outermost value is a mapping."""
     raw = parse_yaml(read_configuration(path), str(path))
     if not isinstance(raw, dict):
-        raise InputError(f"{path}: keys with values are expected, not {'nothing' if raw is None else repr(raw)[:80]}")
+        raise InputError(
+            f"{path}: write lines of the form `key: value`; found {'nothing' if raw is None else repr(raw)[:80]}"
+        )
     return raw
 
 

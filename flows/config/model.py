@@ -70,7 +70,7 @@ class ModelConfig(Strict):
             if key not in able[metric]:
                 raise unknown(f"parameter of metric {metric!r} of features: auto", key, able[metric])
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InputError(f"features: auto: {key} is {value!r}, but a number is needed")
+                raise InputError(f"features: auto: {key} must be a number; got {value!r}")
         return find_measure(metric, **parameters).name
 
     @property

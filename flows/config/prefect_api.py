@@ -36,10 +36,12 @@ def as_user_error(error: Exception) -> Exception:
     if text.startswith("Failed to reach API at"):
         where = text.removeprefix("Failed to reach API at ").rstrip("/")
         return InputError(
-            f"no Prefect server answers at {where}. Start one by `aucdist up`, or unset {KEY} to run without Prefect"
+            f"no Prefect server answers at {where}. Start one with `aucdist up`, or unset {KEY} to run without Prefect"
         )
     if text.startswith("Found incompatible versions"):
-        return InputError(f"Prefect's server and the Prefect installed here do not fit. {text}")
+        return InputError(
+            f"the Prefect server and the installed Prefect have incompatible versions: install the same on both sides. {text}"
+        )
     if "401 Unauthorized" in text:
         return InputError("Prefect's server does not accept PREFECT_API_AUTH_STRING (user:password), or it is not set")
     return error

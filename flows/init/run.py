@@ -85,7 +85,7 @@ def init(config: InitConfig) -> Json:
     name, source = source_from_name(config.data, config.settings, label=config.label, positive=config.positive)
     file = config.output or Path(f"{name}.yaml")
     if file.exists() and not config.force:
-        raise InputError(f"{file} already exists: name another by --output, or replace it by --force")
+        raise InputError(f"{file} already exists: choose another file with --output, or overwrite it with --force")
     described = describe(name, source, file, time=config.time, groups=config.groups)
     files.write_bytes(str(file.absolute()), described.text.encode())
     return {
@@ -175,10 +175,10 @@ def _positive(source: Source, labels: Labels, where: str, has: str, columns: lis
         lowest = above_lowest(counts, source.positive, where)[1]
         return "minority", "", ~np.isin(np.array(labels.names)[labels.codes], lowest)
     if "positive" not in source.model_fields_set and len(counts) > MOST_CLASSES:
-        others = f", or another column by --label, one of {', '.join(columns[:MOST_CLASSES])}" if columns else ""
+        others = f", or another column with --label, one of {', '.join(columns[:MOST_CLASSES])}" if columns else ""
         raise InputError(
             f"{has} {len(counts)} different values ({listed(counts)}): more than {MOST_CLASSES}; if they are classes, name "
-            f"the positive one by --positive{others}"
+            f"the positive one with --positive{others}"
         )
     if source.of_each:
         return source.model_dump(mode="json")["positive"], "", np.zeros(len(labels.codes), dtype=bool)

@@ -135,7 +135,7 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
             draft.mkdir(parents=True)
         except OSError as e:
             if not draft.exists():
-                raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder by --output") from None
+                raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder with --output") from None
             raise InputError(
                 f"{draft} already exists: another run of this name writes into it, or was killed. Give this run "
                 "another name, or remove the folder if no run uses it"
@@ -167,7 +167,7 @@ def _full_disk_explained(folder: Path) -> Iterator[None]:
             raise
         raise RunError(
             f"the run is lost: no space is left in {folder}, or in the folder of temporary files ({tempfile.gettempdir()}). "
-            "Make room, or name another folder by --output"
+            "Make room, or name another folder with --output"
         ) from None
 
 

@@ -121,7 +121,7 @@ class TrainOptions(RunOptions, DataFileOptions):
         """Return the configuration: that of the file, or one that is made for a file of data and left in the run folder."""
         options = [key for key in DataFileOptions.model_fields if getattr(self, key) is not None]
         if options and is_yaml(self.config):
-            raise InputError(f"--{options[0]} is for a file of data: change keys of {self.config} by --set")
+            raise InputError(f"--{options[0]} is for a file of data: change keys of {self.config} with --set")
         suffix = Path(self.config).suffix
         if not options and (
             suffix in ("", ".yaml", ".yml") or not ("://" in self.config or Path(self.config).exists())

@@ -127,7 +127,7 @@ def test_what_is_not_there_is_refused(monkeypatch):
         next(trees.trees(False, only="glas2"))
     with pytest.raises(InputError, match="--splits is 6; 1 to 5"):
         next(trees.trees(False, splits=6))
-    with pytest.raises(InputError, match="--processes is 0; it must be at least 1"):
+    with pytest.raises(InputError, match="--processes must be at least 1; got 0"):
         next(trees.trees(False, processes=0))
 
 

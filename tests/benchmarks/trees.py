@@ -64,7 +64,7 @@ def trees(
     if not 1 <= splits <= len(SEEDS):
         raise InputError(f"--splits is {splits}; 1 to {len(SEEDS)} splits are there")
     if processes < 1:
-        raise InputError(f"--processes is {processes}; it must be at least 1")
+        raise InputError(f"--processes must be at least 1; got {processes}")
     systems = [one for one in contestants or all_contestants() if one.is_installed]
     tasks = [(name, seed) for name in _names(only) for seed in SEEDS[:splits]]
     means: list[Row] = []

@@ -132,7 +132,7 @@ def test_a_failure_mode_is_named() -> None:
         f"Column 'k': of {n} rows with the value heat, {n} are positive",
         f"Column 'wear': of {n} rows with its largest value, {n} are positive",
     ]
-    assert said[1].endswith("leave it out by `drop: [wear]`.")
+    assert said[1].endswith("leave it out with `drop: [wear]`.")
 
 
 def test_noise_is_not_named() -> None:

@@ -98,7 +98,7 @@ def test_cutting_does_not_copy_features():
 @pytest.mark.parametrize("n_blocks", [0, -1, 21, 2.5, True, None])
 def test_cutting_needs_a_row_for_each_block(n_blocks):
     rows = some_block()
-    with pytest.raises(InputError, match=f"n_blocks is {n_blocks}; an integer from 1 to 20"):
+    with pytest.raises(InputError, match=f"n_blocks must be an integer from 1 to 20.*; got {n_blocks}"):
         LocalBlocks.of(rows.X, rows.y, n_blocks=n_blocks)
 
 
@@ -137,7 +137,7 @@ def test_block_refuses_what_does_not_fit():
         Block.of(X, np.array([0, 1, 1]))
     with pytest.raises(InputError, match="weights have shape"):
         Block.of(X, np.ones(3), weight=np.ones(4))
-    with pytest.raises(InputError, match="2 are needed"):
+    with pytest.raises(InputError, match="must have 2 dimensions"):
         Block.of(np.ones(3), np.ones(3))
 
 

@@ -300,7 +300,7 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
             alone.set_threshold(X=X, y=y == model.classes_[k] if labels is y else labels[:, k], fpr=0.05)
             assert one.raw_threshold == alone.raw_threshold == -model.intercept_[k]
         np.testing.assert_array_equal(model.decision_function(X).argsort(axis=0), ranks)
-        with pytest.raises(InputError, match="thresholds are needed, in the order of classes_"):
+        with pytest.raises(InputError, match="values, in the order of classes_"):
             model.set_threshold(0.0)
         scores = model.decision_function(X)
         by = 0.1 * np.arange(1, 1 + scores.shape[1])
@@ -324,7 +324,7 @@ def test_what_is_for_one_class(digits):
             call()
     one = model.estimators_[1]
     np.testing.assert_allclose(one.explain(X).sum(axis=1), one.decision_function(X))
-    with pytest.raises(InputError, match="4 classes, and exactly two are needed"):
+    with pytest.raises(InputError, match="must have exactly two classes here; got 4"):
         lam_path(PairwiseHingeClassifier(), X, y, lams=[0.1])
 
 

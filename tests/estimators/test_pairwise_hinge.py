@@ -166,7 +166,7 @@ def test_bad_input(rare):
     X, y = rare
     with pytest.raises(InputError, match="lams is empty"):
         lam_path(PairwiseHingeClassifier(), X, y, lams=[])
-    with pytest.raises(InputError, match="lam is -1"):
+    with pytest.raises(InputError, match=r"lam must be .*; got -1"):
         lam_path(PairwiseHingeClassifier(), X, y, lams=[1e-2, -1])
     with pytest.raises(InputError, match="needs solver 'all-pairs'"):
         lam_path(PairwiseHingeClassifier(solver="sdcd"), X, y, lams=[1e-2])

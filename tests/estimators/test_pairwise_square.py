@@ -61,8 +61,8 @@ def test_path_is_a_fit_for_each_lam(data):
     ("parameters", "lams", "message"),
     [
         ({"solver": "svrg"}, [1.0], "path applies to solver exact"),
-        ({}, [1.0, 0.0], "lam is 0.0"),
-        ({}, ["a"], "lam is 'a'"),
+        ({}, [1.0, 0.0], "lam must be .*; got 0.0"),
+        ({}, ["a"], "lam must be .*; got 'a'"),
     ],
 )
 def test_path_refuses(data, parameters, lams, message):

@@ -103,8 +103,8 @@ def test_a_solver_of_ones_own_is_fitted_cloned_and_searched():
         ({"name": "sdcd", "epoch": 3}, "unknown parameter of solver sdcd 'epoch'. Did you mean 'epochs'"),
         ({"name": "msgd", "average": True}, "average applies to solver sdcd, sdcd-perm; 'msgd' has epochs"),
         ({"name": "all-pairs", "epochs": 3}, "epochs applies to .*; 'all-pairs' has no parameters"),
-        ({"name": "sdcd", "epochs": 0}, "epochs is 0"),
-        (SDCD(epochs=0), "epochs is 0"),
+        ({"name": "sdcd", "epochs": 0}, "epochs must be .*; got 0"),
+        (SDCD(epochs=0), "epochs must be .*; got 0"),
         (RampLBFGS(), "minimises the pairwise ramp; this estimator minimises the pairwise hinge, by AllPairs, SDCD"),
         (Exact(), "minimises the pairwise square"),
         (AllPairs, "unknown solver <class"),
@@ -255,6 +255,6 @@ def test_inherited_parameters_that_no_solver_takes_are_refused(parameter):
 
     name = next(iter(parameter))
     with pytest.raises(
-        InputError, match=f"{name} applies to no solver of this estimator; with 'plain' it must be None"
+        InputError, match=f"{name} applies to no solver of this estimator, not to 'plain': set {name}=None"
     ):
         Plain(solver="plain", **parameter).fit(*small(5, 9))

@@ -278,9 +278,9 @@ def test_dask_frames_from_parquet_are_fitted_without_a_detour(tmp_path: Path) ->
         ({"y": np.where(np.arange(60) == 3, None, 1)}, "label of row 3"),
         ({"y": ["a", None] * 30}, "label of row 1"),
         ({"y": pd.Series(["a", np.nan] * 30)}, "label of row 1"),
-        ({"groups": pd.DataFrame({"u": range(60), "v": 1})}, r"groups have shape \(60, 2\); one value for each row"),
-        ({"groups": [[1, 2]] * 60}, r"groups have shape \(60, 2\)"),
-        ({"groups": "user"}, r"groups have shape \(\)"),
+        ({"groups": pd.DataFrame({"u": range(60), "v": 1})}, r"must have one value for each row.*; got \(60, 2\)"),
+        ({"groups": [[1, 2]] * 60}, r"groups must have .*; got \(60, 2\)"),
+        ({"groups": "user"}, r"got \(\)"),
         (
             {"p": pd.period_range("2020-01", periods=60, freq="M")},
             r"column 'p' holds period\[M\]: give the parts of a date",

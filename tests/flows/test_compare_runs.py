@@ -81,7 +81,10 @@ def test_partial_auc_is_compared(runs: list[str], tmp_path: Path) -> None:
     assert row["interval"][0] < row["value"] < row["interval"][1]
     page = (Path(found["run"]) / "report.html").read_text()
     assert "partial AUC up to a false positive rate of 0.2" in page
-    assert "max_fpr is 0.0" in run("compare", *runs, "--max-fpr", 0, "--output", tmp_path, code=2)[1]
+    assert (
+        "max_fpr must be a number above 0 and at most 1; got 0.0"
+        in run("compare", *runs, "--max-fpr", 0, "--output", tmp_path, code=2)[1]
+    )
 
 
 def test_searches_on_the_same_folds_are_compared_over_them(tmp_path: Path) -> None:
@@ -111,13 +114,13 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     table = pd.read_parquet(weighted / "scores.parquet")
     table.assign(weight=0.5).to_parquet(weighted / "scores.parquet", index=False)
     for runs, message in (
-        ((one,), "at least two runs"),
+        ((one,), "at least two run folders"),
         ((one, one + "/"), "a run is given twice"),
         ((one, fewer), "have different test rows (100 and 200)"),
         ((one, other), "have different test rows"),
         ((one, bare), "has no scores.parquet"),
         ((one, weighted), "test rows are weighted"),
-        ((one, tmp_path), f"1 were found; not the folder of a run, for want of metrics.json: {tmp_path}"),
+        ((one, tmp_path), f"found 1; not the folder of a run, because metrics.json is missing: {tmp_path}"),
         ((one, damaged), "damaged-1 is not the folder of a run"),
     ):
         assert message in run("compare", *runs, "--output", tmp_path / "out", code=2)[1]

@@ -153,7 +153,7 @@ def test_numbers_and_settings_have_flat_names() -> None:
 
 
 def test_every_night_works_on_a_folder_or_bucket() -> None:
-    with pytest.raises((InputError, ValueError), match="promoted by `aucdist promote`"):
+    with pytest.raises((InputError, ValueError), match="promoted with `aucdist promote`"):
         KeepCurrentConfig.model_validate(
             {"store": "models:/churn", "train": {"name": "x", "data": {"name": "digits", "test": {"fraction": 0.2}}}}
         )

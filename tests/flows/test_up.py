@@ -43,7 +43,7 @@ def test_port_that_is_taken_is_refused(folder: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(InputError, match=r"port \d+ is in use: name another one by --port"):
+        with pytest.raises(InputError, match=r"port \d+ is in use: name another one with --port"):
             up.up(up.UpConfig(port=taken.getsockname()[1]))
 
 

@@ -145,12 +145,12 @@ def test_the_map_does_not_depend_on_the_blocks_nor_on_rows_of_no_weight():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bins": 256}, "bins is 256; an integer from 2 to 255"),
-        ({"bins": 1}, "bins is 1"),
+        ({"bins": 256}, "bins must be an integer from 2 to 255.*; got 256"),
+        ({"bins": 1}, "bins must be .*; got 1"),
         ({"basis": "steps"}, "unknown basis 'steps'.*cumulative, one-hot, hat"),
         ({"linear": True}, "unknown linear True"),
-        ({"pairs": -1}, "pairs is -1"),
-        ({"strength": 0.0}, "strength is 0.0; a number above 0"),
+        ({"pairs": -1}, "pairs must be .*; got -1"),
+        ({"strength": 0.0}, "strength must be a number above 0.*; got 0.0"),
         ({"pairs": 3}, "requires y to be passed"),
     ],
 )

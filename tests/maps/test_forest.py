@@ -117,7 +117,7 @@ def test_a_saved_map_scores_without_lightgbm(monkeypatch):
         ("Tree=2", "Tree=3", "not in the text format of LightGBM"),
         ("split_feature=0 1 0", "split_feature=0 2 0", "do not fit together"),
         ("split_feature=0 1 0", "split_feature=0 -1 0", "do not fit together"),
-        ("split_feature=0 1 0", "split_feature=0 1", "a tree has 2 numbers for split_feature"),
+        ("split_feature=0 1 0", "split_feature=0 1", "numbers for split_feature; got 2"),
         ("split_feature=0 1 0", "split_feature=0 x 0", "no numbers for split_feature"),
         ("threshold=0.5", "threshold=nan", "do not fit together"),
         ("decision_type=2 10 8", "decision_type=3 10 8", "categorical splits"),

@@ -267,10 +267,10 @@ def test_holm_is_statsmodels(p):
         (lambda: placements(np.array([1, -1]), np.zeros(3)), "y_score has 3 values, but y_true"),
         (lambda: auc_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "each class needs at least two rows"),
         (lambda: average_precision_difference(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "two rows of each class"),
-        (lambda: auc_test(np.array([1, -1] * 2), np.arange(4.0), np.zeros(4), level=1.0), "level is 1.0"),
+        (lambda: auc_test(np.array([1, -1] * 2), np.arange(4.0), np.zeros(4), level=1.0), "level must be .*; got 1.0"),
         (lambda: corrected_t_test([0.1], 0.25), "at least two folds"),
         (lambda: corrected_t_test([0.1, np.nan], 0.25), "not finite"),
-        (lambda: corrected_t_test([0.1, 0.2], -1), "test_over_train is -1"),
+        (lambda: corrected_t_test([0.1, 0.2], -1), "test_over_train must be .*; got -1"),
         (lambda: bootstrap_interval(ScoreCounts.from_scores(np.array([1, -1]), np.zeros(2)), auc_of, n_resamples=9), "9"),
         (
             lambda: bootstrap_interval(

@@ -1,6 +1,7 @@
 """Measures within groups, beside counting."""
 
 import functools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -164,7 +165,7 @@ def test_the_measures_of_a_report_are_those_of_the_functions():
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=np.array(["a", None], object)), "groups at position 1 .* missing"),
         (lambda: ndcg_of_groups([2000, 1], [0.0, 1.0], groups=[1, 1], gain="exponential"), "grade at position 0 .* above 1000"),
         (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "Allowed: pairs, groups"),
-        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], k=0), "k is 0; a number above 0"),
+        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], k=0), "k must be a number above 0.*; got 0"),
         (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "Allowed: linear, exponential"),
         (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),

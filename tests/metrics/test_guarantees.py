@@ -72,7 +72,7 @@ def test_what_cannot_be_guaranteed_is_said_with_what_can():
     ("wrong", "message"),
     [
         ({}, "one of fpr, alerts, precision, recall; none is given"), ({"fpr": 0.1, "recall": 0.5}, "fpr, recall is given"),
-        ({"precision": 0.0}, "above 0"), ({"recall": 0.5, "confidence": 1.0}, "level is 1.0"),
+        ({"precision": 0.0}, "above 0"), ({"recall": 0.5, "confidence": 1.0}, "level must be .*; got 1.0"),
         ({"recall": 0.5, "sample_weight": np.full(200, 2.0)}, "weighted rows"),
     ],
 )  # fmt: skip

@@ -184,7 +184,7 @@ def test_input_is_checked():
     y, scores = sample(6, 60, 300, 1.0)
     counts = ScoreCounts.from_scores(y, scores)
     for wrong in (0.0, -0.1, 1.1, float("nan")):
-        with pytest.raises(InputError, match=r"max_fpr is .* above 0 and at most 1"):
+        with pytest.raises(InputError, match=r"max_fpr must be .* above 0 and at most 1"):
             area(counts, wrong)
     with pytest.raises(InputError, match="level"):
         area_interval(counts, 0.1, 0.2)
@@ -289,11 +289,15 @@ def test_perfect_reverse_and_wrong_input():
     assert (found.low, found.high, found.method) == (pytest.approx(0.05), 1.0, "exact-bound")
     with pytest.warns(IntervalWarning, match="beyond min_tpr"):
         of_counts.two_way_partial_auc_interval(perfect, 0.9, 0.1)
-    for wrong, said in (((1.0, 0.1), "min_tpr is 1.0"), ((-0.1, 0.1), "min_tpr"), ((0.5, 0.0), "max_fpr is 0.0")):
+    for wrong, said in (
+        ((1.0, 0.1), "min_tpr must be .*; got 1.0"),
+        ((-0.1, 0.1), "min_tpr"),
+        ((0.5, 0.0), "max_fpr must be .*; got 0.0"),
+    ):
         with pytest.raises(InputError, match=said):
             two_way_partial_auc(perfect, *wrong)
     for measure in (recall_at_precision, precision_at_recall):
-        with pytest.raises(InputError, match="above 0 and at most 1 is needed"):
+        with pytest.raises(InputError, match="must be a number above 0 and at most 1"):
             measure(perfect, 0.0)
 
 
@@ -312,9 +316,9 @@ def test_names_hold_their_parameters():
         assert (found.sign, found.needs) == (1, "ranking")
     for name, said in (
         ("two_way_partial_auc@0.5", "needs max_fpr, the largest false positive rate"),
-        ("precision_at_k@0", "k is 0.0; a number above 0 and finite is needed"),
+        ("precision_at_k@0", "k must be a number above 0 and finite; got 0.0"),
         ("recall_at_precision@a", "'a' is not min_precision"),
-        ("two_way_partial_auc@1,0.5", "min_tpr is 1.0"),
+        ("two_way_partial_auc@1,0.5", "min_tpr must be .*; got 1.0"),
         ("partial_auc@0.1,0.2", "'0.1,0.2' is not max_fpr"),
         ("partial_auc@cost_column", "'cost_column' is not max_fpr"),
     ):

@@ -317,5 +317,5 @@ def test_confusion_with_weights_one_class_and_no_threshold():
     alone = decisions.confusion(count([1.0, 2.0], []), 1.5)
     assert alone == {"tp": 1, "fp": 0, "tn": 0, "fn": 1}
     assert decisions.g_mean(alone) == 0.0
-    with pytest.raises(InputError, match="threshold is nan; a number that is not NaN"):
+    with pytest.raises(InputError, match=r"threshold must be a number that is not NaN.*; got nan"):
         decisions.confusion(heavy, float("nan"))

@@ -50,7 +50,7 @@ def test_threshold_meets_its_requirement_and_finds_the_most(rows, name, value):
     counts = ScoreCounts.from_scores(y, scores, weight)
     good = [found for found in all_tables(rows) if allowed(name, value, *found)]
     if value == 0.0 and name in ("precision", "recall"):
-        with pytest.raises(InputError, match=f"{name} is 0.0; it must be above 0"):
+        with pytest.raises(InputError, match=f"{name} must be a number above 0"):
             decisions.threshold_at(counts, **{name: value})
         return
     if not good:
@@ -113,20 +113,24 @@ def test_thresholds_lie_between_scores():
     [
         ("threshold_at", {}, "one of fpr, alerts, precision, recall and cost; none is given"),
         ("threshold_at", {"fpr": 0.1, "recall": 0.5}, "fpr, recall is given"),
-        ("threshold_at", {"alerts": 1.5}, "alerts is 1.5; a number at least 0 and at most 1 is needed"),
-        ("recall_at_k", {"k": 0}, "k is 0; a number above 0"),
-        ("recall_at_k", {"k": "all"}, "k is 'all'; a number above 0"),
-        ("precision_at_k", {"k": 7}, "k is 7; it must be above 0 and at most 6"),
+        ("threshold_at", {"alerts": 1.5}, "alerts must be a number at least 0 and at most 1; got 1.5"),
+        ("recall_at_k", {"k": 0}, "k must be a number above 0.*; got 0"),
+        ("recall_at_k", {"k": "all"}, "k must be a number above 0.*; got 'all'"),
+        ("precision_at_k", {"k": 7}, "k must be above 0 and at most 6.*; got 7"),
         (
             "expected_cost",
             {"threshold": None, "false_alarm": 1, "miss": 2},
-            "threshold is None; a number that is not NaN",
+            "threshold must be a number that is not NaN.*; got None",
         ),
-        ("recall_at_k_interval", {"k": 1, "n_resamples": 100.5}, "n_resamples is 100.5; an integer at least 100"),
+        (
+            "recall_at_k_interval",
+            {"k": 1, "n_resamples": 100.5},
+            "n_resamples must be an integer at least 100.*; got 100.5",
+        ),
         ("precision_at_k", {"k": 1, "sample_weight": 3}, "weights have shape"),
-        ("fpr_at_recall", {"min_recall": 0.0}, "recall is 0.0"),
-        ("recall_at_fpr", {"max_fpr": float("nan")}, "fpr is nan"),
-        ("partial_roc_auc_score", {"max_fpr": 0.5, "pos_label": 2}, r"pos_label is 2; it must be one of .* 0, 1"),
+        ("fpr_at_recall", {"min_recall": 0.0}, "recall must be .*; got 0.0"),
+        ("recall_at_fpr", {"max_fpr": float("nan")}, "fpr must be .*; got nan"),
+        ("partial_roc_auc_score", {"max_fpr": 0.5, "pos_label": 2}, r"pos_label must be one of .* 0, 1.*; got 2"),
     ],
 )
 def test_errors_name_what_is_allowed(name, options, message):

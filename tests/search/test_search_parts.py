@@ -56,7 +56,7 @@ def test_points_are_all_combinations():
         ({"lam": []}, "no values for lam"),
         ({"lam": [1.0, 1.0]}, "a value of lam twice"),
         ({"lamb": [1.0]}, r"unknown parameter of PairwiseHingeClassifier in the grid 'lamb'. Did you mean 'lam'"),
-        ({"lam": [1.0, -1.0]}, "lam is -1.0"),
+        ({"lam": [1.0, -1.0]}, "lam must be .*; got -1.0"),
         ({"solver": ["all-pears"]}, "unknown solver"),
     ],
 )

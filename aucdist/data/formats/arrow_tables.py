@@ -234,7 +234,7 @@ def _parquet_file(part: FilePart, data: bytes | None = None) -> Iterator[tuple[p
 
     kinds = pa.ArrowException, OSError, UnicodeDecodeError
     with (
-        as_input_error(f"{part.where} is not a sound Parquet file", *kinds, say=say),
+        as_input_error(f"{part.where} is not a valid Parquet file", *kinds, say=say),
         opened(part.url) if data is None else pa.BufferReader(data) as file,
     ):
         yield file, pq.ParquetFile(file, pre_buffer=True)

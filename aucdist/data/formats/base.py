@@ -215,7 +215,7 @@ def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str
             more = ", or list it under `categorical`" if guessed and len(values) <= MOST_CATEGORIES else ""
             raise InputError(
                 f"{where}, column {name!r}: {len(values)} categories, {reason}: it looks like an "
-                f"identifier or a text. Leave it out by `drop: [{name}]`, hash it by `hashed: {{{name}: 256}}`{more}"
+                f"identifier or a text. Leave it out with `drop: [{name}]`, hash it with `hashed: {{{name}: 256}}`{more}"
             )
 
 

@@ -229,7 +229,7 @@ class CsvFormat(TableFormat, LineFormat):
         if source.columns is not None and source.header:
             raise InputError("`columns` names the columns of a file without a header: give `header: false` with it")
         if source.decimal == source.thousands:
-            raise InputError(f"`decimal` and `thousands` are both {source.decimal!r}: they must differ")
+            raise InputError(f"`decimal` and `thousands` are both {source.decimal!r}: give two different characters")
 
     def read_header(self, url: str, start: int, stat: files.Stat, source: SourceFields) -> tuple[int, tuple[str, ...]]:
         """Return where the rows start, and the columns."""
@@ -387,7 +387,7 @@ def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str
             if match is None:
                 raise InputError(
                     f"{where}, line {number}: {rest[:40]!r} is not `name {{value, ...}}`, `name real [low, high]` or "
-                    "`name integer`"
+                    "`name integer`: correct the line, or give the `format` of the file"
                 )
             domain, name = match["domain"], match["name"].strip("'\"")
             unique([*domains, name], f"{where}, line {number}")
@@ -399,5 +399,7 @@ def _head(data: bytes, where: str) -> tuple[dict[str, tuple[str, ...]], dict[str
         elif keyword in ("@input", "@inputs", "@output", "@outputs"):
             roles[keyword[1:].rstrip("s")] = [name.strip() for name in rest.split(",")]
         elif line and keyword != "@relation" and not line.startswith("%"):
-            raise InputError(f"{where}, line {number}: {line[:40]!r} is not a line of a KEEL header")
+            raise InputError(
+                f"{where}, line {number}: {line[:40]!r} is not a line of a KEEL header: correct it, or give `format`"
+            )
     raise InputError(f"{where}: no @data line: is this a KEEL file? Give the `format` of the file")

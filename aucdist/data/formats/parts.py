@@ -86,7 +86,7 @@ def resolve_source_and_schema(
         names = of.feature_names(source, replace(total, categories=categories))
         if not names:
             raise InputError(
-                f"{total.where} has no column but the label: at least one feature is needed: check `separator`, `keep` and `drop`"
+                f"{total.where} has no column but the label, and so no feature: check `separator`, `keep` and `drop`"
             )
         classes: tuple[str, ...] = ()
         sets: tuple[tuple[int, ...], ...] = ()
@@ -157,7 +157,7 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     if cost is not None and (wrong := ~(np.isfinite(cost) & (cost >= 0))).any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"{where}: the cost of row {first_row + row} (from 0) is {cost[row]}; a cost must be a number of at least 0"
+            f"{where}: the cost of row {first_row + row} (from 0) must be at least 0; got {cost[row]}. Correct it, or drop it"
         )
     code = places(parsed.labels, schema, where) if schema.classes else None
     return Block.of(X, y, row_id=ids, group=parsed.group, grade=grade, cost=cost, code=code)

@@ -122,7 +122,7 @@ class ArrowFormat(ArrowFileFormat):
         # A file is a stream between two marks. Its end says once more where batches are, and need not be read.
         stream = pa.py_buffer(data)[8 if data.startswith(b"ARROW1") else 0 :]
         kinds = pa.ArrowException, OSError, ValueError, struct.error
-        with as_input_error(f"{where} is not a sound Arrow file", *kinds):
+        with as_input_error(f"{where} is not a valid Arrow file", *kinds):
             check_growth(len(data), size_of_arrow(stream), where, "write it as Parquet")
             with pa.ipc.open_stream(stream) as reader:
                 table = reader.read_all()
@@ -197,7 +197,7 @@ class DeltaFormat(LoadedFormat):
     def table(self, url: str, source: SourceFields) -> "pa.Table":
         """Return the newest version."""
         delta = load_optional("deltalake")
-        with _fetched(url, " is not a sound Delta table"):
+        with _fetched(url, " is not a valid Delta table"):
             return delta.DeltaTable(reveal(url)).to_pyarrow_table()
 
 
@@ -209,7 +209,7 @@ class IcebergFormat(LoadedFormat):
     def table(self, url: str, source: SourceFields) -> "pa.Table":
         """Return the current snapshot."""
         tables = load_optional("pyiceberg.table")
-        with _fetched(url, " is not a sound Iceberg table"):
+        with _fetched(url, " is not a valid Iceberg table"):
             return tables.StaticTable.from_metadata(reveal(url)).scan().to_arrow()
 
 
@@ -357,11 +357,11 @@ class SvmlightFormat(LineFormat):
     def feature_names(self, source: SourceFields, survey: Survey) -> tuple[str, ...]:
         """Return the numbers of the features, up to the largest that occurs or that the source states."""
         if survey.width == 0:
-            raise InputError(f"{survey.where}: no row has a feature: at least one value, such as 3:0.5, is needed")
+            raise InputError(f"{survey.where}: no row has a feature: give at least one value, such as 3:0.5")
         if source.n_features is None and survey.width > max(ALWAYS_WIDE, WIDTH_PER_VALUE * survey.stored):
             raise InputError(
                 f"{survey.where}: the largest feature is number {survey.width}, but only {survey.stored} values are not "
-                f"zero: a model of so many weights would fill the memory. If it is meant, give n_features: {survey.width}"
+                f"zero: a model with that many weights would fill the memory. If this is intended, set n_features: {survey.width}"
             )
         n_features = source.n_features or survey.width
         check_fits(n_features * BYTES_PER_FEATURE, f"{survey.where}: names of all features")

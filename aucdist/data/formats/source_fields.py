@@ -167,7 +167,9 @@ class SourceFields(BaseModel):
         for column, operator, operand in where or ():
             if (operator in ("in", "not in")) != isinstance(operand, list) or operand == []:
                 needed = "a list of values" if operator in ("in", "not in") else "one value"
-                raise ValueError(f"[{column}, {operator}, {str(operand)[:80]}]: {needed} is needed after {operator!r}")
+                raise ValueError(
+                    f"[{column}, {operator}, {str(operand)[:80]}]: the value after {operator!r} must be {needed}"
+                )
         return where
 
     @field_validator("missing_values", mode="before")

@@ -213,7 +213,7 @@ def refuse_dates(names: Sequence[str], texts: Mapping[str, "Texts"], missing: st
         if are_dates(texts[name].categories, missing):
             raise InputError(
                 f"{where}, column {name!r}: it holds dates. Give `dates: {{{name}: [{', '.join(PARTS)}]}}` with the parts that "
-                f"should become numbers, or leave it out by `drop: [{name}]`; each date becomes a category if `categorical` "
+                f"should become numbers, or leave it out with `drop: [{name}]`; each date becomes a category if `categorical` "
                 "names the column"
             )
 
@@ -309,7 +309,7 @@ class TableForm:
                 more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
                 raise InputError(
                     f"{where} lacks column{'s' * (len(lacking) > 1)} {', '.join(map(repr, lacking[:SHOWN]))}{more}, which the "
-                    f"model needs; it has: {listed(names)}"
+                    f"model needs; it has: {listed(names)}. Add them, or use a model that does not need them"
                 )
             kept = [pick(names, name, where, "keep") for name in source.keep]
         apart = {label, groups, *([] if source.keep else [cost])}

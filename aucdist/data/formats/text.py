@@ -71,8 +71,8 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
             ) from None
         line = first_line + data.count(b"\n", 0, e.start)
         raise InputError(
-            f"{where}, line {line}: not {source.encoding} text (byte {data[e.start]:#x}); `encoding` takes utf-8, utf-16, "
-            "latin-1 and cp1252"
+            f"{where}, line {line}: not {source.encoding} text (byte {data[e.start]:#x}). Set `encoding` to utf-8, utf-16, "
+            "latin-1 or cp1252"
         ) from None
 
 

@@ -185,7 +185,7 @@ def read_manifest(url: str) -> Manifest:
     pointer = files.read_bytes(below(url, CURRENT)).decode(errors="replace").strip()
     if not GENERATION.fullmatch(pointer):
         raise InputError(
-            f"{files.shown(below(url, CURRENT))} is damaged: {pointer[:80]!r} is not the name of a manifest"
+            f"{files.shown(below(url, CURRENT))} is damaged: {pointer[:80]!r} is not the name of a manifest. {REPAIR}"
         )
     return _generation(below(url, pointer))
 
@@ -227,7 +227,7 @@ def _features_of(manifest: Manifest) -> pa.Table:
         raise InputError(
             f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest. {REPAIR}"
         )
-    with as_input_error(f"{files.shown(url)} is not a sound Parquet file", pa.ArrowException, OSError):
+    with as_input_error(f"{files.shown(url)} is not a valid Parquet file", pa.ArrowException, OSError):
         table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
     if table.num_rows != manifest.form.n_features:
         raise InputError(

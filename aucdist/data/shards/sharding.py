@@ -183,7 +183,7 @@ def request(
         If an option is wrong, if the source is not there, or if the target cannot be written to.
     """
     if rows_per_shard is not None and rows_per_shard < 1:
-        raise InputError(f"rows_per_shard is {rows_per_shard}; at least 1 is needed")
+        raise InputError(f"rows_per_shard must be at least 1; got {rows_per_shard}")
     if dtype is not None and source.is_sharded:
         raise InputError(
             "`dtype` cannot change the type of values that are in shards already: give it for the original data"

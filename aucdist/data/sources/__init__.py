@@ -89,7 +89,7 @@ def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
         If a key is unknown, missing or of the wrong type, or if keys do not go together.
     """
     if not isinstance(entry, dict):
-        raise InputError(f"{where}: keys with values are expected, not {str(entry)[:80]!r}: write `key: value`")
+        raise InputError(f"{where}: write lines of the form `key: value`; found {str(entry)[:80]!r}")
     try:
         return Source.model_validate(entry, context=None if labelled else UNLABELLED)
     except ValidationError as e:
@@ -130,7 +130,9 @@ def catalog(folder: Path | None = None) -> dict[str, Source]:
         with as_input_error(f"{path} is not valid YAML", yaml.YAMLError, say=str):
             content = yaml.load(read_configuration(path), LOADER)
         if not isinstance(content, dict):
-            raise InputError(f"{path}: names of data sets with their sources are expected")
+            raise InputError(
+                f"{path}: write names of data sets with their sources, as in `clicks: {{source: clicks.csv, label: clicked}}`"
+            )
         for name, entry in content.items():
             if str(name) in sources:
                 raise InputError(f"{path}: {name!r} is in the catalog twice: rename one of the two")

@@ -181,7 +181,7 @@ def limit_from_environment() -> int | None:
     if not limit:
         return None
     if not limit.isdecimal():
-        raise InputError(f"{LIMIT} is {limit!r}: a number of bytes is needed, such as 100000000000, or 0 for no copies")
+        raise InputError(f"{LIMIT} must be a number of bytes, such as 100000000000, or 0 for no copies; got {limit!r}")
     return int(limit)
 
 

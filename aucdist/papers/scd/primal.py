@@ -155,8 +155,8 @@ class PrimalState:
         n_weights = blocks.n_features + intercept
         if start is not None and np.shape(start) != (n_weights,):
             raise InputError(
-                f"the weights to start from have shape {np.shape(start)}, but ({n_weights},) is needed: start from a "
-                "fit with the same features"
+                f"the weights to start from must have the shape ({n_weights},); got {np.shape(start)}. Start from a fit with "
+                "the same features"
             )
         self.rounding = Rounding.of(blocks)
         self.blocks, self.lam = blocks, lam

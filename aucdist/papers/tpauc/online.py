@@ -174,8 +174,8 @@ class TPAUC(EpochSolver):
         means = moments.means if self.class_means is None else np.asarray(self.class_means, dtype=np.float64)
         if means.shape != moments.means.shape or not np.isfinite(means).all():
             raise InputError(
-                f"class_means has shape {means.shape}; two rows of {blocks.n_features} finite numbers are needed, the negative "
-                "class first"
+                f"class_means must be two rows of {blocks.n_features} finite numbers, the negative class first; "
+                f"got the shape {means.shape}"
             )
         prepared = blocks.reduce(prepare_steps, means, moments.weights, blocks.n_samples, self.factor)
         difference = means[1] - means[0]

@@ -85,7 +85,7 @@ def curves(
         In place of all that are installed; the first is `auto`.
     """
     if splits < 1:
-        raise InputError(f"--splits is {splits}; it must be at least 1")
+        raise InputError(f"--splits must be at least 1; got {splits}")
     systems = [one for one in contestants or all_contestants() if one.is_installed]
     compared: dict[str, dict[str, list[Row]]] = {}
     known = top_data_sets(slow_peers=False)

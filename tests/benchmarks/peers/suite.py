@@ -73,7 +73,7 @@ def peers(
     """
     for name, value in (("threads", threads), ("repeats", repeats), ("splits", splits), ("limit", limit)):
         if value < 1:
-            raise InputError(f"--{name} is {value}; at least 1 is needed")
+            raise InputError(f"--{name} must be at least 1; got {value}")
     known = data_sets(slow_peers)
     chosen = list(known) if only is None else [name.strip() for name in only.split(",")]
     for name in chosen:

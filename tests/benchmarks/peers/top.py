@@ -86,7 +86,7 @@ def top(slow_peers: bool, *, only: str | None = None, limit: float = LIMIT) -> I
         For an unknown data set, or a limit below 1.
     """
     if limit < 1:
-        raise InputError(f"--limit is {limit}; at least 1 is needed")
+        raise InputError(f"--limit must be at least 1; got {limit}")
     known = top_data_sets(slow_peers)
     chosen = chosen_sets(only, known)
     outcomes: dict[str, dict[str, str]] = {}

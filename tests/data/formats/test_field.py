@@ -189,7 +189,7 @@ def test_a_page_of_the_web_is_named(tmp_path):
         source_from_name(str(tmp_path / "page"), label="y")
     source = source_from_name(str(tmp_path / "page.parquet"), label="y")[1]
     for reading in (read, open_rows):
-        with pytest.raises(InputError, match=r"page.parquet is not a sound Parquet file: it is a web page"):
+        with pytest.raises(InputError, match=r"page.parquet is not a valid Parquet file: it is a web page"):
             reading(source)
 
 

@@ -65,7 +65,7 @@ def test_texts_and_numbers():
     mixed = [1.5, 7.0, -3.0, 1e300]  # rows that are read apart agree, whatever else is beside them
     assert group_numbers(mixed).tolist() == [int(group_numbers([one])[0]) for one in mixed]
     assert group_numbers(mixed)[1:3].tolist() == [7, -3]
-    with pytest.raises(InputError, match=r"groups have shape \(3, 2\); one for each row is needed"):
+    with pytest.raises(InputError, match=r"groups must have the shape \(n_samples,\), .*; got the shape \(3, 2\)"):
         group_numbers(np.zeros((3, 2)))
 
 
@@ -184,8 +184,8 @@ def test_costs_are_a_feature_where_keep_names_them(tmp_path):
 @pytest.mark.parametrize(
     ("value", "kind", "said"),
     [
-        (-3.0, "csv", r"rows.csv: the cost of row 2 \(from 0\) is -3"),
-        (-3.0, "parquet", r"the cost of row 2 \(from 0\) is -3"),
+        (-3.0, "csv", r"rows.csv: the cost of row 2 \(from 0\) must be at least 0; got -3"),
+        (-3.0, "parquet", r"the cost of row 2 \(from 0\) must be at least 0; got -3"),
         ("much", "csv", "line 4, column 'amount': 'much' is not a number"),
         (np.nan, "csv", "line 4, column 'amount'"),
         (np.nan, "parquet", "row 3, column 'amount'"),

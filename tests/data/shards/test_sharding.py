@@ -261,7 +261,7 @@ def test_shards_with_weights_are_sharded_again(tmp_path):
 
 def test_wrong_requests_are_refused_before_anything_is_read(tmp_path, monkeypatch):
     source = svmlight(tmp_path)
-    with pytest.raises(InputError, match="rows_per_shard is 0"):
+    with pytest.raises(InputError, match=r"rows_per_shard must be .*; got 0"):
         request(source, str(tmp_path / "set"), rows_per_shard=0)
     with pytest.raises(InputError, match="no such file"):
         request(source.model_copy(update={"source": str(tmp_path / "none")}), str(tmp_path / "set"))

@@ -231,7 +231,7 @@ def test_names_of_parquet_columns_that_are_no_text(tmp_path):
     pq.write_table(pa.table({"number": [1.0, 2.0], "label": ["p", "n"]}), tmp_path / "x.parquet", store_schema=False)
     data = (tmp_path / "x.parquet").read_bytes()
     (tmp_path / "x.parquet").write_bytes(data.replace(b"number", b"numbe\x9b"))
-    with pytest.raises(InputError, match="is not a sound Parquet file"):
+    with pytest.raises(InputError, match="is not a valid Parquet file"):
         read(Source(source=str(tmp_path / "x.parquet"), format="parquet", label="label", positive="p"))
 
 

@@ -183,7 +183,7 @@ def test_the_environment_sets_the_limit(monkeypatch, tmp_path):
     assert scratch.scratch().copy(dense()) is None
     for wrong in ("10GB", "-1", "1e9"):
         monkeypatch.setenv(scratch.LIMIT, wrong)
-        with pytest.raises(InputError, match=r"AUCDIST_SCRATCH_BYTES is .*a number of bytes is needed"):
+        with pytest.raises(InputError, match=r"AUCDIST_SCRATCH_BYTES must be a number of bytes"):
             scratch.use_folder(tmp_path / wrong)
 
 

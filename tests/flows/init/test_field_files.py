@@ -88,7 +88,7 @@ def test_many_classes_need_the_positive_one() -> None:
     Path("many.csv").write_text("x,y\n" + rows)
     said = run("init", "many.csv", "--label", "y", code=2)[1]
     assert "31 different values" in said
-    assert "name the positive one by --positive" in said
+    assert "name the positive one with --positive" in said
     assert result_of("init", "many.csv", "--label", "y", "--positive", "normal")["positive"] == "normal"
 
 
@@ -192,7 +192,7 @@ def test_a_parquet_file_whose_rows_are_damaged_is_named() -> None:
     data[60:200] = b"\xff" * 140  # the footer is whole
     Path("rows.parquet").write_bytes(data)
     _, err = run("init", "rows.parquet", "--label", "y", "--output", "rows.yaml", code=2)
-    assert "rows.parquet is not a sound Parquet file: " in err
+    assert "rows.parquet is not a valid Parquet file: " in err
     assert not Path("rows.yaml").exists()
 
 

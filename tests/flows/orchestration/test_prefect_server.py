@@ -52,8 +52,8 @@ def server(version: str, status: int = 200) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("version", "status", "message"),
     [
-        ("", 0, r"no Prefect server answers at http://127.0.0.1:1/api. Start one by `aucdist up`"),
-        ("2.20.1", 200, r"Prefect's server and the Prefect installed here do not fit.*server: 2\.20\.1"),
+        ("", 0, r"no Prefect server answers at http://127.0.0.1:1/api. Start one with `aucdist up`"),
+        ("2.20.1", 200, r"the Prefect server and the installed Prefect have incompatible versions.*server: 2\.20\.1"),
         ("3.8.8", 401, r"Prefect's server does not accept PREFECT_API_AUTH_STRING \(user:"),
     ],
 )

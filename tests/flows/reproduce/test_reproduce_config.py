@@ -56,7 +56,7 @@ def test_wrong_quick_versions(quick: dict[str, Any], message: str, tmp_path: Pat
     ("key", "value", "message"),
     [
         ("datasets", {"eight": {"name": "digit"}}, "Did you mean 'digits'"),
-        ("grid", {"lam": [-1]}, "lam is -1"),
+        ("grid", {"lam": [-1]}, "lam must be .*; got -1"),
         ("grid", {"lambda": [1]}, "unknown parameter of PairwiseHingeClassifier"),
     ],
 )

@@ -58,7 +58,7 @@ def test_a_run_whose_name_is_taken_leaves_the_work_of_the_other(tmp_path: Path) 
 
 @pytest.mark.parametrize("where", ["", "memory://runs-of-full-disk"])
 def test_a_full_disk_is_named(tmp_path: Path, where: str) -> None:
-    message = r"no space is left in .*name another folder by --output"
+    message = r"no space is left in .*name another folder with --output"
     with pytest.raises(RunError, match=message), run_folder(where or str(tmp_path / "out"), "c"):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert not (tmp_path / "out").exists()

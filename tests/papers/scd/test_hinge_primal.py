@@ -288,7 +288,7 @@ def test_start_is_used(name, penalty, intercept):
 
 def test_wrong_input_is_refused():
     X, y, _ = problem()
-    with pytest.raises(InputError, match=r"weights to start from have shape \(4,\), but \(5,\) is needed"):
+    with pytest.raises(InputError, match=r"weights to start from must have the shape \(5,\); got \(4,\)"):
         next(hinge_comid(blocks_of(X, y), 1e-2, np.zeros(4), intercept=True))
     with pytest.raises(InputError, match="unknown penalty 'l3'"):
         next(hinge_scd(blocks_of(X, y), 1e-2, seed=0, penalty="l3"))
