@@ -29,7 +29,7 @@ from flows.config.sources import is_yaml, source_from_name
 from flows.rows.rows import Encoding
 
 MOST_CLASSES = 30
-"""Columns are looked at for so many classes, those of the most rows."""
+"""The largest number of classes whose columns are examined: those with the most rows."""
 MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
 """The largest numbers of columns that are listed, of features that are named of each, and of files that are read one by one."""
 MOST_SHOWN, BINS, MOST_BARS = 200, 20, 12

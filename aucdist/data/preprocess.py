@@ -131,7 +131,7 @@ class Preprocessor:
         return to_jsonable(self, Preprocessor)
 
     def check(self, n_features: int) -> None:
-        """Raise an InputError unless the preprocessor, which was in a file, is one of rows of so many features.
+        """Raise an InputError unless the preprocessor, which was in a file, is one of rows with this number of features.
 
         Its scaling and imputation must be known, and no array may be missing that they need.
         """

@@ -19,11 +19,12 @@ NEARLY_ALL = 0.95
 MOST_FLAG_VALUES = 10
 """Numbers with more values than this are no flags, whose single values say something."""
 LEAST_ROWS, LEAST_POSITIVES, MOST_CHANCE = 10, 0.05, 1e-4
-"""A value counts if it has so many rows, such a share of the positives, and all its rows are positive by chance this rarely."""
+"""A value counts if it has this number of rows and this share of the positives, and if all its rows are positive by chance only
+this rarely."""
 NEARLY_UNIQUE = 0.9
 """Such a share of the rows having values of their own makes whole numbers an identifier, if they are named or dense."""
 DENSE = 1.25
-"""Numbers that count the rows span at most so many times the number of rows: some rows may have been deleted."""
+"""Numbers that count the rows span at most this multiple of the number of rows: some rows may have been deleted."""
 NAMED = r"(.*[_ .-])?({words})|.*[a-z]({camel})"
 IDENTIFIER = re.compile(
     NAMED.format(words="id|uuid|guid|key|index|row|nr|no|number", camel="(?-i:I[dD]|Nr|No|Number|Key)"), re.IGNORECASE

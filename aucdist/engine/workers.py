@@ -67,7 +67,7 @@ def _versions(answer: Any) -> dict[str, str]:
 
 
 def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
-    """Wait until so many workers are there.
+    """Wait until this number of workers is connected.
 
     `timeout`: seconds.
     Raises RunError if they did not come in time; the message says how many there are.
@@ -83,7 +83,7 @@ def wait_for_workers(client: Any, n_workers: int, timeout: float) -> None:
 
 @contextmanager
 def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
-    """Ask the adaptive scaling of the cluster for so many workers, for as long as the context lasts.
+    """Ask the adaptive scaling of the cluster for this number of workers, for as long as the context lasts.
 
     A fit is a chain of calls of milliseconds, which the scheduler does not see. By its load a cluster would lose its
     workers, and the blocks on them, in mid-fit. The scheduler forgets the wish when this client is gone, however it went.

@@ -62,17 +62,17 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             In a table of pandas, polars or pyarrow, each value of a column of categories or strings becomes a 0/1 feature: see
             `aucdist.estimators.tables`.
         y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
-            The larger of two labels, as NumPy sorts them, is the positive class, as for scikit-learn's measures.
+            The larger of two labels, as NumPy sorts them, is the positive class, as for scikit-learn's metrics.
             To choose another one, give ``y == "fraud"``. With more classes, or an indicator matrix of labels, a model is fitted
             for each against the rest: see `aucdist.estimators.fitting`. None with `Blocks`, whose labels are -1 and +1.
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Rows of
-            weight 0 are ignored.
+            weight 0 do not count in the objective.
         callback : callable, optional
             Called after each round with a dict: round, passes, seconds, primal, dual, relative_gap. ``callback=print`` shows
             them while the fit runs. The seconds of the first fit on a machine include the compiling of kernels.
         groups : array-like of shape (n_samples,), optional
-            The group of each row, a number or a text, such as a user or a query. A pair is then two rows of one group. Only
+            The group of each row, a number or a string, such as a user or a query. A pair is then two rows of one group. Only
             some estimators and solvers accept groups. With metadata routing: ``set_fit_request(groups=True)``.
 
         Returns
@@ -128,7 +128,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     @property
     def ignores_zero_weight(self) -> bool:
-        """Whether a fit takes a row of weight 0 for absent, to the last bit."""
+        """Whether leaving out the rows of weight 0 gives exactly the same fit."""
         return self.resolved_solver.ignores_zero_weight
 
     def decision_function(self, X: Any) -> Any:
@@ -136,7 +136,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
         Parameters
         ----------
-        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix, DataFrame or dask collection of shape (n_samples, n_features)
+            The rows to score, with the features of the training rows.
 
         Returns
         -------
@@ -174,7 +175,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
         Parameters
         ----------
-        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix, DataFrame or dask collection of shape (n_samples, n_features)
+            The rows to score, with the features of the training rows.
 
         Returns
         -------

@@ -141,7 +141,7 @@ class HistoryDisplay:
 
 
 def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> Iterator[Warning]:
-    """Yield what the user should be warned of after a fit: an early end, and why; scores that rank worse than chance.
+    """Yield the warnings of a fit: an early end, and why; scores that rank worse than chance.
 
     `ranges`: of the columns as the solver got them; a feature map scales what it makes.
     """
@@ -203,6 +203,7 @@ class WithPlots:
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            The rows to plot, with the features of the training rows.
         y : array-like of shape (n_samples,)
             Their classes.
         ax : matplotlib Axes, optional
@@ -229,6 +230,7 @@ class WithPlots:
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            The rows to plot, with the features of the training rows.
         y : array-like of shape (n_samples,)
             Their classes.
         ax : matplotlib Axes, optional

@@ -45,9 +45,9 @@ OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
 NAMED = 3
 """The largest number of classes that a warning names."""
 LAM_OF_LINE = 0.1
-"""At least so strong is the penalty of the straight line that ``monotone="auto"`` takes its directions from."""
+"""The smallest penalty of the linear models from which ``monotone="auto"`` takes its directions."""
 ROWS_OF_LINE = 2**12
-"""The lines are fitted to about so many rows of a class at most; a direction that these do not show stays free."""
+"""About the largest number of rows of a class that these models are fitted to. A direction that they do not show stays free."""
 FOLDS_OF_LINE = 5
 """The number of linear models that have to agree on a direction. Each is fitted without one fold of the rows."""
 
@@ -329,13 +329,14 @@ def find_directions(model: Any, blocks: Blocks) -> None:
 
 
 def directions_of_line(model: Any, blocks: Blocks) -> np.ndarray:
-    """Return the directions of a straight line fitted to a sample of the rows, int8 of shape (n_features,).
+    """Return the directions of a linear model fitted to a sample of the rows, int8 of shape (n_features,).
 
-    The sample is divided into folds of the training rows, and a line is fitted to the rows outside each. A feature whose weights
-    have different signs in two of them, or are 0, has no direction. The features are scaled to variance 1, and missing values are
-    the mean. Warnings that the line ranks badly or did not converge are not given.
+    The sample is divided into folds of the training rows, and a linear model is fitted to the rows outside each. A feature whose
+    weights have different signs in two of them, or are 0, has no direction. The features are scaled to variance 1, and missing
+    values are the mean. Warnings that a model ranks badly or did not converge are not given.
 
-    `model`: its loss is the line's; the penalty is at least `LAM_OF_LINE`, so that features that repeat each other agree.
+    `model`: the linear models have its loss. Their penalty is at least `LAM_OF_LINE`, so that features that repeat each other
+    agree.
     `blocks`: before any feature map; the sample is all rows where a class has at most `ROWS_OF_LINE` of them.
     """
     drawn = draw_rows(blocks, ROWS_OF_LINE)

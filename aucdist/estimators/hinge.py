@@ -31,6 +31,7 @@ class HingeClassifier(LinearClassifier):
     Parameters
     ----------
     penalty : {"l1", "l2"}, default="l2"
+        The norm of the weights that is penalised: its square for ``l2``, and the sum of absolute values for ``l1``.
     lam : float or "1/n", default=1e-3
         The regularisation strength (scikit-learn's `alpha`). "1/n" is one over the number of rows, the choice of the
         paper. The C of liblinear is 1 / (2 lam n).
@@ -75,18 +76,22 @@ class HingeClassifier(LinearClassifier):
 
     Attributes
     ----------
-    intercept_ : ndarray of shape (1,), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
         The intercept of `decision_function`.
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual,
         relative_gap, and zeros, the share of weights that are 0.
-    coef_ : ndarray of shape (1, n_features), float64
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
-    classes_ : ndarray of shape (2,)
-        The second class is the positive one.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels. With two classes, the second one is the positive one.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
+    certificates_ : list of Certificate
+        With several classes: the certificate of each class. `certificate_` does not exist then.
+    estimators_ : list
+        With several classes: the model of each class against the rest.
     n_passes_ : int
         The number of passes of the fit.
     threshold_ : float

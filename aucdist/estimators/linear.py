@@ -95,7 +95,8 @@ class LinearClassifier(BlockClassifier):
 
         Parameters
         ----------
-        X : array-like, sparse, DataFrame or dask collection of shape (n_samples, n_features)
+        X : array-like, sparse matrix, DataFrame or dask collection of shape (n_samples, n_features)
+            The rows to score, with the features of the training rows.
 
         Returns
         -------
@@ -175,6 +176,7 @@ class LinearClassifier(BlockClassifier):
         Parameters
         ----------
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            The rows to explain, with the features of the training rows.
 
         Returns
         -------
@@ -218,10 +220,14 @@ def lam_path(
     ----------
     estimator : PairwiseHingeClassifier
         Its solver must be ``all-pairs``. Its other parameters hold for every model, and it stays unfitted itself.
-    X, y : as in the estimator's `fit`
+    X : array-like, sparse matrix, DataFrame, dask collection or Blocks, of shape (n_samples, n_features)
+        The training rows, as in the estimator's `fit`.
+    y : array-like of shape (n_samples,)
+        The labels, as in the estimator's `fit`. None with `Blocks`.
     lams : sequence of float
         The values of `lam`, above 0. The fits go from the largest to the smallest.
-    sample_weight : as in the estimator's `fit`
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows, at least 0.
     stop : callable, optional
         Called with each fitted model, from the largest `lam` on. If it returns True, no smaller `lam` is fitted.
 

@@ -96,8 +96,8 @@ class LinkClassifier(LinearClassifier):
         ``"bayes"``: the number of samples in the first round, which has doubled in the last one; None means 10,000.
     monotone : mapping, "auto" or None, default=None
         ``newton``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by
-        name or position. With ``"auto"``, each feature gets the direction of a straight line, if five fits, each without a
-        fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or ``"leaves"``. The shape
+        name or position. With ``"auto"``, each feature gets the direction of its weight in a linear model, if five fits, each
+        without a fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or ``"leaves"``. The shape
         ``xi`` is chosen without the directions.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
@@ -120,7 +120,7 @@ class LinkClassifier(LinearClassifier):
 
     Attributes
     ----------
-    intercept_ : ndarray of shape (1,), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
         The intercept b. `decision_function` returns ``w.x + b - u``, where u is the value that has the probability one half, so a
         row is predicted positive if its probability is above one half.
     xi_ : float
@@ -139,13 +139,17 @@ class LinkClassifier(LinearClassifier):
         relative_gap. It does not include the choice of xi.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for a feature without a direction.
-    coef_ : ndarray of shape (1, n_features), float64
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
-    classes_ : ndarray of shape (2,)
-        The second class is the positive one.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels. With two classes, the second one is the positive one.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
+    certificates_ : list of Certificate
+        With several classes: the certificate of each class. `certificate_` does not exist then.
+    estimators_ : list
+        With several classes: the model of each class against the rest.
     n_passes_ : int
         The number of passes of the fit.
     threshold_ : float

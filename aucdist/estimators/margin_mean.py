@@ -37,7 +37,7 @@ GRAM_BYTES = 2**30
 MOST_AUC_BEHIND = 0.02
 """The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
 ROWS_OF_MEDIAN = 1000
-"""The median distance is estimated from so many rows."""
+"""The number of rows from which the median distance is estimated."""
 
 NO_SCALING = Preprocessor((), "none", None, None)
 
@@ -185,9 +185,9 @@ class MarginMeanClassifier(BlockClassifier):
 
     Attributes
     ----------
-    coef_ : ndarray of shape (1, n_features), float64
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         ``linear``: the weights, for the features before scaling.
-    intercept_ : ndarray of shape (1,), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Chosen so that the G-mean on all training rows is largest if rows with scores above 0 are predicted positive.
     margin_threshold_ : float
         The threshold that the fit chose, as a margin. The paper predicts by the sign of ``decision_function(X) +
@@ -203,8 +203,12 @@ class MarginMeanClassifier(BlockClassifier):
     certificate_ : Certificate
         How close the objective over the sample is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``,
         ``rounding`` and ``slack``. See [The certificate](../certificate.md).
-    classes_ : ndarray of shape (2,)
-        The second class is the positive one.
+    certificates_ : list of Certificate
+        With several classes: the certificate of each class. `certificate_` does not exist then.
+    estimators_ : list
+        With several classes: the model of each class against the rest.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels. With two classes, the second one is the positive one.
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
         relative_gap.

@@ -42,7 +42,7 @@ class CollapseWarning(UserWarning):
 
 @keyword_parameters
 class RankingClassifier(LinearClassifier):
-    """A linear classifier whose objective orders rows, and leaves threshold and probabilities open.
+    """A linear classifier whose objective orders rows, and does not determine a threshold or probabilities.
 
     Scores are shifted so that 0 is where G-mean on the training rows is largest.
     """
@@ -172,21 +172,25 @@ class PairwiseHingeClassifier(PairRankingClassifier):
 
     Attributes
     ----------
-    intercept_ : ndarray of shape (1,), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
         The pairs do not determine it. It is chosen so that the G-mean on the training rows is largest if rows with scores
         above 0 are predicted positive.
-    classes_ : ndarray of shape (2,)
-        The second class is the positive one. With `grade_weight` they are -1 and 1: the lowest grade, and the grades above
-        it.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels. With two classes, the second one is the positive one. With `grade_weight` they are -1 and 1: the
+        lowest grade, and the grades above it.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for a feature without a direction.
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
-    coef_ : ndarray of shape (1, n_features), float64
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
+    certificates_ : list of Certificate
+        With several classes: the certificate of each class. `certificate_` does not exist then.
+    estimators_ : list
+        With several classes: the model of each class against the rest.
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
         relative_gap.
@@ -341,22 +345,26 @@ class PairwiseRampClassifier(PairRankingClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The second class is the positive one. With `grade_weight` they are -1 and 1: the lowest grade, and the grades above
-        it.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels. With two classes, the second one is the positive one. With `grade_weight` they are -1 and 1: the
+        lowest grade, and the grades above it.
     certificate_ : Certificate
         The fields ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and ``slack``. No lower bound other than
         0 is known, so `dual` is 0 and the relative gap is 1. The status is ``stationary`` if `tol` was reached.
+    certificates_ : list of Certificate
+        With several classes: the certificate of each class. `certificate_` does not exist then.
+    estimators_ : list
+        With several classes: the model of each class against the rest.
     majorant_gap_ : float
         The number that is compared with `tol`. With `max_fpr`, scores may tie at the boundary of the negatives that count.
         The number may then stay above `tol` although no step decreases the objective, and the status is ``finished``.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for a feature without a direction.
-    intercept_ : ndarray of shape (1,), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
-    coef_ : ndarray of shape (1, n_features), float64
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
@@ -475,20 +483,24 @@ class PairwiseSquareClassifier(PairRankingClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The second class is the positive one. With `grade_weight` they are -1 and 1: the lowest grade, and the grades above
-        it.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels. With two classes, the second one is the positive one. With `grade_weight` they are -1 and 1: the
+        lowest grade, and the grades above it.
     monotone_ : ndarray of shape (n_features_in_,), int8
         With `monotone`: +1, -1, or 0 for a feature without a direction.
-    intercept_ : ndarray of shape (1,), float64
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
-    coef_ : ndarray of shape (1, n_features), float64
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
+    certificates_ : list of Certificate
+        With several classes: the certificate of each class. `certificate_` does not exist then.
+    estimators_ : list
+        With several classes: the model of each class against the rest.
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
         relative_gap.
@@ -538,12 +550,14 @@ class PairwiseSquareClassifier(PairRankingClassifier):
 
         Parameters
         ----------
-        X, y
-            As in `fit`; at most 1000 features.
+        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
+            The training rows, with at most 1000 features.
+        y : array-like of shape (n_samples,)
+            The labels, as in `fit`.
         lams : sequence of float
             Each above 0. The parameter `lam` has no effect.
-        sample_weight
-            As in `fit`.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows, as in `fit`.
 
         Returns
         -------
@@ -622,17 +636,21 @@ class UnivariateRankingClassifier(RankingClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-        The second class is the positive one.
-    intercept_ : ndarray of shape (1,), float64
+    classes_ : ndarray of shape (n_classes,)
+        The class labels. With two classes, the second one is the positive one.
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
-    coef_ : ndarray of shape (1, n_features), float64
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
+    certificates_ : list of Certificate
+        With several classes: the certificate of each class. `certificate_` does not exist then.
+    estimators_ : list
+        With several classes: the model of each class against the rest.
     history_ : DataFrame
         One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
         relative_gap.

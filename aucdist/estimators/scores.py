@@ -312,7 +312,7 @@ class WithThreshold:
         return 0.0 - self.decision_intercept
 
     def set_raw_threshold(self, threshold: Any) -> None:
-        """Have `predict` flag the rows whose X w, or sum of kernel values, is above a threshold.
+        """Set the threshold on the scale of X w, or of sums of kernel values for a kernel machine.
 
         Parameters
         ----------

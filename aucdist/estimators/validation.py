@@ -28,7 +28,7 @@ from aucdist.estimators.tables import (
 )
 
 LEAST_ROWS, MOST_BLOCKS = 100_000, 32
-"""A block of a fit to arrays has at least so many rows; there are at most so many blocks."""
+"""The smallest number of rows in a block of a fit to arrays, and the largest number of blocks."""
 Encode = Callable[[np.ndarray], np.ndarray]
 """Turns labels into -1 and +1, or into places in a table of sets of classes; it travels to workers."""
 

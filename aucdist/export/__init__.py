@@ -28,17 +28,18 @@ def export(model: Any, to: str, output: str | None = None, **options: Any) -> by
     ----------
     model : estimator or LinearModel
         A fitted estimator of aucdist, or what `aucdist.model.load_model` returns.
-    to : str
-        ``onnx``, ``sql``, ``json`` or ``scorecard``.
+    to : {"onnx", "sql", "json", "scorecard"}
+        The target format.
     output : str, optional
         The file to write, a path or URL.
     **options
-        Those of `to_onnx`, `to_sql`, `to_json` or `to_scorecard`; for a scorecard also ``suffix``, which says whether it is
-        ``json`` (the default), ``md``, ``csv`` or ``html``.
+        Keyword arguments of `to_onnx`, `to_sql`, `to_json` or `to_scorecard`. For a scorecard also ``suffix``, which says
+        whether it is ``json`` (the default), ``md``, ``csv`` or ``html``.
 
     Returns
     -------
     bytes
+        The content of the file.
 
     Raises
     ------

@@ -41,12 +41,12 @@ class Scaling:
 
     Attributes
     ----------
-    points_to_double_odds : float or None
+    points_to_double_odds : float or None, default=None
         The points that double the odds of the positive class. This needs a model whose probability is a logistic function of the
         score.
-    base_points, base_odds : float
+    base_points, base_odds : float, default=0.0 and 1.0
         A row with the odds `base_odds` (positive to negative) has `base_points` points.
-    total : int or None
+    total : int or None, default=None
         Without odds: points between the lowest and the highest possible sum.
 
     Examples

@@ -14,7 +14,7 @@ from aucdist.probability.links import Link
 from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 
 NEAR = 7.071067811865475
-"""From so many standard deviations on, the continued fraction takes over from the quotient of polynomials."""
+"""From this number of standard deviations on, the continued fraction takes over from the quotient of polynomials."""
 MOST = 37.0
 """Above this value, the tail of the normal distribution is taken as 0."""
 ABOVE = (

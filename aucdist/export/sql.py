@@ -56,10 +56,10 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     Parameters
     ----------
     model : LinearModel
-    table : str
+    table : str, default="rows"
         The table, which has a column for each column of the training data that the model reads. A dot stands between schema
         and table.
-    ids : sequence of str
+    ids : sequence of str, default=()
         Columns of the table that the query returns with the scores. By default these are the columns that the model reads.
     contributions : bool, default=False
         Whether columns ``adds_...`` say what each feature and each pair adds to the score, and the constant. Their sum is the

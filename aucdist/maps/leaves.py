@@ -22,7 +22,7 @@ from aucdist.parameters import NOT_NEGATIVE, SWITCH, Constraints, at_most_1, bet
 from aucdist.solvers.signs import FREE, ZERO
 
 MOST_ROWS = 2**18
-"""The trees are grown on at most about so many rows of each class, which come to the client."""
+"""About the largest number of rows of each class on which trees are grown. These rows come to the client."""
 MOST_LEAVES = 255
 MOST_OF_A_QUERY, MOST_LABELS = 10_000, 31
 """LightGBM's rankers refuse queries of more rows, and more labels."""

@@ -26,7 +26,7 @@ LEAST_SHARE = 1e-5
 WIDTHS = {"median": np.sqrt(2.0), "half-median": 0.5}
 """Widths of the kernel that have a name, over the median distance of landmarks."""
 FEW = 2000
-"""The median distance is estimated from so many landmarks."""
+"""The number of landmarks from which the median distance is estimated."""
 CHUNK = 2**22
 """Kernel values at a time."""
 
@@ -174,7 +174,7 @@ class NystroemMap(Expander):
 def landmark_rows(blocks: Blocks, most: int) -> Block:
     """Return rows of both classes, those with the least hashes of their ids, in the order of the hashes.
 
-    `most`: so many at most, and no more than half of all rows: half of each class, or all of the smaller one.
+    `most`: the largest number, and no more than half of all rows: half of each class, or all of the smaller one.
     """
     n = max(2, min(most, blocks.n_samples // 2))
     n_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))

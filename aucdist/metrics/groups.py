@@ -15,7 +15,7 @@ GroupWeight = Literal["pairs", "groups"]
 
 FIRST = Number("above 0", lambda k: k > 0, optional=True)
 MOST_PLACES = 2**27
-"""The discounts of so many places take a gigabyte."""
+"""The largest number of ranks: their discounts take a gigabyte."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -964,8 +964,12 @@ def g_mean_score(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayLike 
 
     Parameters
     ----------
-    y_true, y_pred, sample_weight
-        As for `confusion_counts`.
+    y_true : array-like of shape (n_samples,)
+        Two different labels, numbers or strings; the larger one is positive. There is no `pos_label`.
+    y_pred : array-like of shape (n_samples,)
+        Predicted labels, of the same two.
+    sample_weight : array-like of shape (n_samples,), optional
+        Weights of the rows, at least 0.
 
     Returns
     -------

@@ -204,7 +204,7 @@ def partial_roc_auc_score(
         Finite scores; higher means more likely positive.
     max_fpr : float
         The largest false positive rate, above 0 and at most 1.
-    standardized : bool
+    standardized : bool, default=True
         Whether to map the area linearly so that 1/2 is a random and 1 a perfect ranking (McClish, Medical Decision Making 9,
         1989, 190-195). Otherwise the area is at most `max_fpr`.
     sample_weight : array-like of shape (n_samples,), optional
@@ -262,7 +262,7 @@ def partial_roc_auc_interval(
         The largest false positive rate, above 0 and at most 1.
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
-    standardized : bool
+    standardized : bool, default=True
         Whether to map the area as `partial_roc_auc_score` does.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
@@ -325,7 +325,7 @@ def partial_roc_auc_difference(
         The largest false positive rate, above 0 and at most 1.
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
-    standardized : bool
+    standardized : bool, default=True
         Whether to map the area as `partial_roc_auc_score` does.
     pos_label : label, optional
         The positive label; the larger one by default.
@@ -827,12 +827,12 @@ def reliability_curve(
         Two different labels, numbers or strings; the larger one is positive.
     y_proba : array-like of shape (n_samples,)
         Probabilities of the positive label, from 0 to 1.
-    n_bins : int
-        At least 1.
-    binning : {"quantile", "uniform"}
+    n_bins : int, default=10
+        The number of bins, at least 1.
+    binning : {"quantile", "uniform"}, default="quantile"
         ``quantile``: bins of about equal weight, which suit rare events; equal probabilities share a bin. ``uniform``: bins of
         equal width.
-    level : float
+    level : float, default=0.95
         Confidence of each interval separately, above 0 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. If any is neither 0 nor 1, the bounds `low` and `high` are NaN, because weights do
@@ -883,7 +883,9 @@ def expected_calibration_error(
         Two different labels, numbers or strings; the larger one is positive.
     y_proba : array-like of shape (n_samples,)
         Probabilities of the positive label, from 0 to 1.
-    n_bins, binning
+    n_bins : int, default=10
+        The number of bins, at least 1.
+    binning : {"quantile", "uniform"}, default="quantile"
         As for `reliability_curve`.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. A row of weight 2 counts as two rows.

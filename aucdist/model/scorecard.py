@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 VERSION = 1
 MOST_POINTS = 2**31
-"""Sums of so many points over so many features are exact in float64."""
+"""The largest numbers of points and of features whose sums are exact in float64."""
 MOST_BINS = 255
 
 Points = Annotated[int, Field(ge=-MOST_POINTS, le=MOST_POINTS)]

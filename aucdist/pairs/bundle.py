@@ -9,7 +9,7 @@ RIDGE = 1e-12
 system singular."""
 
 IDLE_ROUNDS = 40
-"""A point that had no weight for so many rounds is dropped, which bounds the memory."""
+"""The number of rounds without weight after which a point is dropped, which bounds the memory."""
 
 FIRST_CAPACITY = 64
 """The number of gradients that fit into their first array. Its size then doubles each time."""

@@ -97,7 +97,7 @@ def fill_cells(scores, weights, search, cells, sums, ends):
 
 
 BITS = 16
-"""A round of counting reads so many bits of a score."""
+"""The number of bits of a score that a round of counting reads."""
 
 
 @kernel

@@ -101,7 +101,7 @@ def additive_section(
     `points`: `aucdist.maps.explain.points_table`.
     `directions`, of shape (n_features,): +1 where the score may only rise in a feature, -1 where it may only fall.
     `bands`: the lowest and the highest value of other fits in each bin of each shape.
-    `n_halves`: so many fits, each to a half of the training rows.
+    `n_halves`: the number of fits, each to a half of the training rows.
     """
     shapes = sorted(parts.shapes, key=lambda shape: (-shape.spread, shape.feature))
     pairs = sorted(parts.pairs, key=lambda pair: -pair.spread)

@@ -69,7 +69,7 @@ def candidates(
 ) -> list[Features]:  # fmt: skip
     """Return the feature maps to try, the simplest first.
 
-    They are None, which stands for no map; bins whose shapes rise or fall like a straight line (`monotone`, which
+    They are None, which stands for no map; bins whose shapes rise or fall like a linear model (`monotone`, which
     `points_of` takes out of the map); bins; landmarks of two widths; bins with pairs; and leaves if LightGBM can be
     loaded. If rows have groups, there are also leaves of trees that are grown within them, and for the top of the list
     there are `LEAVES_OF_TOP`. If the estimator has directions, bins with other directions and landmarks are left out.

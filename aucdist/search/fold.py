@@ -79,8 +79,8 @@ def score_path(
     train, held_out : Blocks or ClassBlocks
         Blocks of one kind. Each class and its rest have rows in both.
     n_always : int, optional
-        After so many points, from the largest lam on, the path ends at the first one that is not better than all before it.
-        With several classes it ends after so many points.
+        After this number of points, from the largest lam on, the path ends at the first one that is not better than all before
+        it. With several classes it ends after this number of points.
 
     Returns
     -------

@@ -40,7 +40,7 @@ SPANS = {"month": 365, "weekday": 7}
 """Days that the other rows have to span for such a part of a date to be a feature: otherwise new rows have months, or days of
 the week, that no training row has, and `aucdist watch` raises an alarm for each batch."""
 LEAST_LATE = 5
-"""The last rows are proposed as test rows if they have so many of each class."""
+"""The last rows are proposed as test rows if they have this number of each class."""
 PLACEHOLDERS = frozenset(
     (
         "-", "--", "---", ".", "..", "...", "*", "**", "#", "x", "n.a.", "n.a", "na.", "n/d", "nd", "n.d.", "n/v",

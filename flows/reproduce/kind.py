@@ -53,7 +53,7 @@ Task = dict[str, Any]
 Result = dict[str, Any]
 
 DECIMALS = 12
-"""Values that agree to so many decimals are equal: what differs beyond is rounding."""
+"""Values that agree to this number of decimals are equal: what differs beyond is rounding."""
 
 
 class DataSet(Strict):
@@ -320,7 +320,7 @@ def choose(task: Task, train: Block, score: Score) -> int:
 def choose_once(task: Task, score: Score) -> int:
     """Return the choice on the first training part; a process computes it once for all folds of a system on a data set.
 
-    With ``choice_rows`` in the task so many rows of the part decide at most.
+    With ``choice_rows`` in the task, at most this number of rows of the part decides.
     """
     if len(task["points"]) == 1:
         return 0

@@ -147,7 +147,7 @@ class Scores(ProtocolKind):
     protocol: Choice | Splits = Field(default_factory=Choice)
     grid: Grid = Field(default={})
     choice_rows: int | None = Field(default=None, ge=10)
-    """At most so many rows of the first training part choose the parameters"""
+    """The largest number of rows of the first training part that choose the parameters"""
     targets: list[Target] = Field(default=[])
     """Or a CSV beside this file with these columns"""
     tolerance: float | None = Field(default=None, ge=0)

@@ -127,7 +127,7 @@ REFUSED = {
         ({"lam": "1/m"}, "lam must be a number above 0 and finite or '1/n'; got '1/m'"),
         ({"class_weight": "even"}, "class_weight must be a dict of classes, 'balanced' or None.*; got 'even'"),
         ({"class_weight": {2: 1.0}}, "unknown class in class_weight '?2"),
-        ({"class_weight": {1: 0.0}}, "class_weight of 1 is 0.0"),
+        ({"class_weight": {1: 0.0}}, "class_weight of 1 must be .*; got 0.0"),
     ],
     LinkClassifier: [
         ({"link": "gumbel"}, "unknown link 'gumbel'"),

@@ -331,7 +331,7 @@ def test_what_is_for_one_class(digits):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.arange(5000) % 1500, "1500 values .*identifier"),
+        (np.arange(5000) % 1500, "1500 values .*predicts classes, not numbers"),
         (np.column_stack([np.zeros(5000), np.arange(5000) % 2]), "class '0': all rows are of one class"),
         (np.column_stack([np.arange(5000) % 3, np.arange(5000) % 2]), "not all 0 and 1"),
         (

@@ -109,5 +109,5 @@ def test_fit_steps_with_known_means(data):
     np.testing.assert_allclose(same.coef_, plain.coef_, rtol=1e-9)
     assert np.abs(other.coef_ - plain.coef_).max() > 1e-6
     assert other.certificate_.primal == pytest.approx(square_value(other.coef_[0], X, y, 1e-3, np.ones(400)), rel=1e-10)
-    with pytest.raises(InputError, match="class_means has shape"):
+    with pytest.raises(InputError, match="class_means must be two rows"):
         fit("tpauc", X, y, solver__class_means=means[0])

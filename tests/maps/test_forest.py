@@ -129,7 +129,7 @@ def test_a_saved_map_scores_without_lightgbm(monkeypatch):
         ("left_child=1 -1 -2", "left_child=1 -1 -9", "do not fit together"),
         ("right_child=2 -4 -3\n", "", "no numbers for right_child"),
         ("num_leaves=4", "num_leaves=four", "no number for num_leaves"),
-        ("num_leaves=4", "num_leaves=99999999999999999999", "has 3 numbers"),
+        ("num_leaves=4", "num_leaves=99999999999999999999", "numbers for split_feature; got 3"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_together_is_refused(before, after, message):

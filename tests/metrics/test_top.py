@@ -127,7 +127,7 @@ def test_thresholds_lie_between_scores():
             {"k": 1, "n_resamples": 100.5},
             "n_resamples must be an integer at least 100.*; got 100.5",
         ),
-        ("precision_at_k", {"k": 1, "sample_weight": 3}, "weights have shape"),
+        ("precision_at_k", {"k": 1, "sample_weight": 3}, "weights must have one dimension"),
         ("fpr_at_recall", {"min_recall": 0.0}, "recall must be .*; got 0.0"),
         ("recall_at_fpr", {"max_fpr": float("nan")}, "fpr must be .*; got nan"),
         ("partial_roc_auc_score", {"max_fpr": 0.5, "pos_label": 2}, r"pos_label must be one of .* 0, 1.*; got 2"),

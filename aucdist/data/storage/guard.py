@@ -68,7 +68,7 @@ def total_memory() -> int:
 
 
 def check_fits(n_bytes: int, what: str) -> None:
-    """Raise an InputError unless so many bytes fit into the memory of this machine.
+    """Raise an InputError unless this number of bytes fits into the memory of this machine.
 
     `what` names the file or data set.
     """

@@ -28,7 +28,7 @@ CHUNK = 2**20
 MOST_LISTED = 10**6
 """Objects in a listing."""
 FREE_PAGES, FEWEST_ON_A_PAGE = 100, 100
-"""A listing has at most so many pages, and one more for each so many objects."""
+"""The largest number of pages of a listing, and the number of objects for which it may have one more."""
 
 
 def options(bucket: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ def evaluate_rows(data, theta, terms, at_a_time, gradients, sums):
     `data`: LabelledRows; rows of weight 0 are ignored, even if their loss is infinite.
     `theta`, of shape (n_features + 1,), float64: weights and intercept.
     `terms`: Terms.
-    `at_a_time`, int: so many rows are scored at a time, and then added while they are still in the cache.
+    `at_a_time`, int: the number of rows that are scored at a time, and then added while they are still in the cache.
     `gradients`, of shape (2, n_features), float64: the gradients of the negative and of the positive rows are added to
         it.
     `sums`, of shape (2, 3), float64: for each class the sums of losses, slopes, and slopes times scores are added to
