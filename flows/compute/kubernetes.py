@@ -154,7 +154,7 @@ def _error(error: Any, namespace: str, where: str) -> Exception:
             f"the quota of namespace {namespace} is used up: {message}. Wait, ask for fewer workers, or raise the quota"
         )
     if error.status == 403 and UNCOUNTED in message:
-        return RunError(f"the quota of namespace {namespace} was not counted within {QUOTA_PATIENCE:g} s: {message}")
+        return RunError(f"the quota of namespace {namespace} was not counted within {QUOTA_PATIENCE:g} s: {message}. Run it again")
     if error.status == 403:
         return InputError(f"the Kubernetes API forbids this request, see infra/kubernetes/base/roles.yaml: {message}")
     if error.status == 404 and "namespaces" in message:

@@ -95,7 +95,7 @@ def test_weights_that_are_pickled_are_not_read(folder: Path) -> None:
     out = io.BytesIO()
     np.save(out, np.array([Evil()], dtype=object), allow_pickle=True)
     with_weights(folder, out.getvalue())
-    with pytest.raises(InputError, match=r"weights\.npy has object of shape \(1,\); float64"):
+    with pytest.raises(InputError, match=r"weights\.npy must have float64 of shape \(2,\); got object of shape \(1,\)"):
         load_model(str(folder))
     assert not (folder / "ran").exists()
 
@@ -220,5 +220,5 @@ def test_rows_whose_score_is_not_finite_are_refused(folder: Path, value: float) 
 def test_costs_that_are_none_are_refused(folder: Path, cost: Any) -> None:
     change(folder, lambda content: content["about"].update({"operating_point": {"cost": cost}}))
     source = parse_source({"source": "rows.csv", "format": "csv", "label": "y"}, "the source")
-    with pytest.raises(InputError, match=r"cost takes false_alarm and miss|miss is -2; a number above 0"):
+    with pytest.raises(InputError, match=r"cost takes false_alarm and miss|miss must be a number above 0 and finite; got -2"):
         costs_of_scoring(source, load_model(str(folder)))

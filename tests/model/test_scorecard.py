@@ -228,7 +228,7 @@ def test_losses_of_model_and_card():
         (lambda m: to_scorecard(m.with_weights(feature_map=None, coef=m.coef[:4])), "needs bins: train the model"),
         (lambda m: to_scorecard(m, Scaling(20.0, total=100)), "give either `points_to_double_odds` or `total`"),
         (lambda m: to_scorecard(m, Scaling(base_points=3.0)), "go with `points_to_double_odds`"),
-        (lambda m: to_scorecard(m, Scaling(total=0)), "a whole number from 1 to 1000000"),
+        (lambda m: to_scorecard(m, Scaling(total=0)), "total must be an integer from 1 to 1000000"),
         (lambda m: to_scorecard(m, Scaling(-1.0)), "points_to_double_odds must be a number above 0.*; got -1.0"),
         (lambda m: to_scorecard(m.with_weights(probability=None), Scaling(20.0)), "log odds are a linear function of its score"),
         (lambda m: to_scorecard(m, rows=1), "`rows` is 1, but a scorecard needs at least 2 lines"),

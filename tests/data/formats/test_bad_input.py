@@ -346,7 +346,7 @@ def test_the_width_of_svmlight_files_is_bounded_and_can_be_raised(tmp_path, monk
     monkeypatch.setattr(registry, "ALWAYS_WIDE", 100)
     (tmp_path / "f").write_text("1 200:1\n-1 1:1\n")
     source = Source(source=str(tmp_path / "f"), format="svmlight")
-    with pytest.raises(InputError, match="give n_features: 200"):
+    with pytest.raises(InputError, match="set n_features: 200"):
         read(source)
     assert read(source.model_copy(update={"n_features": 200})).block.n_features == 200
     monkeypatch.setattr(guard, "total_memory", lambda: 1000)
