@@ -204,7 +204,7 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, che
             rows = f"{known:,} of the {checked:,} test rows that were looked up have"
         sentences.append(
             f"{rows} the features of a training row: {100 * known / checked:.1f} % of the test is known already. If they are "
-            "copies of one case, choose settings by `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
+            "copies of one case, choose settings with `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
         )
     return tuple(sentences)
 
