@@ -155,7 +155,7 @@ def verify(config: VerifyConfig, observer: RunObserver) -> dict[str, list[str]]:
 
 def verified_lines(result: dict[str, list[str]]) -> list[str]:
     """Return the lines that `aucdist data verify` prints."""
-    return [f"{name}: {'sound' if not faults else f'{len(faults)} faults'}" for name, faults in result.items()]
+    return [f"{name}: {'intact' if not faults else f'{len(faults)} faults'}" for name, faults in result.items()]
 
 
 def refuse_faults(result: dict[str, list[str]]) -> None:

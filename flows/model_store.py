@@ -102,7 +102,7 @@ def promotion_lines(result: Json) -> list[str]:
         )
         if (loss := test["calibration"]) is not None:
             lines.append(
-                f"Brier loss of the version in use minus that of the new run: {loss['value']:+.5f} "
+                f"Brier score of the version in use minus that of the new run: {loss['value']:+.5f} "
                 f"({loss['low']:+.5f} to {loss['high']:+.5f})"
             )
         lines.append(f"drawn in {result['picture']}")
@@ -114,7 +114,7 @@ def promotion_lines(result: Json) -> list[str]:
         beyond = f" by more than {margin:g}" if margin else ""
         missed = f"shown to be {'better' if result['condition'] == 'better' else 'no worse'}{beyond}"
         if test["low"] > (margin if result["condition"] == "better" else -margin):
-            missed = "as well calibrated: its Brier loss is higher"
+            missed = "as well calibrated: its Brier score is higher"
         lines.append(f"{result['store']}: version {result['version']} stays in use: the run is not {missed}")
     if "mlflow" in result:
         lines.append(f"logged as run {result['mlflow']['run']} at {result['mlflow']['server']}")
@@ -134,7 +134,7 @@ def decision_svg(decision: Json, title: str) -> str:
     """Return the picture of a decision as an SVG file."""
     rows = [(measure_text(decision), decision)]
     if decision["calibration"] is not None:
-        rows.append(("Brier loss, less", decision["calibration"]))
+        rows.append(("Brier score, decrease", decision["calibration"]))
     bound = decision["margin"] if decision["condition"] == "better" else -decision["margin"]
 
     def plot(axes: Any) -> None:

@@ -125,7 +125,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     calibration, worse = None, False
     of_new, of_old = new.probabilities(pair.new), old.probabilities(pair.old)
     if of_new is not None and of_old is not None:
-        # the Brier loss of each row, which for several classes is the mean over them
+        # the Brier score of each row, which for several classes is the mean over them
         new_losses, old_losses = (
             ((probability - (pair.y > 0)) ** 2).reshape(len(pair.y), -1).mean(axis=1)
             for probability in (of_new, of_old)

@@ -92,7 +92,7 @@ class Watched:
 
 
 def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
-    """Compare a batch with the training rows, and the measures of its labelled rows with those of the test rows.
+    """Compare a batch with the training rows, and the metrics of its labelled rows with those of the test rows.
 
     Raises InputError if the configuration, the model, the rows or the labels are wrong.
     """
@@ -122,7 +122,7 @@ def watch_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist watch` prints."""
     known, score = result["performance"], result["found"]["score"]
     against = "the model" if result["version"] is None else f"version {result['version']}"
-    of = "the score" if score.get("class") is None else f"the score of class {score['class']}, which has moved most,"
+    of = "the score" if score.get("class") is None else f"the score of class {score['class']}, which has drifted most,"
     lines = [f"batch {result['batch']}: {result['rows']:,} rows against {against}, PSI of {of} {score['psi']:.3f}"]
     if known is not None:
         positive = f", {known['n_pos']:,} of them positive" if "n_pos" in known else ""
@@ -346,7 +346,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
 
 
 def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: float | None) -> Json:
-    """Return the measures of rows with scores and labels: -1 and +1, or of several classes their names."""
+    """Return the metrics of rows with scores and labels: -1 and +1, or of several classes their names."""
     model, labels, scores = watched.model, rows[label].to_numpy(), rows[watched.columns].to_numpy()
     if not model.classes:
         return performance(labels, scores[:, 0], max_fpr, model.probability)

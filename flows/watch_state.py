@@ -47,7 +47,7 @@ class Alarm(TypedDict):
 
 
 class Score(TypedDict):
-    """How far a score has moved."""
+    """How far a score has drifted."""
 
     psi: Number
 
@@ -59,7 +59,7 @@ class Share(TypedDict):
 
 
 class Column(Score):
-    """How far a column has moved."""
+    """How far a column has drifted."""
 
     name: str
 

@@ -159,7 +159,7 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     for names in look_alikes(counts):
         if chosen & set(names) and negative & set(names):
             warnings.warn(
-                f"{where}: classes that differ only by case or blanks: {_counted(names, counts)}. Positive is "
+                f"{where}: classes that differ only in case or spaces: {_counted(names, counts)}. Positive is "
                 f"{listed(chosen)}, and rows of the others count as negative; if they are one class, give `positive: "
                 f"[{', '.join(names)}]`",
                 LabelWarning,
@@ -169,7 +169,7 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
 
 
 def look_alikes(names: Iterable[str]) -> list[list[str]]:
-    """Return the classes whose names differ only by case, blanks or Unicode normal form, together."""
+    """Return the classes whose names differ only in case, spaces or Unicode normal form, together."""
     groups: dict[str, list[str]] = {}
     for name in sorted(names, key=class_order):
         groups.setdefault("".join(unicodedata.normalize("NFC", name).casefold().split()), []).append(name)
@@ -213,7 +213,7 @@ def choose_each(
         )
     for alike in look_alikes(names):
         warnings.warn(
-            f"{where}: classes that differ only by case or blanks are fitted as different ones: {_counted(alike, counts)}; if "
+            f"{where}: classes that differ only in case or spaces are fitted as different ones: {_counted(alike, counts)}; if "
             "they are one class, give them one spelling in the data",
             LabelWarning,
             stacklevel=2,

@@ -319,7 +319,7 @@ class LocalBlocks(Blocks):
             Labels, -1 or +1.
         sample_weight : array of shape (n_samples,), optional
         groups : array of shape (n_samples,), optional
-            Numbers or texts: a pair is then two rows with the same one.
+            Numbers or strings: a pair is then two rows with the same one.
         n_blocks : int
             From 1 to n_samples. It is a part of the problem, as the rows are: another number changes the last bits of a fit.
         n_jobs : int or None, default=None

@@ -60,7 +60,7 @@ class HingeClassifier(LinearClassifier):
         The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
         and -1 one for each core. It does not change the result.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
     max_passes : int, default=1000
         The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
         a gradient.

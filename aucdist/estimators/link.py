@@ -82,8 +82,8 @@ class LinkClassifier(LinearClassifier):
         Whether to penalise the intercept, as the paper does. It also decides whether the intercept has a prior when xi is
         chosen.
     tol : float, default=1e-6
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`. If the loss is not convex, there
-        is no lower bound, and the fit ends when the gradient is short enough.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
+        If the loss is not convex, there is no lower bound, and the fit ends when the gradient is short enough.
     random_state : int, RandomState or None, default=None
         The seed of the chains of ``xi="bayes"``.
     prior : float or None, default=None

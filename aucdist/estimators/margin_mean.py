@@ -178,7 +178,7 @@ class MarginMeanClassifier(BlockClassifier):
         The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
         and -1 one for each core. It does not change the result.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
     verbose : int, default=0
         With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
         prints a line for every round.

@@ -152,7 +152,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
     max_passes : int, default=1000
         The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
         a gradient.
@@ -463,7 +463,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
     max_passes : int, default=1000
         The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
         a gradient.
@@ -616,7 +616,7 @@ class UnivariateRankingClassifier(RankingClassifier):
     warm_start : bool, default=False
         Whether to start from the weights of the last fit.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal``, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
     max_passes : int, default=1000
         The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
         a gradient.

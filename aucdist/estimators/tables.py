@@ -282,7 +282,7 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
         column = table[name]
         stated = pa.types.is_dictionary(column.type)
         if not stated and are_dates(categories[name], MISSING_CATEGORY):
-            raise InputError(_dates(name, "dates as texts"))
+            raise InputError(_dates(name, "dates as strings"))
         categories[name] = one_spelling_each(categories[name])
         most = MOST_CATEGORIES if stated else min(MOST_GUESSED, max(FEW_CATEGORIES, table.num_rows // 2))
         if len(categories[name]) > most:

@@ -97,7 +97,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     >>> database.close()
     """
     if isinstance(ids, str):
-        raise InputError(f"ids takes a list of columns, and {ids!r} is a text: give [{ids!r}]")
+        raise InputError(f"ids takes a list of columns, and {ids!r} is a string: give [{ids!r}]")
     described_classes, added = describe(model, "sql", contributions=contributions)
     first = described_classes[0]
     if model.classes and any(isinstance(described.score, Kernel) for described in described_classes):

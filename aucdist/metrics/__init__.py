@@ -1,4 +1,4 @@
-"""Measures of rankings, decisions and probabilities on labels and scores, with confidence intervals and paired tests.
+"""Metrics of rankings, decisions and probabilities on labels and scores, with confidence intervals and paired tests.
 
 Examples
 --------

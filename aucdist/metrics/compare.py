@@ -34,7 +34,7 @@ class Difference:
     Attributes
     ----------
     value : float
-        The difference of the measures.
+        The difference of the metrics.
     low, high : float
         The ends of its confidence interval.
     p_value : float
@@ -44,7 +44,7 @@ class Difference:
     method : str
         ``sign-flip``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if all rows differ alike.
     n_deciding : int or None
-        For a sign-flip test, the number of rows of the rarer class that the two models treat differently. For measures of
+        For a sign-flip test, the number of rows of the rarer class that the two models treat differently. For metrics of
         groups it counts groups, and for costs rows of both classes. Only these tell the models apart. With fewer than five, no
         difference is significant at 5 %.
     """
@@ -222,7 +222,7 @@ def partial_auc_test(
 
 
 Measured = tuple[float, np.ndarray, np.ndarray]
-"""A measure, and what a positive and a negative row at each score add to its error, which is 0 over the rows of a class."""
+"""A metric, and what a positive and a negative row at each score add to its error, which is 0 over the rows of a class."""
 
 
 def flip_influences(
@@ -232,7 +232,7 @@ def flip_influences(
     level: float,
     **limits: float,
 ) -> Difference:
-    """Test by `sign_flip_test` whether the scores of two models have the same measure; its difference is on the positives."""
+    """Test by `sign_flip_test` whether the scores of two models have the same metric; its difference is on the positives."""
     check_level(level)
     positive, value, parts = y == 1, 0.0, np.zeros(len(y))
     for sign, scores in zip((1, -1), models, strict=True):

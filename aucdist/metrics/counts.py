@@ -1,4 +1,4 @@
-"""Counts of the rows of each class at each score. All ranking measures are computed from them; counts of parts add up."""
+"""Counts of the rows of each class at each score. All ranking metrics are computed from them; counts of parts add up."""
 
 import functools
 import math

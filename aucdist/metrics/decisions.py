@@ -1,7 +1,7 @@
-"""Thresholds and their decisions, and measures of the top of a ranking, as functions of counts.
+"""Thresholds and their decisions, and metrics of the top of a ranking, as functions of counts.
 
-``score > threshold`` predicts the positive class. Measures at a number of rows k take exactly k rows, and count ties at the
-boundary in part, as if they were broken at random. Measures at a threshold take all rows with equal scores or none. The area
+``score > threshold`` predicts the positive class. Metrics at a number of rows k take exactly k rows, and count ties at the
+boundary in part, as if they were broken at random. Metrics at a threshold take all rows with equal scores or none. The area
 under the top of the ROC curve is in `aucdist.metrics.partial`.
 
 An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval of weighted rows is wanted.
@@ -31,7 +31,7 @@ REQUIREMENTS = {"fpr": RATE, "alerts": RATE, "precision": SHARE, "recall": SHARE
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """The performance of a fixed threshold, each measure with its exact binomial interval.
+    """The performance of a fixed threshold, each metric with its exact binomial interval.
 
     Attributes
     ----------

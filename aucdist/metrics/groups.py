@@ -1,4 +1,4 @@
-"""Measures within groups, such as queries or users: AUC of the pairs of one group, NDCG and recall of the first k rows."""
+"""Metrics within groups, such as queries or users: AUC of the pairs of one group, NDCG and recall of the first k rows."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,7 +20,7 @@ MOST_PLACES = 2**27
 
 @dataclass(frozen=True, eq=False)
 class OfGroups:
-    """A measure of each group that has one, and the weight of each group in the mean.
+    """A metric of each group that has one, and the weight of each group in the mean.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def auc_of_groups(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more relevant.
     groups : array-like of shape (n_samples,)
-        The group of each row, a number or a text.
+        The group of each row, a number or a string.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows.
     group_weight : {"pairs", "groups"}, default="pairs"
@@ -281,7 +281,7 @@ def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -
     Parameters
     ----------
     first, second : OfGroups
-        A measure of the two models from the same labels and groups, such as what `ndcg_of_groups` returns. Both have values of
+        A metric of the two models from the same labels and groups, such as what `ndcg_of_groups` returns. Both have values of
         shape (n_groups,).
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
@@ -295,7 +295,7 @@ def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -
     Raises
     ------
     InputError
-        If the two measures are of different groups.
+        If the two metrics are of different groups.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -
     (True, True)
     """
     if not np.array_equal(first.weights, second.weights):
-        raise InputError("the two measures are of different groups: compute both from the same labels and groups")
+        raise InputError("the two metrics are of different groups: compute both from the same labels and groups")
     share = first.weights / first.weights.sum()
     return sign_flip_test(share * (first.values - second.values), share, level)
 
@@ -387,7 +387,7 @@ def _group_values(
     values = gained[there] / total[there]
     if not values.size:
         raise InputError(
-            f"none of the {len(there)} groups has {what}, so the measure is undefined: check the column of groups"
+            f"none of the {len(there)} groups has {what}, so the metric is undefined: check the column of groups"
         )
     return OfGroups(
         values, np.ones(len(values)) if weights is None else weights, int((~there).sum()), rows.names[there]

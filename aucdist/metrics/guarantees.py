@@ -1,4 +1,4 @@
-"""Thresholds that guarantee a measure for new rows with a known probability, and a test of whether it still holds.
+"""Thresholds that guarantee a metric for new rows with a known probability, and a test of whether it still holds.
 
 The bounds are exact binomial ones (Clopper & Pearson, Biometrika 26, 1934, 404-413), so they hold for any number of rows. The
 rows must be drawn like the new ones, independently of each other, and the model must not have been fitted to them.
@@ -80,7 +80,7 @@ class Guarantee:
 
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:
-    """Return the threshold that guarantees a measure for new rows; see `aucdist.metrics.guaranteed_threshold`."""
+    """Return the threshold that guarantees a metric for new rows; see `aucdist.metrics.guaranteed_threshold`."""
     from scipy.special import bdtr, bdtrc
 
     check_level(confidence)

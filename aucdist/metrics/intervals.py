@@ -1,4 +1,4 @@
-"""Confidence intervals of shares and of other measures."""
+"""Confidence intervals of shares and of other metrics."""
 
 import math
 from collections.abc import Callable
@@ -24,16 +24,16 @@ class IntervalWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measure with its confidence interval.
+    """A metric with its confidence interval.
 
     Attributes
     ----------
     value : float
-        The measure of these rows.
+        The metric of these rows.
     low, high : float
         The bounds of the interval.
     level : float
-        The share of samples for which such an interval contains the measure of the population.
+        The share of samples for which such an interval contains the metric of the population.
     method : str
         ``score``, ``exact-bound``, ``clopper-pearson``, ``mover``, ``stringer-mover`` or ``bootstrap``.
     """
@@ -52,7 +52,7 @@ def two_sided_z(level: float) -> float:
 
 def t_quantile(level: float, freedom: float) -> float:
     """Return the number that the absolute value of Student's t does not exceed with probability `level`."""
-    from scipy.special import stdtrit  # here, because importing it takes time that most measures need not spend
+    from scipy.special import stdtrit  # here, because importing it takes time that most metrics need not spend
 
     return float(stdtrit(freedom, (1 + level) / 2))
 
@@ -122,7 +122,7 @@ def wilson(share: np.ndarray, n: int | np.ndarray, z: float) -> tuple[np.ndarray
 
 def clopper_pearson(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
     """Return the exact binomial interval of a share, which is [0, 1] for n = 0 (Clopper & Pearson, Biometrika 26, 1934)."""
-    from scipy.special import betaincinv  # here, because importing it takes time that most measures need not spend
+    from scipy.special import betaincinv  # here, because importing it takes time that most metrics need not spend
 
     tail = 0.5 * (1 - level)
     low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
@@ -138,13 +138,13 @@ def bootstrap_interval(
     n_resamples: int = 1000,
     seed: int = 0,
 ) -> Estimate:
-    """Return a measure with its stratified percentile bootstrap interval; each class is resampled separately.
+    """Return a metric with its stratified percentile bootstrap interval; each class is resampled separately.
 
     With few rows, resamples vary too little, and their percentiles correspond to normal quantiles instead of Student's. The
     percentiles are moved outwards to correct both, as Hesterberg proposes (The American Statistician 69, 2015, 371-386, section
     4.2), with the number of rows of the smaller class.
 
-    If every resample gives the same value, as with a perfect ranking, the interval is `unseen_bound`, because the measures are
+    If every resample gives the same value, as with a perfect ranking, the interval is `unseen_bound`, because the metrics are
     shares. Its width is therefore never 0.
 
     Parameters

@@ -1,6 +1,6 @@
-"""The measures that searches, comparisons, reports and bootstrap intervals know by name.
+"""The metrics that searches, comparisons, reports and bootstrap intervals know by name.
 
-A new measure needs a line of `MEASURES`, and one in ``docs/pages/how-to/cross-validation.md``. Errors, the columns and headings
+A new metric needs a line of `MEASURES`, and one in ``docs/pages/how-to/cross-validation.md``. Errors, the columns and headings
 of reports and what `features: auto` may choose by follow from the line.
 """
 
@@ -48,7 +48,7 @@ PARAMETERS = {
     "false_alarm": ("what a false alarm costs", COST),
     "miss": ("what a miss costs", COST),
 }
-"""What the parameters of measures are, and which values they may have."""
+"""What the parameters of metrics are, and which values they may have."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class ScoredGroups:
 
 @dataclass(frozen=True)
 class Measure:
-    """A named measure.
+    """A named metric.
 
     Attributes
     ----------
@@ -119,11 +119,11 @@ class Measure:
 
     @property
     def costs(self) -> Costs:
-        """What decisions cost, for a measure that needs costs."""
+        """What decisions cost, for a metric that needs costs."""
         return Costs(*self.values)
 
     def of(self, rows: Any, threshold: float = 0.0) -> Any:
-        """Return the measure of counts, or of what else it needs; only decisions and costs use the threshold."""
+        """Return the metric of counts, or of what else it needs; only decisions and costs use the threshold."""
         if self.needs == "decision":
             return self.function(confusion(rows, threshold))
         if self.needs == "costs":
@@ -143,7 +143,7 @@ MEASURES = {
         Measure("average_precision", "Average precision", average_precision),
         Measure("g_mean", "G-mean", g_mean, "decision"),
         Measure("balanced_accuracy", "Balanced accuracy", balanced_accuracy, "decision"),
-        Measure("brier_loss", "Brier loss", brier, "probability", sign=-1),
+        Measure("brier_loss", "Brier score", brier, "probability", sign=-1),
         Measure("log_loss", "Log-loss", log_loss, "probability", largest=math.inf, sign=-1),
         Measure("calibration_loss", "Calibration loss", calibration_loss, "probability", sign=-1),
         Measure("group_auc", "AUC within groups", auc_of_groups, "groups"),
@@ -166,16 +166,16 @@ MEASURES = {
         ),
     )
 }  # fmt: skip
-"""All measures by their kind; `find_measure` gives those that take parameters their values."""
+"""All metrics by their kind; `find_measure` gives those that take parameters their values."""
 
 WITHIN_GROUPS = tuple(kind for kind, measure in MEASURES.items() if measure.needs == "groups")
-"""Measures of the rows of each group; the others are of all rows together."""
+"""Metrics of the rows of each group; the others are of all rows together."""
 REPORTED_WITHIN_GROUPS = ("group_auc", "ndcg@5", "ndcg@10", "group_recall@5", "group_recall@10")
 """What a report shows of groups, as full names."""
 
 
 def find_measure(metric: str, **parameters: float | str | None) -> Measure:
-    """Return a measure with its parameters.
+    """Return a metric with its parameters.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def find_measure(metric: str, **parameters: float | str | None) -> Measure:
     Raises
     ------
     InputError
-        If there is no such measure, or it lacks a parameter or does not take one, or a value is out of its range.
+        If there is no such metric, or it lacks a parameter or does not take one, or a value is out of its range.
     """
     kind, at, text = metric.partition("@")
     measure = MEASURES.get(kind)

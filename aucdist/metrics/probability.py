@@ -1,6 +1,6 @@
-"""Measures of probabilities, as functions of counts whose scores are probabilities of the positive class.
+"""Metrics of probabilities, as functions of counts whose scores are probabilities of the positive class.
 
-Counts merge by adding, so the measures do not depend on the partition of the data.
+Counts merge by adding, so the metrics do not depend on the partition of the data.
 
 An `InputError` is raised if there are no rows, a score is not a probability where one is needed, or a parameter is out of its
 range.

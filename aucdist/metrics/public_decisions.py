@@ -1,7 +1,7 @@
-"""Measures of decisions and of the top of a ranking, on labels and scores: ``score > threshold`` predicts the positive class.
+"""Metrics of decisions and of the top of a ranking, on labels and scores: ``score > threshold`` predicts the positive class.
 
 The larger of two labels is positive, as in scikit-learn. Each function counts the rows of each class at each score, and calls the
-measure of such counts (`aucdist.metrics.counts.ScoreCounts`); costs that differ by row need the rows themselves.
+metric of such counts (`aucdist.metrics.counts.ScoreCounts`); costs that differ by row need the rows themselves.
 """
 
 from collections.abc import Callable, Mapping
@@ -98,7 +98,7 @@ def guaranteed_threshold(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Guarantee:
-    """Return the threshold that guarantees a measure for new rows with a probability of at least `confidence`.
+    """Return the threshold that guarantees a metric for new rows with a probability of at least `confidence`.
 
     With `recall`, the fewest rows that the bounds allow are flagged, otherwise the most. The bounds are exact binomial bounds.
     For `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queues.md). The rows must be
@@ -117,8 +117,8 @@ def guaranteed_threshold(
     precision, recall : float, optional
         At least this share of the alerts is right, or of the positives is flagged; above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -159,7 +159,7 @@ def operating_point(
 ) -> OperatingPoint:
     """Return the performance of a threshold that was chosen on other rows.
 
-    Given the threshold, all measures are shares of independent rows, so the intervals are those of Clopper and Pearson
+    Given the threshold, all metrics are shares of independent rows, so the intervals are those of Clopper and Pearson
     (Biometrika 26, 1934, 404-413). They cover at least as often as `level` says. If the threshold was chosen on the same rows,
     they cover less.
 
@@ -174,8 +174,8 @@ def operating_point(
     level : float, default=0.95
         The confidence of each interval, at least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -283,8 +283,8 @@ def expected_cost_interval(
     false_alarm, miss : float or array-like of shape (n_samples,)
         As for `expected_cost`.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -388,8 +388,8 @@ def recall_at_fpr_interval(
     seed : int, default=0
         Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -488,8 +488,8 @@ def fpr_at_recall_interval(
     seed : int, default=0
         Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -583,8 +583,8 @@ def recall_at_k_interval(
     seed : int, default=0
         Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -678,8 +678,8 @@ def precision_at_k_interval(
     seed : int, default=0
         Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -782,8 +782,8 @@ def recall_at_precision_interval(
     seed : int, default=0
         Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -891,8 +891,8 @@ def precision_at_recall_interval(
     seed : int, default=0
         Seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -1010,7 +1010,7 @@ def _bootstrapped(
     measure: Callable[[ScoreCounts, float], float], parameter: float, rows: tuple[Any, ...], level: float, n_resamples: int,
     seed: int,
 ) -> Estimate:  # fmt: skip
-    """Return a measure with one parameter, and its bootstrap interval; `rows` are those of `counts_of`."""
+    """Return a metric with one parameter, and its bootstrap interval; `rows` are those of `counts_of`."""
     counts = counts_of(*rows)
     return bootstrap_interval(
         counts, lambda drawn: measure(drawn, parameter), level, n_resamples=n_resamples, seed=seed

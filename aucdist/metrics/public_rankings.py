@@ -1,7 +1,7 @@
-"""Measures of rankings and of probabilities, and tests of whether two models differ, on labels and scores.
+"""Metrics of rankings and of probabilities, and tests of whether two models differ, on labels and scores.
 
 The larger of two labels is positive, as in scikit-learn. Each function counts the rows of each class at each score, and calls the
-measure of such counts (`aucdist.metrics.counts.ScoreCounts`).
+metric of such counts (`aucdist.metrics.counts.ScoreCounts`).
 """
 
 import warnings
@@ -104,8 +104,8 @@ def roc_auc_interval(
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -265,8 +265,8 @@ def partial_roc_auc_interval(
     standardized : bool, default=True
         Whether to map the area as `partial_roc_auc_score` does.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -439,8 +439,8 @@ def two_way_partial_auc_interval(
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 
@@ -537,8 +537,8 @@ def average_precision_interval(
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
     sample_weight : array-like of shape (n_samples,), optional
-        1 for a row to use and 0 for a row to leave out. Other weights are refused, because they do not say how many rows are
-        independent.
+        1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
+        rows are independent.
     pos_label : label, optional
         The positive label; the larger one by default.
 

@@ -1,4 +1,4 @@
-"""Ranking measures, the ROC curve and the precision-recall curve as functions of counts.
+"""Ranking metrics, the ROC curve and the precision-recall curve as functions of counts.
 
 Equal counts give identical results, whatever the partition of the data.
 
@@ -65,7 +65,7 @@ class Interval:
 
     @property
     def value(self) -> float:
-        """The AUC, by the name that other measures have in an `Estimate`."""
+        """The AUC, by the name that other metrics have in an `Estimate`."""
         return self.auc
 
 

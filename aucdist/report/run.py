@@ -43,14 +43,14 @@ NAME = 24
 """Characters of a name in a picture."""
 CURVE_POINTS = 80
 NO_TEST_ROWS = (
-    "There are no test rows: all measures are of training rows, so they look better than they would on new rows. Keep rows back "
+    "There are no test rows: all metrics are of training rows, so they look better than they would on new rows. Keep rows back "
     "with `data.test`."
 )
 CLEARLY = 0.01
 """A baseline whose AUC is so much larger is a reason to look for another model."""
 THRESHOLD_BY_TARGET = "The operating point of the configuration set the threshold. Its target: {}."
 DEFAULT_THRESHOLDS = {
-    "HingeClassifier": "No operating point was given, so the threshold is the one of the fit.",
+    "HingeClassifier": "No operating point was given, so the threshold is the intercept that was fitted.",
     "LinkClassifier": "No operating point was given, so a row is predicted positive if its probability is above 0.5.",
 }
 THRESHOLD_BY_G_MEAN = (
@@ -212,7 +212,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
             "Raise `max_passes` or `lam`, or scale the features."
         )
     elif proved_excess(certificate) is None:
-        texts.append("The objective has no certificate: there is no positive dual value to compare it with.")
+        texts.append("No lower bound above 0 was found, so nothing is proved about the distance from the minimum.")
     if report.classes[0][1] is None:
         texts.append(NO_TEST_ROWS)
     if interval is not None and interval.low <= 0.5:

@@ -9,7 +9,7 @@ from aucdist.errors import Json
 SET_ON = {
     "training": "the training rows",
     "out_of_fold": "training rows, each scored by a model that had not seen it",
-    "calibration": "training rows that the fit has not seen",
+    "calibration": "threshold rows, which the fit has not seen",
     "test": "the test rows themselves, so these figures look better than those of new rows",
 }
 """The rows that set a threshold."""

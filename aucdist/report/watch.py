@@ -18,12 +18,12 @@ NAMES = {
     "calibration": "Observed over expected positives",
 }  # fmt: skip
 MOVED = {
-    "moved": "{column} has moved: PSI {value:.2f}",
+    "moved": "{column} has drifted: PSI {value:.2f}",
     "missing": "{column}: the share of missing values has risen by {points}",
     "unknown": "{column}: the share of rows with none of the known categories has risen by {points}",
     "outside": "{column}: {share} of the rows are outside the range of the training rows",
-    "score": "the score has moved: PSI {value:.2f}",
-    "class score": "the score of class {column} has moved: PSI {value:.2f}",
+    "score": "the score has drifted: PSI {value:.2f}",
+    "class score": "the score of class {column} has drifted: PSI {value:.2f}",
     "rare": "the share of rows with values that were rare or absent in training has risen by {points}",
     "macro_auc": "the mean AUC of the classes is {value:.3f} lower than on the test rows",
     "class auc": "the AUC of class {column} is {value:.3f} lower than on the test rows",
@@ -85,7 +85,7 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
         features.append(
             _series(name, f"{values[-1] or 0.0:.3f}", values, [name in columns for columns in alarmed], LEAST_PSI)
         )
-    # Those with an alarm in the last four batches first, then those that have moved most.
+    # Those with an alarm in the last four batches first, then those that have drifted most.
     features.sort(key=lambda shown: (not any(shown["alarmed"][-4:]), -max(v or 0.0 for v in shown["values"][-4:])))
     return render_template(
         Path(__file__).with_name("watch.html"),

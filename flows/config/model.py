@@ -34,7 +34,7 @@ class ModelConfig(Strict):
     features: str | Json | None = None
     """The feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins,
     bins: 64, basis: cumulative, linear: keep, pairs: 0}. `auto` chooses the map by cross-validation, and lam as well
-    unless it is given. {map: auto, metric: ndcg, k: 5} chooses by this measure of the order of rows, and {map: auto,
+    unless it is given. {map: auto, metric: ndcg, k: 5} chooses by this metric of the order of rows, and {map: auto,
     metric: expected_cost, false_alarm: 1, miss: 40} by what decisions cost."""
 
     @model_validator(mode="after")
@@ -54,7 +54,7 @@ class ModelConfig(Strict):
 
     @cached_property
     def features_metric(self) -> str | None:
-        """The full name of the measure by which folds are to choose the feature map; None for that of `aucdist.search.auto`."""
+        """The full name of the metric by which folds are to choose the feature map; None for that of `aucdist.search.auto`."""
         if not isinstance(self.features, dict) or not self.chooses_features:
             return None
         from aucdist.metrics.measures import MEASURES, find_measure

@@ -260,7 +260,7 @@ class Table:
         if n > max(FEW_CATEGORIES, present // 2) or (n >= 3 and n == present) or (n >= 5 and present <= ROWS_EACH * n):
             return Column(name, "drop", f"{n:,} different strings in {present:,} rows: an identifier or free text")
         if single.is_entity(name, n, present):
-            return Column(name, "drop", _identifier(name, n, present, "texts"))
+            return Column(name, "drop", _identifier(name, n, present, "strings"))
         if n > MOST_GUESSED:
             return Column(name, "hashed", f"{n:,} different strings")
         texts = dict(zip(self._texts(at, there), rows.tolist(), strict=True))

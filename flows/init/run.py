@@ -316,7 +316,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
         share = surveyed.stored / max(1, surveyed.rows * surveyed.width)
         said = f"{surveyed.width:,} features, {share:.2%} of their values are not 0: rows are {'sparse' if sparse else 'dense'}"
     else:
-        said = f"{len(surveyed.columns):,} columns, {len(surveyed.categories):,} of texts: {n_features:,} features"
+        said = f"{len(surveyed.columns):,} columns, {len(surveyed.categories):,} of strings: {n_features:,} features"
     comments[""] = [said]
     data = [f"scale: {'maxabs' if sparse else 'standard'}", "test: {fraction: 0.2, seed: 0}"]
     if surveyed.missing:

@@ -166,7 +166,7 @@ def score(config: ScoreConfig) -> Json:
 
 @flow(name="watch")
 def watch(config: WatchConfig) -> Json:
-    """Compare a batch with the training rows, and the measures of labelled rows with those on the test rows of the run."""
+    """Compare a batch with the training rows, and the metrics of labelled rows with those on the test rows of the run."""
     result = watching.watch(config, run_observer(), run_as_task)
     report_alarms(result, config.model, ALARM)
     return result

@@ -193,7 +193,7 @@ def test_directions_are_those_of_columns() -> None:
     ("column", "match"),
     [
         (pd.date_range("2025-01-01", periods=N), "column 'new' holds timestamp.*month and weekday"),
-        ([f"2025-01-{1 + i % 28:02d}" for i in range(N)], "column 'new' holds dates as texts"),
+        ([f"2025-01-{1 + i % 28:02d}" for i in range(N)], "column 'new' holds dates as strings"),
         ([[1, 2]] * N, "column 'new' holds list<"),
         (np.full(N, 1j), "column .new. holds complex128"),
         ([b"\xff", b"y"] * (N // 2), "neither numbers nor strings: Invalid UTF8"),

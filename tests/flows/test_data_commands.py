@@ -55,7 +55,7 @@ def test_show_tells_what_the_manifest_says(shards: Path) -> None:
 
 
 def test_verify_names_every_fault(shards: Path) -> None:
-    assert run("data", "verify", shards, "digits")[0] == f"{shards}: sound\ndigits: sound\n"
+    assert run("data", "verify", shards, "digits")[0] == f"{shards}: intact\ndigits: intact\n"
     first, second, _ = read_manifest(str(shards)).shards
     (shards / first.file).unlink()
     path = shards / second.file
@@ -63,7 +63,7 @@ def test_verify_names_every_fault(shards: Path) -> None:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     stdout, stderr = run("data", "verify", shards, "digits", code=2)
-    assert stdout == f"{shards}: 2 faults\ndigits: sound\n"
+    assert stdout == f"{shards}: 2 faults\ndigits: intact\n"
     assert f"cannot read {shards / first.file}: no such file" in stderr
     assert f"{path} is truncated or altered" in stderr
     found = json.loads(run("data", "verify", shards, "--json", code=2)[0])
@@ -85,7 +85,7 @@ def test_verify_takes_all_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     few = {name: catalog()[name] for name in ("iris", "wine", "absent-one") if name in catalog()}
     monkeypatch.setattr(flows.data_sets, "catalog", lambda: few)
-    assert run("data", "verify")[0] == "iris: sound\nwine: sound\n"
+    assert run("data", "verify")[0] == "iris: intact\nwine: intact\n"
 
 
 # ---- the page of `data preview --html`: what it says of each column, and how it looks in a browser

@@ -171,6 +171,6 @@ def test_a_run_that_is_worse_calibrated_is_not_promoted(
     assert not found["promoted"]
     assert found["decision"]["calibration"]["high"] < -0.05
     said, _ = run("promote", worse, store, "--if", "not-worse", "--margin", 0.05)
-    assert "not as well calibrated: its Brier loss is higher" in said
+    assert "not as well calibrated: its Brier score is higher" in said
     monkeypatch.setattr("flows.promote.NOT_WORSE_BY", 0.9)  # the default is for the AUC alone
     assert not promoted(worse, store, "--if", "not-worse")["promoted"]

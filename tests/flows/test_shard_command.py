@@ -84,7 +84,7 @@ def test_simulated_rows_are_written_and_sound(tmp_path: Path) -> None:
     found = result_of("simulate", tmp_path / "set", *args)
     assert list(found) == KEYS
     assert (found["n_samples"], found["shards"], found["dtype"]) == (100, 3, "float32")
-    assert run("data", "verify", tmp_path / "set")[0] == f"{tmp_path / 'set'}: sound\n"
+    assert run("data", "verify", tmp_path / "set")[0] == f"{tmp_path / 'set'}: intact\n"
     stdout, _ = run("simulate", tmp_path / "again", *args)
     assert stdout.startswith(f"{tmp_path / 'again'}: 100 rows")
     assert contents(tmp_path / "set") == contents(tmp_path / "again")

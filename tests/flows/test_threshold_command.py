@@ -144,7 +144,7 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
     assert len(y) == 600
     assert load_model(result["run"]).intercept == -guarantee.threshold
     assert (point["guarantee"]["promised"], point["guarantee"]["holds"]) == (guarantee.promised, guarantee.holds)
-    assert "600 training rows that the fit has not seen" in page_of(result)
+    assert "600 threshold rows, which the fit has not seen" in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["holds"]
     assert threshold_lines(changed)[1].startswith("With 90 % confidence, at least 90 of 100 positives are found")

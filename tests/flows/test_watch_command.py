@@ -125,9 +125,9 @@ def test_what_moves_is_named_with_exit_code_3_and_drawn(store: str, tmp_path: Pa
     assert ("unknown", "town") in {(alarm["what"], alarm["column"]) for alarm in town}
     assert {alarm["column"] for alarm in missing} == {"income"}
     said = run("watch", store, tmp_path / "week1.parquet", "--state", state, code=3)[0]
-    assert "ALARM: age has moved: PSI" in said
+    assert "ALARM: age has drifted: PSI" in said
     page = (state / "index.html").read_text(encoding="utf-8")
-    assert page.index(">income<") < page.index(">debt<")  # by how far they have moved lately
+    assert page.index(">income<") < page.index(">debt<")  # by how far they have drifted lately
     assert page.count("<figure") == 6
     assert "The last batch, week3, raised" in page
     assert "http" not in page.replace("http-equiv", "")

@@ -137,7 +137,7 @@ def test_the_same_report_gives_the_same_page(report, page):
     [
         ("PairwiseHingeClassifier", "the threshold is the one with the largest G-mean of the training rows"),
         ("LinkClassifier", "a row is predicted positive if its probability is above 0.5"),
-        ("HingeClassifier", "the threshold is the one of the fit"),
+        ("HingeClassifier", "the threshold is the intercept that was fitted"),
     ],
 )
 def test_the_default_threshold_is_that_of_the_estimator(report, monkeypatch, estimator, said):

@@ -97,7 +97,7 @@ class SourceFields(BaseModel):
     columns: Annotated[list[str] | None, ALWAYS, SCORING] = None
     """For csv without a header: the column names."""
     separator: Annotated[Separator, ALWAYS, SCORING] = ","
-    """For csv: the field separator. `space` is any number of blanks."""
+    """For csv: the field separator. `space` is any number of spaces."""
     keep: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)
     """For tables: the columns that become features, in this order. By default all columns do."""
     drop: Annotated[list[str] | None, GIVEN] = Field(None, min_length=1)

@@ -289,7 +289,7 @@ class _TableReader:
             plain = plain_values(column)
             if plain is None:
                 raise InputError(
-                    f"{self.where}, column {name!r}: its type is {column.type}; labels and categories are texts, numbers "
+                    f"{self.where}, column {name!r}: its type is {column.type}; labels and categories are strings, numbers "
                     "or booleans: convert the column, or leave it out"
                 )
             if self._may_miss(name) or pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type):

@@ -199,7 +199,7 @@ def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: in
     limit = max(ALWAYS_ALLOWED, growth * packed)
     if unpacked > limit:
         raise InputError(
-            f"{where}: {packed} bytes unpack to {unpacked}, and at most {limit} are read; {TRUSTED}{remedy}"
+            f"{where}: {packed} compressed bytes expand to {unpacked}, and at most {limit} are read; {TRUSTED}{remedy}"
         )
     check_fits(unpacked, where)
 
@@ -211,10 +211,10 @@ def _zip(raw: io.BytesIO) -> Any:
     if len(members) != 1:
         shown_members = ", ".join(members[:5])
         raise InputError(
-            f"the archive has {len(members)} files ({shown_members}), but one is expected: unpack it, and name the folder"
+            f"the archive has {len(members)} files ({shown_members}), but one is expected: extract it, and name the folder"
         )
     if archive.getinfo(members[0]).flag_bits & 1:
-        raise InputError("the archive has a password: unpack it by hand")
+        raise InputError("the archive is encrypted: decrypt and extract it first")
     return archive.open(members[0])
 
 
@@ -264,13 +264,13 @@ def unpacked(data: bytes, url: str) -> bytes:
                         allowed = min(limit, max(SURELY_ALLOWED, MOST_GROWTH * raw.tell()))
                         if size > allowed:
                             raise InputError(
-                                f"{shown(url)}: {raw.tell()} bytes unpack to more than {allowed}; {TRUSTED}unpack it by hand"
+                                f"{shown(url)}: {raw.tell()} compressed bytes expand to over {allowed}; {TRUSTED}extract it first"
                             )
                 data = b"".join(pieces)
             except MemoryError:
                 raise InputError(
-                    f"{shown(url)}: {len(data)} bytes unpack to more than {size}, which do not fit into the memory; unpack it by "
-                    "hand, so that it can be read in parts"
+                    f"{shown(url)}: {len(data)} compressed bytes expand to more than {size}, which do not fit into the memory; "
+                    "extract it first, so that it can be read in parts"
                 ) from None
     data = data.removeprefix(BOM)
     if not data or data.isspace():

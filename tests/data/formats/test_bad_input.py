@@ -62,7 +62,7 @@ class Case:
 NAN, Y = float("nan"), [0, 1, 0, 1]
 NUMBERS, BEYOND = [1.0, 2.0, 3.0, 4.0], 2**53 + 1
 MAPS = pa.array([[("a", 1)]] * 4, pa.map_(pa.string(), pa.int64()))
-TYPE = "labels and categories are texts, numbers or booleans"
+TYPE = "labels and categories are strings, numbers or booleans"
 
 
 def svm(name, data, place, reason, **options):

@@ -262,7 +262,7 @@ def test_what_grows_beyond_measure_is_refused_before_it_does(ending, monkeypatch
     bomb = PACK[ending](bytes(2**22))
     monkeypatch.setattr(guard, "MOST_GROWTH", 2**19 // len(bomb))
     with pytest.raises(
-        InputError, match=rf"f\{ending}: {len(bomb)} bytes unpack to more than \d+; if you trust the file"
+        InputError, match=rf"f\{ending}: {len(bomb)} compressed bytes expand to over \d+; if you trust the file"
     ):
         unpacked(bomb, f"f{ending}")
     monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**22)

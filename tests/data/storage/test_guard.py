@@ -41,7 +41,8 @@ def test_an_arrow_file_that_unpacks_beyond_measure_is_refused_before_it_does(ope
     data = stream_of(pa.table({"a": np.zeros(2**24)}), "zstd", open_writer)
     before = pa.total_allocated_bytes()
     with pytest.raises(
-        InputError, match=rf"x.arrow: {len(data)} bytes unpack to 1\d+, and at most \d+ are read; if you trust"
+        InputError,
+        match=rf"x.arrow: {len(data)} compressed bytes expand to 1\d+, and at most \d+ are read; if you trust",
     ):
         ArrowFormat().table(data, "x.arrow", SOURCE)
     assert pa.total_allocated_bytes() - before < 2**20
@@ -51,7 +52,7 @@ def test_an_arrow_file_that_unpacks_beyond_measure_is_refused_before_it_does(ope
 
 
 def test_columns_without_bytes_count(monkeypatch):
-    with pytest.raises(InputError, match="unpack to"):
+    with pytest.raises(InputError, match="expand to"):
         ArrowFormat().table(stream_of(pa.table({"a": pa.nulls(2**24)})), "x.arrow", SOURCE)
 
 
@@ -67,13 +68,13 @@ def test_one_long_text_for_many_rows(kind, tmp_path):
         column = pa.Array.from_buffers(
             pa.string_view(), 2**12, [None, pa.py_buffer(np.tile(view, 2**12)), one.buffers()[2]]
         )
-    with pytest.raises(InputError, match="unpack to 4294967296"):
+    with pytest.raises(InputError, match="expand to 4294967296"):
         ArrowFormat().table(stream_of(pa.table({"a": column})), "x.arrow", SOURCE)
     table = pa.table(
         {"a": pa.DictionaryArray.from_arrays(pa.array(np.zeros(2**8, np.int32)), [text]), "y": ["p", "n"] * 2**7}
     )
     pq.write_table(table.cast(pa.schema({"a": pa.string(), "y": pa.string()})), tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="bytes unpack to 268435456"):
+    with pytest.raises(InputError, match="compressed bytes expand to 268435456"):
         read(Source(source=str(tmp_path / "x.parquet"), format="parquet", label="y", positive="p", categorical="auto"))
 
 
