@@ -154,7 +154,9 @@ def _error(error: Any, namespace: str, where: str) -> Exception:
             f"the quota of namespace {namespace} is used up: {message}. Wait, ask for fewer workers, or raise the quota"
         )
     if error.status == 403 and UNCOUNTED in message:
-        return RunError(f"the quota of namespace {namespace} was not counted within {QUOTA_PATIENCE:g} s: {message}. Run it again")
+        return RunError(
+            f"the quota of namespace {namespace} was not counted within {QUOTA_PATIENCE:g} s: {message}. Run it again"
+        )
     if error.status == 403:
         return InputError(f"the Kubernetes API forbids this request, see infra/kubernetes/base/roles.yaml: {message}")
     if error.status == 404 and "namespaces" in message:
@@ -164,7 +166,9 @@ def _error(error: Any, namespace: str, where: str) -> Exception:
             "this Kubernetes has no Dask operator (no kind DaskCluster): infra/README.md says how to install it"
         )
     if error.status in (400, 409, 422):
-        return InputError(f"the Kubernetes API rejects this object: {message}. Correct the configuration of the cluster")
+        return InputError(
+            f"the Kubernetes API rejects this object: {message}. Correct the configuration of the cluster"
+        )
     return RunError(f"the Kubernetes API failed ({error.status}): {message}. Run the command again")
 
 
@@ -276,7 +280,9 @@ def _wait(api: Api, name: str, what: str, is_there: Callable[[], bool], timeout:
         if hopeless is not None and hopeless_since is not None and now - hopeless_since >= hopeless:
             raise InputError(f"cluster {name} cannot start: {'; '.join(reasons)}")
         if now - start > (seconds := min(worth, timeout)):
-            raise RunError(f"cluster {name} has no {what} after {seconds:g} s: {'; '.join(reasons)}. Raise `timeout`, or correct the cause")
+            raise RunError(
+                f"cluster {name} has no {what} after {seconds:g} s: {'; '.join(reasons)}. Raise `timeout`, or correct the cause"
+            )
         time.sleep(EVERY)
 
 
