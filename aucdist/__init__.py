@@ -11,7 +11,7 @@ The loss is over all pairs of a positive and a negative row::
 
 Use `PairwiseHingeClassifier` if the order of the rows counts (with `max_fpr` if only the top counts), and `LinkClassifier` for
 probabilities. `PairwiseRampClassifier` tolerates rows that no linear score ranks correctly, and has no certificate.
-`aucdist.metrics` has measures with intervals, `aucdist.maps` feature maps, and `aucdist.model` saved models. `aucdist.export`
+`aucdist.metrics` has metrics with intervals, `aucdist.maps` feature maps, and `aucdist.model` saved models. `aucdist.export`
 writes models for other systems. The command `aucdist --help` does the same for files.
 """
 

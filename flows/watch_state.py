@@ -94,7 +94,7 @@ class Batch(TypedDict):
 
 
 class Estimate(TypedDict):
-    """A measure with its interval."""
+    """A metric with its interval."""
 
     value: Number
     low: Number
@@ -102,7 +102,7 @@ class Estimate(TypedDict):
 
 
 class Promised(TypedDict):
-    """The measures of the run's test rows."""
+    """The metrics of the run's test rows."""
 
     measures: dict[MeasureName, Estimate]
 

@@ -55,7 +55,7 @@ Probability = Callable[[np.ndarray], np.ndarray]
 def performance(
     y: np.ndarray, scores: np.ndarray, max_fpr: float | None = None, probability: Probability | None = None
 ) -> Json:
-    """Return the measures of labelled rows, each with its 95 % interval.
+    """Return the metrics of labelled rows, each with its 95 % interval.
 
     `y`, of shape (n_samples,): labels, -1 or +1.
     `scores`, of shape (n_samples,): above 0 a row is called positive.
@@ -84,7 +84,7 @@ def performance(
 
 
 def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np.ndarray) -> Json:
-    """Return the measures of labelled rows of several classes, each with its 95 % interval.
+    """Return the metrics of labelled rows of several classes, each with its 95 % interval.
 
     `members`, of shape (n_samples, n_classes), bool: which classes each row has.
     `scores`: of shape (n_samples, n_classes).

@@ -64,7 +64,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
 
 
 def group_rows(groups: Json) -> list[tuple[str, str]]:
-    """Return (label, value) for the groups of a run: how many have pairs, and the measures of those of the test rows.
+    """Return (label, value) for the groups of a run: how many have pairs, and the metrics of those of the test rows.
 
     `groups`: ``groups`` of the object that ``aucdist train --json`` prints.
     """

@@ -137,7 +137,7 @@ def _series(name: str, last: str, values: Sequence[float | None], alarmed: Seque
 
 
 def _measures(records: Sequence[Json], of: str = "performance") -> list[dict[str, dict[str, float]]]:
-    """Return the measures of each batch, or those on the test rows of the run; none where there are none."""
+    """Return the metrics of each batch, or those on the test rows of the run; none where there are none."""
     return [(record.get(of) or {}).get("measures", {}) for record in records]
 
 

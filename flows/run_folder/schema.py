@@ -117,7 +117,7 @@ class OperatingPoint(TypedDict, total=False):
 
 
 class AucValues(TypedDict, total=False):
-    """The measures of a run."""
+    """The metrics of a run."""
 
     train_auc: Number | None
     test_auc: Number | None

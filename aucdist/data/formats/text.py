@@ -26,7 +26,7 @@ def not_utf8(text: str) -> str | None:
         return None
     byte = ord(undecoded[0]) - 0xDC00
     other = "`encoding: utf-16`" if byte in (0xFE, 0xFF) else "`encoding: cp1252`, latin-1 or utf-16"
-    return f"not UTF-8 text (byte {byte:#x}); if the file is written in another encoding, say so by {other}"
+    return f"not UTF-8 text (byte {byte:#x}); if the file is written in another encoding, say so with {other}"
 
 
 def shown(raw: bytes) -> str:
