@@ -77,30 +77,24 @@ def with_rounded_intercept(solution: Solution, shift: Shift, tol: float) -> Solu
     return replace(solution, certificate=replace(c, rounding=c.rounding + error, relative_gap=gap, status=status))
 
 
-def shift_of(ranges: ColumnRanges) -> Shift | None:
-    """Return the shift of the columns that are far from 0; None if there are none."""
+def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
+    """Return the blocks to fit and the shift of the columns that are far from 0; the blocks unchanged if there are none."""
+    ranges = blocks.ranges
     half = 0.5 * (ranges.high - ranges.low)
     with np.errstate(invalid="ignore"):
         far = ranges.largest > np.where(ranges.constant, FAR, FAR * half)
     far &= np.isfinite(ranges.low) & np.isfinite(ranges.high)
     columns = np.flatnonzero(far)
     if len(columns) == 0:
-        return None
+        return blocks, None
     low, high = ranges.low[columns], ranges.high[columns]
     middle = low + 0.5 * (high - low)
     # The shift is representable in the type of the column, and within its range.
     single = (low.astype(np.float32) == low) & (high.astype(np.float32) == high)
-    return Shift(columns, np.where(single, middle.astype(np.float32).astype(np.float64), middle))
-
-
-def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
-    """Return the blocks to fit and the shift of their columns; the blocks unchanged if no column is shifted."""
-    shift = shift_of(blocks.ranges)
-    if shift is None:
-        return blocks, None
+    shift = Shift(columns, np.where(single, middle.astype(np.float32).astype(np.float64), middle))
     # A copy where the rows are in memory anyway; else each step shifts what it has read.
     keep: Keep = "memory" if blocks.lasting else "nowhere"
-    return ViewBlocks(blocks, shift, keep=keep, ranges=shift.ranges(blocks.ranges)), shift
+    return ViewBlocks(blocks, shift, keep=keep, ranges=shift.ranges(ranges)), shift
 
 
 def diagnosis(ranges: ColumnRanges, names: np.ndarray | None = None) -> str | None:

@@ -4,6 +4,7 @@ import functools
 import html
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -306,7 +307,15 @@ class WithPlots:
             rest = "" if len(named) <= MOST_CLASSES else f"<p>and {len(named) - MOST_CLASSES} more classes</p>"
             content = _table(named[:MOST_CLASSES]) + rest
         elif hasattr(self, "certificate_"):
-            content = _table([("", self)]) + _shapes(self)
+            from aucdist.report import plots
+
+            content = _table([("", self)])
+            with suppress(AttributeError, InputError):  # models that have no shapes
+                figures = [  # the identifier is that of no other model of the notebook
+                    plots.inline_svg(f"aucdist-shape-{next(_numbers)}", name, text, plot, 187.0)
+                    for name, text, plot in list(_shape_plots(self, MOST_SHAPES))
+                ]
+                content += f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'
         else:
             return diagram
         return f'{diagram}<style>{STYLE}</style><div class="aucdist-model">{content}</div>'
@@ -330,20 +339,6 @@ def _table(models: list[tuple[str, Any]]) -> str:
     heads = ("", "The objective is", "primal", "dual", "status", "passes", "AUC of the training rows")
     shown = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table><tr>{''.join(f'<th>{head}</th>' for head in heads)}</tr>{shown}</table>"
-
-
-def _shapes(model: Any) -> str:
-    """Return the shapes that move the score most; nothing where the model has none."""
-    from aucdist.report import plots
-
-    try:
-        drawn = list(_shape_plots(model, MOST_SHAPES))
-    except (AttributeError, InputError):
-        return ""
-    figures = [  # the identifier is that of no other model of the notebook
-        plots.inline_svg(f"aucdist-shape-{next(_numbers)}", name, text, plot, 187.0) for name, text, plot in drawn
-    ]
-    return f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'
 
 
 def _shape_plots(model: Any, n_shapes: int) -> Iterator[tuple[str, str, Callable[[Any], None]]]:

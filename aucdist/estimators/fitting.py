@@ -20,7 +20,7 @@ from aucdist import estimators
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.steps import in_threads, one_blas_thread
-from aucdist.engine.view import AnyBlocks, ClassBlocks
+from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features
@@ -104,9 +104,22 @@ def fit_rows(
     with all_or_nothing(model):
         model.check_parameters()
         rows = training_blocks(model, X, y, sample_weight, groups)
-        if starts is None:
-            starts = _last_fits(model, rows)
-        forget_fit(model)
+        if starts is None:  # the last fit, where `warm_start` asks for it and the classes are the same
+            sets, last = rows.sets if isinstance(rows, ClassBlocks) else None, vars(model).get("label_sets_")
+            starts = [None] * (1 if sets is None else sets.n_classes)
+            same = last is None if sets is None else last is not None and np.array_equal(last.classes, sets.classes)
+            if same and getattr(model, "warm_start", False) and not model._features_auto:
+                starts = [
+                    Start(m.coef_[0], float(m.intercept_[0]), m._map) if hasattr(m, "coef_") else None
+                    for m in model.class_models
+                ]
+        # What the last fit set goes, except the attributes that describe the data; what a subclass set before stays.
+        names = vars(model).pop("_of_last_fit", None)
+        if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
+            public = (name for name in vars(model) if name.endswith("_") and not name.startswith("_"))
+            names = [name for name in public if name not in OF_THE_DATA] if "n_passes_" in vars(model) else []
+        for name in names:
+            vars(model).pop(name, None)
         before, fitted = set(vars(model)), model
         if model._features_auto:
             # An estimator like this one, whose features, and lam, folds of the training rows choose.
@@ -125,20 +138,6 @@ def fit_rows(
             vars(model).update({name: value for name, value in vars(fitted).items() if name not in parameters})
         model._of_last_fit = set(vars(model)) - before
     return fits
-
-
-def _last_fits(model: Any, rows: AnyBlocks) -> list[Start | None]:
-    """Return the weights of the last fit for each class, where `warm_start` asks for them and the classes are the same."""
-    sets, last = rows.sets if isinstance(rows, ClassBlocks) else None, vars(model).get("label_sets_")
-    nothing: list[Start | None] = [None] * (1 if sets is None else sets.n_classes)
-    if not getattr(model, "warm_start", False) or model._features_auto or (sets is None) != (last is None):
-        return nothing
-    if sets is not None and not np.array_equal(last.classes, sets.classes):
-        return nothing
-    return [
-        Start(of_class.coef_[0], float(of_class.intercept_[0]), of_class._map) if hasattr(of_class, "coef_") else None
-        for of_class in model.class_models
-    ]
 
 
 def begin(
@@ -287,16 +286,6 @@ def attributes_of_data(model: Any) -> dict[str, Any]:
     return {name: value for name, value in vars(model).items() if name in OF_THE_DATA}
 
 
-def forget_fit(model: Any) -> None:
-    """Remove what the last fit set, except the attributes that describe the data; what a subclass set before stays."""
-    names = vars(model).pop("_of_last_fit", None)
-    if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
-        public = (name for name in vars(model) if name.endswith("_") and not name.startswith("_"))
-        names = [name for name in public if name not in OF_THE_DATA] if "n_passes_" in vars(model) else []
-    for name in names:
-        vars(model).pop(name, None)
-
-
 def give_warnings(model: Any, fits: Sequence[Fit], *, but: type[Warning] | tuple[()] = ()) -> None:
     """Give the warnings of a fit, except those of a kind; the caller of the calling function gets them.
 
@@ -322,11 +311,9 @@ def give_warnings(model: Any, fits: Sequence[Fit], *, but: type[Warning] | tuple
 
 
 def find_directions(model: Any, blocks: Blocks) -> None:
-    """Set the direction of each feature if `monotone` is given."""
-    if model.monotone is not None:
-        find = directions_of_line if model.monotone == AUTO else directions_of_features
-        model.monotone_ = find(model, blocks)
+    """Set the direction of each feature, int8 of shape (n_features,), if `monotone` is given.
 
+<<<<<<< HEAD
 
 def directions_of_line(model: Any, blocks: Blocks) -> np.ndarray:
     """Return the directions of a linear model fitted to a sample of the rows, int8 of shape (n_features,).
@@ -334,11 +321,22 @@ def directions_of_line(model: Any, blocks: Blocks) -> np.ndarray:
     The sample is divided into folds of the training rows, and a linear model is fitted to the rows outside each. A feature whose
     weights have different signs in two of them, or are 0, has no direction. The features are scaled to variance 1, and missing
     values are the mean. Warnings that a model ranks badly or did not converge are not given.
+=======
+    With ``"auto"`` they are those of a straight line. A sample is divided into folds of the training rows, and a line is fitted
+    to the rows outside each. A feature whose weights have different signs in two of them, or are 0, has no direction. The
+    features are scaled to variance 1, and missing values are the mean. Warnings that the line ranks badly or did not converge are
+    not given.
+>>>>>>> b8427c24 (Put functions of estimators, pairs and papers that one place reads back into that place)
 
     `model`: the linear models have its loss. Their penalty is at least `LAM_OF_LINE`, so that features that repeat each other
     agree.
     `blocks`: before any feature map; the sample is all rows where a class has at most `ROWS_OF_LINE` of them.
     """
+    if model.monotone is None:
+        return
+    if model.monotone != AUTO:
+        model.monotone_ = directions_of_features(model, blocks)
+        return
     drawn = draw_rows(blocks, ROWS_OF_LINE)
     drawn = drawn.with_X(_scaled(drawn.X))
     other = dict.fromkeys(
@@ -353,7 +351,7 @@ def directions_of_line(model: Any, blocks: Blocks) -> np.ndarray:
     for k in range(n_folds):
         fit_rows(line, LocalBlocks([replace(drawn.take(np.flatnonzero(fold != k)), index=0)]))
         signs.append(np.sign(line.coef_[0]))
-    return np.where((np.array(signs) == signs[0]).all(axis=0), signs[0], 0.0).astype(np.int8)
+    model.monotone_ = np.where((np.array(signs) == signs[0]).all(axis=0), signs[0], 0.0).astype(np.int8)
 
 
 def _scaled(X: Any) -> Any:

@@ -14,7 +14,7 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.classes import probabilities, refuse_classes
-from aucdist.estimators.conditioning import Shift, shifted, with_rounded_intercept
+from aucdist.estimators.conditioning import shifted, with_rounded_intercept
 from aucdist.estimators.fitting import Fit, SetWeights, Start, give_warnings, set_solution
 from aucdist.estimators.scores import encoded_rows
 from aucdist.estimators.tables import checked_rows, labels_of_features
@@ -61,19 +61,18 @@ class LinearClassifier(BlockClassifier):
             fit.ranges = fitted.ranges
             return solution, fit
 
-        return self._rounds(fitted, None if start is None else self._first_weights(start, fitted, shift)), set_weights
-
-    def _first_weights(self, start: Start, blocks: Blocks, shift: Shift | None) -> Any:
-        """Return the weights from which the solver starts, for the shifted rows."""
-        w = start.coef
-        if len(w) != blocks.n_features:
-            raise InputError(
-                f"warm_start: the last fit had {len(w)} features, this one has {blocks.n_features}: fit a new "
-                "estimator, or set warm_start=False"
-            )
-        if not self._has_intercept:
-            return w
-        return np.append(w, start.intercept if shift is None else start.intercept + shift.along(w))
+        first = None
+        if start is not None:
+            first = start.coef
+            if len(first) != fitted.n_features:
+                raise InputError(
+                    f"warm_start: the last fit had {len(first)} features, this one has {fitted.n_features}: fit a new "
+                    "estimator, or set warm_start=False"
+                )
+            if self._has_intercept:  # which is that of the shifted rows
+                intercept = start.intercept if shift is None else start.intercept + shift.along(first)
+                first = np.append(first, intercept)
+        return self._rounds(fitted, first), set_weights
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         """Return the rounds of the solver from these weights on."""

@@ -17,7 +17,7 @@ from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import separates
 from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
-from aucdist.papers.gev.shape import ShapeEstimate, bayes_shape, map_shape
+from aucdist.papers.gev.shape import bayes_shape, map_shape
 from aucdist.parameters import PRIOR, SWITCH, Constraints, Number, OneOf, above_0, count, keyword_parameters
 from aucdist.probability.links import LINKS, LOSSES, Link, LinkLoss, check_shape
 from aucdist.probability.probability_maps import LinkMap
@@ -236,7 +236,22 @@ class LinkClassifier(LinearClassifier):
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         self.lam_ = LAM * balance(blocks.weight_pos, blocks.weight_neg) if self.lam is None else self.lam
-        shape = self._find_shape(blocks)
+        shape, method = None, self._shape_method()
+        if method is not None:
+            shape_options: dict[str, Any] = self._intercept_options() | {"most_xi": self._most_xi}
+            most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MOST_SHAPE_ROUNDS
+            estimates = list(itertools.islice(map_shape(blocks, **shape_options), most_rounds))
+            if method == "bayes":
+                limits = {"n_rounds": self.shape_rounds, "n_samples": self.shape_samples}
+                shape_options |= {name: value for name, value in limits.items() if value is not None}
+                seed = int(check_random_state(self.random_state).randint(2**31))
+                mode = estimates[-1]
+                estimates = list(bayes_shape(blocks, np.append(mode.theta, mode.xi), seed=seed, **shape_options))
+            self.xi_trace_ = pd.DataFrame(
+                {"round": number, "xi": estimate.xi, **estimate.measures}
+                for number, estimate in enumerate(estimates, start=1)
+            )
+            shape = estimates[-1]
         if start is not None and not self.fit_intercept:
             start = np.append(start, 0.0)
         elif start is None and shape is not None:
@@ -280,25 +295,6 @@ class LinkClassifier(LinearClassifier):
 
     def _intercept_options(self) -> dict[str, bool]:
         return {"fit_intercept": bool(self.fit_intercept), "penalise_intercept": bool(self.penalise_intercept)}
-
-    def _find_shape(self, blocks: Blocks) -> ShapeEstimate | None:
-        """Estimate the shape; None if it is given, or the link has none."""
-        method = self._shape_method()
-        if method is None:
-            return None
-        options: dict[str, Any] = self._intercept_options() | {"most_xi": self._most_xi}
-        most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MOST_SHAPE_ROUNDS
-        estimates = list(itertools.islice(map_shape(blocks, **options), most_rounds))
-        if method == "bayes":
-            limits = {"n_rounds": self.shape_rounds, "n_samples": self.shape_samples}
-            options |= {name: value for name, value in limits.items() if value is not None}
-            seed = int(check_random_state(self.random_state).randint(2**31))
-            mode = estimates[-1]
-            estimates = list(bayes_shape(blocks, np.append(mode.theta, mode.xi), seed=seed, **options))
-        self.xi_trace_ = pd.DataFrame(
-            {"round": number, "xi": shape.xi, **shape.measures} for number, shape in enumerate(estimates, start=1)
-        )
-        return estimates[-1]
 
     def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
         last, link = solution.last, self._fitted_loss().link

@@ -165,7 +165,16 @@ def _encoder(estimator: Any, values: np.ndarray) -> tuple[LabelSets | None, Enco
     """
     graded = estimator.grade_weight is not None
     if graded:
-        check_grades(values)
+        if values.dtype.kind not in "biuf":
+            raise InputError("with grade_weight, labels are grades: give numbers, larger ones for more relevant rows")
+        finite = np.isfinite(values)
+        if not finite.all():
+            raise InputError(
+                f"the grade of row {int(np.argmin(finite))} (from 0) is not a finite number: correct it, or "
+                "leave the row out"
+            )
+        if values.min() == values.max():
+            raise InputError(f"all rows have the grade {float(values[0]):g}: at least two different ones are needed")
     elif values.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(values)
     distinct = np.unique(values)
@@ -295,20 +304,6 @@ def _lowest_grade(block: Block) -> Summary:
 def _graded(lowest: float, block: Block) -> Block:
     assert block.grade is not None
     return replace(block, y=np.where(block.grade > lowest, 1, -1).astype(np.int8))
-
-
-def check_grades(y: np.ndarray) -> None:
-    """Raise an InputError unless labels are grades: finite numbers, and not all the same; of shape (n_samples,)."""
-    if y.dtype.kind not in "biuf":
-        raise InputError("with grade_weight, labels are grades: give numbers, larger ones for more relevant rows")
-    finite = np.isfinite(y)
-    if not finite.all():
-        raise InputError(
-            f"the grade of row {int(np.argmin(finite))} (from 0) is not a finite number: correct it, or "
-            "leave the row out"
-        )
-    if y.min() == y.max():
-        raise InputError(f"all rows have the grade {float(y[0]):g}: at least two different ones are needed")
 
 
 def check_groups(estimator: Any, blocks: Blocks) -> None:

@@ -147,12 +147,11 @@ def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarr
     return areas, parts / members.shape[1]
 
 
-def macro_auc_interval(members: np.ndarray, scores: np.ndarray, level: float = 0.95) -> Estimate:
-    """Return the macro AUC with its confidence interval, as `aucdist.metrics.ranking.auc_interval`; errors as of `macro_auc`."""
-    check_level(level)
+def macro_auc_interval(members: np.ndarray, scores: np.ndarray) -> Estimate:
+    """Return the macro AUC with its 95 % interval, as `aucdist.metrics.ranking.auc_interval`; errors as of `macro_auc`."""
     area, parts = macro_auc(members, scores)
     n_pos = members.sum(axis=0)
-    return area_interval(area, dot(parts, parts), list(zip(n_pos, len(members) - n_pos, strict=True)), level)
+    return area_interval(area, dot(parts, parts), list(zip(n_pos, len(members) - n_pos, strict=True)), 0.95)
 
 
 def auc_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:

@@ -58,7 +58,14 @@ class Bundle:
         image : ndarray of shape (n_features,), optional
             What the inner product with another point is taken with: with kernels, the Gram matrix times the gradient.
         """
-        self._drop_idle()
+        active = self._idle < IDLE_ROUNDS
+        if (self._proximal_shares[~active] > 0).any():
+            self._proximal_shares = self.shares  # from an earlier proximal point
+        if not active.all():
+            self._gram = self._gram[np.ix_(active, active)]
+            self._rows[: np.count_nonzero(active)] = self._gradients[active]
+            self.shares, self._proximal_shares = self.shares[active], self._proximal_shares[active]
+            self._heights, self._idle = self._heights[active], self._idle[active]
         if height == 0.0 and not gradient.any():
             zero_points = np.flatnonzero((self._heights == 0.0) & (self._gram.diagonal() == 0.0))
             self._idle[zero_points] = 0
@@ -191,20 +198,6 @@ class Bundle:
         away = w - centre
         value = b @ self._heights + slope @ w + penalty.value(w) + 0.5 * mu * (away @ away)
         return w, float(value), slope
-
-    def _drop_idle(self) -> None:
-        active = self._idle < IDLE_ROUNDS
-        if (self._proximal_shares[~active] > 0).any():
-            self._proximal_shares = self.shares  # from an earlier proximal point
-        if not active.all():
-            self._gram = self._gram[np.ix_(active, active)]
-            self._rows[: np.count_nonzero(active)] = self._gradients[active]
-            self.shares, self._proximal_shares, self._heights = (
-                self.shares[active],
-                self._proximal_shares[active],
-                self._heights[active],
-            )
-            self._idle = self._idle[active]
 
 
 def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

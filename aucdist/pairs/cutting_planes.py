@@ -186,16 +186,6 @@ class CuttingPlanes:
         """Return the objective at a point, or a number above it by its slack at most."""
         return point.loss + self.penalty.value(point.w)
 
-    def error_at(self, point: Cut) -> float:
-        """Return a bound on the rounding error of `value_at` at a point.
-
-        It adds up the errors of the two scores of each pair, of the sums, and of the parts that negatives count.
-        """
-        reach = self.rounding.reach(point.w)
-        of_pairs = self.rounding.pair_hinge(point.w, point.loss, point.score_error)
-        of_sums = of_pairs + self.rounding.penalty(point.w, self.penalty.value(point.w)) + self.cuts.value_error(reach)
-        return of_sums + self.cuts.part_error * (1.0 + point.loss + 2.0 * reach)
-
     def rounds(self, lam: float) -> Iterator[Round]:
         """Return the rounds for lam, which go on from the present point and the cuts so far."""
         return itertools.chain.from_iterable(self._methods(lam))
@@ -232,8 +222,15 @@ class CuttingPlanes:
         primal = self.value_at(self.best)
         self.gap = (primal - dual) / primal
         self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
+        # The rounding of the objective: of the two scores of each pair, of the sums, and of the parts that negatives count.
+        best, rounding = self.best, self.rounding
+        reach = rounding.reach(best.w)
+        of_sums = rounding.pair_hinge(best.w, best.loss, best.score_error) + rounding.penalty(
+            best.w, self.penalty.value(best.w)
+        )
+        primal_error = of_sums + self.cuts.value_error(reach) + self.cuts.part_error * (1.0 + best.loss + 2.0 * reach)
         return Round(
-            self.best.w.copy(), primal, dual, self._passes_before + passes, primal_error=self.error_at(self.best),
+            self.best.w.copy(), primal, dual, self._passes_before + passes, primal_error=primal_error,
             dual_error=error, slack=self.best.slack, stuck=self._is_stuck(dual, passes),
             unsettled=self.gap > NO_DESCENT and passes < PATIENCE and not self.best.w.any(),
         )  # fmt: skip
@@ -460,7 +457,7 @@ class AllPairs(Solver):
 
 
 def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
-    """Return the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
+    """Yield the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
     penalty, subset = objective.penalty, objective.subset
     part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg
 
@@ -471,12 +468,8 @@ def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray |
             return None
         return minimise_hinge(*objective.on_sample(blocks, drawn))
 
-    def from_start() -> Iterator[Iterator[Round]]:
-        """Yield the rounds once the start is known. The clock of the fit runs by then."""
-        first, passes = start, 0
-        if first is None and not penalty.has_corners:
-            last, passes = sample.solve_on_sample(blocks, on_sample, SAMPLE_GAP, objective.n_groups_with_pairs)
-            first = None if last is None else last.w
-        yield CuttingPlanes(blocks, objective, first, passes_before=passes).rounds(penalty.lam)
-
-    return itertools.chain.from_iterable(from_start())
+    passes = 0
+    if start is None and not penalty.has_corners:
+        last, passes = sample.solve_on_sample(blocks, on_sample, SAMPLE_GAP, objective.n_groups_with_pairs)
+        start = None if last is None else last.w
+    yield from CuttingPlanes(blocks, objective, start, passes_before=passes).rounds(penalty.lam)

@@ -104,17 +104,6 @@ class PairGroups:
         """How many groups with pairs a sample of whole groups can draw from; None where all rows are one."""
         return len(self.keys) if self.grouped else None
 
-    def on_rows(self, blocks: Blocks) -> "PairGroups":
-        """Return the pairs among other rows, such as a sample of these."""
-        groups = pair_groups(
-            blocks,
-            "groups" if self.equal_group_weights else None,
-            "one" if self.exact else None,
-            weighted=not self.grouped,
-        )
-        assert groups is not None
-        return groups
-
     def keys_of(self, block: Block, label: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64.
 

@@ -323,12 +323,6 @@ class RowSample:
             self._scores = self.rows.scores(self.cuts.sign * self.cuts.here.w)
         return self._scores
 
-    def _change(self, move: np.ndarray) -> np.ndarray:
-        """Return by how much a way changes the scores, which is computed once for a way."""
-        if self._way is None or self._way[0] is not move:
-            self._way = move, self.rows.scores(self.cuts.sign * move)
-        return self._way[1]
-
     def follow(self, step: float) -> None:
         """Move the scores to this step of the way that was searched; forget them if another way was gone."""
         if step != 0.0:
@@ -361,7 +355,9 @@ class RowSample:
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
         h, subset, codes, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.codes, self.weights
-        scores, change = self.sign * self.scores, self.sign * self._change(move)
+        if self._way is None or self._way[0] is not move:  # a way is scored once
+            self._way = move, self.rows.scores(self.cuts.sign * move)
+        scores, change = self.sign * self.scores, self.sign * self._way[1]
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
         # Searching for nearly ascending numbers is faster.
         negatives = negatives[np.argsort(self.apart(scores, h)[negatives])]

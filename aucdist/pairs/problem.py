@@ -109,11 +109,6 @@ def ones(n: int) -> np.ndarray:
     return longest[:n]
 
 
-def unless_ones(weights: np.ndarray) -> np.ndarray | None:
-    """Return the weights, or None where all of them are 1."""
-    return None if (weights == 1.0).all() else weights
-
-
 def positions(which: np.ndarray, block: Block) -> np.ndarray:
     """Return positions of rows of a block in four bytes each, if it has not too many rows for that."""
     return which.astype(np.int32 if block.n_samples < 2**31 else np.int64, copy=False)
@@ -152,8 +147,8 @@ def sort_by_class(
 
     def rows_at(which: np.ndarray) -> ClassRows:
         """Return some of the rows with their scores at the start."""
-        present = np.zeros(0) if scores is None else scores.take(which)
-        return ClassRows(positions(which, block), unless_ones(weight[which]), present, present)
+        present, weights = np.zeros(0) if scores is None else scores.take(which), weight[which]
+        return ClassRows(positions(which, block), None if (weights == 1.0).all() else weights, present, present)
 
     by_class = PairMemory(rows_at(anchors), rows_at(others), runs, codes, np.zeros(0), drawn, squares)
     summary = {"weights": sent(by_class, weight[anchors]), "n_anchors": len(anchors), "n_others": len(others)}
@@ -230,22 +225,13 @@ def add_up_gradient(
         of_anchors = slopes.take(memory.cells)
         if memory.cell_weights is not None:
             of_anchors *= memory.cell_weights
-    gradient = sum_of_rows(block, memory, of_anchors)
-    anchors, others = memory.anchors.moved(step), memory.others.moved(step)
-    return replace(memory, anchors=anchors, others=others, coefs=np.zeros(0)), {"gradient": gradient}
-
-
-def sum_of_rows(block: Block, memory: PairMemory, of_anchors: np.ndarray) -> np.ndarray:
-    """Return the sum of the rows times the derivatives by their scores, `memory.coefs` and those of the block's anchors.
-
-    Both classes are read together, in the order in which the rows lie: this takes less than half as long as one after the other.
-    """
-    coefs = np.zeros(block.n_samples)
+    # Both classes are read together, in the order in which the rows lie: one after the other takes more than twice as long.
+    coefs, gradient = np.zeros(block.n_samples), np.zeros(block.n_features)
     for rows, of_rows in ((memory.others, memory.coefs), (memory.anchors, of_anchors)):
         add_to_rows(coefs, rows.positions, of_rows)
-    total = np.zeros(block.n_features)
-    accumulate(block.rows, np.arange(block.n_samples), coefs, total)
-    return total
+    accumulate(block.rows, np.arange(block.n_samples), coefs, gradient)
+    anchors, others = memory.anchors.moved(step), memory.others.moved(step)
+    return replace(memory, anchors=anchors, others=others, coefs=np.zeros(0)), {"gradient": gradient}
 
 
 def add_to_rows(coefs: np.ndarray, which: np.ndarray, of_rows: np.ndarray) -> None:

@@ -263,9 +263,15 @@ def smooth_threshold(
     weigh : callable
         Returns the result of `weigh_bands` for the negatives.
     """
-    knots = knots_around(hard, hinge, width)
-    if knots is None:
+    if not width > 0.0:
         return None
+    at, outside = float(hinge(np.array([hard.score]))[0]), 1.0 + hinge.h + width
+    low = hinge.invert(at - width, min(hinge.scores[0] - outside, hard.score - width), hard.score)[0]
+    high = hinge.invert(at + width, hard.score, max(hinge.scores[-1] + outside, hard.score + width))[1]
+    around = np.linspace(low, high, KNOTS)
+    if not (np.diff(around) > 0.0).all():
+        return None
+    knots = around, np.maximum.accumulate(hinge(around)) - at
     starts = np.array([-width, 0.0])
     for _ in range(2):
         starts = np.linspace(starts[0], starts[-1], STARTS)
@@ -283,18 +289,6 @@ def smooth_threshold(
     first = max(int(np.searchsorted(parts, 0.0, side="right")) - 1, 0)
     band = slice(first, int(np.searchsorted(parts, parts[-1])) + 1)
     return Threshold(float(scores[first]), band=Band(scores[band], parts[band], width))
-
-
-def knots_around(hard: Threshold, hinge: MeanHinge, width: float) -> Knots | None:
-    """Return the knots of bands of a width around a threshold; None if it is too narrow."""
-    if not width > 0.0:
-        return None
-    at = float(hinge(np.array([hard.score]))[0])
-    outside = 1.0 + hinge.h + width
-    low = hinge.invert(at - width, min(hinge.scores[0] - outside, hard.score - width), hard.score)[0]
-    high = hinge.invert(at + width, hard.score, max(hinge.scores[-1] + outside, hard.score + width))[1]
-    scores = np.linspace(low, high, KNOTS)
-    return (scores, np.maximum.accumulate(hinge(scores)) - at) if (np.diff(scores) > 0.0).all() else None
 
 
 def parts_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> Iterator[np.ndarray]:

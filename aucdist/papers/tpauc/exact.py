@@ -39,11 +39,36 @@ gigabyte."""
 
 
 def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairMoments, PairMoments, Rounding, int]:
-    """Return the moments, bounds on their rounding errors, the sizes that these depend on, and the passes."""
+    """Return the moments, bounds on their rounding errors, the sizes that these depend on, and the passes.
+
+    Within groups, a row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is the
+    same for both rows of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group lies.
+
+    Raises
+    ------
+    InputError
+        If the sums of all groups would not fit into memory.
+    """
     if groups is None:
         moments = moments_of(blocks, full=True)
         return moments, moments, Rounding.of(blocks), 1
-    return *moments_in_groups(blocks, groups), 2
+    if groups.n_groups * blocks.n_features > MOST_SUMS:
+        raise InputError(
+            f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Use "
+            "PairwiseHingeClassifier, which needs none, or fewer features"
+        )
+    summary = blocks.sum(sum_groups, groups)
+    centres = summary["sums"] / summary["weights"][:, np.newaxis]
+    summary = blocks.sum(centred_moments, groups, centres)
+    pos, neg, factor = summary["pos"], summary["neg"], groups.factor
+    (weight_pos, weight_neg), cross = groups.weights, (pos * factor[:, np.newaxis]).T @ neg
+    mean = ((factor * weight_neg) @ pos - (factor * weight_pos) @ neg) / groups.mass
+    second = (summary["scatter"] - cross - cross.T) / groups.mass
+    size = np.diag(summary["scatter"]) / groups.mass
+    covariance = second - np.outer(mean, mean)
+    largest = np.max(summary["largest"], axis=0)
+    rounding = replace(rounding_of_pairs(blocks, groups), largest=largest)
+    return PairMoments(mean, covariance), PairMoments(mean, np.diag(4.0 * size)), rounding, 2
 
 
 def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None = None) -> Iterator[Round]:
@@ -134,36 +159,6 @@ class Exact(Solver):
             diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
             w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
             yield from SubspaceDescent(blocks, moments, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)
-
-
-def moments_in_groups(blocks: Blocks, groups: PairGroups) -> tuple[PairMoments, PairMoments, Rounding]:
-    """Return the moments of all pairs within groups, and the sizes of their terms for `errors_of_square`.
-
-    A row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is the same for both rows
-    of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group lies.
-
-    Raises
-    ------
-    InputError
-        If the sums of all groups would not fit into memory.
-    """
-    if groups.n_groups * blocks.n_features > MOST_SUMS:
-        raise InputError(
-            f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Use "
-            "PairwiseHingeClassifier, which needs none, or fewer features"
-        )
-    summary = blocks.sum(sum_groups, groups)
-    centres = summary["sums"] / summary["weights"][:, np.newaxis]
-    summary = blocks.sum(centred_moments, groups, centres)
-    pos, neg, factor = summary["pos"], summary["neg"], groups.factor
-    (weight_pos, weight_neg), cross = groups.weights, (pos * factor[:, np.newaxis]).T @ neg
-    mean = ((factor * weight_neg) @ pos - (factor * weight_pos) @ neg) / groups.mass
-    second = (summary["scatter"] - cross - cross.T) / groups.mass
-    size = np.diag(summary["scatter"]) / groups.mass
-    covariance = second - np.outer(mean, mean)
-    largest = np.max(summary["largest"], axis=0)
-    rounding = replace(rounding_of_pairs(blocks, groups), largest=largest)
-    return PairMoments(mean, covariance), PairMoments(mean, np.diag(4.0 * size)), rounding
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
