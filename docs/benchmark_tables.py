@@ -62,6 +62,16 @@ def yes_or_no(text: str) -> str:
     return {"True": "yes", "False": "no"}.get(text) or short(text)
 
 
+def chosen_of_twenty(text: str) -> str:
+    """Return a system of the suite `trees` by the name that pages use: its budget was not time, but a number of settings."""
+    return text.replace("budget of auto", "20 settings")
+
+
+def tuned(text: str) -> str:
+    """Return a system of the suite `curves`, where the number of settings differs, by the name that pages use."""
+    return text.replace("budget of auto", "tuned")
+
+
 @dataclass(frozen=True)
 class Table:
     """A table of the page.
@@ -164,6 +174,8 @@ def has(column: str) -> Callable[[Cells], bool]:
 
 
 DATA, SYSTEM, LAM, SECONDS = ("data", plain), ("system", plain), ("lam", short), ("seconds", short)
+AVERAGE_PRECISION = ("PR-AUC", area)
+TREES_SYSTEM, CURVES_SYSTEM = ("system", chosen_of_twenty), ("system", tuned)
 TOP_SHOWN = ("aucdist top", "LogisticRegression lbfgs", "libauc SOPA-s", "lightgbm")
 PEERS_IN_SHORT = (
     "LogisticRegression lbfgs",
@@ -212,16 +224,16 @@ TABLES = {
     "trees in short": Table(
         "trees",
         {
-            "system": SYSTEM, "sets": ("set", plain), "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area), "seconds": SECONDS,
-            "AUC of rare sets": ("AUC of rare sets", area),
+            "system": TREES_SYSTEM, "sets": ("set", plain), "AUC": ("AUC", area),
+            "average precision": AVERAGE_PRECISION, "seconds": SECONDS, "AUC of rare sets": ("AUC of rare sets", area),
         },
         lambda row: row["split"] == "all" and row["system"] in TREES_IN_SHORT,
     ),
     "large sets in short": Table(
         "trees",
         {
-            "data": ("set", plain), "rows": ("rows", short), "system": SYSTEM, "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area),
-            "seconds": SECONDS,
+            "data": ("set", plain), "rows": ("rows", short), "system": TREES_SYSTEM, "AUC": ("AUC", area),
+            "average precision": AVERAGE_PRECISION, "seconds": SECONDS,
         },
         lambda row: row["split"] == "mean" and row["set"] in LARGE and row["system"] in LARGE_IN_SHORT,
     ),
@@ -252,7 +264,7 @@ TABLES = {
     "curves in short": Table(
         "curves",
         {
-            "sets": ("data", plain), "`auto` against": SYSTEM, "mean difference": ("aucdist minus this", signed),
+            "sets": ("data", plain), "`auto` against": CURVES_SYSTEM, "mean difference": ("aucdist minus this", signed),
             "p": ("p", short), "wins": ("wins", short), "ties": ("ties", short), "loses": ("loses", short),
         },
         lambda row: row["data"].startswith("all "),
@@ -308,7 +320,7 @@ TABLES = {
     "curves": Table(
         "curves",
         {
-            "data": DATA, "split": ("split", plain), "system": SYSTEM, "partial AUC 0.01": ("partial AUC 0.01", area),
+            "data": DATA, "split": ("split", plain), "system": CURVES_SYSTEM, "partial AUC 0.01": ("partial AUC 0.01", area),
             "AUC": ("AUC", area), "CPU seconds": ("CPU seconds", short), "aucdist minus this": ("aucdist minus this", signed),
             "p": ("p", short), "aucdist": ("aucdist", plain), "wins": ("wins", short), "ties": ("ties", short),
             "loses": ("loses", short),
@@ -398,17 +410,19 @@ TABLES = {
     "trees": Table(
         "trees",
         {
-            "system": SYSTEM, "sets": ("set", plain), "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area), "seconds": SECONDS,
-            "near the best peer": ("within 0.005 of the best peer", plain), "AUC of rare sets": ("AUC of rare sets", area),
-            "most below linear": ("most below linear", area),
+            "system": TREES_SYSTEM, "sets": ("set", plain), "AUC": ("AUC", area),
+            "average precision": AVERAGE_PRECISION, "seconds": SECONDS,
+            "near the best peer": ("within 0.005 of the best peer", plain),
+            "AUC of rare sets": ("AUC of rare sets", area), "most below linear": ("most below linear", area),
         },
         lambda row: row["split"] == "all",
     ),
     "trees on large sets": Table(
         "trees",
         {
-            "data": ("set", plain), "rows": ("rows", short), "system": SYSTEM, "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area),
-            "seconds": SECONDS, "AUC over the best peer": ("AUC - best peer", signed), "p": ("p", short),
+            "data": ("set", plain), "rows": ("rows", short), "system": TREES_SYSTEM, "AUC": ("AUC", area),
+            "average precision": AVERAGE_PRECISION, "seconds": SECONDS,
+            "AUC over the best peer": ("AUC - best peer", signed), "p": ("p", short),
         },
         lambda row: row["split"] == "mean" and row["set"] in LARGE and row["system"] in MAPS_SHOWN,
     ),
@@ -436,7 +450,7 @@ TABLES = {
     "which loss": Table(
         "trees",
         {
-            "data": ("set", plain), "system": SYSTEM, "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area),
+            "data": ("set", plain), "system": SYSTEM, "AUC": ("AUC", area), "average precision": AVERAGE_PRECISION,
             "AUC of rare sets": ("AUC of rare sets", area),
         },
         lambda row: row["system"] in ("bins", "bins, logit") and row["split"] in ("mean", "all") and row["set"] in LOSSES_SHOWN,
@@ -445,7 +459,7 @@ TABLES = {
         "shapes",
         {
             "system": SYSTEM, "rows": ("rows", short), "features": ("features", short), "threads": ("threads", short),
-            "seconds": SECONDS, "CPU, s": ("CPU s", short), "AUC": ("AUC", area), "PR-AUC": ("PR-AUC", area),
+            "seconds": SECONDS, "CPU, s": ("CPU s", short), "AUC": ("AUC", area), "average precision": AVERAGE_PRECISION,
         },
     ),
 }  # fmt: skip

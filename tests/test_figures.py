@@ -1,0 +1,266 @@
+"""Sentences of the pages that quote a figure say what the files of docs/benchmarks have.
+
+Tables are written from these files, and sentences are not: each is written here with a place for each figure, which is computed
+from its file. The sentences of the README have tests of their own, in test_readme.py.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "docs" / "benchmarks"
+BOOSTED = "LightGBM, budget of auto"
+WORDS = ("no", "one", "two", "three", "four", "five")
+Sentences = list[tuple[str, str]]
+"""A page, and what it says."""
+
+
+def kept(name: str) -> pd.DataFrame:
+    return pd.read_csv(KEPT / f"{name}.csv", low_memory=False)
+
+
+def said_by(page: str) -> str:
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+def version(name: str) -> str:
+    return json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))["aucdist"]
+
+
+def of_auto() -> Sentences:
+    splits = kept("auto").dropna(subset="AUC auto")
+    means = splits.groupby("table").mean(numeric_only=True)
+    behind = [
+        (means[[f"{measure} LightGBM", f"{measure} HGB"]].max(axis=1) - means[f"{measure} auto"]).max()
+        for measure in ("AUC", "AP")
+    ]
+    ours, theirs = means["CPU s auto"].mean(), means["CPU s LightGBM"].mean()
+    unreadable = splits["chosen"].str.contains('"leaves"|"nystroem"').sum()
+    return [
+        ("README.md", f"in {unreadable} of the {len(splits)} splits of [{len(means)} data sets]"),
+        (
+            "docs/pages/benchmarks.md",
+            f"more than {behind[0]:.4f} below the better of the two in AUC, or {behind[1]:.4f} in average precision. It takes "
+            f"{ours:.1f} CPU seconds on average instead of {theirs:.2f}, about {round(ours / theirs, -1):.0f} times as long.",
+        ),
+    ]
+
+
+def of_trees() -> Sentences:
+    table = kept("trees")
+    means = table[table["split"] == "all"].set_index("system")["AUC"]
+    sets = table[table["split"] == "mean"].pivot_table("AUC", "set", "system")
+    seconds = table[table["split"] == "mean"].pivot_table("seconds", "set", "system")
+    finished = sets["EBM"].notna()
+    n_finished, among, took = finished.sum(), sets[finished].mean(), seconds[finished].mean()
+    above = sets["auto"] - sets["LightGBM, default"]
+    linear = sets["linear"] - sets["auto"]
+    largest = table.groupby("set")["rows"].max().nlargest(5).index
+    trees = [name for name in sets if name.startswith(("LightGBM", "XGBoost", "HistGradient"))]
+    lead = (sets["auto"] - sets[trees].max(axis=1))[largest]
+    assert lead.drop("covtype-ramp-test").abs().max() < 0.001
+    page = "docs/pages/benchmarks.md"
+    return [
+        (
+            page,
+            f"a mean AUC of {means['auto']:.3f}, bins with pairs {means['bins + pairs']:.3f}, LightGBM with the best of twenty "
+            f"settings {means[BOOSTED]:.3f}, and LightGBM with its defaults {means['LightGBM, default']:.3f}. An EBM has "
+            f"{means['EBM']:.3f} on the {n_finished} sets where it has a result; there bins with pairs have "
+            f"{among['bins + pairs']:.3f}, and `auto` has {among['auto']:.3f}.",
+        ),
+        (
+            page,
+            f"the AUC of `auto` is {lead['covtype-ramp-test']:.3f} above that of the best boosted trees on one (covtype). On the "
+            "others it differs by less than 0.001.",
+        ),
+        (page, f"on magic04, {sets.loc['magic04', 'linear']:.3f} against {sets.loc['magic04', BOOSTED]:.3f}."),
+        (
+            page,
+            f"`auto` is more than 0.005 above LightGBM's default on {(above > 0.005).sum()} sets, and more than 0.005 below it "
+            f"on {(above < -0.005).sum()}. It is more than 0.005 below our own linear model on {(linear > 0.005).sum()} sets",
+        ),
+        (page, f"and {linear.max():.3f} below it on one of them."),
+        (
+            "docs/pages/coming-from.md",
+            f"on {n_finished} small data sets. On these {n_finished} sets, it had a mean AUC of {means['EBM']:.3f} in "
+            f"{took['EBM']:.0f} seconds, and bins with pairs had {among['bins + pairs']:.3f} in "
+            f"{took['bins + pairs']:.1f} seconds",
+        ),
+    ]
+
+
+def of_pairs() -> Sentences:
+    table = kept("pairwise").set_index("data")
+    fits = table[table["system"] == "all-pairs"].set_index("lam", append=True)["seconds"]
+    over = fits / table[table["system"] == "LogisticRegression(lbfgs)"]["seconds"]
+    shown = over.dropna().loc[:, [1e-3, 1e-4]]
+    since = kept("since-0.4.0")
+    fewer = since["now"] / since["0.4.0"]
+    passes = since["figure"].str.startswith("passes of")
+    tall = fewer[passes & (since["table"] == "pairwise") & ~since["figure"].str.contains("news20")]
+    needs = f"needs {tall.min():.2f} to {tall.max():.2f} of the passes of 0.4.0"
+    top = fewer[passes & (since["table"] == "passes")].groupby(since["figure"].str.split("[ ,]").str[2])
+    low, high = top.min(), top.max()
+    better = ["kddcup99", "news20", "covtype-93k"]
+    assert f"{low['a9a']:.2f}" == "1.00"
+    return [
+        (
+            "docs/pages/benchmarks.md",
+            f"takes [{shown.min():.2g} to {shown.max():.2g} times](#time-to-a-certificate) as long as logistic regression, on "
+            f"{WORDS[shown.index.get_level_values(0).nunique()]} data sets",
+        ),
+        ("docs/pages/benchmarks.md", f"for kddcup99 at `lam` 0.001, against {over['kddcup99', 1e-3]:.2g} here."),
+        ("docs/pages/benchmarks.md", needs),
+        ("CHANGELOG.md", needs),
+        (
+            "CHANGELOG.md",
+            f"On kddcup99, news20 and covtype they need {low[better].min():.2f} to {high[better].max():.2f} of the passes of "
+            f"0.4.0, on a9a as many or {high['a9a']:.2f} times as many, and on skin {low['skin']:.1f} to "
+            f"{high['skin']:.1f} times as many",
+        ),
+    ]
+
+
+def of_passes() -> Sentences:
+    table = kept("passes")
+    whole, top = table[table["value"] == 1], table[table["value"] < 1]
+    collapsed = top["primal"] > 0.999
+    assert (top["primal"][collapsed] < 1.001).all()
+    on = {share: WORDS[n] for share, n in collapsed.groupby(top["value"]).sum().items()}
+    assert on[0.05] == on[0.01]
+    since = kept("since-0.4.0").query("table == 'passes' and change == 'worse'")["figure"]
+    worse = since.str.extract(r"of (?P<data>\S+), share (?P<value>\S+)").astype({"value": float})
+    assert (worse.merge(table, on=["data", "value"])["primal"] > 0.999).all()
+    return [
+        (
+            "docs/pages/theory.md",
+            f"in {whole['passes'].min()} to {whole['passes'].max()} passes over all pairs, and in {top['passes'].min()} to "
+            f"{top['passes'].max()} passes with `max_fpr` of 0.01 to 0.1 (version {version('passes')},",
+        ),
+        ("docs/pages/benchmarks.md", f"The {WORDS[len(worse)]} fits of the suite `passes` in this table"),
+        (
+            "docs/pages/theory.md",
+            f"In {collapsed.sum()} of these {len(top)} fits with `max_fpr`, the objective ended above 0.999",
+        ),
+        (
+            "docs/pages/how-to/thresholds.md",
+            f"on {on[0.1]} of five data sets with `max_fpr` 0.1, and on {on[0.05]} of them with 0.05 and 0.01",
+        ),
+    ]
+
+
+def of_workers() -> Sentences:
+    table = kept("workers")
+    seconds = {
+        (kind, row[kind]): f"{row['fit s']:.1f} s" for kind in ("threads", "workers") for _, row in table.iterrows()
+    }
+    one, two, workers = seconds["threads", 1], seconds["threads", 2], seconds["workers", 2]
+    assert table["rows"].max() == 4e6
+    return [
+        ("docs/pages/benchmarks.md", f"a fit took {two} with two threads and {workers} with two workers"),
+        (
+            "docs/pages/how-to/large-data.md",
+            f"four million rows in memory took {one} with one thread, {two} with two threads and {workers} with two workers "
+            f"(`docs/benchmarks/workers.csv`, version {version('workers')}).",
+        ),
+        ("docs/pages/how-to/dask-cluster.md", f"two workers took {workers} where two threads took {two}"),
+    ]
+
+
+def of_many_rows() -> Sentences:
+    (run,) = kept("large-runs").nlargest(1, "rows").to_dict("records")
+    took = f"{run['whole run s'] / 60:.1f} minutes and {run['all MiB'] / 1024:.0f} GiB"
+    return [
+        ("README.md", f"(version {version('large-runs')}"),
+        ("docs/pages/benchmarks.md", f"of {run['features']} features takes {took} on two cores."),
+        (
+            "docs/pages/how-to/large-data.md",
+            f"A run with {run['rows'] / 1e6:.0f} million rows and {run['features']} features took {took}, from shards to report "
+            f"([benchmarks](../benchmarks.md#many-rows)). The run is of version {version('large-runs')}.",
+        ),
+    ]
+
+
+def of_peers() -> Sentences:
+    table = kept("peers")
+    (summary,) = table[(table["kind"] == "summary") & table["data sets"].notna()].to_dict("records")
+    area = table[table["kind"] == "ours"].pivot_table("mean AUC", "data", "system")
+    lead = area["aucdist pairwise ramp"] - area["aucdist pairwise hinge"]
+    return [
+        ("docs/pages/benchmarks.md", f"| one of our estimators | {summary['before or equal']} |"),
+        (
+            "docs/pages/which-estimator.md",
+            f"more than 0.002 above that of the hinge on {(lead > 0.002).sum()} of {len(lead)} data sets, and more than 0.002 "
+            f"below it on {(lead < -0.002).sum()} (`docs/benchmarks/peers.csv`, version {version('peers')}).",
+        ),
+    ]
+
+
+def of_the_top() -> Sentences:
+    table = kept("curves")
+    seconds = table.groupby("system")["CPU seconds"].agg(["min", "max"])
+    ours, theirs = seconds.loc["aucdist auto"], seconds.loc[BOOSTED]
+    return [
+        (
+            "docs/pages/benchmarks.md",
+            f"`auto` took {ours['min']:.0f} to {ours['max']:.0f} CPU seconds, and LightGBM {theirs['min']:.0f} to "
+            f"{theirs['max']:,.0f}.",
+        )
+    ]
+
+
+def of_simulations() -> Sentences:
+    models = kept("promoted-models")
+    missed = kept("guarantees").query("what == 'guarantee'")["broken"].max()
+    equal, runs = models["equal"].sum(), models["runs"].sum()
+    said = f"At most {100 * missed + 1e-9:.1f} % of the thresholds missed"
+    return [
+        ("docs/pages/how-to/comparing.md", f"promoted {equal} of {runs:,} equal models"),
+        ("docs/pages/benchmarks.md", said),
+        ("docs/pages/how-to/alert-queues.md", said),
+    ]
+
+
+def of_a_million_rows() -> Sentences:
+    table = kept("shapes").set_index("system")
+    ebm, ours = table.loc["EBM"], table.loc["bins + 10 pairs"]
+    return [
+        (
+            "docs/pages/benchmarks.md",
+            f"It is {ebm['AUC'] - ours['AUC']:.3f} above bins with ten pairs, and takes {ebm['seconds']:,.0f} seconds instead of "
+            f"{ours['seconds']:.2f}.",
+        ),
+        (
+            "docs/pages/coming-from.md",
+            f"an AUC of {ebm['AUC']:.3f} and took {ebm['seconds']:,.0f} seconds (0.4.0.dev0); bins with pairs had "
+            f"{ours['AUC']:.3f} and took {ours['seconds']:.1f}",
+        ),
+    ]
+
+
+def test_the_oldest_packages_are_those_of_the_project() -> None:
+    """The page names those that stop an installation where older ones are."""
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    oldest = {re.split(r"\W", text)[0]: text.partition(">=")[2] for text in required}
+    (said,) = re.findall(r"\*\*Packages\*\*: (.*?), or newer", said_by("docs/pages/how-to/installation.md"))
+    named = dict(part.rsplit(" ", 1) for part in re.split(", | and ", said.lower()))
+    assert len(named) == 8
+    assert {name: oldest[name] for name in named} == named
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        of_auto, of_trees, of_pairs, of_passes, of_workers, of_many_rows, of_peers, of_the_top, of_simulations,
+        of_a_million_rows,
+    ],
+)  # fmt: skip
+def test_sentences_have_the_kept_figures(sentences: Callable[[], Sentences]) -> None:
+    missing = [(page, text) for page, text in sentences() if text.lower() not in said_by(page).lower()]
+    assert missing == []
