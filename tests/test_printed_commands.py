@@ -72,7 +72,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[s3fs.S3FileSystem]:
 
 def test_listed_commands(folder, bucket, data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
-    prepare(folder, bucket)
+    prepare(folder)
     listed = re.findall(r"```text\n(.*?)```", COMMANDS, re.DOTALL)[0]
     commands = [line for line in re.findall(r"^[^#\n]+", listed, re.MULTILINE) if line.strip() not in LONG]
     assert len(commands) > 5
@@ -80,7 +80,7 @@ def test_listed_commands(folder, bucket, data_dir, monkeypatch):
         run(command)
 
 
-def prepare(folder: Path, bucket: s3fs.S3FileSystem) -> None:
+def prepare(folder: Path) -> None:
     """Put what the page speaks of where it says: clicks as files, two runs, and a run of its configuration."""
     random = np.random.default_rng(0)
     clicked = random.random(800) < 0.2
@@ -89,10 +89,9 @@ def prepare(folder: Path, bucket: s3fs.S3FileSystem) -> None:
     )
     clicks.to_csv(folder / "clicks.csv", index=False)
     clicks.drop(columns="clicked").to_csv(folder / "clicks-new.csv", index=False)
-    clicks.to_parquet(folder / "clicks.parquet", index=False)
-    bucket.put_file(str(folder / "clicks.parquet"), "bucket/clicks.parquet")
     # aucdist init makes clicks.yaml.
-    (folder / "of-the-page.yaml").write_text(re.findall(r"```yaml\n(.*?)```", COMMANDS, re.DOTALL)[0], encoding="utf-8")
+    page = (PAGES / "how-to" / "training-runs.md").read_text(encoding="utf-8")
+    (folder / "of-the-page.yaml").write_text(re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[0], encoding="utf-8")
     run("aucdist train of-the-page.yaml --set cluster=none --output made && mkdir runs && mv made/* runs/RUN")
     for name, lam in (("a", "1e-2"), ("b", "1e-1")):
         run(f"aucdist train digits --set cluster=none --set model.lam={lam} --output {name} && mv {name}/* runs/{name}")
