@@ -313,20 +313,10 @@ def give_warnings(model: Any, fits: Sequence[Fit], *, but: type[Warning] | tuple
 def find_directions(model: Any, blocks: Blocks) -> None:
     """Set the direction of each feature, int8 of shape (n_features,), if `monotone` is given.
 
-<<<<<<< HEAD
-
-def directions_of_line(model: Any, blocks: Blocks) -> np.ndarray:
-    """Return the directions of a linear model fitted to a sample of the rows, int8 of shape (n_features,).
-
-    The sample is divided into folds of the training rows, and a linear model is fitted to the rows outside each. A feature whose
-    weights have different signs in two of them, or are 0, has no direction. The features are scaled to variance 1, and missing
-    values are the mean. Warnings that a model ranks badly or did not converge are not given.
-=======
-    With ``"auto"`` they are those of a straight line. A sample is divided into folds of the training rows, and a line is fitted
-    to the rows outside each. A feature whose weights have different signs in two of them, or are 0, has no direction. The
-    features are scaled to variance 1, and missing values are the mean. Warnings that the line ranks badly or did not converge are
-    not given.
->>>>>>> b8427c24 (Put functions of estimators, pairs and papers that one place reads back into that place)
+    With ``"auto"`` they are those of linear models. A sample is divided into folds of the training rows, and a model is fitted to
+    the rows outside each. A feature whose weights have different signs in two of them, or are 0, has no direction. The features
+    are scaled to variance 1, and missing values are the mean. Warnings that a model ranks badly or did not converge are not
+    given.
 
     `model`: the linear models have its loss. Their penalty is at least `LAM_OF_LINE`, so that features that repeat each other
     agree.

@@ -144,11 +144,7 @@ MEASURES = {
         Measure("g_mean", "G-mean", g_mean, "decision"),
         Measure("balanced_accuracy", "Balanced accuracy", balanced_accuracy, "decision"),
         Measure("brier_loss", "Brier score", brier, "probability", sign=-1),
-<<<<<<< HEAD
         Measure("log_loss", "Log-loss", log_loss, "probability", largest=math.inf, sign=-1),
-=======
-        Measure("log_loss", "Log loss", log_loss, "probability", largest=math.inf, sign=-1),
->>>>>>> b8427c24 (Put functions of estimators, pairs and papers that one place reads back into that place)
         Measure("calibration_loss", "Calibration loss", calibration_loss, "probability", sign=-1),
         Measure("group_auc", "AUC within groups", auc_of_groups, "groups"),
         Measure("partial_auc", "Partial AUC, FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
