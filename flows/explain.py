@@ -40,6 +40,8 @@ class ExplainConfig(UnlabelledRef):
     """How many contributions to show for each row. The largest ones are shown."""
     reasons: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
     """Instead of contributions, show this many columns that raise the score of each row most."""
+    lower: Annotated[bool, Cli()] = False
+    """With `reasons`: show the columns that lower the score most, as where a high score is the good one."""
     classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default_factory=list)
     """For a model of several classes: the classes to explain. By default all are explained."""
     output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
@@ -49,14 +51,16 @@ class ExplainConfig(UnlabelledRef):
 
     @model_validator(mode="after")
     def _printed(self) -> "ExplainConfig":
-        if self.reasons is not None and self.output is not None:
+        if self.reasons and self.output:
             raise InputError("`reasons` are printed, and `output` is a file of all contributions: give one of them")
+        if self.lower and not self.reasons:
+            raise InputError("`lower` says which `reasons` are shown: give `reasons` too")
         return self
 
     @field_validator("output")
     @classmethod
     def _known_suffix(cls, output: str | None) -> str | None:
-        if output is not None and not output.endswith(SUFFIXES):
+        if output and not output.endswith(SUFFIXES):
             raise unknown("suffix of the output", output.rpartition("/")[2], SUFFIXES)
         return output
 
@@ -82,18 +86,19 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
         rows = stacked(list(_first_rows(config, model)))
         model.decision_function(rows.X)  # raises an error for rows whose score overflows
         about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None}
-        if config.output is not None:
-            tables = [_table(own, spread, rows, name) for name, (own, spread) in models.items()]
-            table = pd.concat(tables, ignore_index=True)
+        if config.output:
+            table = pd.concat(
+                [_table(own, spread, rows, name) for name, (own, spread) in models.items()], ignore_index=True
+            )
             as_csv = config.output.endswith(".csv")
             write_bytes(config.output, table.to_csv(index=False).encode() if as_csv else table.to_parquet(index=False))
             return about | {"output": shown(config.output)}
         said: dict[str, Json] = {}
         for name, (own, spread) in models.items():
-            if config.reasons is None:
+            if not config.reasons:
                 said[name] = {"explained": _contributions(own, spread, rows, config.top)}
             else:
-                said[name] = {"explained": None, "reasons": _reasons(own, spread, rows, config.reasons)}
+                said[name] = {"explained": None, "reasons": _reasons(own, spread, rows, config)}
     if not model.classes:
         return about | said[""]
     return about | {"classes": [{"name": name} | of_class for name, of_class in said.items()]}
@@ -117,8 +122,7 @@ def _table(model: LinearModel, spread: float, rows: Block, name: str) -> pd.Data
     columns = {"row_id": rows.row_id} | ({"class": name} if name else {})
     scores = pd.DataFrame(columns | {"score": model.decision_function(rows.X) / spread})
     table = pd.concat([scores, model.explain(rows.X) / spread], axis=1)
-    if table.columns.has_duplicates:
-        twice = table.columns[table.columns.duplicated()][0]
+    for twice in table.columns[table.columns.duplicated()]:
         raise InputError(f"a feature is named {twice!r}, as another column of the output is: rename it")
     return table
 
@@ -126,11 +130,14 @@ def _table(model: LinearModel, spread: float, rows: Block, name: str) -> pd.Data
 def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> list[Json]:
     """Return for each row the contributions that are largest in size, the rest of them as one number, and the score."""
     contributions, X = model.explain(rows.X) / spread, rows.X
-    scores = model.decision_function(X) / spread
     table = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X, columns=list(model.schema.feature_names))
     names, explained = list(contributions), []
     for row_id, score, values, parts in zip(
-        rows.row_id, scores, table.to_dict("records"), contributions.to_numpy(), strict=True
+        rows.row_id,
+        model.decision_function(X) / spread,
+        table.to_dict("records"),
+        contributions.to_numpy(),
+        strict=True,
     ):
         own = parts[:-1]
         order = np.argsort(-np.abs(own), kind="stable")
@@ -143,23 +150,24 @@ def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> 
     return jsonable(explained)
 
 
-def _reasons(model: LinearModel, spread: float, rows: Block, n: int) -> list[Json]:
-    """Return for each row the columns that raise its score most, compared with the best cell and with the average row."""
-    reasons, scores = model.reasons(rows.X), model.decision_function(rows.X) / spread
+def _reasons(model: LinearModel, spread: float, rows: Block, config: ExplainConfig) -> list[Json]:
+    """Return for each row the columns that change its score most, compared with the best cell and with the average row."""
+    sign = -1 if config.lower else 1
+    reasons = model.reasons(rows.X, sign)
 
     def largest(adds: np.ndarray) -> list[Json]:
-        order = np.argsort(-adds, kind="stable")[:n]
-        return [{"feature": reasons.names[k], "adds": float(adds[k]) / spread} for k in order if adds[k] > 0.0]
+        order = np.argsort(-adds, kind="stable")[: config.reasons]
+        return [{"feature": reasons.names[k], "adds": sign * adds[k] / spread} for k in order if adds[k] > 0.0]
 
-    return [
-        {
-            "row_id": int(row_id),
-            "score": float(score),
-            "beside_best": largest(reasons.beside_best[i]),
-            "beside_average": largest(reasons.beside_average[i]),
-        }
-        for i, (row_id, score) in enumerate(zip(rows.row_id, scores, strict=True))
-    ]
+    table = zip(
+        rows.row_id, model.decision_function(rows.X) / spread, reasons.beside_best, reasons.beside_average, strict=True
+    )
+    return jsonable(
+        [
+            {"row_id": row_id, "score": score, "beside_best": largest(best), "beside_average": largest(average)}
+            for row_id, score, best, average in table
+        ]
+    )
 
 
 def _value_of(values: dict[Any, Any], name: str) -> Any:
@@ -189,7 +197,7 @@ def explanation_lines(result: Json) -> list[str]:
                 continue
             for part in row["contributions"]:
                 lines.append(f"  {part['adds']:+12.5g}  {part['feature']} = {_value_text(part['value'])}")
-            if row["rest"] != 0.0:
+            if row["rest"]:
                 lines.append(f"  {row['rest']:+12.5g}  all other features")
             lines.append(f"  {row['constant']:+12.5g}  constant")
     return lines

@@ -274,13 +274,15 @@ class LinearModel:
             columns |= with_rounding(table / weights.spread, of_class, list(islice(names, table.shape[1])), suffix)
         return columns
 
-    def reasons(self, X: Any) -> "Reasons":
+    def reasons(self, X: Any, sign: int = 1) -> "Reasons":
         """Return which columns raise the score of each row most, of a model of two classes with bins.
 
         Parameters
         ----------
         X : DataFrame, ndarray or scipy sparse of shape (n_samples, n_features)
             As for `decision_function`.
+        sign : int
+            1, or -1 for the columns that lower the score most: the reasons of the score times -1.
 
         Raises
         ------
@@ -289,8 +291,8 @@ class LinearModel:
         """
         from aucdist.maps.explain import reasons  # loads scikit-learn
 
-        names, categories = self.schema.feature_names, self.schema.categories
-        return reasons(self.encoded(X), names, categories, self.coef, self.feature_map)
+        schema = self.schema
+        return reasons(self.encoded(X), schema.feature_names, schema.categories, sign * self.coef, self.feature_map)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return -1 or +1 for each row, int8, or the names of classes; parameters and errors as `decision_function`."""

@@ -107,3 +107,13 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     assert np.abs(average.mean(axis=0)[[0, 1]]).max() < 0.05
     assert "compared with the average row: " in run(*args[:3], "--rows", 2, "--reasons", 1)[0]
     assert "give one of them" in run(*args, "--reasons", 1, "--output", tmp_path / "a.csv", code=2)[1]
+    # What raises a score and what lowers it are the ends of the same range, which is that of the column.
+    lowered = result_of(*args, "--reasons", 3, "--lower")["reasons"]
+    for name in ("age", "job", "sum"):
+        up, down = (
+            [sum(part["adds"] for part in row["beside_best"] if part["feature"] == name) for row in rows]
+            for rows in (found, lowered)
+        )
+        np.testing.assert_allclose(np.subtract(up, down), max(up), atol=1e-9)
+        assert max(down) <= 0.0 < -min(down)
+    assert "give `reasons` too" in run(*args, "--lower", code=2)[1]
