@@ -205,7 +205,7 @@ def test_a_constraint_that_leaves_nothing_ends_at_0():
         ({"monotone": {"a": "increasing", 0: "increasing"}}, "'a' and to 0, which are one feature"),
         ({"monotone": "increasing"}, "None, 'auto' or a mapping"),
         ({"monotone": {}}, "None, 'auto' or a mapping"),
-        ({"monotone": {True: "increasing"}}, "the name of a column or its position"),
+        ({"monotone": {True: "increasing"}}, "names of columns or their positions"),
         ({"monotone": "auto", "solver": "sdcd"}, "solver 'sdcd' does not support monotonic constraints.*all-pairs"),
         ({"monotone": "auto", "features": "nystroem"}, "mixes all features"),
         ({"monotone": "auto", "features": {"map": "bins", "basis": "one-hot"}}, "`basis: cumulative` or `hat`"),
