@@ -12,7 +12,8 @@ tables, pictures, since = map(script, ("benchmark_tables", "benchmark_pictures",
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 RECORD = PAGES["measurements"]
 ELSEWHERE = {
-    "defaults", "guarantees", "large-shapes", "promoted-models", "scale", "scale-delays", "stories", "watched-years",
+    "defaults", "guarantees", "large-shapes", "promoted-models", "readme-states", "scale", "scale-delays", "stories",
+    "watched-years",
 }  # fmt: skip
 """Files whose table another page has, or that a page or a record names in its text."""
 

@@ -70,12 +70,13 @@ def of_trees() -> Sentences:
     return [
         (
             page,
-            f"a mean AUC of {means['auto']:.3f}, bins with pairs have {means['bins + pairs']:.3f}, LightGBM with the best of "
-            f"twenty settings has {means[BOOSTED]:.3f}, and LightGBM with its defaults has {means['LightGBM, default']:.3f}.",
+            f"a mean AUC of {means['auto']:.3f}, bins with ten interactions (`bins + pairs`) have {means['bins + pairs']:.3f}, LightGBM "
+            f"with the best of twenty settings has {means[BOOSTED]:.3f}, and LightGBM with its defaults has "
+            f"{means['LightGBM, default']:.3f}.",
         ),
         (
             page,
-            f"An EBM has {means['EBM']:.3f} on the {n_finished} sets where it has a result; there bins with pairs have "
+            f"An EBM has {means['EBM']:.3f} on the {n_finished} sets where it has a result; there bins with interactions have "
             f"{among['bins + pairs']:.3f}, and `auto` has {among['auto']:.3f}.",
         ),
         (
@@ -93,7 +94,7 @@ def of_trees() -> Sentences:
         (
             "docs/pages/coming-from.md",
             f"on {n_finished} small data sets. On these {n_finished} sets, it had a mean AUC of {means['EBM']:.3f} in "
-            f"{took['EBM']:.0f} seconds, and bins with pairs had {among['bins + pairs']:.3f} in "
+            f"{took['EBM']:.0f} seconds, and bins with interactions had {among['bins + pairs']:.3f} in "
             f"{took['bins + pairs']:.1f} seconds",
         ),
     ]
@@ -237,13 +238,13 @@ def of_a_million_rows() -> Sentences:
     return [
         (
             "docs/pages/benchmarks.md",
-            f"It is {ebm['AUC'] - ours['AUC']:.3f} above bins with ten pairs, and takes {ebm['seconds']:,.0f} seconds instead of "
+            f"It is {ebm['AUC'] - ours['AUC']:.3f} above bins with ten interactions, and takes {ebm['seconds']:,.0f} seconds instead of "
             f"{ours['seconds']:.2f}.",
         ),
         (
             "docs/pages/coming-from.md",
-            f"an AUC of {ebm['AUC']:.3f} and took {ebm['seconds']:,.0f} seconds (0.4.0.dev0); bins with pairs had "
-            f"{ours['AUC']:.3f} and took {ours['seconds']:.1f}",
+            f"an AUC of {ebm['AUC']:.3f} and took {ebm['seconds']:,.0f} seconds (0.4.0.dev0); bins with interactions "
+            f"had {ours['AUC']:.3f} and took {ours['seconds']:.1f}",
         ),
     ]
 
