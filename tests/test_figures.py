@@ -70,9 +70,9 @@ def of_trees() -> Sentences:
     return [
         (
             page,
-            f"a mean AUC of {means['auto']:.3f}, bins with ten interactions (`bins + pairs`) have {means['bins + pairs']:.3f}, LightGBM "
-            f"with the best of twenty settings has {means[BOOSTED]:.3f}, and LightGBM with its defaults has "
-            f"{means['LightGBM, default']:.3f}.",
+            f"a mean AUC of {means['auto']:.3f}, bins with ten interactions (`bins + pairs`) have "
+            f"{means['bins + pairs']:.3f}, LightGBM with the best of twenty settings has {means[BOOSTED]:.3f}, and LightGBM with "
+            f"its defaults has {means['LightGBM, default']:.3f}.",
         ),
         (
             page,
@@ -238,8 +238,8 @@ def of_a_million_rows() -> Sentences:
     return [
         (
             "docs/pages/benchmarks.md",
-            f"It is {ebm['AUC'] - ours['AUC']:.3f} above bins with ten interactions, and takes {ebm['seconds']:,.0f} seconds instead of "
-            f"{ours['seconds']:.2f}.",
+            f"It is {ebm['AUC'] - ours['AUC']:.3f} above bins with ten interactions, and takes {ebm['seconds']:,.0f} seconds "
+            f"instead of {ours['seconds']:.2f}.",
         ),
         (
             "docs/pages/coming-from.md",
