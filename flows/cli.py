@@ -54,8 +54,12 @@ class Commands(click.Group):
             return Commands(f"{cmd_name} ", name=cmd_name, help=GROUPS[cmd_name], no_args_is_help=True)
         if cmd_name not in self.rows:
             return None
+        return self.rows[cmd_name].as_click()
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; Ctrl-C ends it at any time, also while its modules are imported."""
         with report_interrupt():
-            return self.rows[cmd_name].as_click()
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their summaries, without importing their modules."""

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.shards.reading import open_rows
-from aucdist.data.storage.files import shown, write_bytes
+from aucdist.data.storage.files import absolute, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
 from aucdist.model import load_model
 from aucdist.model.batch_scoring import source_for_scoring
@@ -90,6 +90,9 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             table = pd.concat(
                 [_table(own, spread, rows, name) for name, (own, spread) in models.items()], ignore_index=True
             )
+            source = source_of(config)
+            if absolute(config.output) in map(absolute, source.format_of().part_urls(source)):
+                raise InputError(f"{shown(config.output)} is a file of the data: name another one with --output")
             as_csv = config.output.endswith(".csv")
             write_bytes(config.output, table.to_csv(index=False).encode() if as_csv else table.to_parquet(index=False))
             return about | {"output": shown(config.output)}

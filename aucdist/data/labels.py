@@ -140,6 +140,8 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     if len(counts) < 2:
         raise InputError(
             f"{where}: one class only ({listed(counts)}); at least two are needed: check `label`, or read rows of both classes"
+            if counts
+            else f"{where} has no rows: name a file with at least one row"
         )
     if isinstance(positive, str) and positive.strip() == "minority":
         chosen = {max(counts, key=lambda name: (-counts[name], class_order(name)))}

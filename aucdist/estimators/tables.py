@@ -227,8 +227,8 @@ def _as_arrow(X: Any, categorical: Collection[str]) -> pa.Table:
         if name not in categorical and (numbers := _written_numbers(table.column(at))) is not None:
             table = table.set_column(at, name, numbers)
         elif pa.types.is_null(kind) or pa.types.is_decimal(kind):
-            number = name not in categorical
-            table = table.set_column(at, name, table.column(at).cast(pa.float64() if number else pa.string()))
+            texts = table.column(at).cast(pa.string())  # by which decimals are rounded correctly
+            table = table.set_column(at, name, texts if name in categorical else texts.cast(pa.float64()))
         elif pa.types.is_temporal(value):
             raise InputError(_dates(name, str(value)))
         elif not is_plain(kind):

@@ -2,16 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from aucdist.data.formats.registry import format_from_bytes, format_from_suffix
 from aucdist.data.sources import Source, catalog, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.guard import is_packed, unpacked
+from aucdist.data.storage.urls import name_of
 from aucdist.errors import InputError, Json, unknown
 from flows.config.loading import apply_setting, find_sources, read_mapping
 
+PATTERN = "*?["
 HEAD = 2**16
 """Bytes that show what a file without a known suffix holds."""
 
@@ -56,7 +57,7 @@ def source_from_name(
         raise InputError(
             f"{files.shown(data)}: its suffix does not give its format; name one, as in --set format=svmlight"
         )
-    name = Path(urlsplit(data).path.rstrip("/")).name.partition(".")[0] or "data"
+    name = name_of(data).partition(".")[0].strip(PATTERN) or "data"
     return data if _in_catalog(data) else name, parse_source(entry, data, labelled=labelled)
 
 
@@ -75,8 +76,10 @@ def _entry(data: str) -> Json:
         return catalog()[data].model_dump(mode="json", exclude_defaults=True)
     if is_yaml(data):
         return read_mapping(Path(data))
+    if not data:
+        raise InputError("the name of the data is empty: name a file, folder or URL, or `.` for this folder")
     url = data if "://" in data else str(Path(data).absolute())
-    if not files.is_web(url) and not files.exists(url):
+    if not files.is_web(url) and not files.exists(url) and not set(PATTERN) & set(data):
         if "/" in data or _format_from_suffix(data):
             raise InputError(f"cannot read {files.shown(data)}: no such file or folder. Correct the path")
         raise unknown("data set", data, catalog())
@@ -97,7 +100,7 @@ def _entry(data: str) -> Json:
 
 def _format_from_suffix(url: str) -> Json:
     """Return format and separator of a file by its suffix; empty for an unknown one, which needs a setting."""
-    path = Path(urlsplit(url).path)
+    path = Path(name_of(url))
     return format_from_suffix((path.with_suffix("") if is_packed(url) else path).name)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 import yaml
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.table_form import Spelling, TableForm
@@ -45,6 +45,13 @@ class InitConfig(DataFileOptions):
     """Change a key of the source, as in --set label=clicked. May be repeated."""
     force: Annotated[bool, Cli()] = False
     """Replace the YAML file if it exists."""
+
+    @field_validator("output", mode="before")
+    @classmethod
+    def _is_local(cls, output: Any) -> Any:
+        if "://" in str(output):
+            raise InputError("a configuration is a local file, which other commands read: name a path")
+        return output
 
 
 @dataclass(frozen=True)

@@ -119,11 +119,12 @@ def test_version_and_help() -> None:
         assert "Usage" in run(*args, "--help")[0]
 
 
-def test_ctrl_c_while_a_command_is_loaded_is_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(command: object) -> None:
+@pytest.mark.parametrize("moment", ["as_click", "main"])
+def test_ctrl_c_while_a_command_is_loaded_is_an_interrupt(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(command: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("flows.command.Command.as_click", interrupted)
+    monkeypatch.setattr(f"flows.command.Command.{moment}", interrupted)
     assert run("train", "digits", code=130) == ("", "interrupted\n")
 
 

@@ -284,3 +284,30 @@ def test_a_bad_command_line(line: str, digits: str, tmp_path: Path, monkeypatch:
     assert LINES[line] in refused(*shlex.split(line.replace("{run}", digits)))
     if not line.startswith("score"):  # which notes in its output what it was asked for
         assert sorted(path.name for path in tmp_path.iterdir()) == ["rows", "rows.csv"]
+
+
+def test_data_are_named_by_patterns_and_by_names_with_signs_of_urls(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p").mkdir()
+    for name in ("p/1.csv", "p/2.csv"):
+        (tmp_path / name).write_text(CSV)
+    (tmp_path / "a#b?c.tsv").write_text(CSV.replace(",", "\t"))
+    assert result_of("init", "p/*.csv", "--label", "label", "--output", "p.yaml")["config"] == "p.yaml"
+    assert result_of("init", "a#b?c.tsv", "--label", "label")["config"] == "a#b?c.yaml"
+    assert "name of the data is empty" in refused("init", "", "--label", "label")
+    assert "nothing matches" in refused("init", "p/*.tsv", "--label", "label")
+
+
+def test_what_a_command_does_not_name_stays_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data = tmp_path / "a.csv"
+    data.write_text(CSV)
+    assert "local file" in refused("init", "a.csv", "--label", "label", "--output", "s3://b/a.yaml")
+    run("train", "a.csv", "--label", "label")
+    model = next((tmp_path / "runs").iterdir())
+    assert "is a file of the data" in refused("explain", model, "a.csv", "--output", "./a.csv")
+    assert data.read_text() == CSV
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "runs"]
+    long = f"{'n' * 240}.csv"
+    (tmp_path / long).write_text(CSV)
+    assert "File name too long" in refused("train", long, "--label", "label")

@@ -101,7 +101,14 @@ class JsonLinesFormat(ArrowFileFormat):
         said = f"{where}: not JSON objects in UTF-8, one on each line or in one array"
         with as_input_error(said, pa.ArrowException, OSError, UnicodeDecodeError):
             str(data, "utf-8")  # Arrow does not check this
-            return pa.json.read_json(pa.BufferReader(data), pa.json.ReadOptions(use_threads=False, block_size=2**26))
+            options = pa.json.ReadOptions(use_threads=False, block_size=2**26)
+            table = pa.json.read_json(pa.BufferReader(data), options)
+            # Arrow would change the hours of texts with a time zone to those of UTC.
+            times = [pa.field(field.name, pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)]
+            if times:
+                as_texts = pa.json.ParseOptions(explicit_schema=pa.schema(times))
+                table = pa.json.read_json(pa.BufferReader(data), options, as_texts).select(table.column_names)
+            return table
 
 
 class ArrowFormat(ArrowFileFormat):

@@ -152,11 +152,16 @@ class Spelling:
 PLAIN = Spelling()
 
 
+BOOLEANS = {"false": "0", "true": "1"}
+"""Texts of booleans, in lower case, as the numbers that booleans become: CSV has only texts for them, and Parquet has a type."""
+
+
 def category_key(text: str) -> str:
     """Return a key that equal categories share: their Unicode normal form NFC, or their value as numbers (1 and 1.0, 0 and -0.0).
 
-    Codes with leading zeros stay as they are.
+    Codes with leading zeros stay as they are. Booleans are numbers.
     """
+    text = BOOLEANS.get(text.lower(), text)
     text = text if text.isascii() else unicodedata.normalize("NFC", text)
     if (number := NUMBER_AS_CATEGORY.fullmatch(text)) is None:
         return text

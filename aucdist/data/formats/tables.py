@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from aucdist.data.dataset import date_features
 from aucdist.data.formats.base import Parsed, Survey, Texts
 from aucdist.data.formats.table_form import (
+    BOOLEANS,
     MISSING_CATEGORY,
     REMEDY,
     UNKNOWN_CATEGORY,
@@ -25,7 +26,7 @@ from aucdist.data.formats.table_form import (
 )
 from aucdist.data.formats.text import BEYOND_EXACT, REMEDY_EXACT, problem_with_number
 from aucdist.data.labels import Labels, listed, numbers_of_texts
-from aucdist.errors import InputError
+from aucdist.errors import InputError, shortened
 
 Place = Callable[[int, str], str]
 """Names the place of a cell, given its row (from 0) and its column."""
@@ -241,13 +242,16 @@ class _TableReader:
             return column
         if not is_number(column.type):
             raise InputError(
-                f"{self.where}, column {name!r}: its type is {column.type}, not a number; if the column holds categories, "
+                f"{self.where}, column {name!r}: its type is {shortened(str(column.type), 80)}, not a number; "
+                "if the column holds categories, "
                 "list it under `categorical`"
             )
         if pa.types.is_duration(column.type):  # in seconds
             per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
             column = pc.divide(column.cast(pa.int64()).cast(pa.float64(), safe=False), float(per_second))
         kind = pa.float32() if pa.types.is_float32(column.type) else pa.float64()
+        if pa.types.is_decimal(column.type):  # whose texts are rounded correctly, as those of CSV are
+            column = column.cast(pa.string()).cast(kind)
         values = as_numpy(column if column.type == kind else column.cast(kind, safe=False))
         if column.type in (pa.int64(), pa.uint64()):
             integers = as_numpy(column.fill_null(0))
@@ -267,6 +271,7 @@ class _TableReader:
         spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(cells)
         values, numbers = np.empty(len(texts), dtype=self.form.dtype or "float64"), spelling.plain_numbers(texts)
         for code, (text, plain) in enumerate(zip(texts.to_pylist(), numbers.to_pylist(), strict=True)):
+            plain = plain or BOOLEANS.get(text.lower())
             with np.errstate(over="ignore"):
                 values[code] = np.nan if plain is None else float(plain)
             if plain is None:
@@ -289,7 +294,8 @@ class _TableReader:
             plain = plain_values(column)
             if plain is None:
                 raise InputError(
-                    f"{self.where}, column {name!r}: its type is {column.type}; labels and categories are strings, numbers "
+                    f"{self.where}, column {name!r}: its type is {shortened(str(column.type), 80)}; "
+                    "labels and categories are strings, numbers "
                     "or booleans: convert the column, or leave it out"
                 )
             if self._may_miss(name) or pa.types.is_binary(plain.type) or pa.types.is_large_binary(plain.type):

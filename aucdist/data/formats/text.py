@@ -124,7 +124,7 @@ def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -
 
 def hint(names: Sequence[str]) -> str:
     """Return advice for an error if the first row seems to hold values or a title, or an empty text."""
-    if 2 * sum(name.startswith("Unnamed: ") for name in names) >= len(names):  # as pandas calls columns of a sheet
+    if 0 < len(names) <= 2 * sum(name.startswith("Unnamed: ") for name in names):  # as pandas calls columns of a sheet
         return (
             ". The first line has cells without a name: if it is a title, skip it by `skip_lines` (--set skip_lines=1)"
         )
@@ -224,7 +224,14 @@ def first_row(
     for cells, end in rows_of_cells(text, where, separator, quote, data.count(b"\n", 0, start) + 1):
         names = [name for _, name in cells]
         joined = "".join(names)
-        problem = not_utf8(joined) or ("lines end in CR alone; LF or CR LF are expected" if "\r" in joined else None)
+        problem = not_utf8(joined)
+        if problem is None and "\0" in joined:
+            problem = (
+                "NUL characters, which tables in text do not have: name what the file is by `format`, as in --set "
+                "format=parquet, or by `encoding`, as in --set encoding=utf-16; UTF-32 is not read"
+            )
+        elif problem is None and "\r" in joined.replace("\r\n", ""):
+            problem = "lines end in CR alone; LF or CR LF are expected"
         if problem:
             raise InputError(f"{where}, line {cells[0][0]}: {problem}")
         if any(names) or len(names) > 1:

@@ -40,7 +40,7 @@ def expand(source: str | list[str]) -> list[str]:
     """Return the files that a source means, sorted within each part of it.
 
     A folder or prefix ending in a slash means all files below it, but for those whose name starts with a dot or an
-    underscore (markers of other tools); ``*``, ``?`` and ``[...]`` match names, unless a local file is called so.
+    underscore (markers of other tools); ``*``, ``?`` and ``[...]`` match names, unless a file is called so.
 
     Raises InputError if nothing matches.
     """
@@ -51,8 +51,7 @@ def expand(source: str | list[str]) -> list[str]:
         return [url]
     with storage_errors(url, "read"):
         fs, path = open_fs(url)
-        is_there = "file" in fs.protocol and Path(path).exists()
-        if any(c in path for c in "*?[") and not is_there:
+        if any(c in path for c in "*?[") and not retried(lambda: fs.exists(path)):
             paths = retried(lambda: [p for p in fs.glob(path) if not fs.isdir(p)])
         elif retried(lambda: url.endswith("/") or fs.isdir(path)):
             paths = retried(lambda: fs.find(path))
@@ -250,19 +249,18 @@ def open_fs(url: str) -> tuple[Any, str]:
     scheme = url.split("://", 1)[0]
     if scheme in S3_SCHEMES:
         load_optional("s3fs")
-        known = s3.options(urlsplit(url).netloc)
-    else:
-        known = web.options() if is_web(url) else {}
+        # No `url_to_fs`: keys may have the ``::`` by which that chains URLs.
+        kind = fsspec.get_filesystem_class(scheme)
+        fs = kind(**s3.options(urlsplit(url).netloc), **kind._get_kwargs_from_urls(url))
+        fs.retries = 1  # number of retries by s3fs, which adds no jitter
+        fs._list_pages = functools.partial(s3.pages, fs)
+        return fs, kind._strip_protocol(url)
     try:
-        fs, path = fsspec.url_to_fs(url, **known)
+        return fsspec.url_to_fs(url, **(web.options() if is_web(url) else {}))
     except (ValueError, ImportError):
         raise InputError(
             f"{shown(named)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://"
         ) from None
-    if scheme in S3_SCHEMES:
-        fs.retries = 1  # number of retries by s3fs, which adds no jitter
-        fs._list_pages = functools.partial(s3.pages, fs)
-    return fs, path
 
 
 class RangeFile(AbstractBufferedFile):

@@ -20,10 +20,9 @@ import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 from xml.parsers import expat
 
-from aucdist.data.storage.urls import shown
+from aucdist.data.storage.urls import name_of, shown
 from aucdist.errors import InputError, as_input_error
 
 if TYPE_CHECKING:
@@ -204,23 +203,24 @@ def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: in
     check_fits(unpacked, where)
 
 
-def _zip(raw: io.BytesIO) -> Any:
+def _zip(raw: io.BytesIO, where: str) -> Any:
     """Return the one file of an archive."""
     archive = zipfile.ZipFile(raw)
     members = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
     if len(members) != 1:
         shown_members = ", ".join(members[:5])
         raise InputError(
-            f"the archive has {len(members)} files ({shown_members}), but one is expected: extract it, and name the folder"
+            f"{where} has {len(members)} files ({shown_members}), but one is expected: extract it, and name the folder"
         )
     if archive.getinfo(members[0]).flag_bits & 1:
-        raise InputError("the archive is encrypted: decrypt and extract it first")
+        raise InputError(f"{where} is encrypted: decrypt and extract it first")
     return archive.open(members[0])
 
 
-OPENERS: dict[str, Callable[[io.BytesIO], Any]] = {
-    ".gz": lambda raw: gzip.GzipFile(fileobj=raw), ".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile,
-    ".zst": lambda raw: importlib.import_module("pyarrow").CompressedInputStream(raw, "zstd"), ".zip": _zip,
+OPENERS: dict[str, Callable[[io.BytesIO, str], Any]] = {
+    ".gz": lambda raw, _: gzip.GzipFile(fileobj=raw), ".bz2": lambda raw, _: bz2.BZ2File(raw),
+    ".xz": lambda raw, _: lzma.LZMAFile(raw),  # noqa: SIM115
+    ".zst": lambda raw, _: importlib.import_module("pyarrow").CompressedInputStream(raw, "zstd"), ".zip": _zip,
 }  # fmt: skip
 FIRST_BYTES = {
     b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"PK\x03\x04": ".zip",
@@ -239,7 +239,7 @@ def is_packed(url: str, head: bytes = b"") -> bool:
 
 def _packing(url: str, head: bytes) -> str:
     """Return the ending of names of files that are compressed as this one; nothing if it is not."""
-    suffix = Path(urlsplit(url).path).suffix.lower()
+    suffix = Path(name_of(url)).suffix.lower()
     if suffix in OPENERS:
         return suffix
     kind = next((kind for first, kind in FIRST_BYTES.items() if head.startswith(first)), "")
@@ -257,7 +257,7 @@ def unpacked(data: bytes, url: str) -> bytes:
         with as_input_error(f"{shown(url)} is truncated or damaged", *kinds):
             limit, pieces, size, raw = max(ALWAYS_ALLOWED, MOST_GROWTH * len(data)), [], 0, io.BytesIO(data)
             try:
-                with OPENERS[packing](raw) as file:
+                with OPENERS[packing](raw, shown(url)) as file:
                     while piece := file.read(CHUNK):
                         pieces.append(piece)
                         size += len(piece)

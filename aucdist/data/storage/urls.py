@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 from urllib.parse import unquote, unquote_plus
 
@@ -149,6 +149,11 @@ def _visible(url: str) -> str:
         may_be_password = in_fragment or not slash or scheme.lower() not in (*FOLDER_SCHEMES, *WEB_SCHEMES)
         unclear = more_at and bool(authority) and may_be_password
     return f"{scheme}://***" if unclear else f"{scheme}://{host}{slash}{path}"
+
+
+def name_of(url: str) -> str:
+    """Return the last name in a path or URL. Local names may have ``?`` and ``#``, which begin the query of a URL."""
+    return PurePosixPath(url.removesuffix(_tail(url)) if "://" in url else url).name
 
 
 def _tail(url: str) -> str:

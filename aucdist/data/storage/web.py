@@ -8,12 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
-from urllib.parse import urlsplit
 
 from fsspec.asyn import sync
 
 from aucdist.data.storage.guard import CHUNK, Progress, check_download, watched
-from aucdist.data.storage.urls import cache_folder, reveal, shown
+from aucdist.data.storage.urls import cache_folder, name_of, reveal, shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
 
@@ -38,7 +37,7 @@ def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object])
     Raises InputError if the download has another checksum than the expected one. Nothing is kept then.
     """
     folder = cache_folder() / hashlib.sha256(reveal(url).encode()).hexdigest()[:16]
-    target = folder / (Path(urlsplit(url).path).name or "download")
+    target = folder / (name_of(url) or "download")
     noted = target.with_name(target.name + ".sha256")
     expected = sha256 or (noted.read_text() if noted.is_file() else None)
     if expected is not None and target.is_file() and _digest(target) == expected:

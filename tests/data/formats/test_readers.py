@@ -1,8 +1,11 @@
 """`read`: layouts, test files encoded like training data, what is checked, and bad files of every format."""
 
 import hashlib
+import json
+from decimal import Decimal
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -285,3 +288,48 @@ def test_a_class_is_never_unknown(written_table):
     train = read(written_table("train", TRAIN, categorical=["kind"]))
     with pytest.raises(InputError, match="class 'maybe'"):
         read(written_table("new", NEW.replace("yes", "maybe"), unknown="ignore"), schema=train.schema)
+
+
+def test_scores_of_the_same_rows_do_not_depend_on_the_format(tmp_path, source):
+    days = [f"2024-01-0{i} 0{i}:30:00+05:00" for i in range(1, 5)]
+    rows = [
+        ("true", "0.07", days[0]),
+        ("False", "1234567.89", days[1]),
+        ("TRUE", "4.35", days[2]),
+        ("false", "1.1", days[3]),
+    ]
+    text = "b,d,t,y\n" + "".join(f"{b},{d},{t},{i % 2}\n" for i, (b, d, t) in enumerate(rows))
+    keys = {"label": "y", "dates": {"t": ["hour"]}}
+    of_csv = source(text, "f.csv", format="csv", **keys)
+    columns = pa.table(
+        {
+            "b": [b.lower() == "true" for b, _, _ in rows], "d": [Decimal(d) for _, d, _ in rows], "t": days,
+            "y": [i % 2 for i in range(4)],
+        }
+    )  # fmt: skip
+    pq.write_table(columns, tmp_path / "f.parquet")
+    of_parquet = Source(source=str(tmp_path / "f.parquet"), format="parquet", **keys)
+    lines = (json.dumps(dict(row, d=float(row["d"]))) for row in columns.to_pylist())
+    of_json = source("\n".join(lines), "f.jsonl", format="jsonl", **keys)
+    expected = np.array([[1, 0.07, 1.5], [0, 1234567.89, 2.5], [1, 4.35, 3.5], [0, 1.1, 4.5]])
+    for trained in (of_csv, of_parquet, of_json):
+        for categorical in (["b"], []):
+            schema = read(trained.model_copy(update={"categorical": categorical})).schema
+            for other in (of_csv, of_parquet, of_json):
+                X = np.asarray(read(other.model_copy(update={"categorical": categorical}), schema=schema).block.X)
+                # two categories are two features, of which the second one says that the value is true
+                assert X[:, 1 if categorical else 0 :].tolist() == expected.tolist()
+
+
+def test_a_cell_in_quotes_of_the_first_rows_may_have_the_line_breaks_of_windows(source):
+    data = read(source(b'k,a,y\r\n"u\r\nx",1,0\r\n"v",2,1\r\n', "f.csv", format="csv", label="y", categorical=["k"]))
+    assert data.block.n_samples == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [("a,y\n1,0\n".encode("utf-32-le"), "UTF-32"), (b"PAR1\x15\x04\x15\x00\r\n1,2\n", "format=parquet")],
+)
+def test_a_file_of_another_kind_than_its_ending_says_is_refused_as_one(source, data, said):
+    with pytest.raises(InputError, match=rf"f\.csv, line 1: NUL characters.*{said}"):
+        read(source(data, "f.csv", format="csv", label="y"))

@@ -258,3 +258,11 @@ def test_an_endpoint_that_does_not_answer_is_named(monkeypatch):
         for url in ("s3://rows/d/part-1.csv", "s3://rows/d/", "s3://rows/d/*.csv"):
             refused(url, said, " cannot be reached (EndpointConnectionError); check the address and the network")
         refused("s3://rows/x", "cannot write s3://rows/x", said, what=lambda url: files.write_bytes(url, b"x"))
+
+
+@pytest.mark.parametrize("name", ["a[1].csv", "a::b.csv", "a*b.csv"])
+def test_a_key_is_read_whatever_signs_it_has(server, name):
+    with new_bucket(server, BUCKET) as client:
+        client.put_object(Bucket=BUCKET, Key=f"d/{name}", Body=b"a,y\n1,0\n2,1\n")
+        for url in (f"s3://{BUCKET}/d/{name}", f"s3://{BUCKET}/d/", f"s3://{BUCKET}/d/*.csv"):
+            assert read(Source(source=url, format="csv", label="y")).block.n_samples == 2
