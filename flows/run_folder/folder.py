@@ -134,7 +134,7 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
         try:
             draft.mkdir(parents=True)
         except OSError as e:
-            if e.errno != errno.EEXIST:
+            if e.errno != errno.EEXIST or not draft.exists():
                 raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder with --output") from None
             raise InputError(
                 f"{draft} already exists: another run of this name writes into it, or was killed. Give this run "

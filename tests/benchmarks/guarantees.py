@@ -156,7 +156,7 @@ def lines() -> Iterator[str]:
         ends = [np.format_float_positional(float(text), trim="-") for text in ends]
         return " to ".join(dict.fromkeys(ends))
 
-    yield "| asked for | positives | missed | not possible | mean of the measure | mean recall |"
+    yield "| asked for | positives | missed | not possible | mean of the metric | mean recall |"
     yield "|---|---|---|---|---|---|"
     for measure in ("precision", "recall", "fpr", "alerts"):
         for n_pos in ("30", "100", "1000"):

@@ -169,9 +169,9 @@ def test_the_suite_runs(monkeypatch, capsys):
     ("given", "words"),
     [
         ({"only": "a9b"}, "unknown data set 'a9b'"),
-        ({"threads": 0}, "--threads is 0"),
-        ({"repeats": 0}, "--repeats is 0"),
-        ({"splits": 0}, "--splits is 0"),
+        ({"threads": 0}, "--threads must be at least 1; got 0"),
+        ({"repeats": 0}, "--repeats must be at least 1; got 0"),
+        ({"splits": 0}, "--splits must be at least 1; got 0"),
     ],
 )
 def test_wrong_input_is_refused_before_work(given, words):

@@ -49,7 +49,7 @@ def test_positive_classes_are_chosen(counts, positive, chosen):
     ("counts", "positive", "said"),
     [
         ({"1": 5}, "minority", "one class only (1)"),
-        ({}, "minority", "one class only"),
+        ({}, "minority", "here has no rows"),
         ({"1": 5, "2": 3}, 3, "positive class '3' is not in the data. Its classes are: 1, 2"),
         ({"1": 5, "2": 3}, ["1", "x"], "positive class 'x'"),
         ({"1": 5, "2": 3}, [1, 2], "every class"),

@@ -193,7 +193,7 @@ def test_what_mixes_features_is_not_explained():
 
 @pytest.mark.parametrize("features", ["bin", {"map": "bins", "bins": 1}, 3])
 def test_a_wrong_map_is_refused_before_the_data_are_read(features):
-    with pytest.raises(InputError, match=r"feature map|bins is 1|features is 3"):
+    with pytest.raises(InputError, match=r"feature map|bins must be .*; got 1|features must be .*; got 3"):
         PairwiseHingeClassifier(features=features).check_parameters()
 
 

@@ -74,7 +74,7 @@ def test_which_losses_are_convex_and_bounded():
         (lambda: Link("gev", math.inf), "finite"),
         (lambda: Link("logit", 0.1), "only the link gev has a shape"),
         (lambda: Link("log"), "unknown link 'log'. Did you mean 'logit'"),
-        (lambda: LinkLoss(Link("gev", 1.0)), "below 1: from there on the distribution has no mean"),
+        (lambda: LinkLoss(Link("gev", 1.0)), "must be below 1; got 1.0. From 1 on the distribution has no mean"),
         (lambda: LinkLoss(Link("logit"), "hinge"), "unknown loss"),
         (lambda: parse_checked(b'{"kind": "spline", "odds": 1.0}', SavedMap, "the map"), "'kind'.*'link', 'isotonic'"),
     ],

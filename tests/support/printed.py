@@ -40,7 +40,11 @@ def run_page(page: Path) -> list[tuple[str, str]]:
         elif not command:
             exec(compile(body, page.name, "exec"), {})
         elif "onnx" not in command or importlib.util.find_spec("onnx"):
-            words = [found for word in shlex.split(command) for found in sorted(Path().glob(word)) or [word]]
+            words = [
+                found
+                for word in shlex.split(command.partition(" > ")[0])
+                for found in sorted(Path().glob(word)) or [word]
+            ]
             printed.append((command, run(*words)[0]))
     return printed
 

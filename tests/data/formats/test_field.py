@@ -160,7 +160,7 @@ def test_a_sheet_with_a_title_says_what_helps():
 
 
 def test_an_archive_of_several_files_is_refused(load):
-    with pytest.raises(InputError, match=r"the archive has 2 files \(a, b\), but one is expected"):
+    with pytest.raises(InputError, match=r"f\.zip has 2 files \(a, b\), but one is expected"):
         load(archive(a=ROWS, b=ROWS), "f.zip")
 
 

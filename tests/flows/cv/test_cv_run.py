@@ -92,7 +92,7 @@ def test_the_model_is_of_all_training_rows_with_the_best_parameters(whole):
     assert metrics["search"]["table"] == result["table"]
     page = (folder / "report.html").read_text()
     assert "Choice of parameters" in page
-    assert "auc against lam" in page
+    assert "AUC against lam" in page
 
 
 def test_a_second_search_does_nothing_again(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
