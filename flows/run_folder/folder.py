@@ -134,7 +134,7 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
         try:
             draft.mkdir(parents=True)
         except OSError as e:
-            if e.errno != errno.EEXIST or not draft.exists():
+            if not os.path.lexists(draft):
                 raise InputError(f"cannot write to {parent}: {e.strerror}. Name another folder with --output") from None
             raise InputError(
                 f"{draft} already exists: another run of this name writes into it, or was killed. Give this run "
@@ -188,8 +188,7 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
         try:
             with storage_errors(url, "write"), long_retries():
                 for file in files:
-                    target = f"{path}/{file.relative_to(draft).as_posix()}"
-                    retried(partial(fs.put_file, str(file), target))
+                    retried(partial(fs.put_file, str(file), f"{path}/{file.relative_to(draft).as_posix()}"))
         except BaseException as e:  # also when the process is told to end
             with suppress(Exception):  # where nothing can be written, perhaps nothing can be removed
                 fs.rm(path, recursive=True)
