@@ -308,9 +308,8 @@ def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
         (search["folds"], search["metric"], run.about["data"]["fingerprint"], run.about["n_samples"])
         for search, run in zip(searches, runs, strict=True)
     ]
-    values: dict[
-        str, list[float]
-    ] = {}  # the score of each fold: of what it chose if the search was nested, else of the best
+    # The score of each fold: that of what the fold chose if the search was nested, else that of the best parameters.
+    values: dict[str, list[float]] = {}
     for run, search in zip(runs, searches, strict=True):
         if search["nested"]:
             values[run.name] = [choice["value"] for choice in search["nested"]]

@@ -300,7 +300,7 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
         observer.note(f"{kind}: {texts[0]}{more}")
 
 
-# ---- what a cluster is told -------------------------------------------------------------------------------------------
+# ---- what is sent to a cluster -----------------------------------------------------------------------------------------
 
 
 REPORT = "dask-report.html"

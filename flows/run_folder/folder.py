@@ -189,7 +189,7 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
             with storage_errors(url, "write"), long_retries():
                 for file in files:
                     retried(partial(fs.put_file, str(file), f"{path}/{file.relative_to(draft).as_posix()}"))
-        except BaseException as e:  # also when the process is told to end
+        except BaseException as e:  # also when a signal ends the process
             with suppress(Exception):  # where nothing can be written, perhaps nothing can be removed
                 fs.rm(path, recursive=True)
             if not isinstance(e, InputError):
