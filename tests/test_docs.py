@@ -105,7 +105,7 @@ def test_configurations_are_accepted(text: str) -> None:
     content = parse_yaml(text, "the page")
     kinds = {"grid": CvConfig, "train": KeepCurrentConfig, "data": TrainConfig, "kind": ClusterConfig, "source": Source}
     kind: Any = next(model for key, model in kinds.items() if key in content)
-    TypeAdapter(kind).validate_python(content)
+    assert TypeAdapter(kind).validate_python(content).model_fields_set >= set(content)
 
 
 def test_every_page_is_in_the_menu() -> None:

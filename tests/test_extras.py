@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from support.processes import absent_in_turn
+from support.processes import assert_absent_in_turn
 
 from aucdist.errors import InputError
 from aucdist.extras import EXTRAS, explain_missing, load_optional
@@ -63,7 +63,7 @@ assert roc_auc_score(y, PairwiseHingeClassifier().fit(X, y).decision_function(X)
 
 
 def test_a_fit_needs_none_of_them() -> None:
-    absent_in_turn(
+    assert_absent_in_turn(
         ("import aucdist", ["numba", "sklearn", "dask", "aucdist.report"]),
         (FIT, ["distributed", "click", "aucdist.report"]),
         before=BLOCK.format(missing=set(EXTRAS)),

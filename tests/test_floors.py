@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.printed import script
-from support.processes import absent_in_turn
+from support.processes import assert_absent_in_turn
 
 ROOT = Path(__file__).resolve().parents[1]
 import_graph = script("import_graph")
@@ -133,7 +133,7 @@ PEERS = ["imblearn", "statsmodels", "skglm", "dask_ml", "lightgbm", "xgboost", "
 
 
 def test_what_costs_seconds_is_loaded_where_it_is_used() -> None:
-    absent_in_turn(
+    assert_absent_in_turn(
         (HELP, ["numpy", "numba", "sklearn", "dask", "distributed", "prefect", "pandas", "pydantic"]),
         ("import aucdist.report.run", ["jinja2", "scipy"]),
         ("import flows.train.run", ["prefect"]),
@@ -158,7 +158,7 @@ def test_commands_on_a_small_table_load_what_they_use(tmp_path: Path) -> None:
     def command(*words: str) -> str:
         return HELP.replace("['--help']", repr(list(words)))
 
-    absent_in_turn(
+    assert_absent_in_turn(
         (command("init", "six.csv", "--label", "fraud"), [*looks, "numba", "scipy"]),
         (command("data", "preview", "six.yaml"), looks),
         (command("train", "six.yaml", "--output", "runs"), fits),

@@ -100,7 +100,7 @@ def mutated(data: bytes, edits: list[tuple[float, str, bytes, int, int]]) -> byt
 EDITS = st.lists(EDIT, min_size=1, max_size=4)
 
 
-def refused_or_done(function, *args):
+def assert_refused_or_done(function, *args):
     """Call a function that may raise nothing but our errors, of bounded length, and take no more than bounded memory."""
     pa.default_memory_pool().release_unused()
     before = pa.total_allocated_bytes()
@@ -165,7 +165,7 @@ def test_rows(tmp_path_factory, name, edits, n_parts):
         read(source)
         in_parts(source, n_parts)
 
-    refused_or_done(read_both)
+    assert_refused_or_done(read_both)
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +191,7 @@ def test_the_json_of_a_model(model_files, edits):
     folder, files = model_files
     (folder / "weights.npy").write_bytes(files["weights.npy"])
     (folder / "model.json").write_bytes(mutated(files["model.json"], edits))
-    refused_or_done(loaded, folder)
+    assert_refused_or_done(loaded, folder)
 
 
 @FUZZED()
@@ -203,7 +203,7 @@ def test_the_weights_of_a_model(model_files, edits):
     content = json.loads(files["model.json"]) | {"files": {"weights.npy": hashlib.sha256(weights).hexdigest()}}
     (folder / "weights.npy").write_bytes(weights)
     (folder / "model.json").write_text(json.dumps(content))
-    refused_or_done(loaded, folder)
+    assert_refused_or_done(loaded, folder)
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ def read_all(folder):
 def test_a_manifest(shard_files, edits):
     folder, manifest, _ = shard_files
     path = commit_manifest(folder, mutated(manifest, edits))
-    refused_or_done(read_all, folder)
+    assert_refused_or_done(read_all, folder)
     path.unlink()
 
 
@@ -250,7 +250,7 @@ def test_a_shard(shard_files, edits):
     path = commit_manifest(folder, content)
     shard.write_bytes(data)
     try:
-        refused_or_done(read_all, folder)
+        assert_refused_or_done(read_all, folder)
     finally:
         shard.write_bytes(sound)
         path.unlink()

@@ -36,7 +36,7 @@ def client():
         yield client
 
 
-def same_bits(one, other):
+def assert_same_bits(one, other):
     assert one.w.tobytes() == other.w.tobytes()
     assert one.certificate == other.certificate
     drop = ["seconds"]
@@ -47,7 +47,9 @@ def test_any_number_of_workers_same_bits():
     here = LocalBlocks(partition(Block.of(*data()), N_BLOCKS))
     with local_client(4, memory_limit="1GiB") as client:
         there = DaskBlocks.load(client, load, N_BLOCKS)
-        same_bits(*(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100) for blocks in (here, there)))
+        assert_same_bits(
+            *(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100) for blocks in (here, there))
+        )
 
 
 def test_anchors_in_cells_same_bits(client, monkeypatch):
@@ -56,7 +58,7 @@ def test_anchors_in_cells_same_bits(client, monkeypatch):
         solve(AllPairs().rounds(blocks, 1e-2), tol=1e-3, max_passes=100)
         for blocks in (LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), DaskBlocks.load(client, load, N_BLOCKS))
     ]
-    same_bits(*fits)
+    assert_same_bits(*fits)
     assert fits[0].certificate.status is Status.CONVERGED
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import threading
@@ -110,8 +111,13 @@ def test_a_part_ends_with_its_blocks(client):
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
     blocks.reduce(add, 1.0)
     keys = [f.key for f in blocks._parts.futures]
+
+    def held():
+        return client.run(lambda dask_worker: [key for key in keys if key in dask_worker.data])
+
+    assert sorted(itertools.chain(*held().values())) == sorted(keys)
     del blocks
-    until(lambda: not any(client.run(lambda dask_worker: any(key in dask_worker.data for key in keys)).values()))
+    until(lambda: not any(held().values()))
 
 
 def test_a_worker_uses_its_threads(client, tmp_path):
@@ -130,7 +136,7 @@ def test_a_worker_uses_its_threads(client, tmp_path):
 # ---- losses --------------------------------------------------------------------------------------------------------------
 
 
-def goes_on_after(harm, client):
+def assert_goes_on_after(harm, client):
     """Do harm to the workers after two calls, and check that all sums are as they would have been."""
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
     found = [blocks.reduce(add, value) for value in VALUES[:2]]
@@ -181,7 +187,7 @@ def test_a_part_that_was_moved_is_found(client):
         client.run_on_scheduler(remove)
         until(lambda: here not in client.who_has([part])[part.key])
 
-    goes_on_after(move, client)
+    assert_goes_on_after(move, client)
 
 
 async def close_threads_first(dask_worker):
@@ -191,7 +197,9 @@ async def close_threads_first(dask_worker):
 
 
 def test_a_worker_that_closes_while_it_still_answers_is_lost_and_no_more(mortal):
-    goes_on_after(lambda blocks: mortal.run(close_threads_first, workers=[address_of(mortal, blocks, 0)]), mortal)
+    assert_goes_on_after(
+        lambda blocks: mortal.run(close_threads_first, workers=[address_of(mortal, blocks, 0)]), mortal
+    )
 
 
 def stop_myself(block, memory, value, flag):
@@ -356,7 +364,7 @@ def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, m
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert chain_of(blocks) == EXPECTED
-        goes_on_after(lambda again: kill(mortal, again, 1), far)
+        assert_goes_on_after(lambda again: kill(mortal, again, 1), far)
 
 
 def test_workers_that_die_when_they_are_first_called_say_nothing_of_the_others(mortal, monkeypatch):

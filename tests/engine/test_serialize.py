@@ -39,7 +39,7 @@ TREES = st.recursive(
 )
 
 
-def same(a, b):
+def assert_same_tree(a, b):
     assert type(a) is type(b)
     if isinstance(a, np.ndarray):
         assert (a.dtype, a.shape, a.flags.c_contiguous) == (b.dtype, b.shape, b.flags.c_contiguous)
@@ -47,18 +47,18 @@ def same(a, b):
     elif isinstance(a, list | tuple):
         assert len(a) == len(b)
         for x, y in zip(a, b, strict=True):
-            same(x, y)
+            assert_same_tree(x, y)
     elif isinstance(a, dict):
         assert list(a) == list(b)
         for key in a:
-            same(a[key], b[key])
+            assert_same_tree(a[key], b[key])
     else:
         assert repr(a) == repr(b)  # nan is nan, and -0.0 is not 0.0
 
 
 @given(TREES)
 def test_trees_come_back_to_the_last_bit(tree):
-    same(deserialize(serialize(tree)), tree)
+    assert_same_tree(deserialize(serialize(tree)), tree)
 
 
 def test_arrays_keep_the_order_of_their_axes_and_scalars_their_type():

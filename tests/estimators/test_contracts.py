@@ -99,16 +99,18 @@ def cases() -> Iterator[Any]:
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("estimator", "check"), list(cases()), ids=parametrize_with_checks([BinExpander()]).kwargs["ids"]
+    ("estimator", "check_contract"), list(cases()), ids=parametrize_with_checks([BinExpander()]).kwargs["ids"]
 )
-def test_scikit_learn(estimator: Any, check: Any) -> None:
-    check(estimator)
+def test_scikit_learn(estimator: Any, check_contract: Any) -> None:
+    check_contract(estimator)
 
 
 SAMPLERS = checks_of_samplers([MWMOTE(random_state=0), DistanceUnderSampler(random_state=0)])
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(SAMPLERS.args[0], list(SAMPLERS.args[1]), **SAMPLERS.kwargs)  # its own is a generator
-def test_imbalanced_learn(estimator: Any, check: Any) -> None:
-    check(estimator)
+@pytest.mark.parametrize(
+    ("estimator", "check_contract"), list(SAMPLERS.args[1]), **SAMPLERS.kwargs
+)  # its own is a generator
+def test_imbalanced_learn(estimator: Any, check_contract: Any) -> None:
+    check_contract(estimator)

@@ -179,7 +179,7 @@ def test_run_whose_pod_is_lost_frees_its_cluster(prefect: None, a9a: dict[str, A
     lab.wait_until(lambda: made["metadata"]["uid"] not in [c["metadata"]["uid"] for c in lab.objects("daskclusters")])
     if state_of(run) != "CRASHED":
         lab.prefect("flow-run", "cancel", run)
-    lab.wait_until(lab.no_clusters)
+    assert lab.wait_until(lab.no_clusters)
 
 
 ALLOWED = {

@@ -64,7 +64,7 @@ def test_all_pairs_has_the_minimum_of_the_sparse_rows(seed):
     assert codes.certificate.primal == pytest.approx(csr.certificate.primal, rel=2e-10)
 
 
-def compare(rounds, seed, n_rounds=6):
+def assert_same_rounds(rounds, seed, n_rounds=6):
     codes, csr = two_forms(seed)
     lam = [1e-2, 1e-1][seed % 2]
     n = 0
@@ -79,7 +79,7 @@ def compare(rounds, seed, n_rounds=6):
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("seed", searched(range(15), quick=3))
 def test_the_rounds_are_those_of_the_sparse_rows(name, seed):
-    compare(SOLVERS[name], seed)
+    assert_same_rounds(SOLVERS[name], seed)
 
 
 @pytest.mark.parametrize("name", ["newton", "lipschitz", "square"])
@@ -88,7 +88,7 @@ def test_also_beyond_the_columns_of_a_matrix(monkeypatch, name, seed):
     for module in (problem, solvers, square):
         monkeypatch.setattr(module, "MOST_FEATURES", 1)
     # Conjugate gradients that take many products amplify rounding; the first rounds take few.
-    compare(SOLVERS[name], seed, 3)
+    assert_same_rounds(SOLVERS[name], seed, 3)
 
 
 @pytest.mark.parametrize("name", ["all-pairs", "ramp", "newton"])
@@ -99,4 +99,4 @@ def test_also_from_a_sample(monkeypatch, name):
     codes, csr = two_forms(4)
     assert sample.noise(sample.draw_sample(codes)) == pytest.approx(sample.noise(sample.draw_sample(csr)), rel=1e-12)
     if name != "all-pairs":
-        compare(SOLVERS[name], 4)
+        assert_same_rounds(SOLVERS[name], 4)

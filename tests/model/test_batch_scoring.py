@@ -74,7 +74,7 @@ def run(folder, source, **options):
     return begun, found
 
 
-def check(found, scores, row_id=None):
+def assert_scores(found, scores, row_id=None):
     assert found.column_names == ["row_id", "score", "prediction"]
     assert found["row_id"].to_pylist() == list(range(len(scores)) if row_id is None else row_id)
     np.testing.assert_array_equal(found["score"].to_numpy(), scores)
@@ -85,7 +85,7 @@ def check(found, scores, row_id=None):
 def test_the_training_file_gets_the_scores_of_the_model(tmp_path, table, n_parts):
     source, scores = table
     begun, found = run(tmp_path, source, n_parts=n_parts)
-    check(found, scores)
+    assert_scores(found, scores)
     assert (begun.reader.n_blocks > 1) == (n_parts > 1)
 
 
@@ -93,7 +93,7 @@ def test_rows_need_no_label_and_columns_may_come_in_any_order(tmp_path, table):
     _, scores = table
     lines = ["note,b,kind,a", *(f'"x, y",{b},{kind},{a}' for a, kind, b in ROWS)]
     (tmp_path / "new.csv").write_text("\n".join(lines) + "\n")
-    check(run(tmp_path, csv(tmp_path / "new.csv", label="b"))[1], scores)
+    assert_scores(run(tmp_path, csv(tmp_path / "new.csv", label="b"))[1], scores)
 
 
 def test_a_parquet_table_is_scored_by_its_columns_alone(tmp_path, table):
@@ -104,7 +104,7 @@ def test_a_parquet_table_is_scored_by_its_columns_alone(tmp_path, table):
     source = Source(source=str(tmp_path / "new.parquet"), format="parquet", label=0)
     begun, found = run(tmp_path, source, n_parts=10)
     assert begun.reader.n_blocks == 4
-    check(found, scores)
+    assert_scores(found, scores)
 
 
 def test_shards_are_scored_one_by_one(tmp_path, table):
@@ -114,7 +114,7 @@ def test_shards_are_scored_one_by_one(tmp_path, table):
     assert begun.reader.n_blocks == 3
     ids = found["row_id"].to_numpy()
     assert sorted(ids) == list(range(7))
-    check(found, scores[ids], ids)
+    assert_scores(found, scores[ids], ids)
 
 
 def test_svmlight_rows_of_any_class_are_scored(tmp_path):
@@ -124,7 +124,7 @@ def test_svmlight_rows_of_any_class_are_scored(tmp_path):
     saved(tmp_path, Source(source=str(tmp_path / "train"), format="svmlight", n_features=12))
     (tmp_path / "new").write_text("".join(f"7 {line}\n" for line in lines))
     _, found = run(tmp_path, Source(source=str(tmp_path / "new"), format="svmlight"), n_parts=4)
-    check(found, load_model(str(tmp_path / "model")).decision_function(X))
+    assert_scores(found, load_model(str(tmp_path / "model")).decision_function(X))
 
 
 def test_the_probability_is_there_if_the_model_has_one(tmp_path, table):
@@ -148,11 +148,13 @@ def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
         patch.setattr(scoring, "open_rows", None)  # nor is the survey
         again, found = run(tmp_path, source, n_parts=3)
     assert again == begun
-    check(found, scores)
+    assert_scores(found, scores)
     assert (tmp_path / "scores" / "part-00001.parquet").stat().st_mtime_ns == before
     done = json.loads((tmp_path / "scores" / "_scores.json").read_text())
     assert (done["rows"], done["parts"]) == (7, len(done["files"]))
-    check(pq.read_table(tmp_path / "scores"), scores)  # the folder is a data set of its own: its notes do not count
+    assert_scores(
+        pq.read_table(tmp_path / "scores"), scores
+    )  # the folder is a data set of its own: its notes do not count
 
 
 def test_each_part_is_parsed_once(tmp_path, table, monkeypatch):
@@ -215,7 +217,7 @@ def test_features_of_another_kind_are_refused_and_do_not_stand_in_the_way(tmp_pa
         run(tmp_path, Source(source=str(tmp_path / "rows.svm"), format="svmlight"))
     with pytest.raises(InputError, match="not those of the training data"):
         run(tmp_path, Source(source="wine", format="embedded"))
-    check(run(tmp_path, table[0])[1], table[1])
+    assert_scores(run(tmp_path, table[0])[1], table[1])
 
 
 def test_scores_that_were_copied_or_moved_go_on_in_their_new_folder(tmp_path, table):
@@ -229,7 +231,7 @@ def test_scores_that_were_copied_or_moved_go_on_in_their_new_folder(tmp_path, ta
     assert (begun.output, begun.model) == (str(tmp_path / "copy"), str(tmp_path / "model copy"))
     shutil.rmtree(tmp_path / "model")  # nothing of the first place is needed
     write_summary(begun, [score_part(begun.url, begun.key, i) for i in range(begun.reader.n_blocks)])
-    check(pq.read_table(tmp_path / "copy"), scores)
+    assert_scores(pq.read_table(tmp_path / "copy"), scores)
     assert {path.name: path.read_bytes() for path in (tmp_path / "scores").iterdir()} == before
 
 
@@ -239,7 +241,7 @@ def test_a_part_that_is_damaged_is_scored_again(tmp_path, table, damage):
     run(tmp_path, source, n_parts=3)
     (tmp_path / "scores" / "part-00001.parquet").write_bytes(damage)
     pq.write_table(pa.table({"row_id": [0]}), tmp_path / "scores" / "part-00000.parquet")  # and one of something else
-    check(run(tmp_path, source, n_parts=3)[1], scores)
+    assert_scores(run(tmp_path, source, n_parts=3)[1], scores)
 
 
 def test_of_two_models_that_score_into_one_folder_at_once_one_is_refused(tmp_path, table):

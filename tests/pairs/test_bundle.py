@@ -79,7 +79,7 @@ def first(n):
     return (np.arange(n) == 0) * 1.0
 
 
-def check(H, a, b):
+def assert_is_maximum(H, a, b):
     """Assert that b is feasible, and that no entry would gain more by rising than those that are above 0."""
     assert b.min() >= 0.0
     np.testing.assert_allclose(b.sum(), 1.0, rtol=1e-6)
@@ -103,7 +103,7 @@ def test_it_finds_the_maximum(seed):
         start = r.random(n) * (r.random(n) < 0.5) + first(n)
         start /= start.sum()
     a = scale * r.normal(size=n)
-    check(H, a, maximise(H, a, start))
+    assert_is_maximum(H, a, maximise(H, a, start))
 
 
 @pytest.mark.parametrize("size", [1e-40, 1e-12, 1e12, 1e40])

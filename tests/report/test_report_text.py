@@ -195,10 +195,10 @@ def test_the_page_fits(n_classes: int, tmp_path: Path) -> None:
     page.write_text(render_run_page(made(n_classes)), encoding="utf-8")
     with browser(tmp_path / "profile") as window:
         for width in (1300, 400):
-            fits(window, page, width)
+            assert_page_fits(window, page, width)
 
 
-def fits(window: Browser, page: Path, width: int) -> None:
+def assert_page_fits(window: Browser, page: Path, width: int) -> None:
     window.open(page, width=width)
     assert window.evaluate("document.documentElement.scrollWidth") <= width
 

@@ -35,7 +35,7 @@ def until(holds: Callable[[], Any], log: Path | None = None) -> Any:
     return found
 
 
-def absent_in_turn(*steps: tuple[str, list[str]], before: str = "", cwd: Path | None = None) -> None:
+def assert_absent_in_turn(*steps: tuple[str, list[str]], before: str = "", cwd: Path | None = None) -> None:
     """Check that after each piece of code some modules are not loaded; the code that loads least comes first."""
     path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
     command = [sys.executable, "-c", before + IN_TURN, json.dumps(steps)]

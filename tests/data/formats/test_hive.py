@@ -42,7 +42,7 @@ def in_parts(source, n_parts=5, schema=None):
     return reader, np.vstack([b.X for b in blocks]), np.concatenate([b.y for b in blocks])
 
 
-def same_rows(X, y, wanted_X, wanted_y):
+def assert_same_rows(X, y, wanted_X, wanted_y):
     mine, other = (np.column_stack((a, b)).astype(float) for a, b in ((X, y), (wanted_X, wanted_y)))
     assert mine[np.lexsort(mine.T)].tolist() == other[np.lexsort(other.T)].tolist()
 
@@ -53,7 +53,7 @@ def test_the_columns_of_the_folders_are_those_that_pyarrow_finds(folder):
     names = ("x", "user", "year", "city=São Paulo", "city=a/b", "city=x=1")
     assert data.schema.feature_names == names
     wanted = [table[c] if c in table else table["city"] == c.removeprefix("city=") for c in names]
-    same_rows(data.block.X, data.block.y, np.column_stack(wanted), np.where(table["y"], 1, -1))
+    assert_same_rows(data.block.X, data.block.y, np.column_stack(wanted), np.where(table["y"], 1, -1))
 
 
 @pytest.mark.parametrize("categorical", ["auto", ["city"], ["city", "year"]])
@@ -85,14 +85,14 @@ def test_where_may_name_them_and_files_of_other_folders_are_not_read(folder, fra
             path.write_bytes(data[:4] + b"\x00" * 40 + data[44:])
     wanted = frame.query(query)
     for X, y in ((read(of).block.X, read(of).block.y), in_parts(of)[1:]):
-        same_rows(X[:, :3], y, wanted[["x", "user", "year"]], np.where(wanted["y"], 1, -1))
+        assert_same_rows(X[:, :3], y, wanted[["x", "user", "year"]], np.where(wanted["y"], 1, -1))
 
 
 def test_a_label_and_a_group_may_be_folders(tmp_path, frame):
     frame.drop(columns="city").to_parquet(tmp_path / "rows", partition_cols=["y", "user"], index=False)
     of = source(tmp_path / "rows", groups="user", positive="true")
     data = read(of)
-    same_rows(data.block.X, data.block.y, frame[["x", "year"]], np.where(frame["y"], 1, -1))
+    assert_same_rows(data.block.X, data.block.y, frame[["x", "year"]], np.where(frame["y"], 1, -1))
     assert len(np.unique(data.block.group)) == 9
     _, X, y = in_parts(of, 3)
     assert X.tolist() == data.block.X.tolist()

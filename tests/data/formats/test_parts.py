@@ -34,7 +34,7 @@ def together(source, n, **options):
     return made, tuple(np.concatenate([f(b) for b in blocks]) for f in (dense, lambda b: b.y, lambda b: b.row_id))
 
 
-def same(source, n, **options):
+def assert_same_in_parts(source, n, **options):
     made, (X, y, ids) = together(source, n, **options)
     whole = read(source, **options)
     assert made.schema == whole.schema
@@ -67,7 +67,7 @@ def source(tmp_path):
     ],
 )
 def test_any_number_of_parts_gives_the_same_rows(source, text, options, n):
-    same(source(text, **options), n)
+    assert_same_in_parts(source(text, **options), n)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -79,7 +79,7 @@ def test_any_number_of_parts_gives_the_same_rows(source, text, options, n):
 def test_wherever_it_is_cut(source, lines, n, window):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "WINDOW", window)
-        same(source("".join(["1 1:1\n", *lines, "-1 3:1"])), n)
+        assert_same_in_parts(source("".join(["1 1:1\n", *lines, "-1 3:1"])), n)
 
 
 def test_parts_are_whole_lines_of_about_the_same_size(source):
@@ -96,7 +96,7 @@ def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):
     for i, n in enumerate((300, 100, 1)):
         (tmp_path / f"{i}.svm").write_text("1 1:1\n-1 2:1\n" * n)
     source = Source(source=str(tmp_path), format="svmlight")
-    made = same(source, 4)
+    made = assert_same_in_parts(source, 4)
     assert [part.url[-5:] for part in made.parts].count("0.svm") == 3
     assert [part.row for part in made.parts if part.start == 0] == [0, 600, 800]
 
@@ -104,16 +104,16 @@ def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):
 def test_what_cannot_be_cut_is_one_part(source):
     packed = source(bz2.compress(b"1 1:1\n-1 2:1\n" * 50), "f.bz2")
     assert planned(packed, 8).n_blocks == 1
-    same(packed, 8)
-    same(Source(source="digits", format="embedded", positive=8), 4)
+    assert_same_in_parts(packed, 8)
+    assert_same_in_parts(Source(source="digits", format="embedded", positive=8), 4)
 
 
 def test_rows_like_those_of_the_training_data(source):
     options = {"format": "csv", "label": "y", "categorical": ["kind"]}
     train = read(source(CSV, "train.csv", **options)).schema
-    same(source("a,kind,y\n9,udp,1\n8,tcp,0\n7,tcp,0\n", "test.csv", **options), 3, schema=train)
+    assert_same_in_parts(source("a,kind,y\n9,udp,1\n8,tcp,0\n7,tcp,0\n", "test.csv", **options), 3, schema=train)
     wide = read(source(SVM, "train.svm")).schema
-    same(source("1 1:1\n-1 2:3\n", "test.svm"), 2, schema=wide)
+    assert_same_in_parts(source("1 1:1\n-1 2:3\n", "test.svm"), 2, schema=wide)
 
 
 @pytest.mark.parametrize("numbered", [False, True])
@@ -147,11 +147,11 @@ def test_a_file_that_became_shorter_is_refused(source):
 def test_a_line_break_in_quotes_is_refused_where_it_is_cut_and_read_where_it_is_not(source):
     rows = "".join(f'"a\nb{i % 3}",{i % 2}\n' for i in range(30))
     multiline = source("k,y\n" + rows, format="csv", label="y", categorical=["k"])
-    same(multiline, 1)
+    assert_same_in_parts(multiline, 1)
 
     def refusal(n):
         try:
-            same(multiline, n)
+            assert_same_in_parts(multiline, n)
         except InputError as e:
             return str(e)
         return ""
@@ -165,13 +165,13 @@ def test_a_line_break_in_quotes_is_refused_where_it_is_cut_and_read_where_it_is_
 def test_real_files_in_parts(data_dir, tmp_path, name, file):
     (tmp_path / "f").write_bytes(lzma.decompress((data_dir / file).read_bytes()))
     unpacked = find_source(name).model_copy(update={"source": str(tmp_path / "f"), "sha256": None})
-    made = same(unpacked, 7)
+    made = assert_same_in_parts(unpacked, 7)
     assert len(made.parts) == 7
     assert made.classes == unpacked.classes
 
 
 @pytest.mark.parametrize("quoted", [b'"a"', b'"a ""b"", c"'])
 def test_a_header_in_quotes_and_a_file_of_one_line(source, quoted):
-    same(source(b"y," + quoted + b"\n0,1\n1,2\n", format="csv", label="y"), 2)
+    assert_same_in_parts(source(b"y," + quoted + b"\n0,1\n1,2\n", format="csv", label="y"), 2)
     made = planned(source(b"y," + quoted + b"\n0,1\n1,2", format="csv", label="y"), 1)
     assert len(made.parts) == 1

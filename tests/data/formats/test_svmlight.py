@@ -177,7 +177,7 @@ def read_number(text):
     return number_at(np.frombuffer(text.encode() + b"\n", dtype=np.uint8), 0)
 
 
-def same_as_python(text):
+def check_as_python(text):
     value, stop, kind = read_number(text)
     assert stop == len(text)
     assert kind in (FINE, HARD)
@@ -195,8 +195,8 @@ def same_as_python(text):
 @example(-0.0)
 def test_every_float_comes_back(x):
     for text in (repr(x), f"{x:.17g}", f"{x:.16e}", f"{x:.30e}"):
-        same_as_python(text)
-    assert same_as_python(repr(x)) == FINE
+        check_as_python(text)
+    assert check_as_python(repr(x)) == FINE
 
 
 @pytest.mark.nojit
@@ -212,7 +212,7 @@ def test_every_float_comes_back(x):
 @example("17976931348623158079e289")
 def test_every_decimal_is_what_python_makes_of_it(text):
     if NUMBER.fullmatch(text.encode()):
-        same_as_python(text)
+        check_as_python(text)
     elif not NUMBER.match(text.encode()):
         assert read_number(text)[2] == NO_NUMBER
 
@@ -223,13 +223,13 @@ def test_halfway_between_two_floats(mantissa, power, off):
     """The exact decimals of numbers in the middle between two floats, and of their neighbours in the last digit."""
     twice = 2 * mantissa + 1
     text = str(twice << power) if power >= 0 else f"{twice * 5**-power + off}e{power}"
-    same_as_python(text)
+    check_as_python(text)
 
 
 @pytest.mark.nojit
 @given(st.integers(0, 2**64 - 1), st.integers(-345, 310))
 def test_nineteen_digits_and_any_power_of_ten_are_never_hard(digits, power):
-    assert same_as_python(f"{digits % 10**19}e{power}") == FINE
+    assert check_as_python(f"{digits % 10**19}e{power}") == FINE
 
 
 @pytest.mark.nojit

@@ -45,7 +45,7 @@ def make(sizes=(4, 0, 3), sparse=False, dtype=np.float64, weights=False, seed=0)
     return blocks
 
 
-def same(a, b):
+def assert_same_block(a, b):
     assert type(a.rows) is type(b.rows)
     for one, other in zip((*a.rows, a.y, a.row_id, a.weight), (*b.rows, b.y, b.row_id, b.weight), strict=True):
         if isinstance(one, np.ndarray):
@@ -85,13 +85,13 @@ def test_any_floats_come_back_bit_by_bit(tmp_path_factory, sizes, d, sparse, dty
     assert (manifest.n_samples, manifest.n_pos, manifest.n_neg) == (sum(sizes), n_pos, sum(sizes) - n_pos)
     assert [shard.rows for shard in manifest.shards] == sizes
     for i, block in enumerate(blocks):
-        same(read_shard(manifest.url, i), block)
+        assert_same_block(read_shard(manifest.url, i), block)
 
 
 def test_a_slice_of_a_csr_block_is_written_with_its_own_offsets(tmp_path):
     block = make((9,), sparse=True)[0].take(np.array([5, 2, 7]))
     write_shards([block], SCHEMA, str(tmp_path))
-    same(read_shard(str(tmp_path), 0), block)
+    assert_same_block(read_shard(str(tmp_path), 0), block)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -125,7 +125,7 @@ def test_values_that_do_not_shrink_are_not_compressed(tmp_path, dtype):
     shard = read_manifest(str(tmp_path)).shards[0]
     assert {pq.read_metadata(url).row_group(0).column(j).compression for j in range(4)} == {"UNCOMPRESSED"}
     found = read_shard(str(tmp_path), 0)
-    same(found, block)
+    assert_same_block(found, block)
     assert shard.memory == X.nbytes + 30_000 * 17
     assert np.array_equal(np.array(pq.read_table(url)["values"].to_pylist(), dtype), X)
 
@@ -137,7 +137,7 @@ def test_who_reads_a_generation_reads_it_to_its_end(tmp_path):
     assert len(read_manifest(str(tmp_path)).shards) == 1
     assert read_manifest(old.url) == old
     for i, block in enumerate(make()):
-        same(read_shard(old.url, i), block)
+        assert_same_block(read_shard(old.url, i), block)
 
 
 def stop_at(start, write, url, data):
@@ -159,7 +159,7 @@ def test_a_write_that_breaks_off_leaves_the_old_data_set(tmp_path, monkeypatch, 
             write_shards(make((2,), seed=5), SCHEMA, str(tmp_path))
     assert read_manifest(str(tmp_path)) == old
     for i, block in enumerate(make()):
-        same(read_shard(str(tmp_path), i), block)
+        assert_same_block(read_shard(str(tmp_path), i), block)
 
 
 def test_blocks_that_do_not_go_together_are_refused(tmp_path):

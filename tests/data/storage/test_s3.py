@@ -218,14 +218,14 @@ def test_a_public_bucket_needs_no_credentials(bucket, no_credentials, monkeypatc
 @real_only
 def test_a_private_bucket_is_closed_to_the_anonymous(bucket, monkeypatch):
     monkeypatch.setenv("AUCDIST_S3_ANONYMOUS", BUCKET)
-    refused(at("d/part-1.csv"), DENIED)
+    assert_refused(at("d/part-1.csv"), DENIED)
 
 
 @real_only
 def test_what_a_policy_forbids_is_named(bucket):
     let(bucket, "Deny", "*")
     try:
-        refused(at("d/part-1.csv"), DENIED)
+        assert_refused(at("d/part-1.csv"), DENIED)
     finally:
         bucket.delete_bucket_policy(Bucket=BUCKET)
 
@@ -235,13 +235,13 @@ def test_what_a_policy_forbids_is_named(bucket):
 def test_wrong_credentials_are_named(bucket, monkeypatch, name, caplog):
     monkeypatch.setenv(name, "sesame-wrong")
     with new_connections(), caplog.at_level(logging.DEBUG):
-        refused(at("d/part-1.csv"), DENIED)
-        refused(at("d/"), DENIED)
-        refused(at("x"), DENIED, what=lambda url: files.write_bytes(url, b"x"))
+        assert_refused(at("d/part-1.csv"), DENIED)
+        assert_refused(at("d/"), DENIED)
+        assert_refused(at("x"), DENIED, what=lambda url: files.write_bytes(url, b"x"))
     assert os.environ["AWS_SECRET_ACCESS_KEY"] not in caplog.text
 
 
-def refused(url, *said, what=load):
+def assert_refused(url, *said, what=load):
     with pytest.raises(InputError) as caught:
         what(url)
     assert all(part in str(caught.value) for part in said)
@@ -256,8 +256,8 @@ def test_an_endpoint_that_does_not_answer_is_named(monkeypatch):
         point_to(monkeypatch, endpoint, *MOCK)
         said = f"{endpoint}/rows"
         for url in ("s3://rows/d/part-1.csv", "s3://rows/d/", "s3://rows/d/*.csv"):
-            refused(url, said, " cannot be reached (EndpointConnectionError); check the address and the network")
-        refused("s3://rows/x", "cannot write s3://rows/x", said, what=lambda url: files.write_bytes(url, b"x"))
+            assert_refused(url, said, " cannot be reached (EndpointConnectionError); check the address and the network")
+        assert_refused("s3://rows/x", "cannot write s3://rows/x", said, what=lambda url: files.write_bytes(url, b"x"))
 
 
 @pytest.mark.parametrize("name", ["a[1].csv", "a::b.csv", "a*b.csv"])

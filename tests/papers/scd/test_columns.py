@@ -26,7 +26,7 @@ def collect_blocks(block, memory):
     return memory, {"blocks": [block]}
 
 
-def check(columns, X, y, n_blocks):
+def assert_columns(columns, X, y, n_blocks):
     """Every column, times the labels, is in its block."""
     blocks = columns.reduce(collect_blocks)["blocks"]
     assert len(blocks) == n_blocks
@@ -46,7 +46,7 @@ def test_columns_here(n_blocks, form, dtype):
     parts = partition(Block.of(X, y), n_blocks)
     order = np.concatenate([part.row_id for part in parts])
     dense = data(dtype=dtype)[0]
-    check(columns_of(LocalBlocks(parts)), dense[order], y[order], min(n_blocks, 7))
+    assert_columns(columns_of(LocalBlocks(parts)), dense[order], y[order], min(n_blocks, 7))
     np.testing.assert_array_equal(dense, X.toarray() if sp.issparse(X) else X)  # what is given stays as it is
 
 
@@ -56,10 +56,10 @@ def test_columns_on_workers(client):
     order = np.concatenate([b.row_id for b in here.reduce(collect_blocks)["blocks"]])
     columns = columns_of(DaskBlocks.load(client, load, N_BLOCKS))
     assert isinstance(columns, DaskBlocks)
-    check(columns, X[order], y[order], N_BLOCKS)
+    assert_columns(columns, X[order], y[order], N_BLOCKS)
     masked = masked_blocks(DaskBlocks.load(client, load, N_BLOCKS), np.arange(20) > 3, Doubled())
     assert isinstance(columns_of(masked), DaskBlocks)
-    check(columns_of(masked), 2.0 * X[order], y[order], N_BLOCKS)
+    assert_columns(columns_of(masked), 2.0 * X[order], y[order], N_BLOCKS)
 
 
 class Doubled:
@@ -72,11 +72,11 @@ class Doubled:
 def test_columns_of_a_class_have_its_labels():
     X, y = data()
     rows = Block.of(X, np.ones(20, dtype=np.int8), code=(y > 0).astype(np.int64))
-    check(columns_of(ClassView(LocalBlocks.split(rows, 2), np.array([-1, 1], dtype=np.int8))), X, y, 2)
+    assert_columns(columns_of(ClassView(LocalBlocks.split(rows, 2), np.array([-1, 1], dtype=np.int8))), X, y, 2)
 
 
 def test_blocks_without_rows():
     X, y = data()
     parts = [np.arange(20), np.arange(0)]
     blocks = LocalBlocks([Block.of(X, y).take(part, index=i) for i, part in enumerate(parts)])
-    check(columns_of(blocks), X, y, 2)
+    assert_columns(columns_of(blocks), X, y, 2)
