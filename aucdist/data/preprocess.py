@@ -183,15 +183,14 @@ def fit_preprocessor(
         If a feature in log1p is unknown, a value is missing, has no log(1 + x), or is missing in all rows, sparse rows would
         have to be centred, or a column cannot be scaled.
     """
-    columns: tuple[int, ...] = ()
     if log1p == "numeric":
-        one_hot = category_features(categories)
-        columns = tuple(i for i, name in enumerate(feature_names) if name not in one_hot)
-    elif log1p is not None:
-        for name in log1p:
+        chosen = set(feature_names).difference(category_features(categories))
+    else:
+        chosen = set(log1p or ())
+        for name in log1p or ():
             if name not in feature_names:
                 raise unknown("feature in log1p", name, feature_names)
-        columns = tuple(i for i, name in enumerate(feature_names) if name in log1p)
+    columns = tuple(i for i, name in enumerate(feature_names) if name in chosen)
     fill, error = None, 0.0
     if impute == "keep" and scale != "none":
         raise InputError(

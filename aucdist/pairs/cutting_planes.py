@@ -58,7 +58,7 @@ from aucdist.pairs.newton import (
     step_to_zero,
 )
 from aucdist.pairs.objective import PairObjective
-from aucdist.pairs.penalty import L2
+from aucdist.pairs.penalty import L2, SmoothPenalty
 from aucdist.pairs.top_negatives import TOP_PARAMETERS
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver
@@ -219,20 +219,20 @@ class CuttingPlanes:
         gap_before, passes = self.gap, self._n_taken - self._n_taken_before
         bound_error = self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.cuts.part_error)
         dual, error = self._bound = higher(self._bound, (bound, bound_error))
-        primal = self.value_at(self.best)
+        best, rounding = self.best, self.rounding
+        primal = self.value_at(best)
         self.gap = (primal - dual) / primal
         self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
         # The rounding of the objective: of the two scores of each pair, of the sums, and of the parts that negatives count.
-        best, rounding = self.best, self.rounding
         reach = rounding.reach(best.w)
         of_sums = rounding.pair_hinge(best.w, best.loss, best.score_error) + rounding.penalty(
             best.w, self.penalty.value(best.w)
         )
         primal_error = of_sums + self.cuts.value_error(reach) + self.cuts.part_error * (1.0 + best.loss + 2.0 * reach)
         return Round(
-            self.best.w.copy(), primal, dual, self._passes_before + passes, primal_error=primal_error,
-            dual_error=error, slack=self.best.slack, stuck=self._is_stuck(dual, passes),
-            unsettled=self.gap > NO_DESCENT and passes < PATIENCE and not self.best.w.any(),
+            best.w.copy(), primal, dual, self._passes_before + passes, primal_error=primal_error,
+            dual_error=error, slack=best.slack, stuck=self._is_stuck(dual, passes),
+            unsettled=self.gap > NO_DESCENT and passes < PATIENCE and not best.w.any(),
         )  # fmt: skip
 
     def _newton_steps(self) -> Iterator[Round]:
@@ -269,6 +269,7 @@ class CuttingPlanes:
             while not self.accept(cuts.cut(step, w + step * move, self.gap_left), follow=True, worst=worst):
                 step *= 0.2
                 worst = worst if step > 1e-3 else np.inf
+            assert isinstance(penalty, SmoothPenalty)
             slope = float(cuts.here.gradient @ move) + penalty.slope_along(w, move, step)
             astray = step < STEP_TOO_LONG or abs(slope) > MODEL_MISMATCH * abs(first)
 
@@ -380,25 +381,26 @@ class CuttingPlanes:
         `widths`: those of both bands at the last cut, where they are narrower now.
         """
         here, penalty, both = self.cuts.here, self.penalty, (self.cuts.half_width, self.cuts.width)
-        w = here.w
+        assert isinstance(penalty, SmoothPenalty)
+        slope_of_penalty = functools.partial(penalty.slope_along, here.w, move)
         along = sample.slope_along(move, *both)
         if both == (0.0, 0.0):
             # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
-            slope = functools.cache(lambda t: along(t) + penalty.slope_along(w, move, t))
+            slope = functools.cache(lambda t: along(t) + slope_of_penalty(t))
             k = bisect.bisect_right(SEARCH_STEPS, 0.0, key=slope)  # the slope rises along the line
             step = SEARCH_STEPS[min(k, len(SEARCH_STEPS) - 1)]
             if 0 < k < len(SEARCH_STEPS):
                 low, high = SEARCH_STEPS[k - 1 : k + 1]
                 step = low + (high - low) * slope(low) / (slope(low) - slope(high))
             return step if penalty.signs is None else min(step, 1.0), slope(SEARCH_STEPS[0])
-        first, of_sample = float(here.gradient @ move) + penalty.slope_along(w, move, 0.0), along(0.0)
+        first, of_sample = float(here.gradient @ move) + slope_of_penalty(0.0), along(0.0)
         if widths is not None and widths != both:
             first += of_sample - sample.slope_along(move, *widths)(0.0)
         if not first < 0.0:
             return 0.0, first
         # The drawn rows have a minimum of their own: only how the derivative changes is taken from them.
-        offset = first - of_sample - penalty.slope_along(w, move, 0.0)
-        step = step_to_zero(lambda t: along(t) + penalty.slope_along(w, move, t) + offset, first)
+        offset = first - of_sample - slope_of_penalty(0.0)
+        step = step_to_zero(lambda t: along(t) + slope_of_penalty(t) + offset, first)
         # Points beyond the target may lie outside the cone; between two of its points none does.
         return step if penalty.signs is None else min(step, 1.0), first
 

@@ -56,7 +56,7 @@ class Penalty(ABC):
     lam: float = 1.0
     signs: np.ndarray | None = None
     name: ClassVar[str]
-    has_corners: ClassVar[bool]
+    has_corners: ClassVar[bool] = True
     precision: ClassVar[float]
 
     @classmethod
@@ -132,17 +132,22 @@ class Penalty(ABC):
     def steepest_square(self, gradient: np.ndarray) -> float:
         """Return the squared length of the steepest descent of loss and penalty at w = 0, the loss having this gradient."""
 
+
+class SmoothPenalty(Penalty):
+    """A penalty without corners, along which there is a line search."""
+
+    has_corners = False
+
+    @abstractmethod
     def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
-        """Return the derivative of the penalty by the step, along a way from w; only of penalties without corners."""
-        raise NotImplementedError
+        """Return the derivative of the penalty by the step, along a way from w."""
 
 
 @dataclass(frozen=True, eq=False)
-class L2(Penalty):
+class L2(SmoothPenalty):
     """``lam/2 |w|^2``: every feature has a weight."""
 
     name = "l2"
-    has_corners = False
     precision = 1e-10
 
     @property
@@ -196,7 +201,6 @@ class SparsePenalty(Penalty):
     Dual variables give a bound if the dual norm of their slope is at most lam; else all of them are scaled down.
     """
 
-    has_corners = True
     precision = 1e-9
 
     @abstractmethod

@@ -24,7 +24,7 @@ from flows.reproduce.kind import (
     DataSet,
     Folds,
     GridSystem,
-    Kind,
+    KindOfTasks,
     ProtocolKind,
     Result,
     Results,
@@ -161,7 +161,7 @@ class Claim(kind.Claim):
     """The final shares of zero weights also differ by at most this"""
 
 
-class Descent(Kind):
+class Descent(KindOfTasks):
     """The excess of the objective over the best known one: a figure for each data set and axis, and the claims."""
 
     kind: Literal["descent"]

@@ -23,6 +23,7 @@ from flows.config.model import ModelConfig
 from flows.reproduce.kind import (
     DataSet,
     Kind,
+    KindOfTasks,
     ProtocolKind,
     Result,
     Results,
@@ -87,7 +88,7 @@ class ShapeSystem(System):
     """Number of data sets for each size and shape; the figures show the first one"""
 
 
-class Shapes(Kind):
+class Shapes(KindOfTasks):
     """Estimates from rows x ~ N(0, I) with labels drawn from the link at the score w.x."""
 
     kind: Literal["shapes"]

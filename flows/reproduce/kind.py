@@ -2,12 +2,12 @@
 
 How to add a kind, in one new module and one row of `run.KINDS`:
 
-1. Derive a class from `Kind`. Its fields are the keys of the experiment in the YAML; ``kind: Literal["name"]`` names the kind.
+1. Derive a class from `KindOfTasks`, or from `Kind` if it has no tasks: then it needs neither 2. nor 3. Its fields are the keys
+   of the experiment in the YAML; ``kind: Literal["name"]`` names the kind.
    Declare ``datasets`` if the experiment uses data sets of the catalog. Declare ``targets``, a list of models of one row each,
    if there are printed figures: in the YAML, ``targets`` is then the name of a CSV file beside it.
 2. ``tasks(versions)`` yields one `TaskKey` and one JSON mapping for each task. The mapping holds everything that decides the
    result (seeds, parameters, the fingerprint of the data), because a stored result is used again for as long as it is unchanged.
-   A kind without tasks omits this method.
 3. ``run_task(task)`` runs one task in any process. It is static, takes the mapping and returns a JSON mapping.
 4. ``report(results)`` returns the tables and figures of the page, the table of the CSV file, and the counts that ``--json``
    and the page print. Results may be missing, because a data set may be absent.
@@ -99,14 +99,14 @@ def read_version(dataset: DataSet) -> Version:
     if not is_present(source):
         return Version(dataset.name, NOT_RUN, note=note)
     data = read(source, name=dataset.name)
-    location = source.source if isinstance(source.source, str) else ", ".join(source.source)
+    location = ", ".join(source.urls())
     return Version(
         dataset.name, location, data.block.n_samples, data.block.n_features, data.block.n_pos,
         ", ".join(data.schema.positive), data.fingerprint, note,
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class TaskKey:
     """The name of a task within its experiment; the file of its result is named after it."""
 
@@ -142,16 +142,11 @@ class Kind(Strict):
         return set()
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
-        """Yield every task with all values that its result depends on.
+        """Yield every task with all values that its result depends on; by default there are none.
 
         `versions`: the version of each data set; absent data sets have no rows.
         """
         yield from ()
-
-    @staticmethod
-    def run_task(task: Task) -> Result:
-        """Run a task in any process, and return its result in JSON types."""
-        raise NotImplementedError
 
     @abstractmethod
     def report(self, results: Results) -> Report:
@@ -160,6 +155,15 @@ class Kind(Strict):
     def page_table(self, title: str, lines: pd.DataFrame, *cell: str) -> PageTable:
         """Return a table with a row for each data set and a column for each system; `cell` are templates of texts."""
         return PageTable(title, lines, cell, self.datasets, getattr(self, "systems", ()))
+
+
+class KindOfTasks(Kind):
+    """An experiment whose report needs results of tasks."""
+
+    @staticmethod
+    @abstractmethod
+    def run_task(task: Task) -> Result:
+        """Run a task in any process, and return its result in JSON types."""
 
 
 class Claim(Strict):
@@ -173,7 +177,7 @@ class Claim(Strict):
 def results_of(results: Results, dataset: str, system: str) -> list[Result]:
     """Return the results of one system on one data set, in the order of repeats and folds."""
     keys = [key for key in results if (key.dataset, key.system) == (dataset, system)]
-    return [results[key] for key in sorted(keys, key=lambda key: (key.repeat, key.fold))]
+    return [results[key] for key in sorted(keys)]
 
 
 # ---- systems over folds or splits ------------------------------------------------------------------------------------
@@ -232,7 +236,7 @@ class Splits(Strict):
     """lam times the number of training rows"""
 
 
-class ProtocolKind(Kind):
+class ProtocolKind(KindOfTasks):
     """An experiment each of whose tasks is one system, or all of them, on one fold or split of one data set."""
 
     datasets: Mapping[str, DataSet]

@@ -72,6 +72,11 @@ class FilePart:
         """What messages call its file."""
         return files.shown(self.url)
 
+    def check_version(self) -> None:
+        """Raise a StorageError if its file has changed since the part was made."""
+        if self.version and files.stat(self.url).etag != self.version:
+            raise StorageError(f"{self.where} has changed since it was first read: start again when it is complete")
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -335,11 +340,8 @@ class FileFormat(Format):
         ]
 
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Parse a file, or a range of one, and return its rows."""
-        if part.version and files.stat(part.url).etag != part.version:
-            raise StorageError(f"{part.where} has changed since it was first read: start again when it is complete")
-        if part.stop is not None:
-            return self.read_range(source, part, schema)
+        """Parse a whole file and return its rows."""
+        part.check_version()
         data = files.read_bytes(part.url, source.sha256)
         # Hashing can take as long as reading: a part with a version needs no checksum but the one that its source states.
         digest = "" if part.version and source.sha256 is None else files.sha256_of(data)
@@ -351,12 +353,9 @@ class FileFormat(Format):
         parsed = self.parse(unpacked(data, part.url), source, part, schema)
         return replace(parsed, digest=digest + parsed.digest)
 
-    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Parse a range of a file and return its rows, for formats whose `split` makes ranges."""
-        raise NotImplementedError(f"files of format {self.name!r} are not split")
-
+    @abstractmethod
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Return the rows in bytes, for formats that `read_part` reads.
+        """Return the rows in bytes.
 
         Parameters
         ----------
@@ -372,7 +371,6 @@ class FileFormat(Format):
         InputError
             If something in it is wrong, naming the line or row and the column.
         """
-        raise NotImplementedError
 
 
 class TableFormat(Format):
@@ -441,9 +439,11 @@ class LineFormat(FileFormat):
         """Return where the rows start, and the columns; by default there is no header."""
         return start, ()
 
-    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Parse a range of a file and return its rows."""
-        assert part.stop is not None
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+        """Parse a file, or a range of one, and return its rows."""
+        if part.stop is None:
+            return super().read_part(source, part, schema)
+        part.check_version()
         data = files.read_range(part.url, part.start, part.stop, part.version)
         try:
             return self.parse(data, source, part, schema)

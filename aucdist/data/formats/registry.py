@@ -340,10 +340,13 @@ class ParquetFormat(TableFormat, FileFormat):
         values = path_values(part.url)
         return replace(parse_parquet(source, part, schema, data), digest=json.dumps(values) if values else "")
 
-    def read_range(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Parse some row groups and return their rows."""
+    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
+        """Parse a file, or some of its row groups, and return their rows."""
         from aucdist.data.formats.arrow_tables import parse_parquet
 
+        if part.stop is None:
+            return super().read_part(source, part, schema)
+        part.check_version()
         return parse_parquet(source, part, schema)
 
 
@@ -406,7 +409,7 @@ class ShardsFormat(FileFormat):
         if not isinstance(source.source, str):
             raise InputError("format 'shards' reads one folder: give `source` one path")
 
-    def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> NoReturn:
+    def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> NoReturn:
         """Refuse."""
         raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_rows")
 

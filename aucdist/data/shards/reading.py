@@ -278,8 +278,10 @@ def open_rows(
                         "`positive`"
                     )
         rows, positives = (tuple(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
-        memory, digest = sum(shard.memory for shard in shards), digest_of(manifest)
-        return BlockReader(source, stored, manifest.form, rows, positives, memory, {}, digest, (), manifest.url)
+        return BlockReader(
+            source, stored, manifest.form, rows, positives, sum(shard.memory for shard in shards), {}, digest_of(manifest), (),
+            manifest.url,
+        )  # fmt: skip
     fingerprint = fingerprint_of(source)
     parts = source.format_of().split(source, n_parts)
 
