@@ -151,10 +151,9 @@ def digests_of_run(run: str, about: Json) -> dict[str, str]:
 def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     if "search" in about and "grid" in configuration_of(run):
         raise InputError(f"{shown(run)} is a search: repeat it with `aucdist cv`, and audit runs of `aucdist train`")
-    kept = about.get("digests", {})
     here = digests()
     changed = {"code": "the code is not that of the run", "packages": "the packages are not those of the run"}
-    notes = [text for name, text in changed.items() if kept.get(name) != here[name]]
+    notes = [text for name, text in changed.items() if about.get("digests", {}).get(name) != here[name]]
     with tempfile.TemporaryDirectory(prefix="aucdist-audit-") as folder:
         path = Path(folder) / CONFIG
         path.write_bytes(read_bytes(f"{run}/{CONFIG}"))
@@ -164,6 +163,7 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
         new = {"data": after["data"]["fingerprint"], **digests_of_run(again, compared)}
     old = {"data": about["data"]["fingerprint"], **digests_of_run(run, about)}
     if other := sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
+        notes += ["the data have changed since the run"] * ("data" in other)
         because = ", ".join(notes) or "files of the run were changed, or the kind of CPU is another one"
         raise RunError(f"the repeated run differs from the first one in: {', '.join(other)}; {because}")
     return {"run": shown(run), "same": old, "notes": notes}
@@ -239,5 +239,7 @@ def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[f
 
 def _sentences(record: Json) -> list[str]:
     point = record["operating_point"]
-    sentences = [] if point is None else point_sentences(point)
-    return [*sentences, f"The training objective is {certificate_text(record['certificate'])}."]
+    return [
+        *(point_sentences(point) if point else ()),
+        f"The training objective is {certificate_text(record['certificate'])}.",
+    ]

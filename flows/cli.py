@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tomllib
+from itertools import groupby
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
@@ -33,6 +34,7 @@ class Commands(click.Group):
         super().__init__(**options)
         self.above = above
         self.rows = {row.name.removeprefix(above): row for row in COMMANDS if row.name.startswith(above)}
+        self.sections = {name.partition(" ")[0]: row.section for name, row in self.rows.items()}
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Register the secrets of URLs among the arguments before anything can print them.
@@ -41,12 +43,12 @@ class Commands(click.Group):
         """
         if self.above:
             return super().parse_args(ctx, args)
-        after_set = [before == "--set" for before in ("", *args)]
-        return super().parse_args(ctx, [a if s else _entered(a) for a, s in zip(args, after_set, strict=False)])
+        pairs = zip(("", *args), args, strict=False)
+        return super().parse_args(ctx, [a if before == "--set" else _entered(a) for before, a in pairs])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table, groups at their first command."""
-        return list(dict.fromkeys(name.partition(" ")[0] for name in self.rows))
+        return list(self.sections)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command or a group by its name."""
@@ -62,15 +64,20 @@ class Commands(click.Group):
             return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands with their summaries, without importing their modules."""
-        width = formatter.width - 6 - max(map(len, self.list_commands(ctx)))
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [
-                    (name, shorten(GROUPS.get(name) or self.rows[name].summary, width, placeholder="..."))
-                    for name in self.list_commands(ctx)
-                ]
-            )
+        """Write the commands with their summaries by section, without importing their modules."""
+        longest = max(map(len, self.sections))
+        width = formatter.width - 6 - longest
+        for section, names in groupby(self.sections, self.sections.__getitem__):
+            with formatter.section(section):
+                formatter.write_dl(
+                    [
+                        (
+                            name.ljust(longest),
+                            shorten(GROUPS.get(name) or self.rows[name].summary, width, placeholder="..."),
+                        )
+                        for name in names
+                    ]
+                )
 
 
 def _entered(argument: str) -> str:

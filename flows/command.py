@@ -43,6 +43,7 @@ class Command:
     """A command of `aucdist`.
 
     `name`: as it is typed; of a command below another one, both names with a blank between them.
+    `section`: the heading below which ``aucdist --help`` lists it.
     `summary`, `more`: the first sentence of its help, and what follows it.
     `page`: its page of the documentation, ``docs/pages/how-to/<page>.md``.
     `model`: ``module:class`` of the pydantic model. If the class has a method `load`, what that returns is what the function
@@ -55,6 +56,7 @@ class Command:
     """
 
     name: str
+    section: str
     summary: str
     page: str
     model: str

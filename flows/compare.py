@@ -253,11 +253,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.n
             estimates["expected_cost"] = DecisionCosts.of(run.y > 0, run.wrong(), cost).interval()
         estimates["average_precision"] = average_precision_interval(run.counts)
     for name in BY_BOOTSTRAP:
-
-        def measured(counts: ScoreCounts, name: str = name) -> float:
-            return MEASURES[name].of(counts)
-
-        estimates[name] = bootstrap_interval(run.counts, measured, n_resamples=RESAMPLES)
+        estimates[name] = bootstrap_interval(run.counts, MEASURES[name].of, n_resamples=RESAMPLES)
     values = {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
     return _about(run) | values | {"warnings": [str(w.message) for w in caught]}
 
@@ -309,12 +305,11 @@ def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
         for search, run in zip(searches, runs, strict=True)
     ]
     # The score of each fold: that of what the fold chose if the search was nested, else that of the best parameters.
-    values: dict[str, list[float]] = {}
-    for run, search in zip(runs, searches, strict=True):
-        if search["nested"]:
-            values[run.name] = [choice["value"] for choice in search["nested"]]
-        else:
-            values[run.name] = next(row["folds"] for row in search["table"] if row["parameters"] == search["best"])
+    values: dict[str, list[float]] = {
+        run.name: [choice["value"] for choice in search["nested"] or ()]
+        or next(row["folds"] for row in search["table"] if row["parameters"] == search["best"])
+        for run, search in zip(runs, searches, strict=True)
+    }
     if any(setup != same[0] for setup in same) or any(None in of_folds or not of_folds for of_folds in values.values()):
         return None
     share = searches[0]["test_over_train"]

@@ -98,10 +98,11 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             return about | {"output": shown(config.output)}
         said: dict[str, Json] = {}
         for name, (own, spread) in models.items():
-            if not config.reasons:
-                said[name] = {"explained": _contributions(own, spread, rows, config.top)}
-            else:
-                said[name] = {"explained": None, "reasons": _reasons(own, spread, rows, config)}
+            said[name] = (
+                {"explained": None, "reasons": _reasons(own, spread, rows, config)}
+                if config.reasons
+                else {"explained": _contributions(own, spread, rows, config.top)}
+            )
     if not model.classes:
         return about | said[""]
     return about | {"classes": [{"name": name} | of_class for name, of_class in said.items()]}

@@ -127,10 +127,8 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
             more = {"lines": len(card_rows(card)), "rounding": card.rounding}
         else:
             model = load_model(folder)
-            options: Json = {"contributions": config.contributions}
-            if config.to == "sql":
-                options |= {"table": config.table or "rows", "ids": config.ids}
-            data, more = export_model(model, config.to, **options), {}
+            options: Json = {"table": config.table or "rows", "ids": config.ids} if config.to == "sql" else {}
+            data, more = export_model(model, config.to, contributions=config.contributions, **options), {}
         write_bytes(output, data)
     return {
         "model": shown(config.model), "output": shown(output), "to": config.to, "bytes": len(data),

@@ -119,7 +119,10 @@ def preview(config: PreviewConfig) -> Json:
         "negative": list(schema.negative),
         **({"classes": classes} if classes else {}),
         "n_features": len(schema.feature_names),
-        "columns": _columns(schema, data_set.block),
+        "columns": [
+            _column(schema, data_set.block, column, list(features))
+            for column, features in itertools.islice(schema.by_column().items(), MOST_COLUMNS)
+        ],
         "dropped": list(source.drop or []),
         "then": steps + [f"scale: {data.scale}"] * (data.scale != "none"),
         "warnings": warnings,
@@ -155,21 +158,16 @@ def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
     return DataConfig(source=source_from_name(config, settings)[1])
 
 
-def _columns(schema: Schema, block: Block) -> list[Json]:
-    """Return how the columns are encoded, in their order; only the first ones of wide data."""
-    columns = itertools.islice(schema.by_column().items(), MOST_COLUMNS)
-    return [_column(schema, block, column, list(features)) for column, features in columns]
-
-
 def _column(schema: Schema, block: Block, column: str, features: list[int]) -> Json:
     names = [schema.feature_names[j] for j in features]
     in_columns = Columns(block)
     values = [in_columns[j] for j in features[:MOST_FEATURES]]
     kind = column_kind(column, schema)
-    if kind in ("categories", "hashed"):
-        about = [f"{name} ({int(np.count_nonzero(of)):,} rows)" for name, of in zip(names, values, strict=False)]
-    else:
-        about = [f"{name} ({_range(of)})" for name, of in zip(names, values, strict=False)]
+    counted = kind in ("categories", "hashed")
+    about = [
+        f"{name} ({f'{np.count_nonzero(of):,} rows' if counted else _range(of)})"
+        for name, of in zip(names, values, strict=False)
+    ]
     more = [f"and {len(names) - len(about)} more"] * (len(names) > len(about))
     return {"column": column, "becomes": kind, "n_features": len(names), "features": about + more}
 

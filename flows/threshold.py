@@ -1,6 +1,5 @@
 """`aucdist threshold`: another threshold for a trained model, without a fit, as a new run folder or a new version of a store."""
 
-import io
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -73,16 +72,13 @@ def change_threshold(config: ThresholdConfig) -> Json:
         files[DIGESTS] = read_bytes(f"{folder}/{DIGESTS}")
     others = {name: read_bytes(f"{run}/{name}") for name in (THRESHOLD_ROWS, HISTORY) if exists(f"{run}/{name}")}
     if test is not None:
-        out = io.BytesIO()
-        test.assign(score=test["score"] - shift).to_parquet(out, index=False, compression="zstd")
-        others[SCORES] = out.getvalue()
+        others[SCORES] = test.assign(score=test["score"] - shift).to_parquet(index=False, compression="zstd")
     point = changed["operating_point"]
     sentences = point_sentences(point)
     if change is not None:
         others.pop(HISTORY, None)
         others[METRICS] = json_text(about | changed).encode()
-        text = f"version {change.version} with another threshold"
-        version = promote(store, files | others, {"run": text}).version
+        version = promote(store, files | others, {"run": f"version {change.version} with another threshold"}).version
         return {"run": f"{shown(store.url)}@{version}", "operating_point": point, "sentences": sentences}
     if exists(f"{run}/{CONFIG}"):
         own = requirement | {"out_of_fold": point["set_on"] == "out_of_fold"}

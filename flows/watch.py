@@ -176,6 +176,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     record = {
         "format": 1, "batch": batch, "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "version": watched.version,
         "identity": identity, "rows": counts.rows, "scores": scores, "missing": missing, "unknown": unknown, "found": moves,
+        "number": 1 + max((other.get("number", 0) for other in state.batches().values()), default=0),
     }  # fmt: skip
     if again:
         state.write("batches", batch, record)
@@ -271,12 +272,17 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     """Add labels to those known of a batch, measure the rows that have some, and return the name of the batch."""
     state = watched.state
     records = state.batches()
+    if batch is None:
+        if not records:
+            raise InputError(
+                f"no batch was watched in {files.shown(state.url)}: watch the rows first, then their labels"
+            )
+        if state.damaged:
+            raise InputError(f"which batch is the last one is not known, so name one with --batch: {state.damaged[0]}")
+        batch = list(records)[-1]
     names = [name for name, record in records.items() if record["rows"]]
-    if batch is None and not names:
-        raise InputError(f"no batch was watched in {files.shown(state.url)}: watch the rows first, then their labels")
-    batch = batch or names[-1]
     if batch not in names:
-        raise InputError(f"no batch {batch!r} was watched: choose one of {', '.join(names[-10:]) or 'none'}")
+        raise InputError(f"no rows of batch {batch!r} were watched: choose one of {', '.join(names[-10:]) or 'none'}")
     record = records[batch]
     if record["identity"]["model"] != watched.digest:
         version = record["version"]

@@ -89,6 +89,7 @@ class Batch(TypedDict):
     version: int | None
     identity: Identity
     rows: Count
+    number: NotRequired[Count]
     scores: str | None
     found: Found
 
@@ -144,13 +145,16 @@ class WatchState:
         return f"{self.at('scores', batch, '')}/{json_digest(identity)[:16]}"
 
     def batches(self) -> Json:
-        """Return the records of all batches by name, by the time when they were watched."""
+        """Return the records of all batches by name, in the order in which they were watched.
+
+        Versions up to 0.4.0 did not number them: their times are compared, which a clock that is set back can confuse.
+        """
         names = [name.removesuffix(".json") for name in files.names_in(f"{self.url}/batches") if name.endswith(".json")]
         records = {}
         for name in names:
             if re.fullmatch(NAME, name) and (record := self._unless_damaged(self.read, name)) is not None:
                 records[name] = record
-        return dict(sorted(records.items(), key=lambda item: (item[1]["time"], item[0])))
+        return dict(sorted(records.items(), key=lambda item: (item[1].get("number", 0), item[1]["time"], item[0])))
 
     def _unless_damaged(self, read: Any, batch: str) -> Any:
         try:
@@ -244,7 +248,7 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
             f"{model.schema.label!r}, as in the training data"
         )
     row_id, values = table[ROW_ID], table[label]
-    if not pd.api.types.is_integer_dtype(row_id) or row_id.isna().any() or (row_id < 0).any():
+    if len(table) and (not pd.api.types.is_integer_dtype(row_id) or row_id.isna().any() or (row_id < 0).any()):
         raise InputError(f"{where}: {ROW_ID} must be whole numbers from 0, as `aucdist score` writes them")
     if row_id.duplicated().any():
         raise InputError(

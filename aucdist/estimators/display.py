@@ -4,7 +4,6 @@ import functools
 import html
 import itertools
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -310,7 +309,7 @@ class WithPlots:
             from aucdist.report import plots
 
             content = _table([("", self)])
-            with suppress(AttributeError, InputError):  # models that have no shapes
+            if hasattr(self, "feature_importances_"):  # a model that has shapes
                 figures = [  # the identifier is that of no other model of the notebook
                     plots.inline_svg(f"aucdist-shape-{next(_numbers)}", name, text, plot, 187.0)
                     for name, text, plot in list(_shape_plots(self, MOST_SHAPES))

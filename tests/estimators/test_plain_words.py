@@ -136,6 +136,18 @@ def test_a_fitted_one_says_what_is_proved_and_draws_its_shapes(rows):
     assert not ids[0] & ids[1]  # both may stand on one page
 
 
+@pytest.mark.parametrize("error", [AttributeError, InputError])
+def test_an_error_while_shapes_are_drawn_is_not_hidden(rows, monkeypatch, error):
+    model = PairwiseHingeClassifier(features="bins", lam=1e-2).fit(*rows)
+
+    def broken(*_, **__):
+        raise error("broken")
+
+    monkeypatch.setattr("aucdist.report.sections.shape_text", broken)
+    with pytest.raises(error, match="broken"):
+        model._html_repr()
+
+
 def test_several_classes_have_a_row_each(monkeypatch):
     X, y = load_iris(return_X_y=True)
     model = PairwiseHingeClassifier(lam=1e-2).fit(X, np.array(["a<b", "c", "d"])[y])

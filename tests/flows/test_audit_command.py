@@ -116,6 +116,7 @@ def test_other_data_or_weights_are_found(folder: Path, run: Path, tmp_path: Path
         (folder / "rows.csv").write_text(rows + "9,9,none,f,north,yes\n")
         error = command("audit", run, "--verify", code=1)[1]
         assert "the repeated run differs from the first one in: data" in error
+        assert "the data have changed since the run" in error
         command("audit", run, "--output", tmp_path)
         assert "data have changed" in json.loads((tmp_path / "audit.json").read_text())["reasons"]["not_known"]
     finally:

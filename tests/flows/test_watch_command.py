@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -200,11 +201,40 @@ def test_what_is_wrong_is_said(store: str, tmp_path: Path) -> None:
     watched(store, tmp_path / "rows.parquet", *state)
     for args, said in (
         ((tmp_path / "more.parquet", "--batch", "rows"), "was watched already, with other rows or another model"),
-        (("--labels", tmp_path / "x.csv", "--batch", "y"), "no batch 'y' was watched: choose one of rows"),
+        (("--labels", tmp_path / "x.csv", "--batch", "y"), "no rows of batch 'y' were watched: choose one of rows"),
     ):
         assert said in run("watch", store, *args, *state, code=2)[1]
     alone = f"{store}/{next(p.name for p in Path(store).iterdir() if p.name.startswith('version'))}"
     assert "name one with --state" in run("watch", alone, tmp_path / "rows.parquet", code=2)[1]
+
+
+def test_labels_without_a_batch_belong_to_the_last_one(
+    store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the clock was set back, and never to an earlier one if the last one could not be read."""
+    rows, state = tmp_path / "rows.csv", ("--state", tmp_path / "state")
+    labels = week(41)[["left"]].rename_axis("row_id").reset_index()
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    labels.head(0).to_csv(tmp_path / "none.csv", index=False)
+
+    class SetBack(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> "SetBack":
+            return cls(2001, 1, 1, tzinfo=tz)
+
+    for batch, seed in (("first", 40), ("second", 41)):
+        week(seed).to_parquet(tmp_path / f"{batch}.parquet")
+        watched(store, tmp_path / f"{batch}.parquet", *state)
+        monkeypatch.setattr("flows.watch.datetime", SetBack)
+    assert watched(store, "--labels", tmp_path / "none.csv", *state)["performance"]["labelled"] == 0
+    assert watched(store, "--labels", tmp_path / "labels.csv", *state)["batch"] == "second"
+    rows.write_text("nothing,of\n1,2\n")
+    assert watched(store, rows, "--batch", "third", *state, code=3)["rows"] == 0
+    said = run("watch", store, "--labels", tmp_path / "labels.csv", *state, code=2)[1]
+    assert "no rows of batch 'third' were watched: choose one of first, second" in said
+    (tmp_path / "state" / "batches" / "third.json").write_text("{")
+    said = run("watch", store, "--labels", tmp_path / "labels.csv", *state, code=2)[1]
+    assert "which batch is the last one is not known, so name one with --batch" in said
 
 
 def test_a_new_category_and_rows_that_cannot_be_read_are_alarms(tmp_path: Path) -> None:

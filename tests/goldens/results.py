@@ -111,9 +111,8 @@ def result(name: str) -> dict[str, Any]:
     """Return what the code gives now."""
     kind, _, which = name.partition("/")
     if kind == "help":
-        listed = run("--help").split("Commands:")[1].split("Exit codes")[0].splitlines()
-        names = [line.split()[0] for line in listed if line[:2] == "  " and line[2:3].strip()]
-        return {name: run(name, "--help").splitlines() for name in names}
+        helps = ((), *((name,) for name in app.list_commands(None)))
+        return {" ".join(name) or "aucdist": run(*name, "--help").splitlines() for name in helps}
     with tempfile.TemporaryDirectory() as folder:
         if kind == "train":
             printed = run("train", which, "--json", "--output", folder)
