@@ -114,7 +114,7 @@ def read_parquet(
         file = pq.ParquetFile(pa.BufferReader(data))
         there = file.schema_arrow.names
         kinds_of_columns = dict(columns) | {
-            name: optional(name) for name in there if name not in columns and optional(name)
+            name: kind for name in there if name not in columns and (kind := optional(name))
         }
         for name in kinds_of_columns:
             if there.count(name) != 1:

@@ -7,7 +7,7 @@ from aucdist.data.formats.registry import format_from_bytes, format_from_suffix
 from aucdist.data.sources import Source, catalog, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
-from aucdist.data.storage.guard import is_packed, unpacked
+from aucdist.data.storage.guard import packing_of, unpacked
 from aucdist.data.storage.urls import name_of
 from aucdist.errors import InputError, Json, unknown
 from flows.config.loading import apply_setting, find_sources, read_mapping
@@ -101,12 +101,12 @@ def _entry(data: str) -> Json:
 def _format_from_suffix(url: str) -> Json:
     """Return format and separator of a file by its suffix; empty for an unknown one, which needs a setting."""
     path = Path(name_of(url))
-    return format_from_suffix((path.with_suffix("") if is_packed(url) else path).name)
+    return format_from_suffix((path.with_suffix("") if packing_of(url) else path).name)
 
 
 def _format_from_content(url: str) -> Json:
     """Return the format of a file by its first bytes."""
     head = files.read_range(url, 0, min(files.stat(url).size, HEAD))
-    if is_packed(url, head):
+    if packing_of(url, head):
         head = unpacked(files.read_bytes(url), url)[:HEAD]
     return format_from_bytes(head, files.shown(url))

@@ -17,7 +17,7 @@ from aucdist.data.formats.tables import distinct
 from aucdist.data.formats.text import as_utf8, first_row, found_encoding, looks_like_values, pick
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
-from aucdist.data.storage.guard import is_packed, unpacked
+from aucdist.data.storage.guard import packing_of, unpacked
 from aucdist.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def first_rows(source: Source) -> FirstRows:
 
 def head_of(url: str) -> tuple[bytes, bool]:
     """Return the first lines of a file, and whether they are all."""
-    if files.is_web(url) or files.stat(url).size <= MOST_BYTES or is_packed(url, files.read_range(url, 0, FIRST)):
+    if files.is_web(url) or files.stat(url).size <= MOST_BYTES or packing_of(url, files.read_range(url, 0, FIRST)):
         data = unpacked(files.read_bytes(url), url)
     else:
         data = files.read_range(url, 0, MOST_BYTES + 1)

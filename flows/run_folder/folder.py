@@ -180,18 +180,21 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
         retried(lambda: fs.rm(f"{path}/.probe"))
 
     def publish() -> None:
-        if retried(lambda: fs.exists(f"{path}/{METRICS}")):
-            raise RunError(
-                f"the run is lost: {shown(url)} already exists, and belongs to another run. Name another output"
-            )
+        ours = False
         files = sorted((p for p in draft.rglob("*") if p.is_file()), key=lambda p: (p.name == METRICS, p))
         try:
             with storage_errors(url, "write"), long_retries():
+                if retried(lambda: fs.exists(f"{path}/{METRICS}")):
+                    raise RunError(
+                        f"the run is lost: {shown(url)} already exists, and belongs to another run. Name another output"
+                    )
+                ours = True
                 for file in files:
                     retried(partial(fs.put_file, str(file), f"{path}/{file.relative_to(draft).as_posix()}"))
         except BaseException as e:  # also when a signal ends the process
-            with suppress(Exception):  # where nothing can be written, perhaps nothing can be removed
-                fs.rm(path, recursive=True)
+            if ours:
+                with suppress(Exception):  # where nothing can be written, perhaps nothing can be removed
+                    fs.rm(path, recursive=True)
             if not isinstance(e, InputError):
                 raise
             kept = draft.rename(tempfile.mkdtemp(prefix=f"aucdist-{name}-"))

@@ -43,8 +43,7 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     pd.concat(histories).to_parquet(draft / "history.parquet", index=False)
     if (test := fitted.evaluation.test) is not None:
         pq.write_table(scores_table(test, classes, fitted.named_groups), draft / SCORES, compression="zstd")
-    search = {} if fitted.search is None else {"search": fitted.search}
-    result = result | details_of(fitted) | search
+    result = result | details_of(fitted) | ({} if fitted.search is None else {"search": fitted.search})
     page = render_run_page(report_of(fitted, result, config, command))
     for name, text in ((CONFIG, config), ("report.html", page), (METRICS, json_text(result))):
         (draft / name).write_text(text, encoding="utf-8")
@@ -117,10 +116,8 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     names, additive = list(rows.schema.feature_names), None
     if isinstance(feature_map, BinMap):  # which has shapes
         parts, monotone = estimator.shapes(), getattr(estimator, "monotone_", None)
-        points = points_table(parts, rows.schema.feature_names)
-        additive = additive_section(
-            parts, rows.schema.feature_names, points, monotone, fitted.bands, fitted.config.shapes.halves
-        )
+        points = points_table(parts, names)
+        additive = additive_section(parts, names, points, monotone, fitted.bands, fitted.config.shapes.halves)
     return replace(
         report,
         threshold=estimator.raw_threshold,

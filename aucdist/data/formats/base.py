@@ -20,7 +20,7 @@ from aucdist.data.labels import Labels
 from aucdist.data.own_files import CHECKED, Count
 from aucdist.data.storage import files
 from aucdist.data.storage.faults import StorageError
-from aucdist.data.storage.guard import BOM, is_packed, unpacked
+from aucdist.data.storage.guard import BOM, packing_of, unpacked
 from aucdist.data.storage.urls import find
 from aucdist.errors import InputError
 
@@ -341,8 +341,8 @@ class FileFormat(Format):
 
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse a whole file and return its rows."""
-        part.check_version()
         data = files.read_bytes(part.url, source.sha256)
+        part.check_version()  # once they are read, so that they are of one version
         # Hashing can take as long as reading: a part with a version needs no checksum but the one that its source states.
         digest = "" if part.version and source.sha256 is None else files.sha256_of(data)
         if source.sha256 not in (None, digest):
@@ -420,7 +420,7 @@ class LineFormat(FileFormat):
         ranges: list[FilePart] = []
         for part in parts:
             url, stat = part.url, stats.get(part.url)
-            if stat is None or stat.size <= part_bytes or is_packed(url, files.read_range(url, 0, FIRST)):
+            if stat is None or stat.size <= part_bytes or packing_of(url, files.read_range(url, 0, FIRST)):
                 ranges.append(part)
                 continue
             mark = len(BOM) if files.read_range(url, 0, len(BOM), stat.etag) == BOM else 0
@@ -443,7 +443,6 @@ class LineFormat(FileFormat):
         """Parse a file, or a range of one, and return its rows."""
         if part.stop is None:
             return super().read_part(source, part, schema)
-        part.check_version()
         data = files.read_range(part.url, part.start, part.stop, part.version)
         try:
             return self.parse(data, source, part, schema)

@@ -346,8 +346,10 @@ class ParquetFormat(TableFormat, FileFormat):
 
         if part.stop is None:
             return super().read_part(source, part, schema)
+        part.check_version()  # its row groups may be others now
+        parsed = parse_parquet(source, part, schema)
         part.check_version()
-        return parse_parquet(source, part, schema)
+        return parsed
 
 
 class SvmlightFormat(LineFormat):

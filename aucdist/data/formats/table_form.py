@@ -358,4 +358,4 @@ class TableForm:
     @property
     def parsed_numbers(self) -> list[str]:
         """The columns of numbers that are read: those of the features, and behind them the costs, if they are none."""
-        return [*self.numbers, *([self.cost] if self.cost and self.cost not in self.numbers else [])]
+        return list(dict.fromkeys([*self.numbers, self.cost] if self.cost else self.numbers))

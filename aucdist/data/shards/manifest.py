@@ -359,12 +359,12 @@ def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:
         return "a label is neither -1 nor +1"
     if np.isinf(rows.values).any():
         return "a value is not finite"
-    if block.weight is not None and not (np.isfinite(block.weight) & (block.weight >= 0)).all():
-        return "a weight is negative or not finite"
+    for name in ("weight", "cost"):
+        values = getattr(block, name)
+        if values is not None and not (np.isfinite(values) & (values >= 0)).all():
+            return f"a {name} is negative or not finite"
     if block.grade is not None and not np.isfinite(block.grade).all():
         return "a grade is not finite"
-    if block.cost is not None and not (np.isfinite(block.cost) & (block.cost >= 0)).all():
-        return "a cost is negative or not finite"
     n_sets = len(manifest.schema.sets or manifest.schema.classes)
     if block.code is not None and not ((block.code >= 0) & (block.code < n_sets)).all():
         return f"the place of a row's set of classes is not among the {n_sets} of the manifest"

@@ -9,7 +9,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from itertools import accumulate
 from operator import add
 from typing import Annotated, Any, TypeVar
@@ -185,9 +185,7 @@ class SavedReader:
         return _reader_at(self.url).read(item)
 
 
-@lru_cache(maxsize=4)  # a file of this name is written once
-def _reader_at(url: str) -> BlockReader:
-    return read_json(url, BlockReader)
+_reader_at = lru_cache(maxsize=4)(partial(read_json, kind=BlockReader))  # a file of this name is written once
 
 
 def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dataset:
@@ -331,8 +329,9 @@ def _survey(
     starts = accumulate(rows, initial=0)
     numbered = tuple(replace(part, row=start) for part, start in zip(parts, starts, strict=False))
     positives = tuple(part.n_rows_of(schema.positive) for part in surveys)
-    classes, missing, unknown = total.classes, total.missing, total.unknown
-    return BlockReader(source, schema, form, rows, positives, memory, classes, "", numbered, "", missing, unknown), kept
+    return BlockReader(
+        source, schema, form, rows, positives, memory, total.classes, "", numbered, "", total.missing, total.unknown
+    ), kept
 
 
 def fingerprint_of(source: Source) -> str:

@@ -132,11 +132,9 @@ def _reason(e: Exception, remote: bool) -> str | None:
         return "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
     if isinstance(e, (PermissionError, *loaded(BOTO, *NO_IDENTITY))):
         hint = "check the credentials (environment or profile) and permissions" if remote else "check its permissions"
-        return f"access denied ({kind}); {hint}"
-    if isinstance(e, loaded(BOTO, "ClientError")):
-        return f"the server answered {code_of(e) or 'unknown'}"
-    if isinstance(e, loaded(AIOHTTP, "ClientResponseError")):
-        return f"the server answered {getattr(e, 'status', '?')}"
+        return f"access denied ({getattr(e.__cause__, 'operation_name', kind)}); {hint}"
+    if isinstance(e, loaded(BOTO, "ClientError") + loaded(AIOHTTP, "ClientResponseError")):
+        return f"the server answered {code_of(e) or getattr(e, 'status', 'unknown')}"
     if isinstance(e, loaded(BOTO, "FlexibleChecksumError")):
         return "the data received do not match the stored checksum"
     if isinstance(e, TooSlow):
@@ -151,6 +149,8 @@ def _reason(e: Exception, remote: bool) -> str | None:
     if isinstance(e, OSError):
         answer = code_of(e.__cause__)
         return f"the server answered {answer}" if answer else os.strerror(e.errno) if e.errno else kind
+    if "Invalid endpoint" in str(e):
+        return "AWS_ENDPOINT_URL, or endpoint_url of the profile, is no address of a server, such as https://host:9000"
     if remote and isinstance(e, KeyError | ValueError | TypeError | AttributeError | IndexError):
         # Clients of stores read headers and XML without checks, so a wrong answer of a server may raise anything.
         return f"the server's answer cannot be understood ({kind})"

@@ -6,6 +6,7 @@ Every function raises an InputError if a store cannot be reached, or if what is 
 import errno
 import functools
 import hashlib
+import re
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -53,7 +54,7 @@ def expand(source: str | list[str]) -> list[str]:
         fs, path = open_fs(url)
         if any(c in path for c in "*?[") and not retried(lambda: fs.exists(path)):
             paths = retried(lambda: [p for p in fs.glob(path) if not fs.isdir(p)])
-        elif retried(lambda: url.endswith("/") or fs.isdir(path)):
+        elif url.endswith("/") or _is_folder(fs, path):
             paths = retried(lambda: fs.find(path))
             # No data are hidden files, those like ``_SUCCESS``, and S3's marks of folders.
             places = {p: p.removeprefix(path).split("/") for p in paths if not p.endswith("/")}
@@ -63,6 +64,13 @@ def expand(source: str | list[str]) -> list[str]:
     if not paths:
         raise InputError(f"nothing matches {shown(url)}: there is no file to read. Correct the path")
     return [fs.unstrip_protocol(p) for p in sorted(paths)]
+
+
+def _is_folder(fs: Any, path: str) -> bool:
+    try:
+        return bool(retried(lambda: fs.isdir(path)))
+    except PermissionError:  # one object can be read without the right to list the bucket
+        return False
 
 
 def read_bytes(url: str, sha256: str | None = None) -> bytes:
@@ -177,7 +185,8 @@ def exists(url: str) -> bool:
     """Tell whether there is a file or a folder."""
     with storage_errors(url, "read"):
         fs, path = open_fs(url)
-        return bool(retried(lambda: fs.exists(path)))
+        # fsspec says of a local path in a folder that may not be read that it is not there
+        return Path(path).exists() if "file" in fs.protocol else bool(retried(lambda: fs.exists(path)))
 
 
 def names_in(url: str) -> list[str]:
@@ -249,9 +258,14 @@ def open_fs(url: str) -> tuple[Any, str]:
     scheme = url.split("://", 1)[0]
     if scheme in S3_SCHEMES:
         load_optional("s3fs")
+        if not re.fullmatch(r"[A-Za-z0-9._:-]+", bucket := urlsplit(url).netloc):  # also the ARN of an access point
+            raise InputError(
+                f"{shown(named)}: S3 has no bucket of this name; write s3://BUCKET/KEY, with letters, digits, dots and hyphens "
+                "in BUCKET"
+            )
         # No `url_to_fs`: keys may have the ``::`` by which that chains URLs.
         kind = fsspec.get_filesystem_class(scheme)
-        fs = kind(**s3.options(urlsplit(url).netloc), **kind._get_kwargs_from_urls(url))
+        fs = kind(**s3.options(bucket), **kind._get_kwargs_from_urls(url))
         fs.retries = 1  # number of retries by s3fs, which adds no jitter
         fs._list_pages = functools.partial(s3.pages, fs)
         return fs, kind._strip_protocol(url)
@@ -312,7 +326,7 @@ def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
             check_regular(path, url)
             if path.stat().st_size == 0:
                 raise InputError(f"{shown(url)} is empty: write it again, or name another file")
-            file = pa.memory_map(str(path)) if mapped else pa.OSFile(str(path))
+            file = (pa.memory_map if mapped else pa.OSFile)(str(path))
         elif is_web(url):
             file = pa.BufferReader(read_bytes(url))
         else:

@@ -232,13 +232,8 @@ BOM = b"\xef\xbb\xbf"
 CHUNK = 2**22
 
 
-def is_packed(url: str, head: bytes = b"") -> bool:
-    """Tell whether a file is compressed, by the ending of its name or by its first bytes."""
-    return bool(_packing(url, head))
-
-
-def _packing(url: str, head: bytes) -> str:
-    """Return the ending of names of files that are compressed as this one; nothing if it is not."""
+def packing_of(url: str, head: bytes = b"") -> str:
+    """Return the ending of names of files that are compressed as this one, by its name or its first bytes; empty if it is not."""
     suffix = Path(name_of(url)).suffix.lower()
     if suffix in OPENERS:
         return suffix
@@ -252,7 +247,7 @@ def unpacked(data: bytes, url: str) -> bytes:
     A byte order mark is left out.
     Raises InputError if the file is truncated or damaged, if nothing is in it, or if it would grow beyond all measure.
     """
-    if packing := _packing(url, data):
+    if packing := packing_of(url, data):
         kinds = OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error
         with as_input_error(f"{shown(url)} is truncated or damaged", *kinds):
             limit, pieces, size, raw = max(ALWAYS_ALLOWED, MOST_GROWTH * len(data)), [], 0, io.BytesIO(data)

@@ -225,9 +225,7 @@ def find(source: str, folders: Sequence[Path] = ()) -> str | None:
     for path in candidates(source, folders):
         with suppress(OSError, ValueError):
             pattern = str(path.relative_to(path.anchor))
-            if path.exists() or (
-                any(c in pattern for c in "*?[") and any(True for _ in Path(path.anchor).glob(pattern))
-            ):
+            if path.exists() or (any(c in pattern for c in "*?[") and next(Path(path.anchor).glob(pattern), None)):
                 return str(path)
     return None
 

@@ -4,8 +4,10 @@ import bz2
 import json
 import lzma
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from aucdist.data.formats.parts import parse_part
 from aucdist.data.own_files import parse_checked, to_jsonable
 from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source, find_source
+from aucdist.data.storage import files
 from aucdist.errors import InputError
 
 SVM = "\ufeff# first\n+1 1:1 3:2\n\n-1 2:1e-3 # mine\r\n-1 1:4\n+1 4:7.25\n   \n-1 3:1"
@@ -142,6 +145,44 @@ def test_a_file_that_became_shorter_is_refused(source):
     source(SVM[:-9])
     with pytest.raises(InputError, match="f has changed since it was first read"):
         all_blocks(made)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "svmlight"])
+@pytest.mark.parametrize("n_parts", [1, 3])
+def test_a_file_that_is_replaced_while_it_is_read_is_refused(tmp_path, monkeypatch, form, n_parts):
+    """Between any two looks at the file: rows of two versions never become one block."""
+    path, tables = tmp_path / "f", []
+    for value in (1.0, 2.0):
+        table = pd.DataFrame({"a": np.full(12, value), "y": [0, 1] * 6})
+        if form == "parquet":
+            table.to_parquet(path, index=False, row_group_size=4)
+        elif form == "csv":
+            table.to_csv(path, index=False)
+        else:
+            path.write_text("".join(f"{y} 1:{value}\n" for y in table["y"]))
+        tables.append(path.read_bytes())
+    source = Source(source=str(path), format=form, label=None if form == "svmlight" else "y")
+    look, looks = files.check_regular, []
+
+    def replaced(*args, at):
+        looks.append(args)
+        if len(looks) == at:
+            (tmp_path / "new").write_bytes(tables[1])
+            (tmp_path / "new").replace(path)
+        look(*args)
+
+    def read_it(at):
+        path.write_bytes(tables[0])
+        with monkeypatch.context() as patched:
+            made = planned(source, n_parts)
+            looks.clear()
+            patched.setattr(files, "check_regular", partial(replaced, at=at))
+            return [value for block in all_blocks(made) for value in dense(block).ravel()]
+
+    assert read_it(0) == [1.0] * 12
+    for at in range(1, len(looks) + 1):
+        with pytest.raises(InputError, match="f has changed since it was first read"):
+            read_it(at)
 
 
 def test_a_line_break_in_quotes_is_refused_where_it_is_cut_and_read_where_it_is_not(source):

@@ -1,6 +1,7 @@
 """Files: which ones a source means, writing whole or not at all, the web and its cache, and messages without secrets."""
 
 import bz2
+import errno
 import gzip
 import hashlib
 import lzma
@@ -16,7 +17,7 @@ from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source
 from aucdist.data.storage import files, guard
 from aucdist.data.storage.files import read_buffer
-from aucdist.data.storage.guard import is_packed, unpacked
+from aucdist.data.storage.guard import packing_of, unpacked
 from aucdist.errors import InputError
 
 SVM = b"1 1:1\n-1 1:2\n"
@@ -238,7 +239,7 @@ PACK = {".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress, ".zst"
 @pytest.mark.parametrize("ending", PACK)
 def test_what_was_packed_comes_out(ending):
     data = PACK[ending](TEXT)
-    assert is_packed(f"s3://bucket/f{ending}?versionId=1")
+    assert packing_of(f"s3://bucket/f{ending}?versionId=1")
     assert unpacked(data, f"f{ending}") == TEXT
     assert unpacked(data + data, f"f{ending}") == TEXT + TEXT  # files that were put one behind the other
     assert unpacked(PACK[ending](b"\xef\xbb\xbf" + TEXT), f"f{ending}") == TEXT
@@ -270,5 +271,16 @@ def test_what_grows_beyond_measure_is_refused_before_it_does(ending, monkeypatch
 
 
 def test_other_names_are_taken_as_they_are():
-    assert not is_packed("data.gz/f.csv")
+    assert not packing_of("data.gz/f.csv")
     assert unpacked(TEXT, "f.svm") == TEXT
+
+
+def test_what_may_not_be_looked_at_is_not_taken_for_missing(tmp_path, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "stat", denied)
+        with pytest.raises(InputError, match="access denied"):
+            files.exists(str(tmp_path / "none"))
+    assert not files.exists(str(tmp_path / "none"))

@@ -67,7 +67,7 @@ def no_credentials(bucket, monkeypatch, tmp_path):
         yield taken
 
 
-DENIED = "access denied (PermissionError); check the credentials"
+DENIED = "check the credentials (environment or profile) and permissions"
 
 
 def at(key):
@@ -115,6 +115,28 @@ def test_what_is_not_there_is_named(bucket, place, said):
 def test_a_bucket_that_is_not_there_cannot_be_written(bucket):
     with pytest.raises(InputError, match="cannot write s3://nowhere-9f3/x: no such bucket"):
         files.write_bytes("s3://nowhere-9f3/x", b"x")
+
+
+@pytest.mark.parametrize("place", ["", "/x.csv", "Bad Bucket!/x", "me:sesame@bucket/x"])
+def test_a_name_that_no_bucket_can_have_is_refused(place):
+    for what in (files.read_bytes, files.expand, lambda url: files.write_bytes(url, b"x")):
+        assert_refused(f"s3://{place}", "S3 has no bucket of this name; write s3://BUCKET/KEY", what=what)
+
+
+def test_an_endpoint_that_is_no_address_is_named(monkeypatch):
+    with new_connections():
+        point_to(monkeypatch, "nonsense", *MOCK)
+        said = "AWS_ENDPOINT_URL, or endpoint_url of the profile, is no address of a server, such as https://host:9000"
+        assert_refused(at("x"), said)
+        assert_refused(at("x"), said, what=lambda url: files.write_bytes(url, b"x"))
+
+
+def test_an_object_is_read_without_the_right_to_list_its_bucket(bucket, monkeypatch):
+    def denied(*_, **__):
+        raise PermissionError
+
+    monkeypatch.setattr("s3fs.S3FileSystem.isdir", denied)
+    assert load(at("d/part-1.csv")).block.n_samples == 2
 
 
 def test_ranges_and_versions(bucket):

@@ -110,6 +110,27 @@ def test_remote_store_that_breaks_while_uploading(monkeypatch: pytest.MonkeyPatc
     shutil.rmtree(kept)
 
 
+def test_a_run_is_kept_if_the_store_does_not_say_whether_the_folder_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that may not be listed, or is out at the moment when the run is complete."""
+    fs = fsspec.filesystem("memory")
+
+    def denied(self: object, path: str) -> bool:
+        raise PermissionError
+
+    with run_folder("memory://unlisted", "one") as folder:
+        (folder.draft / "metrics.json").write_text("{}")
+        fs.pipe_file("/unlisted/one/other", b"not ours")
+        with monkeypatch.context() as patched:
+            patched.setattr(type(fs), "exists", denied)
+            with pytest.raises(RunError, match=r"cannot write memory://unlisted/one: access denied") as caught:
+                folder.publish()
+    assert fs.find("/unlisted") == ["/unlisted/one/other"]
+    kept = Path(re.search(r"The run is complete in (.*): copy this folder", str(caught.value))[1])
+    assert [path.name for path in kept.iterdir()] == ["metrics.json"]
+    shutil.rmtree(kept)
+    fs.rm("/unlisted", recursive=True)
+
+
 def test_a_command_that_is_told_to_end_while_it_uploads_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     fs = fsspec.filesystem("memory")
     put = type(fs).put_file
