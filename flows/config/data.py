@@ -175,8 +175,9 @@ class DataConfig(DataRef):
             raise InputError(
                 "`split` and `test` are both given, and each says which rows are the test: remove one of them"
             )
-        split = content["split"] if "test" not in content else None  # `--set data.test=null` takes it back
-        return {key: value for key, value in content.items() if key != "split"} | {"test": split}
+        content = dict(content)
+        split = content.pop("split")
+        return {"test": split} | content  # `--set data.test=null` takes it back
 
     @property
     def of_each(self) -> bool:
@@ -218,14 +219,13 @@ def configured_source(config: DataConfig) -> Source:
     Raises InputError if rows have groups already.
     """
     source = source_of(config)
-    changes: Json = {}
-    if config.positive is not None:
-        changes["positive"] = config.positive
-    if config.test is not None and config.test.groups is not None:
+    changes: Json = {} if config.positive is None else {"positive": config.positive}
+    groups = config.test and config.test.groups
+    if groups is not None:
         if source.is_sharded or source.groups is not None or source.qid == "use":
             raise InputError(
                 "`split.groups` is not for shards or for a source with `groups`, which keep their own groups whole; "
                 "leave it out"
             )
-        changes["groups"] = config.test.groups
-    return source.model_copy(update=changes) if changes else source
+        changes["groups"] = groups
+    return source.model_copy(update=changes)

@@ -44,21 +44,22 @@ def source_from_name(
         entry["label"] = label if entry.get("header", True) or not label.lstrip("-").isdigit() else int(label)
     if positive is not None:
         entry["positive"] = positive
-    if is_yaml(data):
+    yaml = is_yaml(data)
+    if yaml:
         entry = find_sources(entry, Path(data).parent)
     if "format" not in entry and trained is not None:
         from aucdist.model import load_model
 
         if form := load_model(absolute(trained)).reading.get("format"):
             entry["format"] = form
-    if "format" not in entry and not is_yaml(data) and not files.is_web(data):
+    if "format" not in entry and not yaml and not files.is_web(data):
         entry |= _format_from_content(files.expand(entry["source"])[0])
     if "format" not in entry:
         raise InputError(
             f"{files.shown(data)}: its suffix does not give its format; name one, as in --set format=svmlight"
         )
-    name = name_of(data).partition(".")[0].strip(PATTERN) or "data"
-    return data if _in_catalog(data) else name, parse_source(entry, data, labelled=labelled)
+    name = data if _in_catalog(data) else name_of(data).partition(".")[0].strip(PATTERN) or "data"
+    return name, parse_source(entry, data, labelled=labelled)
 
 
 def is_yaml(data: str) -> bool:
@@ -79,20 +80,27 @@ def _entry(data: str) -> Json:
     if not data:
         raise InputError("the name of the data is empty: name a file, folder or URL, or `.` for this folder")
     url = data if "://" in data else str(Path(data).absolute())
-    if not files.is_web(url) and not files.exists(url) and not set(PATTERN) & set(data):
+    on_the_web = files.is_web(url)
+    if not on_the_web and not files.exists(url) and not set(PATTERN) & set(data):
         if "/" in data or _format_from_suffix(data):
             raise InputError(f"cannot read {files.shown(data)}: no such file or folder. Correct the path")
         raise unknown("data set", data, catalog())
     by_suffix = _format_from_suffix(url)
-    if url.endswith(".dat") and not files.is_web(url):  # KEEL's, and that of many others
+    if url.endswith(".dat") and not on_the_web:  # KEEL's, and that of many others
         return {"source": url, **_format_from_content(files.expand(url)[0])}
     if by_suffix and by_suffix["format"] != "jsonl":  # a manifest of shards is JSON
         return {"source": url, **by_suffix}
     from aucdist.data.shards.manifest import CURRENT, GENERATION, below  # loads NumPy, SciPy and compiled kernels
 
-    if GENERATION.fullmatch(data.rpartition("/")[2]) or (not files.is_web(url) and files.exists(below(url, CURRENT))):
+    if GENERATION.fullmatch(data.rpartition("/")[2]):
         return {"source": url, "format": "shards"}
-    if not files.is_web(url):  # a folder, if the suffixes of all of its files agree
+    if not on_the_web:  # a folder, if the suffixes of all of its files agree
+        for name, form in (
+            (CURRENT, "shards"),
+            ("_delta_log", "delta"),
+        ):  # Parquet files of Delta may have deleted rows
+            if files.exists(below(url, name)):
+                return {"source": url, "format": form}
         first, *others = [_format_from_suffix(of_file) for of_file in files.expand(url)]
         by_suffix = first if all(other == first for other in others) else {}
     return {"source": url, **by_suffix}

@@ -70,8 +70,7 @@ def digest_of(table: pa.Table) -> str:
     digest = hashlib.sha256(str(table.schema.remove_metadata()).encode())
     for name in table.column_names:
         for value in pa.chunked_array([table[name].combine_chunks()]).chunks:
-            batch = pa.record_batch([value], names=[name])
-            digest.update(batch.serialize())
+            digest.update(pa.record_batch([value], names=[name]).serialize())
     return digest.hexdigest()
 
 
@@ -148,8 +147,9 @@ def typed(value: str) -> int | str | None:
 
 def text_columns(urls: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that hold a text in the folders of at least one of some files, sorted."""
-    values = ((name, typed(value)) for url in urls for name, value in path_values(url).items())
-    return tuple(sorted({name for name, value in values if isinstance(value, str)}))
+    return tuple(
+        sorted({name for url in urls for name, value in path_values(url).items() if isinstance(typed(value), str)})
+    )
 
 
 def folder_values(part: FilePart, names: Sequence[str], texts: Collection[str] = ()) -> dict[str, pa.Scalar]:
@@ -289,8 +289,10 @@ def _rows(
     groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
     needed = _needed_groups(raw, source, part, groups, file.schema_arrow)
     n_rows, n_columns = sum(file.metadata.row_group(i).num_rows for i in needed), len({*read, *asked})
-    cells, limit = 8 * n_rows * n_columns, max(ALWAYS_ALLOWED, MOST_GROWTH * raw.size())
-    if cells > min(limit, max(SURELY_ALLOWED, MOST_GROWTH_OF_LARGE * raw.size())):
+    cells = 8 * n_rows * n_columns
+    if cells > min(
+        max(ALWAYS_ALLOWED, MOST_GROWTH * raw.size()), max(SURELY_ALLOWED, MOST_GROWTH_OF_LARGE * raw.size())
+    ):
         raise InputError(
             f"{where}: the file has {raw.size()} bytes and claims {n_rows} rows of {n_columns} columns, which would take {cells} "
             f"bytes in memory; {TRUSTED}name the columns that are needed under `keep`, or write it without compression"

@@ -295,8 +295,7 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
         return unique(cells, where), end, next_line
     if first is not None and len(first) == len(cells) + 1 and first[-1]:
         cells = ["", *cells]
-    made = ["index" if i == 1 and "index" not in cells else f"x{i}" for i in range(1, len(cells) + 1)]
-    named = [cell or name for cell, name in zip(cells, made, strict=True)]
+    named = [cell or ("index" if i == 1 and "index" not in cells else f"x{i}") for i, cell in enumerate(cells, 1)]
     seen: set[str] = set()
     for j, name in enumerate(named):
         again = 0

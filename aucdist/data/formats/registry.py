@@ -183,6 +183,12 @@ class LoadedFormat(TableFormat):
         Raises InputError if the library is not installed, or the rows cannot be fetched.
         """
 
+    def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
+        """Return each URL with a digest of its rows, because nothing else says of all databases that they have changed."""
+        from aucdist.data.formats.arrow_tables import digest_of
+
+        return [{"url": files.shown(url), "rows": digest_of(self.table(url, source))} for url in source.urls()]
+
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return all rows at a URL."""
         from aucdist.data.formats.arrow_tables import digest_of, parse_arrow

@@ -75,8 +75,8 @@ def side_by_side(columns: Sequence[pa.Array | pa.ChunkedArray], n_rows: int, dty
 def is_number(kind: pa.DataType) -> bool:
     """Tell whether the values of a type are numbers, booleans or durations."""
     types = pa.types
-    exact = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    return bool(exact or types.is_decimal(kind) or types.is_duration(kind))
+    kinds = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_duration
+    return any(of_kind(kind) for of_kind in kinds)
 
 
 def is_plain(kind: pa.DataType) -> bool:

@@ -208,9 +208,8 @@ def _zip(raw: io.BytesIO, where: str) -> Any:
     archive = zipfile.ZipFile(raw)
     members = [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
     if len(members) != 1:
-        shown_members = ", ".join(members[:5])
         raise InputError(
-            f"{where} has {len(members)} files ({shown_members}), but one is expected: extract it, and name the folder"
+            f"{where} has {len(members)} files ({', '.join(members[:5])}), but one is expected: extract it, and name the folder"
         )
     if archive.getinfo(members[0]).flag_bits & 1:
         raise InputError(f"{where} is encrypted: decrypt and extract it first")
@@ -285,8 +284,7 @@ def size_of_arrow(data: "pa.Buffer") -> int:
     for message in pa.ipc.MessageReader.open_stream(data):
         if message.type not in ("record batch", "dictionary"):
             continue
-        table = _Table(message.metadata.to_pybytes())
-        header = table.below(2)
+        header = _Table(message.metadata.to_pybytes()).below(2)
         batch = header.below(1) if message.type == "dictionary" else header
         body, compressed = message.body, batch.at(3) is not None
         stored = 0

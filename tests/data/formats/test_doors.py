@@ -17,9 +17,10 @@ import pytest
 
 from aucdist.data.formats.arrow_tables import digest_of
 from aucdist.data.formats.registry import SqlFormat
-from aucdist.data.shards.reading import read
+from aucdist.data.shards.reading import fingerprint_of, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
+from flows.config.sources import source_from_name
 
 N = 60
 QUERY = "SELECT a, n, kind, y FROM staff ORDER BY id"
@@ -278,3 +279,15 @@ def test_a_mistyped_path_makes_no_database(url: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no such database file|the query failed"):
         read(source)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_delta_is_read_as_delta_and_new_rows_are_another_version(tmp_path: Path) -> None:
+    """Its Parquet files may have rows that were deleted since."""
+    url = delta(tmp_path)["source"]
+    source = source_from_name(url, ["missing=keep", "categorical=auto"], label="y")[1]
+    assert source.format == "delta"
+    before = fingerprint_of(source)
+    assert fingerprint_of(source) == before
+    pytest.importorskip("deltalake").write_deltalake(url, table().slice(1), mode="overwrite")
+    assert fingerprint_of(source) != before
+    assert read(source).block.n_samples == N - 1
