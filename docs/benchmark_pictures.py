@@ -64,11 +64,11 @@ def _text(x: float, y: float, words: str, anchor: str = "start") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="#222">{words}</text>'
 
 
-def main() -> None:
+def write_pictures() -> None:
     """Write the picture."""
     with (DOCS / "benchmarks" / "curves.csv").open(encoding="utf-8", newline="") as file:
         PICTURE.write_text(top_of_the_list(list(csv.DictReader(file))), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write_pictures()

@@ -475,11 +475,11 @@ def with_tables(page: str) -> str:
     return MARKED.sub(lambda found: found[1] + "\n".join(TABLES[found[2]].lines()) + "\n" + found[3], page)
 
 
-def main() -> None:
+def write_tables() -> None:
     """Write the pages."""
     for page in PAGES:
         page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    write_tables()

@@ -98,7 +98,7 @@ new: {source: {source: clicks-new.parquet, format: parquet}}
 """A configuration, or a line of a shell, for each command; tests/flows/test_commands.py checks that they are valid."""
 
 
-def main() -> None:
+def print_reference() -> None:
     """Print the page."""
     print(INTRO)
     top = {model_of(command): command for command in COMMANDS}
@@ -208,4 +208,4 @@ def default(field: FieldInfo) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    print_reference()

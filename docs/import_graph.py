@@ -161,7 +161,7 @@ def drawing(graph: Graph) -> str:
     )
 
 
-def main(arguments: list[str]) -> int:
+def print_floors(arguments: list[str]) -> int:
     """Print the floors and the number of imports between folders; return 1 if there is a circle."""
     files = graph_of_files()
     graph = graph_of_folders(files)
@@ -182,4 +182,4 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(print_floors(sys.argv[1:]))

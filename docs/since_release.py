@@ -123,7 +123,7 @@ def of_today(name: str) -> str:
     return (KEPT / name).read_text(encoding="utf-8")
 
 
-def main() -> None:
+def write_differences() -> None:
     """Write `SINCE`."""
 
     def of_release(name: str) -> str:
@@ -135,4 +135,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    write_differences()

@@ -27,7 +27,7 @@ from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.html import render_template
 from aucdist.report.text import certificate_text, point_sentences
-from flows.config.base import Cli, Strict
+from flows.config.base import Cli, FileOption, Strict, UrlOption
 from flows.export import rows_of_run
 from flows.json_values import json_text, jsonable
 from flows.progress import RunObserver
@@ -47,9 +47,9 @@ class AuditConfig(Strict):
     """The folder of a run of `aucdist train`: a path or a URL."""
     verify: Annotated[bool, Cli()] = False
     """Train again and compare digests. This writes no page."""
-    lock: Annotated[Location | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
+    lock: FileOption = None
     """A lock file of packages. The page then has its SHA-256."""
-    output: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
+    output: UrlOption = None
     """The folder for audit.html and audit.json. By default it is the run folder."""
 
 

@@ -66,7 +66,7 @@ class Command:
     after: str = ""
     more: str = ""
 
-    def main(self, as_json: bool = False, debug: bool = False, **options: Any) -> None:
+    def run(self, as_json: bool = False, debug: bool = False, **options: Any) -> None:
         """Run the command with its options, print the result, and exit.
 
         The Prefect flow runs if Prefect has an API configured, else the plain function.
@@ -106,7 +106,7 @@ class Command:
         """Return the command with the options of its model."""
         options = [*parameters(resolve_name(self.model)), JSON, DEBUG]
         return click.Command(
-            self.name.rpartition(" ")[2], params=options, callback=self.main, help=f"{self.summary}\n\n{self.more}",
+            self.name.rpartition(" ")[2], params=options, callback=self.run, help=f"{self.summary}\n\n{self.more}",
             short_help=self.summary,
         )  # fmt: skip
 

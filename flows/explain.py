@@ -16,7 +16,7 @@ from aucdist.model.batch_scoring import source_for_scoring
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
-from flows.config.base import Cli
+from flows.config.base import Cli, CountOption
 from flows.config.cluster import S3Config
 from flows.config.data import UnlabelledRef, source_of
 from flows.json_values import jsonable
@@ -34,11 +34,11 @@ class ExplainConfig(UnlabelledRef):
 
     model: Annotated[str, Cli(place=1)] = Field(min_length=1)
     """A run folder, or the model in it: a folder or URL."""
-    rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
+    rows: CountOption = None
     """The number of rows to explain, from the first row on. The default is 10, or all rows with `output`."""
     top: Annotated[int, Cli(metavar="N")] = Field(default=5, ge=1)
     """How many contributions to show for each row. The largest ones are shown."""
-    reasons: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
+    reasons: CountOption = None
     """Instead of contributions, show this many columns that raise the score of each row most."""
     lower: Annotated[bool, Cli()] = False
     """With `reasons`: show the columns that lower the score most, as where a high score is the good one."""

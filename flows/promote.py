@@ -16,13 +16,13 @@ from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
 from aucdist.drift.batch import Z_95
 from aucdist.errors import InputError, Json
-from aucdist.metrics.compare import auc_test, holm, macro_auc_test, measured_classes, partial_auc_test
+from aucdist.metrics.compare import Difference, auc_test, holm, macro_auc_test, measured_classes, partial_auc_test
 from aucdist.model import DIGESTS, PROFILE, files_of_model, load_model
 from aucdist.model.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
 from aucdist.model.linear_model import LinearModel
 from aucdist.store import check_name, keep, keep_decision, promote, read_store
 from flows.compare import Run, read_run
-from flows.config.base import Cli, Strict
+from flows.config.base import Cli, CountOption, Strict
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.json_values import jsonable
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
@@ -53,7 +53,7 @@ class PromoteConfig(Strict):
     """The smallest difference that counts. Without it, `better` uses 0, and `not-worse` 0.005 for the AUC."""
     data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
     """Labelled rows for the test, which neither model has seen. By default they are the test rows of the run."""
-    keep: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
+    keep: CountOption = None
     """Remove the oldest versions until N are left. By default none is removed."""
 
     @model_validator(mode="after")
@@ -97,56 +97,62 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         name, source = batch_name(config.data), source_of(config.data)
         before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(model_folder(run), shown(run), source, name)
         pair = PairedScores(name, rows.y, rows.scores, before.scores)
-    if new.classes:
-        measured = measured_classes(pair.y)
-        if not len(measured):
-            raise InputError(
-                f"{pair.rows}: no class has two rows and two rows of other classes, so nothing can be measured: "
-                "name more rows with --data"
-            )
-        tests = [auc_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
-        classes = [
-            {"name": new.classes[k], "n_pos": int(pair.y[:, k].sum()), **asdict(of_class), "p_holm": p}
-            for k, of_class, p in zip(measured, tests, holm([of_class.p_value for of_class in tests]), strict=True)
-        ]
-        test = macro_auc_test(pair.y[:, measured], pair.new[:, measured], pair.old[:, measured], LEVEL)
-        about: Json = {"measure": "macro_auc", "classes": classes}
-    else:
-        about = {"measure": "auc", "n_pos": int((pair.y == 1).sum())}
-        if (max_fpr := max_fpr_of(new, run)) is None:
-            test = auc_test(pair.y, pair.new, pair.old, LEVEL)
-        else:
-            about |= {"measure": "partial_auc", "max_fpr": max_fpr}
-            test = partial_auc_test(pair.y, pair.new, pair.old, max_fpr, LEVEL)
+    test, about = _test_ranking(pair, new, run)
+    calibration = _test_calibration(pair, new, old)
     condition, margin = config.condition, config.margin
     if margin is None:
         margin = NOT_WORSE_BY if condition == "not-worse" else 0.0
     bound = margin if condition == "better" else -margin
-    calibration, worse = None, False
-    of_new, of_old = new.probabilities(pair.new), old.probabilities(pair.old)
-    if of_new is not None and of_old is not None:
-        # the Brier score of each row, which for several classes is the mean over them
-        new_losses, old_losses = (
-            ((probability - (pair.y > 0)) ** 2).reshape(len(pair.y), -1).mean(axis=1)
-            for probability in (of_new, of_old)
-        )
-        better = old_losses - new_losses
-        value, reach = float(better.mean()), Z_95 * float(better.std(ddof=1)) / math.sqrt(len(better))
-        means = [float(new_losses.mean()), float(old_losses.mean())]
-        calibration = {
-            "measure": "brier_loss",
-            "value": value,
-            "low": value - reach,
-            "high": value + reach,
-            "of_each": means,
-        }
-        worse = value + reach < -(config.margin or 0.0)
+    worse = calibration is not None and calibration["high"] < -(config.margin or 0.0)
     return jsonable(
         asdict(test)
         | about
         | {"condition": condition, "margin": margin, "rows": len(pair.y), "of": pair.rows, "calibration": calibration}
         | {"holds": test.low > bound and not worse}
     )
+
+
+def _test_ranking(pair: PairedScores, new: LinearModel, run: str) -> tuple[Difference, Json]:
+    """Return the test of the AUC, the partial AUC or the macro AUC, and what it measures."""
+    if not new.classes:
+        n_pos, max_fpr = int((pair.y == 1).sum()), max_fpr_of(new, run)
+        if max_fpr is None:
+            return auc_test(pair.y, pair.new, pair.old, LEVEL), {"measure": "auc", "n_pos": n_pos}
+        test = partial_auc_test(pair.y, pair.new, pair.old, max_fpr, LEVEL)
+        return test, {"measure": "partial_auc", "n_pos": n_pos, "max_fpr": max_fpr}
+    measured = measured_classes(pair.y)
+    if not len(measured):
+        raise InputError(
+            f"{pair.rows}: no class has two rows and two rows of other classes, so nothing can be measured: "
+            "name more rows with --data"
+        )
+    tests = [auc_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
+    classes = [
+        {"name": new.classes[k], "n_pos": int(pair.y[:, k].sum()), **asdict(of_class), "p_holm": p}
+        for k, of_class, p in zip(measured, tests, holm([of_class.p_value for of_class in tests]), strict=True)
+    ]
+    test = macro_auc_test(pair.y[:, measured], pair.new[:, measured], pair.old[:, measured], LEVEL)
+    return test, {"measure": "macro_auc", "classes": classes}
+
+
+def _test_calibration(pair: PairedScores, new: LinearModel, old: LinearModel) -> Json | None:
+    """Return by how much the Brier score is better, with its interval; None unless both models have probabilities."""
+    of_new, of_old = new.probabilities(pair.new), old.probabilities(pair.old)
+    if of_new is None or of_old is None:
+        return None
+    # the Brier score of each row, which for several classes is the mean over them
+    new_losses, old_losses = (
+        ((probability - (pair.y > 0)) ** 2).reshape(len(pair.y), -1).mean(axis=1) for probability in (of_new, of_old)
+    )
+    better = old_losses - new_losses
+    value, reach = float(better.mean()), Z_95 * float(better.std(ddof=1)) / math.sqrt(len(better))
+    return {
+        "measure": "brier_loss",
+        "value": value,
+        "low": value - reach,
+        "high": value + reach,
+        "of_each": [float(new_losses.mean()), float(old_losses.mean())],
+    }
 
 
 def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:

@@ -13,7 +13,7 @@ from aucdist.data.storage.files import absolute
 from aucdist.errors import Json
 from flows.compute.clusters import open_cluster
 from flows.compute.stages import StageRunner, Stages, started
-from flows.config.base import Cli, Strict
+from flows.config.base import Cli, CountOption, Strict
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import DataRef, source_of
 from flows.progress import RunObserver
@@ -24,7 +24,7 @@ class ShardConfig(DataRef):
 
     target: Annotated[str, Cli(place=3)] = Field(min_length=1)
     """The folder or URL of the shards. A data set that exists there is replaced."""
-    rows_per_shard: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1)
+    rows_per_shard: CountOption = None
     """The largest number of rows in a shard. By default it is the number that takes 64 MiB in memory."""
     dtype: Annotated[Literal["float32", "float64"] | None, Cli()] = None
     """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
@@ -103,7 +103,7 @@ class SimulateConfig(Strict):
     """The number of features."""
     positive_share: Annotated[float, Cli()] = Field(0.02, gt=0, lt=1)
     """The probability that a row is positive."""
-    rows_per_shard: Annotated[int | None, Cli(metavar="N")] = Field(None, ge=1)
+    rows_per_shard: CountOption = None
     """The number of rows in a shard; the last shard may have fewer. By default it is the number that takes 64 MiB."""
     dtype: Annotated[Literal["float32", "float64"], Cli()] = "float32"
     """The type of the values."""

@@ -18,7 +18,7 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.report.html import render_template
 from aucdist.report.text import point_sentences
 from aucdist.store import promote, read_version
-from flows.config.base import Cli
+from flows.config.base import Cli, UrlOption
 from flows.config.loading import yaml_text
 from flows.config.operating_point import OperatingPointConfig
 from flows.json_values import json_text
@@ -34,7 +34,7 @@ class ThresholdConfig(OperatingPointConfig):
 
     model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
     """A run folder, a model store, or a version in a store, such as store@3: a folder or URL."""
-    output: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
+    output: UrlOption = None
     """The folder or URL below which the new run folder is made. By default it is made next to the run."""
 
 
@@ -62,14 +62,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
         about=model.about | {"operating_point": requirement},
         probability=None if model.probability is None else model.probability.shifted(shift),
     )
-    files = model_content(model)
-    if exists(f"{folder}/{PROFILE}"):
-        profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), shown(f"{folder}/{PROFILE}"))
-        if profile.score is not None:
-            edges = tuple(edge - shift for edge in profile.score.edges)
-            profile = replace(profile, score=replace(profile.score, edges=edges))
-        files[PROFILE] = profile.to_bytes()
-        files[DIGESTS] = read_bytes(f"{folder}/{DIGESTS}")
+    files = model_content(model) | _shifted_profile(folder, shift)
     others = {name: read_bytes(f"{run}/{name}") for name in (THRESHOLD_ROWS, HISTORY) if exists(f"{run}/{name}")}
     if test is not None:
         others[SCORES] = test.assign(score=test["score"] - shift).to_parquet(index=False, compression="zstd")
@@ -96,6 +89,18 @@ def change_threshold(config: ThresholdConfig) -> Json:
             path.write_bytes(data)
         made.publish()
     return {"run": made.url, "operating_point": point, "sentences": sentences}
+
+
+def _shifted_profile(folder: str, shift: float) -> dict[str, bytes]:
+    """Return the files of a model's profile, if it has one, whose scores are `shift` lower now."""
+    path = f"{folder}/{PROFILE}"
+    if not exists(path):
+        return {}
+    profile = Profile.from_bytes(read_bytes(path), shown(path))
+    if profile.score is not None:
+        edges = tuple(edge - shift for edge in profile.score.edges)
+        profile = replace(profile, score=replace(profile.score, edges=edges))
+    return {PROFILE: profile.to_bytes(), DIGESTS: read_bytes(f"{folder}/{DIGESTS}")}
 
 
 def _decide(

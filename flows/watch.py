@@ -32,7 +32,7 @@ from aucdist.report.watch import alarm_text, kept_text, measure_text
 from aucdist.store import lease, read_version
 from flows.compute.clusters import Workers
 from flows.compute.stages import StageRunner, started
-from flows.config.base import NAME, Cli, Strict
+from flows.config.base import NAME, Cli, FileOption, Strict, UrlOption
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.json_values import jsonable
@@ -52,13 +52,13 @@ class WatchConfig(Strict):
     """A model store, a version in a store, such as store@3, a run folder, or a model: a folder or URL."""
     data: Annotated[UnlabelledRef | None, Cli(place=2, data=True)] = None
     """The rows of the batch. They need no label."""
-    scores: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
+    scores: UrlOption = None
     """The scores of these rows, as `aucdist score` writes them. By default the rows are scored."""
-    labels: Annotated[Location | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
+    labels: FileOption = None
     """The labels of a batch: a Parquet or CSV file with `row_id` and the label."""
     batch: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, pattern=NAME)
     """The name of the batch. By default it is the name of the data, or for labels the last batch."""
-    state: Annotated[Location | None, Cli(metavar="URL")] = Field(default=None, min_length=1)
+    state: UrlOption = None
     """The folder or URL of what was watched so far. By default it is `watch` in the store."""
     cluster: ClusterOption = Field(default_factory=NoCluster)
     """Where the rows are scored: a file in configs/cluster, or a path. By default it is this process."""

@@ -12,6 +12,7 @@ With a column of times, the last rows are the test rows. If rows have groups, wh
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -132,8 +133,6 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
         If a side has no rows, or of two classes rows of one only.
     """
     time, y, group, coded = _gathered(each(functools.partial(_time_and_labels, column)))
-    assert time is not None
-    assert y is not None
     groups = latest = None
     if group is not None:
         groups, at = np.unique(group, return_inverse=True)
@@ -196,8 +195,6 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         parts = each(functools.partial(_numbers_near, test_fraction, seed, n_classes, deviations))
         columns, of_strata = zip(*parts, strict=True)
         number, stratum, positive = _gathered(columns)
-        assert number is not None
-        assert stratum is not None
         if positive is not None:
             # The groups of the smallest numbers have about this share of all rows.
             groups, at = np.unique(number, return_inverse=True)
@@ -268,7 +265,7 @@ def _numbers_near(
     return (number[is_near], stratum[is_near], None), (counts, below, first, last)
 
 
-def _gathered(parts: Iterable[Arrays]) -> Arrays:
+def _gathered(parts: Iterable[Arrays]) -> tuple[Any, ...]:
     """Return the columns of the blocks as whole ones; None where the blocks have none."""
     return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
 

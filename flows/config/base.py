@@ -1,10 +1,11 @@
 """The base of all configuration models."""
 
 from dataclasses import dataclass
-from typing import Any, get_args, get_origin
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from aucdist.data.storage.urls import Location
 from aucdist.errors import refuse_unknown_keys
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
@@ -29,6 +30,12 @@ class Cli:
     data: bool = False
     labelled: bool = False
     required: bool = False
+
+
+UrlOption = Annotated[Location | None, Field(min_length=1), Cli(metavar="URL")]
+"""An option that takes a path or a URL, which may not be empty."""
+FileOption = Annotated[Location | None, Field(min_length=1), Cli(metavar="FILE")]
+CountOption = Annotated[int | None, Field(ge=1), Cli(metavar="N")]
 
 
 class Strict(BaseModel):

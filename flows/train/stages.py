@@ -269,11 +269,12 @@ def evaluate(
             with errors_name_class(estimator, k):
                 threshold, guarantee = threshold_by(point, threshold_counts, rows_per_day)
             thresholds.append(threshold)
-        if of_test is not None and min(of_test.n_pos, of_test.n_neg) == 0:
-            of_test = None
         if of_test is not None:
-            with warnings_to(observer):
-                interval = auc_interval(of_test)
+            if min(of_test.n_pos, of_test.n_neg) == 0:
+                of_test = None
+            else:
+                with warnings_to(observer):
+                    interval = auc_interval(of_test)
         if isinstance(threshold_counts, CostCounts):
             threshold_counts = train
         classes.append(ClassEvaluation(train, of_test, interval, threshold_counts, costs, guarantee))

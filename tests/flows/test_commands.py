@@ -72,9 +72,9 @@ def test_the_flow_is_called_where_an_api_is_configured(command: Command, monkeyp
     )
     monkeypatch.setattr("flows.command.config_from_options", lambda model, where, options: "a configuration")
     monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:1/api")
-    command.main(as_json=True, debug=True)
+    command.run(as_json=True, debug=True)
     monkeypatch.setenv("PREFECT_API_URL", "")
-    command.main(as_json=True, debug=True)
+    command.run(as_json=True, debug=True)
     assert called == [(command.flow, "a configuration"), (command.function, "a configuration")]
 
 

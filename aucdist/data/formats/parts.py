@@ -74,56 +74,51 @@ def resolve_source_and_schema(
     Raises InputError if there is no row or no feature, a column has too many categories, two features get the same name, the
         classes cannot be divided into positive and negative ones, or rows, features or classes are not the expected ones.
     """
-    of = FORMATS[source.format]
     figures = {"rows": total.rows, "rows of each class": total.classes}
     if total.rows == 0:
         raise InputError(f"{total.where} has no rows: name data with at least one row")
-    if schema is not None and total.columns:
-        features_as(total, schema, total.where)
     if schema is None:
-        categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
-        refuse_identifiers(source, total.where, categories, total.rows)
-        names = of.feature_names(source, replace(total, categories=categories))
-        if not names:
-            raise InputError(
-                f"{total.where} has no column but the label, and so no feature: check `separator`, `keep` and `drop`"
-            )
-        classes: tuple[str, ...] = ()
-        sets: tuple[tuple[int, ...], ...] = ()
-        topics = source.labels == "topics"
-        if source.of_each and source.labels != "grades":
-            topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
-            classes = choose_each(total.classes, topics_to_fit, name, topics=topics)
-            positive, negative, sets = classes[:1], classes[1:], sets_of_topics(total.sets, classes)
-        else:
-            divide = above_lowest if source.labels == "grades" else choose_positive
-            positive, negative = divide(total.classes, source.positive, name)
-        schema = Schema(
-            names,
-            total.label,
-            positive,
-            negative,
-            categories,
-            total.hashed,
-            total.dates,
-            classes,
-            topics and bool(classes),
-            sets,
-        )
+        schema = _schema_of(source, total, name)
         check_expectations(source, name, figures | {"features": len(schema.feature_names)})
-    elif not labelled:
-        if source.label is None:
-            schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False, sets=())
     else:
-        if schema.topics:
-            schema = replace(schema, sets=sets_of_topics(total.sets, schema.classes, schema.sets))
-        choose_positive(total.classes, "minority", name)
-        check_expectations(source, name, figures)
+        if total.columns:
+            features_as(total, schema, total.where)
+        if labelled:
+            if schema.topics:
+                schema = replace(schema, sets=sets_of_topics(total.sets, schema.classes, schema.sets))
+            choose_positive(total.classes, "minority", name)
+            check_expectations(source, name, figures)
+        elif source.label is None:
+            schema = replace(schema, positive=(), negative=tuple(total.classes), classes=(), topics=False, sets=())
     layout = source.layout
     if layout == "auto":
-        layout = "csr" if of.is_sparse(total, len(schema.feature_names)) else "dense"
+        layout = "csr" if FORMATS[source.format].is_sparse(total, len(schema.feature_names)) else "dense"
     dtype = source.dtype or ("float32" if total.single else "float64")
     return source.model_copy(update={"layout": layout, "dtype": dtype}), schema
+
+
+def _schema_of(source: AnySource, total: Survey, name: str) -> Schema:
+    """Return the names of the features and the classes of training data, by the survey of all their parts."""
+    categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
+    refuse_identifiers(source, total.where, categories, total.rows)
+    names = FORMATS[source.format].feature_names(source, replace(total, categories=categories))
+    if not names:
+        raise InputError(
+            f"{total.where} has no column but the label, and so no feature: check `separator`, `keep` and `drop`"
+        )
+    classes: tuple[str, ...] = ()
+    sets: tuple[tuple[int, ...], ...] = ()
+    topics = source.labels == "topics"
+    if source.of_each and source.labels != "grades":
+        topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
+        classes = choose_each(total.classes, topics_to_fit, name, topics=topics)
+        positive, negative, sets = classes[:1], classes[1:], sets_of_topics(total.sets, classes)
+    else:
+        divide = above_lowest if source.labels == "grades" else choose_positive
+        positive, negative = divide(total.classes, source.positive, name)
+    return Schema(
+        names, total.label, positive, negative, categories, total.hashed, total.dates, classes, topics and bool(classes), sets
+    )  # fmt: skip
 
 
 def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int = 0) -> Block:
@@ -147,7 +142,6 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
         y = np.where(grade > float(schema.negative[0]), 1, -1)
     else:
         y = parsed.labels.signs(schema.positive, schema.negative, where)
-    ids = first_row + np.arange(len(y))
     if X.dtype != source.dtype:
         with np.errstate(over="ignore"):
             X = X.astype(source.dtype)
@@ -159,8 +153,10 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
         raise InputError(
             f"{where}: the cost of row {first_row + row} (from 0) must be at least 0; got {cost[row]}. Correct it, or drop it"
         )
-    code = places(parsed.labels, schema, where) if schema.classes else None
-    return Block.of(X, y, row_id=ids, group=parsed.group, grade=grade, cost=cost, code=code)
+    return Block.of(
+        X, y, row_id=first_row + np.arange(len(y)), group=parsed.group, grade=grade, cost=cost,
+        code=places(parsed.labels, schema, where) if schema.classes else None,
+    )  # fmt: skip
 
 
 def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -> Any:
@@ -235,5 +231,6 @@ def check_features(names: Sequence[str], schema: Schema, where: str) -> None:
     missing = [name for name in schema.feature_names if name not in here]
     added = [name for name in names if name not in trained]
     parts = [f"{kind} {', '.join(which[:5])}" for kind, which in (("missing", missing), ("added", added)) if which]
-    said = "; ".join(parts) or "they have another order"
-    raise InputError(f"{where}: its features are not those of the training data: {said}")
+    raise InputError(
+        f"{where}: its features are not those of the training data: {'; '.join(parts) or 'they have another order'}"
+    )
