@@ -12,6 +12,7 @@ from support import kubernetes_lab as lab
 from support.certificates import Authority
 
 from aucdist.data.storage.files import open_fs
+from aucdist.engine.dask import connect
 from flows.compute import kubernetes as running
 
 SECRET = ["AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"]
@@ -67,5 +68,6 @@ def count_quota(quota: dict[str, Any]) -> None:
 def authority(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Authority:
     """Who signs certificates; this process finds its own where pods have theirs."""
     authority = Authority(tmp_path)
-    monkeypatch.setattr(running, "TLS_FILES", authority.files("client"))
+    files = authority.files("client")  # not in place of `TLS_FILES`, which the pods are told as well
+    monkeypatch.setattr(running, "connect", lambda address, timeout, tls: connect(address, timeout, tls and files))
     return authority
