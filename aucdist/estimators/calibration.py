@@ -83,7 +83,7 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
 
 
 def isotonic(counts: ScoreCounts) -> IsotonicMap:
-    """Return the rising map with the least squared error on the rows: least squares under an order.
+    """Return the isotonic regression on the rows: the non-decreasing map with the smallest squared error.
 
     After Zadrozny and Elkan, "Transforming classifier scores into accurate multiclass probability estimates" (KDD 2002).
     """

@@ -147,7 +147,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
-        offset, and ``gev`` has a shape as well. ``isotonic`` is any rising map.
+        offset, and ``gev`` has a shape as well. ``isotonic`` is isotonic regression.
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
@@ -320,7 +320,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
-        offset, and ``gev`` has a shape as well. ``isotonic`` is any rising map.
+        offset, and ``gev`` has a shape as well. ``isotonic`` is isotonic regression.
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
@@ -458,7 +458,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
-        offset, and ``gev`` has a shape as well. ``isotonic`` is any rising map.
+        offset, and ``gev`` has a shape as well. ``isotonic`` is isotonic regression.
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
@@ -609,7 +609,7 @@ class UnivariateRankingClassifier(RankingClassifier):
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
-        offset, and ``gev`` has a shape as well. ``isotonic`` is any rising map.
+        offset, and ``gev`` has a shape as well. ``isotonic`` is isotonic regression.
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.

@@ -131,7 +131,7 @@ def guaranteed_threshold(
     Raises
     ------
     InputError
-        If not exactly one requirement is given, it is out of its range, a class has no rows, or there are weights.
+        If not exactly one requirement is given, it is out of its range, a class has no rows, or a weight is neither 0 nor 1.
 
     Examples
     --------
@@ -521,7 +521,7 @@ def fpr_at_recall_interval(
 def recall_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: float, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> float:
-    """Return the share of the positives among the k highest-scoring rows.
+    """Return the share of all positives that are among the k highest-scoring rows.
 
     Parameters
     ----------
@@ -616,7 +616,7 @@ def recall_at_k_interval(
 def precision_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: float, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> float:
-    """Return the share of positives among the k highest-scoring rows.
+    """Return the share of the k highest-scoring rows that are positive.
 
     Parameters
     ----------

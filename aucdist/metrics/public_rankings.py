@@ -775,8 +775,9 @@ def calibration_loss(
 def refinement_loss(
     y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, pos_label: Any = None
 ) -> float:
-    """Return the Brier score of the probabilities of the ROC curve's convex hull, which no calibration can reduce.
+    """Return the Brier score of the probabilities of the ROC curve's convex hull.
 
+    It is the smallest Brier score that a non-decreasing map of these scores can reach on these rows.
     Only the order of the scores matters; they need not be probabilities.
 
     Parameters
