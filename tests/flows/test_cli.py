@@ -119,7 +119,7 @@ def test_version_and_help() -> None:
         assert "Usage" in run(*args, "--help")[0]
 
 
-@pytest.mark.parametrize("moment", ["as_click", "main"])
+@pytest.mark.parametrize("moment", ["as_click", "run"])
 def test_ctrl_c_while_a_command_is_loaded_is_an_interrupt(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(command: object, **options: object) -> None:
         raise KeyboardInterrupt
