@@ -88,8 +88,8 @@ def of_trees() -> Sentences:
         (
             page,
             f"On magic04 the AUC is {magic['linear']:.3f} for the linear model, {magic['bins']:.3f} for bins, "
-            f"{magic['bins + pairs']:.3f} for bins with ten interactions, and {magic['LightGBM, default']:.3f} for LightGBM with its "
-            "defaults.",
+            f"{magic['bins + pairs']:.3f} for bins with ten interactions, and {magic['LightGBM, default']:.3f} for LightGBM "
+            "with its defaults.",
         ),
         (
             "docs/pages/how-to/feature-maps.md",
