@@ -116,7 +116,7 @@ class StoredBlock(Stored[Block]):
         ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
         stored.info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=stored.copied)
         if stored.copied and isinstance(stored.item, Stored):
-            # Without its copy on the disk, as it would be sent: that goes with the rows that it was read from.
+            # Keep the item without its copy on the disk, as if it had been pickled: the original item owns that copy.
             stored.item = copy.copy(stored.item)
         return stored
 
@@ -380,7 +380,7 @@ class LocalBlocks(Blocks):
         numbers = range(self.n_blocks)
         if self._threads > 1 or not self.lasting:
             after, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self._threads)
-        else:  # nothing to share or to read: a step on few rows takes less than locks would
+        else:  # one thread, and blocks in memory: locks would cost more than a step on few rows
             tree, after = MergeTree(), []
             for number, argument in enumerate(numbers if first_argument(step) == "number" else self._blocks):
                 before = self._memory[number]

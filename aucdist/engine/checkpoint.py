@@ -282,7 +282,7 @@ class Journal:
                 why = broken[0]
             except _DifferentFit:
                 raise
-            except (ValueError, TypeError) as error:  # TypeError: of entries that have other fields
+            except (ValueError, TypeError) as error:  # TypeError: entries with unknown fields
                 why = str(error)
             self._note(f"{name} is corrupt ({why}); the checkpoint before it is used, if there is one")
         return None
@@ -301,7 +301,7 @@ class JournalledBlocks(Blocks):
         self._journal, self._inner = journal, inner
         self._memory_due = journal.replays  # the blocks do not have the memory of the replayed steps yet
         self._has_memory = has_memory
-        self._number = next(journal.numbers)  # the same solver makes its branches in the same order
+        self._number = next(journal.numbers)  # a resumed solver creates its branches in the same order
         journal.branches[self._number] = self
 
     def without_memory(self) -> "JournalledBlocks":

@@ -76,8 +76,8 @@ class DaskBlocks(Blocks):
             What the loader gets for each block, by default its number; those that `place_items` returned are where they are
             needed.
         """
-        # Tasks are not bound to workers by address: if all were lost at once, Dask would wait for the old addresses for ever,
-        # even with allow_other_workers. Dask distributes tasks of equal cost evenly by itself.
+        # Tasks are not bound to the addresses of workers: if all workers were lost, Dask would wait for the old addresses
+        # forever, even with allow_other_workers. Dask balances tasks of equal cost without this.
         of_blocks: Sequence[Any] = range(n_blocks) if items is None else items
         return cls(
             client,
@@ -118,9 +118,9 @@ class DaskBlocks(Blocks):
         """Run the step on the workers that hold the blocks."""
         call = Call(step, args, self._chain[0].file if self._chain else CallFile())
         chain = [*self._chain, call]
-        held = KeptState(self._parts, call.state)  # if the step fails, the workers forget what it left where it did not
+        held = KeptState(self._parts, call.state)  # if the step fails, the workers that finished it drop this state
         total, changed = self._parts.run(chain)
-        if changed:  # else the workers forget it as well: the memory is what the calls before have left
+        if changed:  # otherwise the new state equals the previous one, and the workers drop it
             call.keep()
             self._chain, self._held = chain, held
         return total
@@ -206,7 +206,7 @@ def blocks_from_collections(
                 f"X has {X.npartitions} partitions, and y, the weights or the groups have "
                 f"{', '.join(str(column.npartitions) for column in columns.values())}: take them from one DataFrame"
             )
-        # One expression holds all of them: apart, Dask would merge partitions of few columns, of each as it likes.
+        # One expression for all collections: otherwise Dask may merge the partitions of each of them differently.
         packed = X.map_partitions(
             _packed,
             *columns.values(),
@@ -343,7 +343,7 @@ def _ctrl_c_held_back() -> Iterator[None]:
     Ctrl-C is for this process, which ends the workers in order. By themselves they would print tracebacks, and a cluster that is
     interrupted while it starts cannot be closed.
     """
-    resource_tracker.ensure_running()  # which would let Ctrl-C through again if it were started later
+    resource_tracker.ensure_running()  # it unblocks SIGINT when it starts, so start it first
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -385,7 +385,7 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
     except OSError as error:
         refused = error if isinstance(error, ssl.SSLError) else error.__cause__
         if isinstance(refused, ssl.SSLError):
-            reason = str(refused).split("] ")[-1].split(" (_ssl")[0]  # out of ``[SSL: NAME] reason (_ssl.c:1006)``
+            reason = str(refused).split("] ")[-1].split(" (_ssl")[0]  # from ``[SSL: NAME] reason (_ssl.c:1006)``
             raise InputError(f"{address}: no encrypted connection: {reason}") from error
         raise InputError(
             f"no Dask scheduler answers at {address} within {timeout:g} s: start it, or correct the address"

@@ -56,7 +56,7 @@ def deserialize(data: bytes) -> Any:
         with ONE_AT_A_TIME, np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return _from_json(json.loads(arrays[TREE].tobytes()), arrays)
-    except Exception as error:  # NumPy parses headers as Python, and a record checks its fields
+    except Exception as error:  # any exception: NumPy parses headers as Python literals, and records check fields
         raise InputError(
             f"the data are not a value that aucdist has serialized: {type(error).__name__}: {error}"
         ) from None

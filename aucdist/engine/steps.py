@@ -241,7 +241,7 @@ def in_threads(work: Callable[[int], T], n: int, threads: int, stop: threading.E
         ended.set()
         raise
     for helper in helpers:
-        if not helper.cancel():  # one that has not started is not needed any more
+        if not helper.cancel():  # a helper that has not started is cancelled instead of awaited
             helper.result()
     if errors:
         raise min(errors, key=lambda error: error[0])[1]
@@ -272,7 +272,7 @@ class _OneBlasThread:
             self._users += 1
             if self._users > 1:
                 return
-            if self._libraries is None:  # looking through the libraries of the process takes 10 ms
+            if self._libraries is None:  # finding the BLAS libraries of the process takes 10 ms
                 self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
             self._before = [library.num_threads for library in self._libraries]
             self._set([1] * len(self._before))
@@ -285,8 +285,8 @@ class _OneBlasThread:
 
     def _set(self, threads: list[int]) -> None:
         for library, n in zip(self._libraries or (), threads, strict=True):
-            # From 3.8 on `set_num_threads` does nothing in any thread but the first that called it, so that threads do not set
-            # back what others have set. The count of the users is for that.
+            # Since threadpoolctl 3.8, `set_num_threads` has an effect only in the thread that called it first, so that threads
+            # do not undo each other's limits. Here `_users` ensures this, so the original function is called.
             getattr(library, "_real_set_num_threads", library.set_num_threads)(n)
 
 

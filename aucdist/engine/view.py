@@ -48,7 +48,7 @@ class ChangedBlock:
     on_disk: bool
 
     def __post_init__(self) -> None:
-        self._copy: Copy | None = None  # no field: it is no part of a checkpoint
+        self._copy: Copy | None = None  # not a field, so checkpoints do not contain it
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_copy": None}
@@ -138,7 +138,7 @@ class ViewBlocks(Blocks):
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on every new block."""
         on_view = _on_view_of_read if self._reads_source and first_argument(step) == "rows" else _on_view
-        # The step is not the head of a tuple: Dask would take that for a task.
+        # The step is not the first item of a tuple, because Dask would take that for a task.
         return self._with_memory.reduce(on_view, step, args)
 
     def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> Blocks:
@@ -185,7 +185,7 @@ def _on_view(
     else:
         on = _block_of(block, source)
     left, summary = memory_and_summary(step(on, memory.step_memory, *args), memory.step_memory)
-    # The same memory shows that the step left none: it then need not be repeated where a worker is lost.
+    # The same memory object shows that the step changed nothing, so it need not be repeated if a worker is lost.
     return (memory if left is memory.step_memory else ViewMemory(block, left)), summary
 
 
@@ -226,7 +226,7 @@ class OneAgainstRest:
 
     def __call__(self, block: Block) -> Block:
         """Return the block with labels."""
-        assert block.code is not None  # else `signs` would be taken whole
+        assert block.code is not None  # otherwise `signs` would be indexed by None
         return replace(block, y=self.signs[block.code], code=None)
 
 

@@ -151,7 +151,7 @@ class Parts:
         """Run the last call on all parts; the task that does so is added to `tasks`."""
         if (task := asyncio.current_task()) is not None:
             tasks.append(task)
-        # What the last call but one has left is not needed; it may have been made again.
+        # A call starts from the state that the previous call left, so the state before that is no longer needed.
         forget = [self.dropped.popleft() for _ in range(len(self.dropped))]
         forget += [old.state for old in chain[-3:-2] if old.state not in self.held]
         running = [asyncio.create_task(self._run_on(future, chain, forget)) for future in self.futures]
@@ -160,7 +160,7 @@ class Parts:
         except BaseException:
             for task in running:
                 task.cancel()
-            if _direct[self.client]:  # nobody waits for the step: the workers start no more blocks of it
+            if _direct[self.client]:  # nobody waits for the result, so the workers start no further blocks
                 held = [future for future in self.futures if future.key in self._addresses]
                 self._stopping = asyncio.gather(*(self._stop(future, chain[-1]) for future in held))
             raise
@@ -181,7 +181,7 @@ class Parts:
                 losses += 1
                 if losses > ALLOWED_LOSSES:
                     raise died_again(call.name) from error
-                # Wait for a limited time, because perhaps only the client has lost the worker.
+                # Wait for a limited time only: this client may have lost a worker that the scheduler still reaches.
                 end = time.monotonic() + SECONDS_UNTIL_NOTICED
                 while address in await self._holders(future) and time.monotonic() < end:
                     await asyncio.sleep(0.05)
@@ -296,8 +296,8 @@ def install(client: Client) -> None:
     try:
         client.register_plugin(StepRunner())
     except OSError:
-        # A worker was lost meanwhile, of which the scheduler makes an error: those that are left have the handlers, and it gives
-        # them to those that come. Or it is lost itself.
+        # If a worker was lost meanwhile, the scheduler reports an error, but the other workers have the handlers, and new ones
+        # get them. If the scheduler itself was lost, this call raises ClusterLost.
         client.sync(_workers_of, client)
     if client not in _direct:
         _direct[client] = client.sync(_can_be_reached, client)

@@ -97,7 +97,7 @@ class StepRunner(WorkerPlugin):
             work = asyncio.get_running_loop().run_in_executor(
                 self._worker.executors["default"], self._work, held, before, after, call, stop
             )
-        except RuntimeError as error:  # one that closes has no threads left while it still answers, and counts as lost
+        except RuntimeError as error:  # a closing worker may still answer, but has no threads: treat it as lost
             raise ConnectionError(f"{self._worker.address} is closing") from error
         try:
             while not (await asyncio.wait({work}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
@@ -158,14 +158,14 @@ class Packer(cloudpickle.Pickler):
 def as_integers(values: np.ndarray) -> np.ndarray | None:
     """Return long float64 values as integers of at most four bytes; None where they are not these to the last bit."""
     some = values.reshape(-1)[:LONG]
-    if (some != np.trunc(some)).any():  # most arrays are not counts, which the first values show
+    if (some != np.trunc(some)).any():  # the first values rule out most arrays that are not counts
         return None
     low, high = float(values.min()), float(values.max())
     if not -(2.0**31) <= low <= high < 2.0**31:
         return None
     integers = values.astype(np.result_type(np.min_scalar_type(int(low)), np.min_scalar_type(int(high))))
     same = integers.itemsize <= 4 and (as_floats(integers).view(np.int64) == values.view(np.int64)).all()
-    return integers if same else None  # not of -0.0
+    return integers if same else None  # -0.0 cannot be restored from an integer
 
 
 def as_floats(integers: np.ndarray) -> np.ndarray:
@@ -205,6 +205,6 @@ def nbytes(thing: Any) -> int:
     return 64
 
 
-# Dask would take each of these for a few bytes, and let a worker run out of memory.
+# Dask would estimate a few bytes for each of these objects, and let a worker run out of memory.
 for _type in (Block, Part):
     sizeof.register(_type)(nbytes)

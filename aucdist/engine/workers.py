@@ -136,8 +136,8 @@ def _wish(dask_scheduler: Any, client: str, n_workers: int | None) -> None:
         target: int = max(held) if held else by_load(dask_scheduler, target_duration)
         return target
 
-    dask_scheduler.adaptive_target = adaptive_target  # by its web API, as the operator of Kubernetes asks
-    dask_scheduler.handlers["adaptive_target"] = adaptive_target  # by message, as Dask's own `adapt` asks
+    dask_scheduler.adaptive_target = adaptive_target  # for the Kubernetes operator, which asks by the web API
+    dask_scheduler.handlers["adaptive_target"] = adaptive_target  # for Dask's `adapt`, which asks by message
 
 
 def link_of(client: Any) -> str | None:

@@ -41,7 +41,7 @@ class Bundle:
         self.shares = np.zeros(0)
         self._proximal_shares = np.zeros(0)
         self._heights = np.zeros(0)
-        self._rows = np.zeros((FIRST_CAPACITY, n_features))  # the gradients, and room for more
+        self._rows = np.zeros((FIRST_CAPACITY, n_features))  # one gradient in each row
         self._gram = np.zeros((0, 0))
         self._idle = np.zeros(0, dtype=np.int64)
 
@@ -224,9 +224,9 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if not np.isfinite(H).all():
         raise ArithmeticError("infinite gradients")
     free, b, newest = np.flatnonzero(b > 0.0), b.copy(), -1
-    ridge = RIDGE * (H.trace() or 1.0) / len(a)  # the rounding of H loses as much anyway; H may be 0
+    ridge = RIDGE * (H.trace() or 1.0) / len(a)  # no larger than the rounding errors of H; H may be 0
     for _ in range(MOST_CHANGES):
-        # The maximiser with only these entries and no sign constraint, and the price of the sum.
+        # The maximiser over the free entries without sign constraints, and the multiplier of the constraint on their sum.
         system = np.ones((len(free) + 1, len(free) + 1))
         system[:-1, :-1] = H[np.ix_(free, free)]
         system[np.diag_indices(len(free))] += ridge
@@ -235,7 +235,7 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         target, present = np.array(x), b[free]
         outside = ~(target >= 0.0)
         if outside.any():
-            # Go towards it until the first entry reaches 0.
+            # Move towards the maximiser until the first entry reaches 0.
             steps = np.where(outside, present / np.where(outside, present - target, 1.0), np.inf)
             moved = np.maximum(present + steps.min() * (target - present), 0.0)
             first = int(np.argmin(steps))

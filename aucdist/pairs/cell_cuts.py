@@ -123,7 +123,7 @@ def count_in_cells(
     return replace(memory, cells=cells, cell_weights=counted), {"cells": CellSums(sums, lowest, highest)}
 
 
-# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+# ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
 def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) -> np.ndarray:
@@ -190,6 +190,6 @@ class CellCuts(PairCuts):
 
 def spread(scores: np.ndarray, n: int) -> np.ndarray:
     """Return n quantiles of the scores."""
-    # Not numpy.quantile, which takes seconds for so many.
+    # numpy.quantile takes seconds for this many scores.
     quantiles: np.ndarray = np.sort(scores)[np.linspace(0, len(scores) - 1, n).astype(np.int64)]
     return quantiles

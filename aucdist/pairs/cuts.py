@@ -101,7 +101,7 @@ def take_cut(
     return replace(memory, coefs=coefs), summary
 
 
-# ---- rounds: run by the client ----------------------------------------------------------------------------------------
+# ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
 def shifts(h: float) -> np.ndarray:
@@ -145,7 +145,7 @@ class PairCuts(PairProblem):
         self.part_error = negatives.part_error(blocks, self.rounding)
         self.half_width, self.width = 0.0, 0.0
         self.here, self.scores = Cut(start, np.inf, 0.0, self.rounding.score(start)), self.first_scores
-        self._target = self.scores, 0.0  # the end of the line, and a bound on the error of any row's score there
+        self._target = self.scores, 0.0  # the scores at the end of the line, and a bound on their error
 
     def score(self, w: np.ndarray) -> np.ndarray:
         """Score all rows at w, the end of the line that starts at the present point."""
@@ -188,7 +188,7 @@ class PairCuts(PairProblem):
             What is left of the objective's gap: it says how much slack the loss may have.
         """
         here, reach = self.here, self.rounding.reach
-        # The errors of scores at a step of the way: those of both ends, and of the sums of both.
+        # The error of interpolated scores: the errors at both ends, and the rounding of the interpolation.
         error = (
             abs(1.0 - step) * here.score_error + abs(step) * self._target[1] + 4.0 * EPS * (reach(here.w) + reach(w))
         )

@@ -223,7 +223,7 @@ class CuttingPlanes:
         primal = self.value_at(best)
         self.gap = (primal - dual) / primal
         self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
-        # The rounding of the objective: of the two scores of each pair, of the sums, and of the parts that negatives count.
+        # The rounding of the objective: that of the scores of pairs, of sums, and of the shares with which negatives count.
         reach = rounding.reach(best.w)
         of_sums = rounding.pair_hinge(best.w, best.loss, best.score_error) + rounding.penalty(
             best.w, self.penalty.value(best.w)
@@ -250,7 +250,7 @@ class CuttingPlanes:
             gradient = cuts.here.gradient + penalty.lam * w
             widths = h, cuts.width
             if self.negatives.is_top_only:
-                self._narrow_band()  # before the step, which looks ahead
+                self._narrow_band()  # before the step, because `ahead` corrects the gradient for the narrower band
             pairs = for_step.pairs(h, cuts.width)
             if self.negatives.is_top_only:
                 gradient += pairs.ahead()
@@ -276,15 +276,15 @@ class CuttingPlanes:
     def _line_searches(self) -> Iterator[Round]:
         """Yield what is known, and then take a cut beyond the end of a line search."""
         cuts, n_without_descent, gaps, interior_points = self.cuts, 0, list[float](), self._interior_points()
-        # Where few negatives count, the first cuts say little about weights far off: where the minimum is near 0, the bundle's
-        # minimiser is a thousand times too long, and it costs most of the passes to come back from there.
+        # If few negatives count, the first cuts are informative only near w. If the minimum is near 0, the bundle's minimiser is
+        # then a thousand times too long, and most passes would be spent on returning from it.
         mu = self._first_weight() if self.negatives.is_top_only and not cuts.here.w.any() else 0.0
-        # Cuts of the hinge itself are as good here. Negatives go on counting in part near the threshold: where a whole negative
-        # counts or does not, one cut says little about the next point, and leaves with 1 % of the negatives took all passes.
+        # Cuts of the unsmoothed hinge work as well here. The threshold stays soft: with a hard one, a cut says little about the
+        # next point, and fits of leaves to 1 % of the negatives took all passes.
         cuts.half_width = 0.0
         while True:
             if has_stalled(gaps, STALL_SHARE_OF_PLANES) and len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_others:
-                yield from interior_points  # of which there are none the second time
+                yield from interior_points  # the generator is exhausted after its first use
             target, bound = self.bundle.best_combination(self.penalty)
             yield self._round(bound, target)
             gaps.append(self.gap * self.value_at(self.best))
@@ -302,8 +302,8 @@ class CuttingPlanes:
             self.accept(cuts.cut(beyond, cuts.here.w + beyond * move, self.gap_left))
             n_without_descent = n_without_descent + 1 if step == SEARCH_STEPS[0] else 0
             if step > TARGET_TOO_NEAR or n_without_descent > 2:
-                # The target may be further off; or three line searches found no descent, and a nearer target would not
-                # correct the bundle.
+                # The target may be farther away, or three line searches found no descent. A nearer target would not correct
+                # the bundle.
                 mu = 0.5 * mu
             elif step < TARGET_TOO_FAR:
                 mu = max(2.0 * mu, self.penalty.lam)
@@ -385,7 +385,8 @@ class CuttingPlanes:
         slope_of_penalty = functools.partial(penalty.slope_along, here.w, move)
         along = sample.slope_along(move, *both)
         if both == (0.0, 0.0):
-            # Of the hinge itself the derivative jumps: a chord over a jump takes cuts on both of its sides in turn.
+            # The derivative of the unsmoothed hinge has jumps. Secant steps across a jump would take cuts on its two sides in
+            # turn, so the sign of the derivative is looked up on a fixed grid.
             slope = functools.cache(lambda t: along(t) + slope_of_penalty(t))
             k = bisect.bisect_right(SEARCH_STEPS, 0.0, key=slope)  # the slope rises along the line
             step = SEARCH_STEPS[min(k, len(SEARCH_STEPS) - 1)]
@@ -398,10 +399,10 @@ class CuttingPlanes:
             first += of_sample - sample.slope_along(move, *widths)(0.0)
         if not first < 0.0:
             return 0.0, first
-        # The drawn rows have a minimum of their own: only how the derivative changes is taken from them.
+        # The sample has its own minimum, so only the change of its derivative is used.
         offset = first - of_sample - slope_of_penalty(0.0)
         step = step_to_zero(lambda t: along(t) + slope_of_penalty(t) + offset, first)
-        # Points beyond the target may lie outside the cone; between two of its points none does.
+        # Points beyond the target may lie outside the cone. The cone is convex, so points before it do not.
         return step if penalty.signs is None else min(step, 1.0), first
 
     def accept(self, cut: Cut, *, follow: bool = False, worst: float = np.inf) -> bool:
@@ -465,7 +466,7 @@ def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray |
 
     def on_sample(drawn: Block) -> Iterator[Round] | None:
         """Return the rounds over the sample; None where lam is so small that its weights would fit noise."""
-        # So much smaller is the sample of the negatives that count.
+        # Only `part` of the sampled negatives counts, so the noise is larger by 1 / part.
         if penalty.lam < LEAST_NOISE * sample.noise(drawn) / part:
             return None
         return minimise_hinge(*objective.on_sample(blocks, drawn))

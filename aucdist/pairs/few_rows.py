@@ -84,7 +84,7 @@ class FewRows:
         W = self.weights
         with np.errstate(all="ignore"):
             K = self.products / lam
-        # The variables, how far they are below their upper bounds, and the multipliers of both bounds: all of them above 0.
+        # The variables, the slacks of their upper bounds, and the multipliers of both bounds. All of them are positive.
         iterate = np.stack([0.5 * W] * 2 + [np.ones(len(W))] * 2)
         lowest, highest, gap, yielded, in_vain = np.inf, 0.0, np.inf, np.inf, 0
         best = bound = np.zeros(0)
@@ -151,7 +151,7 @@ class FewRows:
         if failed:
             return None
         step = np.zeros((4, 1))
-        # First straight to the minimum; then, from how far that goes, to the middle between the bounds, corrected.
+        # Mehrotra's predictor step towards the minimum; its length then determines the centring of the corrector step.
         for corrects in (False, True):
             reached = mean_product(iterate + longest_step(iterate, step) * step)
             target = product * (reached / product) ** 3 if corrects else 0.0

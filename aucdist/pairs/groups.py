@@ -109,7 +109,7 @@ class PairGroups:
 
         `label`: only of rows with this one, -1 or +1; all by default.
         """
-        counts = block.weights() > 0  # rows outside a fold are in the block with weight 0
+        counts = block.weights() > 0  # rows outside a fold have weight 0
         there = np.flatnonzero(counts if label is None else counts & (block.y == label))
         if not self.grouped:
             return there, np.zeros(len(there), dtype=np.int64)
@@ -181,7 +181,7 @@ def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
     return {"keys": [keys], "sums": [sums]}
 
 
-# ---- the client's side ------------------------------------------------------------------------------------------------
+# ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
 def pair_groups(

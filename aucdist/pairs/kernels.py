@@ -50,7 +50,7 @@ def n_active(anchors, table, low, scale, score):
             left = middle + ONE
         else:
             right = middle
-    # The last few at once, without a branch that a processor could not predict. Those beyond the cell are not active anyway.
+    # The last few anchors are compared without a branch, which would be mispredicted. Anchors beyond the cell are inactive.
     if left + COMPARED_AT_ONCE <= n:
         more = NONE
         for k in range(left, left + COMPARED_AT_ONCE):
@@ -85,7 +85,7 @@ def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below,
     n = np.uint64(anchors.shape[0])
     for o in range(scores.shape[0]):
         weight = weights[o]
-        if not anchors[0] - (scores[o] + last) < 1.0:  # most rows of a good model
+        if not anchors[0] - (scores[o] + last) < 1.0:  # no active pair: the common case for a good model
             coefs[o] = 0.0
             histogram[0] += weight * n_shifts
             continue
@@ -94,7 +94,7 @@ def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below,
             score = scores[o] + shifts[k]
             if k == 0 or (r + COMPARED_AT_ONCE < n and anchors[r + COMPARED_AT_ONCE] - score < 1.0):
                 r = n_active(anchors, table, low, scale, score) if anchors[0] - score < 1.0 else NONE
-            else:  # the next shift is active with a few more at most
+            else:  # a larger shift activates only a few more anchors
                 while r < n and anchors[r] - score < 1.0:
                     r += ONE
             histogram[r] += weight
@@ -188,7 +188,7 @@ def hinge_slopes(slope_sums, starts, weights, order, slopes):
         above = 0.0
         for k in range(starts[g + 1] - 1, starts[g] - 1, -1):
             above += slope_sums[k + g + 1]
-            # Minus from 0: where no pair is active, -0 would not travel as an integer.
+            # 0.0 - x gives 0.0 if no pair is active; -x would give -0.0, which cannot be sent as an integer.
             slopes[order[k]] = 0.0 - above * weights[k]
 
 
@@ -209,7 +209,7 @@ def ramp_of_group(scores, weights, anchors, table, low, scale, weight_below, sco
     total = 0.0
     for o in range(scores.shape[0]):
         score = scores[o]
-        if not anchors[0] - score < 1.0:  # most rows of a good model
+        if not anchors[0] - score < 1.0:  # no active pair: the common case for a good model
             coefs[o] = 0.0
             continue
         near = n_active(anchors, table, low, scale, score)  # margins below 1

@@ -189,7 +189,7 @@ def count_near(number: int, memory: Any, near: Intervals, stride: int) -> Summar
     return {"n_band": stride * int(np.count_nonzero(near.holds(scores)))}
 
 
-# ---- the client's side ------------------------------------------------------------------------------------------------
+# ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
 class Samples:
@@ -211,7 +211,7 @@ class Samples:
         n_rows, n_features = cuts.n_anchors + cuts.n_others, cuts.blocks.n_features
         self.n_to_draw = ROWS_OF_TOP
         if not cuts.negatives.is_top_only:
-            # With more features than rows there are only line searches, which take more passes with fewer rows.
+            # With more features than rows, only line searches use the samples, and smaller samples cost more passes.
             share = SHARE_OF_ROWS if n_features <= n_rows else 1.0
             self.n_to_draw = int(np.clip(share * n_rows, FEWEST_ROWS, MOST_ROWS_DRAWN))
         self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
@@ -355,11 +355,11 @@ class RowSample:
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
         h, subset, codes, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.codes, self.weights
-        if self._way is None or self._way[0] is not move:  # a way is scored once
+        if self._way is None or self._way[0] is not move:  # score each direction only once
             self._way = move, self.rows.scores(self.cuts.sign * move)
         scores, change = self.sign * self.scores, self.sign * self._way[1]
         positives, negatives = (np.arange(len(scores))[rows] for rows in (self.positives, self.negatives))
-        # Searching for nearly ascending numbers is faster.
+        # Searching for nearly sorted values is faster.
         negatives = negatives[np.argsort(self.apart(scores, h)[negatives])]
         scale, target = float(weights[positives].sum()) / self.cuts.mass, 0.0
         if subset.is_top_only:
@@ -416,7 +416,7 @@ class Pairs:
         self.scale = 1.0 / (2.0 * h * cuts.mass)
         self.weights = weights[which]
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
-        # What the negatives near the threshold add: see `_near`.
+        # The terms of the negatives near the threshold; `_near` sets them.
         self.rates, self._active, self._ahead = np.zeros(0), np.zeros(0), np.zeros(0)
         self._middle, threshold = np.zeros(cuts.blocks.n_features), cuts.here.threshold
         self.of_top = threshold is not None
@@ -485,14 +485,14 @@ class Pairs:
         else:
             every = sample.matrix[which[pairs]]
             A, B = every[:n], every[n:]
-            # The sums of each anchor's partners, from running sums; then in their place what A' is multiplied by.
+            # `half` first holds the sums of each anchor's partners, and then, in place, the right factor of A'.
             below = running_sums(self.weights[n:, np.newaxis] * B)
             half = below.take(low, axis=0)
             half -= below.take(high, axis=0)
             half *= self.weights[:n, np.newaxis]
             half += (0.5 * self.partners[:n, np.newaxis]) * A
             total = A.T @ half
-            B = np.sqrt(self.partners[n:, np.newaxis]) * B  # a matrix times its own transpose is half the arithmetic
+            B = np.sqrt(self.partners[n:, np.newaxis]) * B  # BLAS computes B'B with half the arithmetic of a product
             total = self.scale * (total + total.T + B.T @ B)
         if len(self.rates):
             near = self._active[:, np.newaxis] * (sample.matrix[which[self.n_pairs :]] - self._middle)

@@ -135,7 +135,7 @@ def sort_by_class(
     """
     weight, codes, drawn = block.weights(), None, None
     if groups is None:
-        there = weight > 0  # rows outside a fold are in the block with weight 0
+        there = weight > 0  # rows outside a fold have weight 0
         anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
         runs = one_run(len(others))
     else:
@@ -225,7 +225,7 @@ def add_up_gradient(
         of_anchors = slopes.take(memory.cells)
         if memory.cell_weights is not None:
             of_anchors *= memory.cell_weights
-    # Both classes are read together, in the order in which the rows lie: one after the other takes more than twice as long.
+    # One loop over the rows of both classes in storage order: one loop for each class takes more than twice as long.
     coefs, gradient = np.zeros(block.n_samples), np.zeros(block.n_features)
     for rows, of_rows in ((memory.others, memory.coefs), (memory.anchors, of_anchors)):
         add_to_rows(coefs, rows.positions, of_rows)
@@ -236,10 +236,10 @@ def add_up_gradient(
 
 def add_to_rows(coefs: np.ndarray, which: np.ndarray, of_rows: np.ndarray) -> None:
     """Add to the coefficients of rows; with grades, a row is there several times."""
-    np.add.at(coefs, which.astype(np.intp, copy=False), of_rows)  # which converts positions of four bytes one by one
+    np.add.at(coefs, which.astype(np.intp, copy=False), of_rows)  # add.at would convert int32 positions one by one
 
 
-# ---- the client's side ------------------------------------------------------------------------------------------------
+# ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
 class PairProblem:

@@ -117,7 +117,7 @@ class SmoothPairProblem(PairProblem):
         of_value = rate * (apart * size + 2.0 * rounding.over_rows * (1.0 + size * size))
         of_value += rounding.penalty(point.w, point.value)
         of_slope = rate * (2.0 * apart + 4.0 * rounding.over_rows * size) * rounding.largest
-        of_parts = rate * self.part_error * size * size  # of the rows at the boundary
+        of_parts = rate * self.part_error * size * size  # rounding of the share with which the boundary rows count
         of_dual = of_value + rounding.half_square(point.gradient, of_slope) / self.lam
         return of_value + of_parts, of_dual + of_parts
 

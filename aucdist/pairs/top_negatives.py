@@ -171,7 +171,7 @@ class MeanHinge:
         low, high, end = self._ends(scores)
         share, first, second = ((total[high] - total[low]) for total in (*self._sums, self._squares))
         inside = (share * end * end - 2.0 * first * end + second) / (4.0 * self.h)
-        # The limits keep the rounding of the squares of large scores out.
+        # Rounding errors of the squares of large scores could leave these limits.
         values: np.ndarray = (
             self._sums[0][low] * (1.0 + scores) - self._sums[1][low] + np.clip(inside, 0.0, share * self.h)
         )
@@ -237,7 +237,7 @@ def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: 
 
 
 def _fraction(rest: float, weight: float) -> float:
-    # Sums of weights are rounded; a part beyond 0 or 1 would belong to no dual point.
+    # Sums of weights are rounded, and a share outside [0, 1] would not be dual feasible.
     return float(min(max(rest / weight, 0.0), 1.0)) if weight > 0.0 else 1.0
 
 
@@ -278,7 +278,7 @@ def smooth_threshold(
         weighs = weigh(knots, starts, width)
         k = min(max(int(np.searchsorted(-weighs, -target, side="right")) - 1, 0), STARTS - 2)
         starts, weighs = starts[k : k + 2], weighs[k : k + 2]
-    # Between two bands their mean weighs the target exactly, and is a band of almost the same form.
+    # A convex combination of the two bands has exactly the target weight, and almost the form of a band.
     share = _fraction(target - weighs[1], weighs[0] - weighs[1])
     if share * weighs[0] + (1.0 - share) * weighs[1] < 0.5 * target:
         return None
@@ -345,7 +345,7 @@ def weigh_larger(
     return {"weighs": weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)}
 
 
-# ---- the client's side ------------------------------------------------------------------------------------------------
+# ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
 def threshold_in_blocks(
@@ -368,7 +368,7 @@ def threshold_in_blocks(
     while n_inside > MOST_GATHERED and shift > 0:
         counted = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)
         first, shift = shift == 64, shift - BITS
-        # From the highest cell down: rows above the cell of the threshold weigh less than the target.
+        # From the highest cell down until the weight reaches the target, in the cell of the threshold.
         weight, rows = counted["weight"][::-1], counted["rows"][::-1]
         running = above + np.cumsum(weight)
         there = np.flatnonzero(rows > 0)
@@ -415,7 +415,7 @@ class CountedNegatives:
         """Return a bound on the relative error of what the negatives that count weigh."""
         if not self.is_top_only:
             return 0.0
-        # Where rows have weights, the sum of those above the boundary is rounded, and decides how much of those at it counts.
+        # With sample weights, the weight above the boundary is rounded, which changes the share of the rows at the boundary.
         of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
         return of_hard + rounding.over_rows
 
@@ -449,7 +449,7 @@ class CountedNegatives:
         if not self.is_top_only:
             return None, None
         every = -(-max(blocks.n_pos, self._n_neg) // MOST_GATHERED)
-        if every > 1 and not self.are_anchors:  # too many to gather: they are weighed where they are
+        if every > 1 and not self.are_anchors:  # too many to gather: their weights are summed on the blocks
             hard, positives = threshold_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
             weigh = partial(weigh_bands_in_blocks, blocks, step)
         else:

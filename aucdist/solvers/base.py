@@ -121,7 +121,7 @@ class Round:
         No objective is below 0, so 0 is always a bound.
         """
         high, low = self.primal + self.primal_error, self.dual - self.dual_error
-        # NaN gives 1.
+        # The conditions are written so that NaN gives 1.
         return max(0.0, high - low) / high if low > 0.0 and math.isfinite(high) else 1.0
 
     @property

@@ -100,7 +100,7 @@ def line_search(
             high = step
         elif point.gradient @ direction_there < FLAT * slope:
             low = step
-        else:  # if values are equal to the last digit, both conditions hold at points that are no better, too
+        else:  # if values agree to the last digit, both conditions can hold at a point that is no better
             return point if point.better_than(start) else best, n_tries
         step = 0.5 * (low + high) if high < np.inf else 2.0 * low
     return best, MOST_TRIES
