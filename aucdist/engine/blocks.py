@@ -54,7 +54,7 @@ class BlockInfo:
     Attributes
     ----------
     weight_pos, weight_neg : float
-        What the rows of either class weigh.
+        The total weight of the rows of each class.
     lasting : bool
         Whether the rows stay in memory from step to step. Those of a stored block do not.
     ranges : ColumnRanges or None
@@ -155,7 +155,7 @@ class Blocks(ABC):
     A step is a module-level function ``step(block, memory, *args) -> (memory, summary)``. `memory` is what the block keeps
     until the next step (None before the first); it stays where the block is. A step that leaves it as it is returns the summary
     alone. `summary` is a dict whose values support ``+``:
-    arrays and numbers add up, lists concatenate in the order of the blocks, other objects bring their own ``__add__``. They are
+    arrays and numbers add up, lists concatenate in the order of the blocks, other objects define ``__add__``. They are
     added up in a fixed binary tree over the numbers of the blocks (`aucdist.engine.steps`). A step is pure: it changes neither
     its inputs nor anything else, and what it returns depends on its inputs alone, so it may run in any thread, and again on
     another worker.
@@ -177,7 +177,7 @@ class Blocks(ABC):
     lasting : bool
         Whether all rows stay in memory from step to step, so that values computed from them may stay there as well.
     features_lasting : bool
-        Whether the features do, though each step may get them with weights or labels that are made for it.
+        Whether the features stay in memory, even if weights or labels are made for each step.
     """
 
     _unmapped: "Blocks | None" = None
@@ -225,7 +225,7 @@ class Blocks(ABC):
 
     @abstractmethod
     def without_memory(self) -> Self:
-        """Return the same blocks with empty memory, for a fit that must not see another's."""
+        """Return the same blocks with empty memory, for a fit that must not share memory with another."""
 
     def fork(self) -> Self:
         """Return the same blocks with a copy of their memory, so that steps on one do not change the other."""

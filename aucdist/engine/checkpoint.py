@@ -124,7 +124,7 @@ def restore_memory(number: int, memory: None, folder: CheckpointFolder, names: l
 
 @without_rows
 def check_files(number: int, memory: None, folder: CheckpointFolder, names: list[str]) -> Summary:
-    """Check the files of each block's memory, and report those that are not what was written."""
+    """Check the files of each block's memory, and return the errors of those that are damaged."""
     try:
         folder.get(names[number])
     except (InputError, IndexError) as error:
@@ -251,7 +251,7 @@ class Journal:
         return f"{self.folder.url}/{MANIFEST}{number:06d}.json"
 
     def _newest_intact(self, blocks: Blocks) -> Checkpoint | None:
-        """Return the newest checkpoint whose files are all what was written, and take its entries."""
+        """Return the newest undamaged checkpoint, and take its entries."""
         for name in sorted((n for n in names_in(self.folder.url) if n.startswith(MANIFEST)), reverse=True):
             try:
                 manifest = parse_checked(read_bytes(f"{self.folder.url}/{name}"), _Manifest, "the manifest")

@@ -46,7 +46,7 @@ class DaskBlocks(Blocks):
     Parameters
     ----------
     parts : sequence of Future
-        Futures of `Part`, each to be had again from its own task graph. Together they hold the blocks 0, 1, 2, ...
+        Futures of `Part`, each of which can be recomputed from its own task graph. Together they hold the blocks 0, 1, 2, ...
     """
 
     def __init__(self, client: Client, parts: Sequence[Future]):
@@ -69,12 +69,12 @@ class DaskBlocks(Blocks):
         loader : callable
             ``loader(item) -> Block``, picklable; it runs again where a worker was lost, and must return the same block.
         n_blocks : int
-            A property of the data, never of the cluster: the answer's last bits depend on it.
+            A property of the data, never of the cluster: the last bits of results depend on it.
         stream : bool, default=False
-            Reading takes memory for some four blocks on each thread: one in work, and the next while it is made.
+            Whether the rows stay in files and are read in each step. Reading needs memory for about four blocks per thread.
         items : sequence, optional
-            What the loader gets for each block, by default its number; those that `place_items` returned are where they are
-            needed.
+            What the loader gets for each block, by default its number. Items that `place_items` returned are already on
+            the right workers.
         """
         # Tasks are not bound to the addresses of workers: if all workers were lost, Dask would wait for the old addresses
         # forever, even with allow_other_workers. Dask balances tasks of equal cost without this.
@@ -94,7 +94,7 @@ class DaskBlocks(Blocks):
         Parameters
         ----------
         blocks : sequence of Future
-            Futures of `Block`, each to be had again from its own task graph.
+            Futures of `Block`, each of which can be recomputed from its own task graph.
         """
         together: dict[str, list[int]] = {}
         for i, home in enumerate(_homes(client, blocks)):
@@ -338,7 +338,7 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
 
 @contextmanager
 def _ctrl_c_held_back() -> Iterator[None]:
-    """Hold Ctrl-C back, also from the processes and threads that start meanwhile, for good.
+    """Block SIGINT (Ctrl-C) in this context, and permanently in the processes and threads that start in it.
 
     Ctrl-C is for this process, which ends the workers in order. By themselves they would print tracebacks, and a cluster that is
     interrupted while it starts cannot be closed.
@@ -395,7 +395,7 @@ def connect(address: str, timeout: float = 10.0, tls: tuple[str, str, str] | Non
 
 
 def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """Call a function on many things on the workers, and yield the results in order, which are small.
+    """Map a function over items on the workers, and yield the results, which are small, in order.
 
     Parameters
     ----------

@@ -85,7 +85,7 @@ def without_rows(step: T) -> T:
 
 
 def reads_rows_itself(step: T) -> T:
-    """Mark a step that seldom needs the rows: it gets a stored block as it is, to read it or not, in place of its rows."""
+    """Mark a step that rarely needs the rows: it is given the stored block, which it can read if necessary."""
     step.takes = "source"  # type: ignore[attr-defined]
     return step
 

@@ -1,6 +1,6 @@
 """Views of blocks: their rows scaled, sampled, weighted, mapped, or labelled for one class against the rest.
 
-However many views lie one over the other, steps go through one layer: the memory of a block holds what was made of it last.
+Nested views are merged, so steps pass through one layer only: the memory of a block holds what the last view made of it.
 """
 
 import copy
@@ -99,8 +99,8 @@ class ViewBlocks(Blocks):
     change : callable
         ``change(block) -> Block``; see `Change`.
     keep : {"memory", "disk", "nowhere"}, default="memory"
-        Where it is kept. On the local disk, where there is room: for what costs more to make than to map, of rows that are not in
-        memory either. Nowhere: it is made for each step that reads rows.
+        Where the new blocks are kept. "disk": on the local disk if there is room, for blocks that cost more to make than to map
+        and whose source is not in memory. "nowhere": they are made again for each step that reads rows.
     ranges : ColumnRanges, optional
         The ranges of the columns of what it makes, if they are known.
     """

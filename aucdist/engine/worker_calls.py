@@ -46,7 +46,7 @@ _numbers = itertools.count()
 
 
 class CallFile:
-    """A temporary file of the large calls of a chain and of its forks, which ends with the last of them."""
+    """A temporary file of the large calls of a chain and of its forks; it is removed with the last of them."""
 
     def __init__(self) -> None:
         self._file: Any = None  # most chains have no large call
@@ -109,7 +109,7 @@ class KeptState:
 class Parts:
     """The parts of a data set on the workers of a cluster. Several threads may run chains at the same time.
 
-    `futures`: of `Part`, each to be had again from its own task graph.
+    `futures`: of `Part`, each of which can be recomputed from its own task graph.
     `held`, set of int: states that the workers keep.
     `dropped`, deque of int: states that the workers are to forget with the next call.
     """

@@ -28,7 +28,7 @@ class Bundle:
 
         max over b of  sum b_t A_t + min over w of (sum b_t g_t).w + penalty(w),   b >= 0,  sum of b = 1,
 
-    which holds for every feasible b: how exactly the maximum is found decides how fast the bound rises, not whether it is true.
+    which is valid for every feasible b. The accuracy of the maximum affects how fast the bound rises, but not its validity.
     For ``lam/2 |w|^2`` the minimum is ``-|sum b_t g_t|^2 / (2 lam)``.
 
     Attributes
@@ -56,7 +56,7 @@ class Bundle:
         ----------
         gradient : ndarray of shape (n_features,)
         image : ndarray of shape (n_features,), optional
-            What the inner product with another point is taken with: with kernels, the Gram matrix times the gradient.
+            The vector whose inner product with another gradient is used: with kernels, the Gram matrix times the gradient.
         """
         active = self._idle < IDLE_ROUNDS
         if (self._proximal_shares[~active] > 0).any():
@@ -137,7 +137,7 @@ class Bundle:
         return penalty.minimiser(b @ self._gradients, centre, mu)
 
     def proximal_combination(self, penalty: Penalty, centre: np.ndarray, mu: float) -> tuple[np.ndarray, float, float]:
-        """Make the proximal point's combination the best one, for penalties with corners, where others have no minimiser.
+        """Use the combination of the proximal point. With penalties with corners, other combinations have no minimiser.
 
         Parameters
         ----------

@@ -6,11 +6,11 @@ round, and nothing that the client holds of it, grows with the rows. `aucdist.pa
 true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
 
 The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
-whose threshold lies in it, so that the sum over K cells is least where the edges are as dense as ``(u W)^(1/3)``. What u and W
-are is known from the last cut; a cut whose slack is too large is taken again with the edges that it asks for. The steps of a line
-search need the anchors only as a sample, whose scores are sent as those of few anchors are.
+whose threshold lies in it, so that the sum over K cells is least where the edges are as dense as ``(u W)^(1/3)``. u and W
+are taken from the last cut. If the slack of a cut is too large, it is computed again with edges from its own u and W. The steps
+of a line search need the anchors only as a sample, whose scores are sent as those of few anchors are.
 
-Where the anchors are the negatives and only the highest-scoring ones count, the others weigh nothing in their cells.
+Where the anchors are the negatives and only the highest-scoring ones count, the others have weight 0 in their cells.
 """
 
 from dataclasses import dataclass, replace
@@ -60,8 +60,8 @@ class CellSums:
     def as_anchors(self) -> tuple[Anchors, np.ndarray]:
         """Return one anchor for each cell that is not empty, with its mean score and its weight, and the numbers of these cells.
 
-        Two anchors of weight 0 stand before and behind them, at the least and the greatest score: rows whose threshold lies
-        beyond are in no doubt.
+        Two anchors of weight 0 stand before and behind them, at the lowest and the highest score, so that the hinge of
+        rows whose threshold lies beyond them is exact.
         """
         which = np.flatnonzero(self.sums[0] > 0.0)
         (weight, score), low, high = self.sums[:, which], self.lowest[which], self.highest[which]
@@ -112,7 +112,7 @@ class Edges:
 def count_in_cells(
     number: int, memory: PairMemory, step: float, edges: Edges, threshold: Threshold | None
 ) -> tuple[PairMemory, Summary]:
-    """Put the anchors into cells by their scores at a step of the way; beyond a threshold of negatives they weigh nothing."""
+    """Put the anchors into cells by their scores at a step of the line; negatives below a threshold have weight 0."""
     scores, counted, weights = memory.anchors.scores_at(step), memory.anchors.weight, memory.anchors.weights
     if threshold is not None:
         counted = weights = weights * threshold.parts(-scores)
@@ -133,8 +133,8 @@ def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) 
     ----------
     edges : ndarray of shape (n_cells - 1,), float64
     near : ndarray of shape (n_cells,), float64
-        What the rows weigh whose thresholds lie in each cell. They count even where all scores of the cell are on one side:
-        without its edges they would not be.
+        The weight of the rows whose thresholds lie in each cell. They count even if all scores of the cell lie on one side,
+        because other edges would change this.
     """
     low = np.concatenate(([np.minimum(edges[0], cells.lowest[0])], edges))
     high = np.concatenate((edges, [np.maximum(edges[-1], cells.highest[-1])]))
@@ -176,7 +176,7 @@ class CellCuts(PairCuts):
         return anchors, which, float(anchors.weights.sum())
 
     def slopes_of_anchors(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
-        """Return the derivatives of the loss for weights of 1 in each cell, and refine the edges, by which it is taken next."""
+        """Return the derivatives of the loss for weights of 1 in each cell, and refine the edges for the next cut."""
         edges, cells, scores = self._last
         near = np.zeros(len(edges.at) + 1)
         near[order] = slope_sums[1:-2] + slope_sums[2:-1]

@@ -9,10 +9,10 @@ cells below T add up exactly: ``W T - S``. In the one cell that T lies in, the h
 * at most ``W (T - l) (h - m) / (h - l)`` with the mean score m = S / W: the chord of the hinge between l and h.
 
 These differ by W (h - l) / 4 at most, and not at all where the cell has a single score. The dual variables are 0 or 1 for a cell
-and a row, whatever the edges: any such choice is a dual point, so that the bound is as true as with single anchors.
+and a row, whatever the edges: any such choice is a dual point, so the bound is as valid as with single anchors.
 
-A score is in the cell that `find_cells` says. That never falls with the score, and nothing else is needed of it: the cell that T
-lies in divides the anchors into those below T, those above it, and its own, however an edge was rounded.
+`find_cells` gives the cell of a score. Its number is non-decreasing in the score, and only this property is used: the
+cell of T divides the anchors into those below T, those above it, and its own, however an edge was rounded.
 
 **The highest scores** lie in cells that are counted block by block and added up. The order of float64 numbers is that of their
 bits, read as integers with those of negative numbers reversed. So the leading 16 bits of such an integer, its *cell*, never
@@ -28,7 +28,7 @@ from aucdist.kernels.compiling import kernel
 def index_edges(edges, table):
     """Divide the range of the edges into equal intervals, and write which cell begins in each.
 
-    An edge that is alone in its place may as well lie where the place begins, so that scores there need no comparison.
+    If a place has a single edge, this edge counts as if it lay where the place begins, so that scores there need no comparison.
 
     `edges`, of shape (n_cells - 1,), float64: ascending, at least one.
     `table`, of shape (n_places,), int16: written: how many edges lie up to the end of each place; where several edges

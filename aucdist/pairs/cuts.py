@@ -1,9 +1,9 @@
 """Cuts of the pairwise hinge: tangents of the loss, from the exact scores of the anchors, which are the smaller class.
 
 The anchors are the rows of the smaller class (`aucdist.pairs.loss`). The client has their scores, sorts them and sends
-them to all blocks. Where there are too many of them, they are sent as cells of scores (`aucdist.pairs.cell_cuts`), which
-leave the loss some slack: such a cut may be taken again with other cells. Which negatives count is said by
-`aucdist.pairs.top_negatives`.
+them to all blocks. Where there are too many of them, they are sent as cells of scores (`aucdist.pairs.cell_cuts`), for
+which the loss is known up to a slack: such a cut may be taken again with other cells. `aucdist.pairs.top_negatives` decides
+which negatives count.
 """
 
 from dataclasses import dataclass, field, replace
@@ -42,7 +42,7 @@ class Cut:
     counted_loss : float
         The mean loss of the rows as they count for the cut.
     height : float
-        At zero.
+        The value of the cut at w = 0.
     n_band : float
         How many rows of the larger class are in pairs within the band of the shifts.
     threshold : Threshold or None
@@ -128,7 +128,8 @@ class PairCuts(PairProblem):
     Attributes
     ----------
     here : Cut
-        The cut at the present point, where the line begins along which cuts are taken; only the point before the first.
+        The cut at the present point, where the line begins along which cuts are taken. Before the first
+        cut, only its point and the error of its scores are set.
     scores : ndarray of float64
         What the client has of the anchors' scores there.
     half_width : float
@@ -185,7 +186,7 @@ class PairCuts(PairProblem):
         w : ndarray of shape (n_features,), float64
             The weights there.
         gap : float
-            What is left of the objective's gap: it says how much slack the loss may have.
+            The current gap of the objective, which limits the slack of the loss.
         """
         here, reach = self.here, self.rounding.reach
         # The error of interpolated scores: the errors at both ends, and the rounding of the interpolation.

@@ -17,7 +17,7 @@ quadratic model of a smoothed loss. The cuts are those of the smoothed loss, who
 Newton steps take a third of the passes of cutting planes or less, because a mean over very many pairs is almost smooth.
 
 **Cutting planes** are used if Newton steps no longer close the gap, or if all negatives count and there are fewer rows
-than features. A few thousand rows then contain nothing about most directions, and conjugate gradients took four times
+than features. A few thousand rows then carry no information about most directions, and conjugate gradients took four times
 the passes on news20.
 The method is that of Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for Large-Scale Risk Minimization" (JMLR
 10, 2009), adapted to pairs. It departs from the paper in three points: the sum over pairs is computed from the sorted
@@ -152,7 +152,7 @@ class CuttingPlanes:
     ----------
     cuts : PairCuts
     best : Cut
-        That of the lowest objective.
+        The cut with the lowest objective.
     bundle : Bundle
     gap : float
         The relative gap of the last round; 1 before the first.
@@ -183,7 +183,7 @@ class CuttingPlanes:
         self._unchanged, self._bound = 0, (0.0, 0.0)
 
     def value_at(self, point: Cut) -> float:
-        """Return the objective at a point, or a number above it by its slack at most."""
+        """Return the objective at a point, or an upper bound that exceeds it by at most the slack of the point."""
         return point.loss + self.penalty.value(point.w)
 
     def rounds(self, lam: float) -> Iterator[Round]:
@@ -211,7 +211,7 @@ class CuttingPlanes:
 
     @property
     def gap_left(self) -> float:
-        """What is left of the objective's gap."""
+        """The current gap of the objective."""
         return min(self.gap, 1.0) * self.value_at(self.best)
 
     def _round(self, bound: float, w: np.ndarray) -> Round:
@@ -363,7 +363,7 @@ class CuttingPlanes:
         return self.penalty.steepest_square(self.cuts.here.gradient) / self.value_at(self.cuts.here)
 
     def _is_stuck(self, dual: float, passes: int) -> bool:
-        """Return whether gradients are so long, as those of unscaled columns, that rounding errors hide any descent.
+        """Return whether gradients are so large, such as those of unscaled columns, that rounding errors hide any descent.
 
         Then either no combination of them is short, or neither primal nor dual value has changed for many passes.
         """
@@ -408,7 +408,7 @@ class CuttingPlanes:
     def accept(self, cut: Cut, *, follow: bool = False, worst: float = np.inf) -> bool:
         """Add a cut to the bundle, unless its objective is above `worst`, and return whether it was added.
 
-        The method moves where the cut was taken if the objective is lower there, or with `follow` in any case.
+        The present point moves to the point of the cut if the objective is lower there, or in any case with `follow`.
 
         Returns
         -------

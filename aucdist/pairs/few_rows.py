@@ -1,7 +1,7 @@
-"""Minimise the pairwise hinge of few rows by an interior-point method, where cutting planes have not ended soon.
+"""Minimise the pairwise hinge of few rows by an interior-point method, if cutting planes converge slowly.
 
-A few thousand rows say nothing of most directions, and cutting planes need hundreds of cuts where all pairs of separable rows end
-near the corner of the hinge. But the scores then depend on the products ``K = X X'`` of the rows alone, and the dual variables,
+A few thousand rows carry no information about most directions, and cutting planes need hundreds of cuts where all pairs of
+separable rows end near the corner of the hinge. But the scores then depend on the products ``K = X X'`` of the rows alone, and the dual variables,
 one for each pair, fit into a matrix. The dual problem is the quadratic programme
 
     max over b of  sum b_ij - c'Kc / (2 lam),   0 <= b_ij <= W_ij,   c_i = sum over j of b_ij,   c_j = -(sum over i of b_ij),
@@ -78,8 +78,8 @@ class FewRows:
     def solve(self, lam: float) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
         """Yield better and better minimisers for the penalty ``lam/2 |w|^2``, each with the height and gradient of a dual point.
 
-        A pair is yielded when the gap between both values is `CLOSER` times that of the pair before, and at the end. Nothing is
-        yielded if no step has finite weights and a dual value above 0.
+        A result is yielded when its gap is `CLOSER` times that of the result before, and at the end. Nothing is yielded if no
+        step has finite weights and a dual value above 0.
         """
         W = self.weights
         with np.errstate(all="ignore"):

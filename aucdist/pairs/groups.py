@@ -43,11 +43,11 @@ class PairGroups:
     number : ndarray of shape (n_keys, n_thresholds), int32
         The number of each group divided by grades; -1 where it has no pair. There is one threshold for two classes.
     factor : ndarray of shape (n_groups,), float64
-        What the weights of a pair's rows are multiplied by.
+        The factor of the weight of each pair in the group.
     weights : ndarray of shape (2, n_groups), float64
-        What the positive and the negative rows of each group weigh.
+        The total weights of the positive and the negative rows of each group.
     counts : ndarray of shape (2, n_groups), int64
-        How many they are.
+        The numbers of positive and negative rows of each group.
     levels : ndarray of shape (n_thresholds + 1,), float64
         The grades, ascending; empty for two classes.
     exact : bool
@@ -198,7 +198,7 @@ def pair_groups(
     grade_weight : {"difference", "one"} or None
         None stands for ``difference``.
     weighted : bool, default=False
-        Whether all rows are one group where they have weights only, for solvers that ask what each pair weighs.
+        Whether to return a single group for rows that have only weights, for solvers that need the weight of each pair.
 
     Raises
     ------

@@ -3,15 +3,15 @@
 **The hinge.** The rows of the smaller class are called anchors. Every block has their scores, sorted, with running sums of
 their weights. A row o of the larger class has an active hinge with anchor a if ``t_a - t_o < 1``. A rounded subtraction is
 monotone, so among sorted anchors the active ones come first, and one binary search for that predicate decides all pairs of row
-o. No pair is decided anywhere else: the anchors' own counts come from the histogram of the positions found, so that value,
-gradient and dual value always belong to one dual point. Scores are those of "positive above negative"; where the negatives are
+o. This is the only place where pairs are decided: the anchors' own counts come from the histogram of the positions found, so that
+value, gradient and dual value always belong to one dual point. Scores are those of "positive above negative"; where the negatives are
 the smaller class, scores and classes are mirrored, ``t = -s``.
 
 Pairs are within groups; without groups all rows are one. Anchors lie sorted by group, and by score within each. A group of m
 anchors has m + 1 places: before, between and behind its anchors. Running sums and slope sums have an entry for each place, group
 after group, so that those of a group begin at its first anchor's position plus its number. They start anew in each group, whose
 sums thus carry no rounding of another's. ``starts``, int64 of shape (n_groups + 1,), says where the anchors of each group begin
-and end. ``runs`` and ``codes`` say which rows are whose: rows ``runs[k]`` up to ``runs[k + 1]`` are of group ``codes[k]``.
+and end. ``runs`` and ``codes`` give the group of each row: rows ``runs[k]`` up to ``runs[k + 1]`` are of group ``codes[k]``.
 ``table``, ``table_starts``, ``low`` and ``scale`` are the search indices of all groups (`search_index`), each of its own size.
 
 For one group ``anchors`` is a float64 array of shape (n_anchors,), ascending; ``weight_below`` and ``score_below`` are its
@@ -71,8 +71,8 @@ def cut_group(scores, weights, shifts, anchors, table, low, scale, weight_below,
     `scores` and `weights`, of shape (n_rows,), float64: rows of the larger class.
     `shifts`, of shape (n_shifts,), float64: ascending; the middle one, of an odd number, is 0.
     `anchors`, `table`, `low`, `scale`, `weight_below` and `score_below`: the smaller class.
-    `doubt`, of shape (n_anchors + 1,) or (1,), float64: by how much the hinge of a row of weight 1 that is active with the
-        first r anchors may be larger, where these stand for several rows each; 0 where they do not.
+    `doubt`, of shape (n_anchors + 1,) or (1,), float64: a bound on the error of the hinge of a row of weight 1 that is active
+        with the first r anchors, if anchors stand for cells; 0 otherwise.
     `coefs`, of shape (n_rows,), float64: written: the row's weight times the weight of the anchors active with it, summed
         over the shifts.
     `histogram`, of shape (n_anchors + 1,), float64: added to: the weight of the rows that are active with exactly the

@@ -2,7 +2,7 @@
 
 The anchors are the rows of the smaller class, whose sorted scores are sent to all blocks, which pair their own rows with them:
 a loss of all pairs is summed in O(n log m), m the number of anchors. Each row of the larger class finds by a search how many
-anchors lie below a bound, and running sums over the sorted anchors do the rest (`aucdist.pairs.kernels`). Scores are
+anchors lie below a bound, and running sums over the sorted anchors give the sum of the loss (`aucdist.pairs.kernels`). Scores are
 those of "positive above negative". Where the negatives are the smaller class, scores and classes are mirrored, so that the
 margin of a pair, of which a loss is a function, is always the anchor's score minus the row's.
 

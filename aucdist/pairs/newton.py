@@ -144,7 +144,7 @@ def draw_two_samples(
     whole_groups : bool
         Whether to draw all rows of a group or none of them.
     near : Intervals
-        Scores of anchors plus and minus the half-width of the band, in which a row has a pair near the corner.
+        Scores of anchors plus and minus the half-width of the band, in which a row has a pair inside the band.
     square : float
         The mean squared length of a row; 0 if all are equally likely.
     seed : int
@@ -221,14 +221,14 @@ class Samples:
     def for_band(self, h: float, *, anew: bool) -> "tuple[RowSample, RowSample]":
         """Return a sample for a step and one for its line search, drawn again if too few of the rows are in the band.
 
-        Both are different rows, unless all rows are drawn: over the rows that a step comes from, it always seems the right one.
+        Both have different rows, unless all rows are drawn: on its own sample, a step always seems to have the right length.
 
         Parameters
         ----------
         h : float
             The half-width of the band.
         anew : bool
-            Whether to draw other rows in any case: the last ones did not say where the minimum is.
+            Whether to draw new rows in any case, because the last step was poor.
         """
         samples, cuts = self.samples, self.cuts
         if not samples and self.n_to_draw < cuts.n_others and not self._whole_groups:
@@ -242,12 +242,12 @@ class Samples:
         return samples[0], samples[-1]
 
     def follow(self, step: float) -> None:
-        """Move with the present point, which is now at this step of the way that was searched last."""
+        """Move with the present point, which is now at this step along the direction that was searched last."""
         for sample in self.samples:
             sample.follow(step)
 
     def _near(self, h: float) -> Intervals:
-        """Return which scores plus 1 of the larger class are in the band: those in pairs, or those that about count."""
+        """Return the intervals of scores plus 1 of the larger class in the band, or near and above the threshold."""
         threshold = self.cuts.here.threshold
         if threshold is None or self.cuts.negatives.are_anchors:
             return Intervals.around(self.cuts.scores, AROUND * h)
@@ -312,7 +312,7 @@ class RowSample:
 
     @cached_property
     def matrix(self) -> np.ndarray:
-        """The rows as a dense matrix, which several steps take rows of."""
+        """The rows as a dense matrix, cached for several Newton steps."""
         matrix = matrix_of_rows(self.rows.rows)
         return matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
 
@@ -324,7 +324,7 @@ class RowSample:
         return self._scores
 
     def follow(self, step: float) -> None:
-        """Move the scores to this step of the way that was searched; forget them if another way was gone."""
+        """Move the scores to this step along the searched direction; discard them if another direction was taken."""
         if step != 0.0:
             self._scores = None if self._way is None else self.scores + step * self._way[1]
         self._way = None
@@ -341,7 +341,7 @@ class RowSample:
         )
 
     def apart(self, scores: np.ndarray, h: float) -> np.ndarray:
-        """Return the scores with a range for each group, so that pairs of two groups are in no band."""
+        """Return scores shifted by group, so that no band contains rows of two groups."""
         return scores if self.codes is None else scores + self.codes * (np.ptp(scores) + 2.0 + 2.0 * h)
 
     def pairs(self, h: float, width: float) -> "Pairs":
@@ -353,7 +353,7 @@ class RowSample:
         return Pairs(self, weights, h, width)
 
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
-        """Return the derivative of the smoothed mean by the step along a way, a function of the step."""
+        """Return the derivative of the smoothed mean by the step along a direction, as a function of the step."""
         h, subset, codes, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.codes, self.weights
         if self._way is None or self._way[0] is not move:  # score each direction only once
             self._way = move, self.rows.scores(self.cuts.sign * move)
@@ -391,7 +391,8 @@ class Pairs:
 
     With a share of the negatives, those near the threshold add a term: their parts rise with their mean hinge at the
     rate 1 / width, and the threshold moves with the mean over them. A mean hinge changes as the score of the negative
-    minus the mean score of the positives that are active with it, for which those at the middle of the band stand.
+    minus the mean score of the positives that are active with it; these positives are approximated by those at the middle
+    of the band.
 
     Parameters
     ----------
@@ -450,7 +451,7 @@ class Pairs:
         return near
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
-        """Return for each row the sum of a value over its partners in the band."""
+        """Return, for each row, the sum of a value over its partners in the band."""
         n = self.n_anchors
         of_anchors, of_others = running_sums(values[:n]), running_sums(values[n : self.n_pairs])
         (low, high), (first, last) = self._of_anchors, self._of_others
@@ -470,7 +471,7 @@ class Pairs:
         return self._sum_of_rows(np.zeros(self.n_pairs), self._ahead)
 
     def _sum_of_rows(self, coefs: np.ndarray, of_near: np.ndarray) -> np.ndarray:
-        """Return the sum of the rows times coefficients, of which those near the threshold change only how much each counts."""
+        """Return the weighted sum of the rows; the total weight of the negatives near the threshold stays the same."""
         of_near = self._active * (of_near - self.rates * (float(of_near.sum()) / (float(self.rates.sum()) or 1.0)))
         coefs, out = np.concatenate([coefs, of_near]), -float(of_near.sum()) * self._middle
         accumulate(self.rows, np.arange(len(coefs)), coefs, out)

@@ -50,7 +50,7 @@ class Penalty(ABC):
     has_corners : bool
         Whether it makes weights 0, so that a point between two others has the features of both, and there is no line search.
     precision : float
-        Two patterns of the bundle's best combination whose values differ by a smaller share are taken for equal.
+        Two patterns of the bundle's best combination whose values differ by a smaller share count as equal.
     """
 
     lam: float = 1.0
@@ -125,12 +125,12 @@ class Penalty(ABC):
         bundle : Combination
             Whose combination it is the bound of.
         part_error : float
-            By so large a fraction the combination may weigh too much.
+            A bound on the relative error of the weight of the combination.
         """
 
     @abstractmethod
     def steepest_square(self, gradient: np.ndarray) -> float:
-        """Return the squared length of the steepest descent of loss and penalty at w = 0, the loss having this gradient."""
+        """Return the squared length of the steepest descent of loss and penalty at w = 0, for a loss with this gradient."""
 
 
 class SmoothPenalty(Penalty):
@@ -140,7 +140,7 @@ class SmoothPenalty(Penalty):
 
     @abstractmethod
     def slope_along(self, w: np.ndarray, move: np.ndarray, step: float) -> float:
-        """Return the derivative of the penalty by the step, along a way from w."""
+        """Return the derivative of the penalty by the step along a direction from w."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +173,7 @@ class L2(SmoothPenalty):
         return part @ part.T / total, (mu / total) * (part @ centre[free])
 
     def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
-        """Return ``height - lam/2 |w|^2``: w is orthogonal to what the projection takes away."""
+        """Return ``height - lam/2 |w|^2``: w is orthogonal to the part that the projection removes."""
         return float(height - 0.5 * self.lam * (w @ w))
 
     def bound_error(
@@ -208,7 +208,7 @@ class SparsePenalty(Penalty):
         """Return the dual norm of a slope whose entries have these sizes, float64 of shape (n_features,), none below 0."""
 
     def bound(self, height: float, slope: np.ndarray, w: np.ndarray) -> float:
-        """Return the height, scaled down until no weight of the cone gains by leaving 0."""
+        """Return the height, scaled down until w = 0 is optimal within the cone."""
         size = self.dual_norm(outside(slope, self.signs))
         return (min(1.0, self.lam / size) if size > 0.0 else 1.0) * height
 
@@ -290,7 +290,7 @@ class GroupL1(SparsePenalty):
         return self.lam * float(self.sizes @ self.norms(w))
 
     def dual_norm(self, sizes: np.ndarray) -> float:
-        """Return the largest length of a group's part over its weight."""
+        """Return the largest length of a group's part divided by the weight of the group."""
         return float((self.norms(sizes) / self.sizes).max(initial=0.0))
 
     def bound_error(

@@ -28,7 +28,7 @@ class ClassRows:
     Attributes
     ----------
     positions : ndarray of int32, or of int64 in a block of 2**31 rows or more
-        Rows with grades are there as often as they are in a group.
+        With grades, a row occurs once for each of its groups.
     weight : ndarray of shape (n_rows,), float64, or None
         None where all rows weigh 1.
     scores : ndarray of shape (n_rows,), float64
@@ -131,7 +131,7 @@ def sort_by_class(
     start : ndarray of shape (n_features,), float64, or None
         The present point, at which the rows are scored; None for none.
     every : int
-        Weights and scores of one in so many anchors are sent, which are drawn by their ids.
+        Weights and scores of one in `every` anchors are sent; these anchors are drawn by their ids.
     """
     weight, codes, drawn = block.weights(), None, None
     if groups is None:
@@ -208,7 +208,7 @@ def rows_from(threshold: Threshold | None, rows: ScoredRows) -> tuple[Any, Score
 def add_up_gradient(
     block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, step: float | None = None
 ) -> tuple[PairMemory, Summary]:
-    """Return the sum of the rows times the derivatives by their scores, and forget the scores of any but the present point.
+    """Return the sum of the rows times the derivatives by their scores; keep only the scores at the present point.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ class PairProblem:
     blocks : Blocks
         Both classes must be present. Their memory is not changed.
     groups : PairGroups, optional
-        Where pairs are within groups, or of rows with grades.
+        The pairs, if rows have groups or grades.
     negatives : CountedNegatives, optional
         Which negatives count; all by default.
     start : ndarray of shape (n_features,), float64, optional

@@ -10,8 +10,8 @@ then have an objective below ``P(w) - |g|^2 / (2 lam)``, which is the lower boun
 difference of two convex functions. If the second one is replaced by its tangents at w, the result is a convex function
 that is nowhere below P and equals it at w, with the same gradient. So ``|g|^2 / (2 lam)`` bounds what a step of the
 convex-concave procedure (Yuille & Rangarajan, 2003) could gain from w. It says nothing about other weights, and the fit
-ends at a stationary point when it is small. Over a cone of signs it is the most that ``g.(v - w) + lam/2 |v - w|^2``
-falls below 0 in the cone, at the projection of ``w - g / lam``.
+ends at a stationary point when it is small. Over a cone of signs it is the largest decrease of
+``g.(v - w) + lam/2 |v - w|^2`` below 0 in the cone, at the projection of ``w - g / lam``.
 
 **The smoothed ramp** (`PairRamp`) is a smoothed version of 1 minus the step that the AUC counts, with a width of 1 on
 either side. As the weights grow, the mean approaches 1 - AUC. Unlike with a hinge, it does not matter by how much a
@@ -183,7 +183,7 @@ def pair_lbfgs(
 def hinge_minima(blocks: Blocks, objective: PairObjective) -> tuple[list[np.ndarray], int]:
     """Return the minima of the hinge over the highest-scoring negatives and over all pairs, and how many passes both took.
 
-    A minimum of zero, to which the first collapses where it separates nothing, is left out unless both are.
+    A minimum at w = 0 is left out, unless both are at 0. The first is at 0 if it separates nothing.
     """
     minima, passes = [], 0
     for subset in (objective.subset, None):

@@ -49,7 +49,7 @@ class Certificate:
     dual : float
         A lower bound on the objective at any weights; 0 if no better bound is known.
     relative_gap : float
-        The objective is above the best possible one by at most this share of itself. It is ``(primal - dual) /
+        The objective exceeds its minimum by at most this share of the objective. It is ``(primal - dual) /
         primal``, evaluated at the ends of the rounding intervals that make it largest, and 1 if the bound is then not
         above 0.
     rounding : float
@@ -160,8 +160,8 @@ class Solver(BaseEstimator, ABC):
     """An algorithm and its own parameters, which an estimator takes as its `solver`.
 
     For a new solver, write a subclass. It has what the solver can do, as the class attributes below; its parameters, as
-    keywords of ``__init__`` with a row each in `_parameter_constraints`; and `rounds`. A solver that is faster for several
-    lam together than for each of them also has ``path(blocks, **options)``. It returns an object whose ``rounds(lam)``
+    keywords of ``__init__`` with a row each in `_parameter_constraints`; and `rounds`. A solver that can fit several
+    values of lam faster than one by one also defines ``path(blocks, **options)``. It returns an object whose ``rounds(lam)``
     starts from the solutions before, as `aucdist.pairs.cutting_planes.AllPairs` does.
 
     Attributes
@@ -171,8 +171,8 @@ class Solver(BaseEstimator, ABC):
     objective : str
         What the solver minimises. An estimator accepts the solvers of its own objective.
     takes : tuple of str
-        Parameters of the estimator that only some of its solvers accept; None stands for what all of them minimise.
-        They are keywords of `rounds`.
+        Parameters of the estimator that only some of its solvers accept. With the value None, a parameter selects
+        the objective that all solvers share. They are keywords of `rounds`.
     random : bool
         Whether the solver draws at random. `rounds` then has the keyword ``seed``.
     takes_tol : bool
@@ -268,9 +268,10 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     Parameters
     ----------
     rounds : iterator of Round
-        The solver. One that ends by itself took all its steps; one whose objective is not finite has diverged, and the round
-        before is the outcome. The first round's is finite. A round whose values are impossible, or whose gap is no larger than
-        its rounding errors though those are above the tolerance, ends the fit with the status ``rounding``.
+        The rounds of a solver. A solver that stops by itself has taken all its steps. If the objective is not finite, the
+        solver has diverged, and the previous round is the result; the first round must be finite. The status is ``rounding``
+        if the values of a round are impossible, or if its gap is no larger than its rounding errors and these exceed the
+        tolerance.
     tol : float
         On the relative gap.
     callback : callable, optional

@@ -34,8 +34,8 @@ class Point:
     def better_than(self, other: "Point") -> bool:
         """Return whether the value is lower, or equal and the gradient shorter.
 
-        Close to a minimum the value no longer changes in any digit while the gradient still does in half of its digits. In a
-        sequence of points each better than the last no point comes twice, so a descent ends.
+        Close to a minimum, the value no longer changes in any digit, while the gradient still changes in half of its digits.
+        If each point is better than the last, no point occurs twice, so a descent ends.
         """
         if self.value != other.value:
             return self.value < other.value
@@ -82,7 +82,8 @@ def line_search(
     """Return a point along the direction where Wolfe's conditions hold, and how many were tried.
 
     The step is 1 at first, and is doubled or bisected (Lewis & Overton, 2013). If rounding hides every better point, the start is
-    returned. With signs the points are projected on their cone, and the conditions are those of the way to the projection.
+    returned. With signs, the points are projected on their cone, and the conditions are evaluated along the step to
+    the projected point.
     """
     slope = float(start.gradient @ direction)
     low, high, step = 0.0, np.inf, 1.0

@@ -46,7 +46,7 @@ class Rounding:
         Parameters
         ----------
         running : int
-            Where the rows' coefficients are sums themselves: of so many terms.
+            The number of terms of each coefficient of a row, if the coefficients are running sums.
         """
         ranges = blocks.ranges
         return cls(
@@ -109,5 +109,5 @@ def _depth(blocks: Blocks) -> int:
 
 
 def higher(highest: tuple[float, float], newest: tuple[float, float]) -> tuple[float, float]:
-    """Return the lower bound, with its error, that is higher once its error is subtracted."""
+    """Return the better of two lower bounds with their errors: the one that is higher after subtracting its error."""
     return newest if newest[0] - newest[1] > highest[0] - highest[1] else highest

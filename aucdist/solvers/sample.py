@@ -1,10 +1,10 @@
-"""Start fits to large data at the minimum over a sample of the rows, which is found sooner and is near that of all rows.
+"""Start fits to large data at the minimum over a sample, which costs little and is near the minimum over all rows.
 
 Rows are drawn by their ids, from each class separately, so that the sample does not depend on how the rows lie in blocks. A
 row of the sample has its weight divided by the share drawn of its class: the objective of the sample estimates that of all rows.
 
-Where pairs are within groups, whole groups are drawn by their numbers, and rows keep their weights: a share of the rows of a
-small group would have hardly a pair.
+Where pairs are within groups, whole groups are drawn by their numbers, and rows keep their weights: a sample of the rows of
+a small group would contain almost no pairs.
 """
 
 import math
@@ -48,7 +48,7 @@ def solve_on_sample(
     Parameters
     ----------
     rounds : callable
-        ``rounds(sample)`` is the solver on the sample, or None where its solution would be no good start.
+        ``rounds(sample)`` is the solver on the sample, or None if its solution would not be a good start.
     tol : float
         The tolerance on the relative gap over the sample.
     n_groups : int, optional
@@ -120,5 +120,5 @@ def draw_groups(block: Block, share: float) -> Summary:
 
 
 def noise(drawn: Block) -> float:
-    """Return the variance of a gradient over the sample with a loss of slope 1: with a lam below about it, weights fit noise."""
+    """Return the variance of a gradient over the sample with a loss of slope 1: weights fit noise if lam is smaller."""
     return float(row_squares(drawn.rows).sum()) / drawn.n_samples**2

@@ -1,7 +1,7 @@
 """Constrain the signs of weights, so that a model rises or falls in some of its features: the minimum over a cone.
 
 Over the cone C of given signs ``w = proj(v / lam)`` minimises ``lam/2 |w|^2 - v.w``, and the minimum is ``-lam/2 |w|^2``, since w
-is orthogonal to what the projection takes away. So a bound that is made of a linear lower model of the loss keeps its formula.
+is orthogonal to the part that the projection removes. So a bound from a linear lower model of the loss keeps its formula.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def project_onto_cone(w: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
 
 
 def outside(slope: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
-    """Return by how much each entry of a slope asks its weight to move within the cone from 0, float64 of shape (n,)."""
+    """Return the sizes of the entries of the negative slope, projected on the cone: float64 of shape (n,)."""
     return np.abs(project_onto_cone(-slope, signs))
 
 
@@ -54,7 +54,7 @@ def minimise_quadratic(H: np.ndarray, q: np.ndarray, signs: np.ndarray) -> np.nd
     Returns
     -------
     ndarray of shape (n,), float64
-        In the cone; the minimum, unless `MOST_ROUNDS` were too few: a bound at it tells how near it is.
+        A point of the cone. It is the minimum, unless `MOST_ROUNDS` was reached.
     """
     w = np.zeros(len(q))
     gradient, value = -q, 0.0
