@@ -1,8 +1,8 @@
 """Minimise the pairwise hinge of few rows by an interior-point method, if cutting planes converge slowly.
 
 A few thousand rows carry no information about most directions, and cutting planes need hundreds of cuts where all pairs of
-separable rows end near the corner of the hinge. But the scores then depend on the products ``K = X X'`` of the rows alone, and the dual variables,
-one for each pair, fit into a matrix. The dual problem is the quadratic programme
+separable rows end near the corner of the hinge. But the scores then depend on the products ``K = X X'`` of the rows alone, and
+the dual variables, one for each pair, fit into a matrix. The dual problem is the quadratic programme
 
     max over b of  sum b_ij - c'Kc / (2 lam),   0 <= b_ij <= W_ij,   c_i = sum over j of b_ij,   c_j = -(sum over i of b_ij),
 

@@ -4,8 +4,8 @@
 their weights. A row o of the larger class has an active hinge with anchor a if ``t_a - t_o < 1``. A rounded subtraction is
 monotone, so among sorted anchors the active ones come first, and one binary search for that predicate decides all pairs of row
 o. This is the only place where pairs are decided: the anchors' own counts come from the histogram of the positions found, so that
-value, gradient and dual value always belong to one dual point. Scores are those of "positive above negative"; where the negatives are
-the smaller class, scores and classes are mirrored, ``t = -s``.
+value, gradient and dual value always belong to one dual point. Scores are those of "positive above negative"; where the
+negatives are the smaller class, scores and classes are mirrored, ``t = -s``.
 
 Pairs are within groups; without groups all rows are one. Anchors lie sorted by group, and by score within each. A group of m
 anchors has m + 1 places: before, between and behind its anchors. Running sums and slope sums have an entry for each place, group
