@@ -42,7 +42,8 @@ class Difference:
     level : float
         The confidence of the interval.
     method : str
-        ``sign-flip``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if all rows differ alike.
+        ``sign-flip``, ``corrected-t`` or ``corrected-groups``; ``exact-bound`` if the difference is the same for all rows, so
+        that no variance can be estimated.
     n_deciding : int or None
         For a sign-flip test, the number of rows of the rarer class that the two models treat differently. For metrics of
         groups it counts groups, and for costs rows of both classes. Only these tell the models apart. With fewer than five, no
@@ -105,7 +106,7 @@ def macro_auc(members: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarra
 
     The AUC of each class is a mean of placements (DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988, 837-845). A row has one
     in each class, and their deviations from the AUC are added up row by row, so that the variance of the mean over the classes is
-    the sum of the squares over the rows, whatever the classes have in common. For one class it is DeLong's variance.
+    the sum of the squares over the rows. This includes the covariances between classes. For one class it is DeLong's variance.
 
     Parameters
     ----------
@@ -275,14 +276,14 @@ def sign_flip_test(
     level : float
         The confidence of the interval, at least 0.5 and below 1.
     most : float
-        No difference is larger.
+        The largest possible difference. The interval is clipped to it.
     scale : float
         The difference and its interval are multiplied by it at the end.
 
     Returns
     -------
     Difference
-        Its method is ``sign-flip``, or ``exact-bound`` if all rows differ alike.
+        Its method is ``sign-flip``, or ``exact-bound`` if the difference is the same for all rows.
     """
     from scipy.special import ndtr
 

@@ -112,13 +112,14 @@ class DecisionCosts:
     def interval(self, level: float = 0.95) -> Estimate:
         """Return the mean cost of a row with its interval.
 
-        For each class the bounds are those of Stringer, which auditors use (Bickel, International Statistical Review 60, 1992,
-        197-209): the dearest mistake counts with the first step of Clopper and Pearson's bound, the next one with the second,
-        and so on; below all of them a mistake that was not seen counts with the largest cost of any row of the class. The
-        classes are combined as in `expected_cost_interval`, and where all rows of a class cost the same both agree.
+        For each class the bounds are Stringer's, which auditors use (Bickel, International Statistical Review 60, 1992, 197-209).
+        In the upper bound, the highest cost of a wrong decision is weighted by the increase of the Clopper-Pearson bound from no
+        wrong decisions to one, the second highest cost by the increase from one to two, and so on. The largest cost of any row
+        of the class is weighted by the bound for no wrong decisions. The classes are combined as in `expected_cost_interval`; if
+        all rows of a class have the same cost, both intervals agree.
 
-        That it covers as often as `level` says is not proved but for equal costs. In simulations it covers more often, at the
-        price of its length. Rows with a larger cost than any here, and rows that are not independent, it does not know.
+        The coverage is proved for equal costs only. In simulations it is higher than `level`, so the interval is wider than
+        necessary. It does not allow for costs above those of these rows, or for rows that depend on each other.
         """
         check_level(level)
         n, value, below, above = self.pos.rows + self.neg.rows, 0.0, 0.0, 0.0
@@ -152,8 +153,9 @@ def mean_cost_difference(
     Returns
     -------
     Difference
-        The mean cost of a row with the first model minus that with the second. Where both models are wrong on the same rows, the
-        interval is that of shares of which nothing was seen, and ``exact-bound`` its method.
+        The mean cost of a row with the first model minus that with the second. If both models are wrong on the same rows, no
+        variance can be estimated. The interval is then the exact bound for an event that was not observed, and `method` is
+        ``exact-bound``.
     """
     check_level(level)
     n = len(cost)

@@ -105,7 +105,7 @@ class ScoreCounts:
 
     @classmethod
     def of_values(cls, values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> "ScoreCounts":
-        """Return the counts of values, distinct or not, that each stand for some positive and some negative rows."""
+        """Return counts from values, which need not be distinct, and the numbers of positive and negative rows at each."""
         merged = _add_equal(values + 0.0, pos.astype(np.float64), neg.astype(np.float64))
         return cls(*merged, int(pos.sum()), int(neg.sum()))
 
@@ -133,7 +133,7 @@ class ScoreCounts:
         return total.within_bounds() if self.bounded or other.bounded else total
 
     def within_bounds(self) -> "ScoreCounts":
-        """Return counts of the same rows whose size is bounded for any number of rows, also after others are added.
+        """Return counts of the same rows whose size stays bounded, even when counts of other rows are added.
 
         Up to `MOST_VALUES` distinct scores are held one by one. If there are more, they are held in at most `MOST_CELLS` cells,
         which are as narrow as this number allows. The cells depend on the rows alone, not on their partition or the order of
@@ -146,7 +146,7 @@ class ScoreCounts:
         return replace(self.in_cells(shift), bounded=True)
 
     def in_cells(self, shift: int) -> "ScoreCounts":
-        """Return the counts of the same rows in cells of scores that agree but for their last `shift` bits; see `shift`."""
+        """Return the counts of the same rows in cells of scores whose keys differ only in the last `shift` bits; see `shift`."""
         if shift <= self.shift:
             return self
         keys = ordered_keys(self.values) >> shift
@@ -288,7 +288,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
 def counts_of(
     y_true: Any, y_score: Any, sample_weight: Any = None, pos_label: Any = None, *, one_class: bool = False
 ) -> ScoreCounts:
-    """Return the counts of labels and scores; errors start with scikit-learn's words.
+    """Return the counts of labels and scores. Error messages begin like those of scikit-learn.
 
     Those of Dask collections are counted chunk by chunk, on the current client's workers if there is one.
     """

@@ -4,7 +4,7 @@
 boundary in part, as if they were broken at random. Metrics at a threshold take all rows with equal scores or none. The area
 under the top of the ROC curve is in `aucdist.metrics.partial`.
 
-An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval of weighted rows is wanted.
+An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval is requested for weighted rows.
 """
 
 import math
@@ -38,7 +38,7 @@ class OperatingPoint:
     threshold : float
     recall, fpr, precision, alerts : Estimate
         Share of the positives found, of the negatives flagged, of positives among the flagged rows, and of all rows flagged.
-        The last two hold for rows with the same share of positives.
+        Precision and alerts depend on the share of positives, so their intervals are for rows with the same share.
     """
 
     threshold: float
@@ -77,7 +77,7 @@ class Costs:
 
     @classmethod
     def of(cls, cost: Any) -> "Costs":
-        """Return the costs that a mapping names; raise an InputError if it is none, or lacks one of both."""
+        """Return the costs that a mapping names; raise an InputError if it is not a mapping with both costs."""
         if not isinstance(cost, Mapping):
             raise InputError("cost takes false_alarm and miss, by name: numbers, or columns with a value for each row")
         if set(cost) != {"false_alarm", "miss"}:
@@ -93,7 +93,7 @@ class Costs:
         """Return the cost of a wrong decision on each row: a miss of a positive row, and a false alarm of a negative one.
 
         `positive`, of shape (n_samples,), bool.
-        `column`, of shape (n_samples,), float64: the rows' own costs, in the place of `COST_COLUMN`.
+        `column`, of shape (n_samples,), float64: the costs of the rows, which replace `COST_COLUMN`.
         Returns float64 of shape (n_samples,).
         Raises InputError if a column has another length.
         """

@@ -73,9 +73,10 @@ class OfGroups:
 
         Notes
         -----
-        The variance is that of a ratio of two means, each group's part over the root of one minus its share (Bell and McCaffrey,
-        Survey Methodology 28, 2002, 169-181). Student's t has one degree of freedom less than as many equal groups as would have
-        a variance as well estimated. The bounds are Wilson's, see `aucdist.metrics.intervals.score_interval`.
+        The variance is the linearised variance of a ratio of two means, where the part of each group is divided by the square
+        root of one minus its share of the weights (Bell and McCaffrey, Survey Methodology 28, 2002, 169-181). The degrees of
+        freedom of Student's t are the effective number of groups minus one. This number is the squared sum of the squared shares,
+        divided by the sum of their fourth powers. The bounds are Wilson's, see `aucdist.metrics.intervals.score_interval`.
         """
         check_level(level)
         mean, share = self.mean, self.weights / self.weights.sum()

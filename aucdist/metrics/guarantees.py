@@ -80,7 +80,7 @@ class Guarantee:
 
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:
-    """Return the threshold that guarantees a metric for new rows; see `aucdist.metrics.guaranteed_threshold`."""
+    """Return a threshold that meets a requirement on new rows; see `aucdist.metrics.guaranteed_threshold`."""
     from scipy.special import bdtr, bdtrc
 
     check_level(confidence)

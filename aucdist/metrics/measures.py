@@ -53,9 +53,9 @@ PARAMETERS = {
 
 @dataclass(frozen=True, eq=False)
 class ScoredGroups:
-    """Labels or grades, scores, groups and weights of rows: arrays of shape (n_samples,); no weights are one each.
+    """Labels or grades, scores, groups and weights of rows: arrays of shape (n_samples,).
 
-    In the AUC a group weighs what `group_weight` says: its pairs, or each the same.
+    If weights are None, each row has weight 1. `group_weight` is the weight of a group in the mean AUC: its pairs, or 1.
     """
 
     y: np.ndarray
@@ -88,7 +88,7 @@ class Measure:
     sign : int
         1 if larger is better, -1 if smaller is.
     least_grade : float
-        It cannot be computed of grades below this.
+        The smallest grade for which the metric is defined.
     values : tuple of float or str
         The parameters in the order of `takes`: see `find_measure`.
     """
@@ -119,11 +119,11 @@ class Measure:
 
     @property
     def costs(self) -> Costs:
-        """What decisions cost, for a metric that needs costs."""
+        """The costs of wrong decisions, for a metric that needs them."""
         return Costs(*self.values)
 
     def of(self, rows: Any, threshold: float = 0.0) -> Any:
-        """Return the metric of counts, or of what else it needs; only decisions and costs use the threshold."""
+        """Return the metric of counts, or of the input that `needs` names. Only decision and cost metrics use the threshold."""
         if self.needs == "decision":
             return self.function(confusion(rows, threshold))
         if self.needs == "costs":

@@ -4,7 +4,7 @@ Between two distinct scores the ROC curve is a straight line, as if ties were br
 the share of pairs of a positive and one of the beta * n_neg highest-scoring negatives that are ranked correctly, times beta,
 where ties at the boundary count in part.
 
-An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval of weighted rows is wanted.
+An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval is requested for weighted rows.
 """
 
 import math

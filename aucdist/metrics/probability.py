@@ -71,7 +71,7 @@ class Reliability:
     predicted, observed : ndarray of shape (n_bins,), float64
         Mean probability, and share of positives, of the rows in each bin.
     low, high : ndarray of shape (n_bins,), float64
-        Wilson's interval of the share; nan if there are weights, because these do not say how many rows are independent.
+        Wilson's interval of the share; NaN if there are weights, because these do not say how many rows are independent.
     weight : ndarray of shape (n_bins,), float64
         Weight of the rows in each bin; empty bins are left out.
     level : float
@@ -110,7 +110,10 @@ def reliability(
 
 
 def expected_calibration_error(counts: ScoreCounts, n_bins: int = 10, *, binning: str = "quantile") -> float:
-    """Return the mean absolute difference of predicted and observed; see `aucdist.metrics.expected_calibration_error`."""
+    """Return the mean absolute difference between predicted probability and observed share.
+
+    See `aucdist.metrics.expected_calibration_error`.
+    """
     bins = reliability(counts, n_bins, binning=binning)
     return float(bins.weight @ np.abs(bins.predicted - bins.observed)) / float(bins.weight.sum())
 

@@ -66,7 +66,8 @@ def threshold_at(
     Raises
     ------
     InputError
-        If no requirement or several are given, or it is out of range, a class has no rows, or no threshold has this precision.
+        If not exactly one requirement is given, it is out of its range, a class has no rows, or no threshold reaches the
+        precision.
 
     Examples
     --------
@@ -98,10 +99,11 @@ def guaranteed_threshold(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Guarantee:
-    """Return the threshold that guarantees a metric for new rows with a probability of at least `confidence`.
+    """Return a threshold that meets a requirement on new rows with a probability of at least `confidence`.
 
-    With `recall`, the fewest rows that the bounds allow are flagged, otherwise the most. The bounds are exact binomial bounds.
-    For `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queues.md). The rows must be
+    With `recall`, it is the highest threshold whose bound meets the requirement, so it flags as few rows as possible. With `fpr`
+    and `alerts` it is the lowest one, so it flags as many rows as possible. The bounds are exact binomial bounds. With
+    `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queues.md). The rows must be
     independent, drawn like the new ones, and unseen by the model.
 
     Parameters
@@ -115,7 +117,7 @@ def guaranteed_threshold(
     fpr, alerts : float, optional
         At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
     precision, recall : float, optional
-        At least this share of the alerts is right, or of the positives is flagged; above 0 and at most 1.
+        At least this share of the flagged rows is positive, or of the positives is flagged; above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
         rows are independent.
@@ -125,8 +127,8 @@ def guaranteed_threshold(
     Returns
     -------
     Guarantee
-        The threshold, in the units of `y_score`, with what it guarantees. Its attribute `holds` says whether this is what was
-        asked for. If it is False, no threshold can guarantee that, and the best possible guarantee is returned.
+        The threshold, in the units of `y_score`, and what it guarantees. Its attribute `holds` says whether it guarantees the
+        requirement. If it is False, no threshold was found to do so, and the best guarantee that was found is returned.
 
     Raises
     ------
@@ -160,8 +162,7 @@ def operating_point(
     """Return the performance of a threshold that was chosen on other rows.
 
     Given the threshold, all metrics are shares of independent rows, so the intervals are those of Clopper and Pearson
-    (Biometrika 26, 1934, 404-413). They cover at least as often as `level` says. If the threshold was chosen on the same rows,
-    they cover less.
+    (Biometrika 26, 1934, 404-413). Their coverage is at least `level`. It is lower if the threshold was chosen on the same rows.
 
     Parameters
     ----------
@@ -263,12 +264,13 @@ def expected_cost_interval(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
-    """Return the expected cost of a threshold that was chosen on other rows, with an interval for a fixed share of positives.
+    """Return the expected cost of a threshold that was chosen on other rows, with a confidence interval.
 
-    The cost is a weighted sum of two independent shares with known weights: the positives that are missed and the negatives
-    that are flagged. Their Clopper-Pearson intervals are combined by the method of variance estimates recovery (Zou and Donner,
-    Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances to the ends are added. If costs differ by
-    row, Stringer's bounds replace those of Clopper and Pearson: see `aucdist.metrics.costs.DecisionCosts`.
+    The share of positives is taken as known. The cost is then a weighted sum of two independent shares with known weights: the
+    positives that are missed and the negatives that are flagged. Their Clopper-Pearson intervals are combined by the method of
+    variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances
+    to the ends are added. If costs differ by row, Stringer's bounds replace those of Clopper and Pearson: see
+    `aucdist.metrics.costs.DecisionCosts`.
 
     Parameters
     ----------
@@ -435,7 +437,7 @@ def fpr_at_recall(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_recall : float
-        The least recall, above 0 and at most 1.
+        The minimum recall, above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
@@ -480,7 +482,7 @@ def fpr_at_recall_interval(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_recall : float
-        The least recall, above 0 and at most 1.
+        The minimum recall, above 0 and at most 1.
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
     n_resamples : int, default=1000
@@ -718,9 +720,9 @@ def recall_at_precision(
 ) -> float:
     """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none.
 
-    The threshold is chosen on the same rows, so the value is slightly too good for new rows. In simulations, bootstrap intervals
-    of 95 % covered the true value in 90 to 96 % of samples with at least 20 flagged positives and 20 flagged negatives, and in 80
-    to 93 % of samples with fewer of either.
+    The threshold is chosen on the same rows, so the value is optimistic for new rows. In simulations, 95 % bootstrap intervals
+    covered the true value in 90 to 96 % of samples with at least 20 flagged positives and 20 flagged negatives, and in 80 to 93 %
+    of samples with fewer of either.
 
     Parameters
     ----------
@@ -729,7 +731,7 @@ def recall_at_precision(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_precision : float
-        The least precision, above 0 and at most 1.
+        The minimum precision, above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
@@ -774,7 +776,7 @@ def recall_at_precision_interval(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_precision : float
-        The least precision, above 0 and at most 1.
+        The minimum precision, above 0 and at most 1.
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
     n_resamples : int, default=1000
@@ -827,9 +829,9 @@ def precision_at_recall(
 ) -> float:
     """Return the largest precision of any threshold whose recall is at least `min_recall`.
 
-    The threshold is chosen on the same rows, so the value is slightly too good for new rows. In simulations, bootstrap intervals
-    of 95 % covered the true value in 90 to 96 % of samples with at least 20 flagged positives and 20 flagged negatives, and in 80
-    to 93 % of samples with fewer of either.
+    The threshold is chosen on the same rows, so the value is optimistic for new rows. In simulations, 95 % bootstrap intervals
+    covered the true value in 90 to 96 % of samples with at least 20 flagged positives and 20 flagged negatives, and in 80 to 93 %
+    of samples with fewer of either.
 
     Parameters
     ----------
@@ -838,7 +840,7 @@ def precision_at_recall(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_recall : float
-        The least recall, above 0 and at most 1.
+        The minimum recall, above 0 and at most 1.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
@@ -883,7 +885,7 @@ def precision_at_recall_interval(
     y_score : array-like of shape (n_samples,)
         Finite scores; higher means more likely positive.
     min_recall : float
-        The least recall, above 0 and at most 1.
+        The minimum recall, above 0 and at most 1.
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
     n_resamples : int, default=1000

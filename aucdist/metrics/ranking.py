@@ -5,7 +5,7 @@ Equal counts give identical results, whatever the partition of the data.
 Unweighted sums over pairs are integers and may exceed 2**53 (1e17 pairs are not unusual), beyond which float64 is not exact.
 They are int64, or Python integers if int64 is too small. Weighted sums are float64.
 
-An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval of weighted rows is wanted.
+An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval is requested for weighted rows.
 """
 
 import math
@@ -43,7 +43,7 @@ BAND = two_sided_z(math.sqrt(0.95))
 
 @dataclass(frozen=True)
 class Interval:
-    """A confidence interval of the AUC, which ``metrics.json`` has by these names.
+    """A confidence interval of the AUC. ``metrics.json`` uses the same names.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ def auc(counts: ScoreCounts) -> float:
 
 
 def auc_error(counts: ScoreCounts) -> float:
-    """Return by how much at most `auc` of these counts differs from that of the scores: 0, unless they are counts in cells.
+    """Return a bound on the difference between `auc` of these counts and that of the scores. It is 0 unless cells are counted.
 
     Pairs in one cell count one half each, so the error is at most half their share.
     """
@@ -255,7 +255,7 @@ def roc_curve(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def roc_band(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return a rectangle of 95 % for every point of `roc_curve`: fpr_low, fpr_high, tpr_low, tpr_high.
+    """Return a 95 % confidence rectangle for every point of `roc_curve`: fpr_low, fpr_high, tpr_low, tpr_high.
 
     Both rates are shares of independent rows, so each has Wilson's interval at the square root of 0.95 (Wilson, JASA
     22, 1927, 209-212). The confidence holds for each point separately, not for the whole curve.
@@ -272,7 +272,7 @@ def pr_curve(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pr_band(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return a rectangle of 95 % for every point of `pr_curve`: recall_low, recall_high, precision_low, precision_high.
+    """Return a 95 % confidence rectangle for every point of `pr_curve`: recall_low, recall_high, precision_low, precision_high.
 
     Recall is a share of the positives, precision a share of the rows with a score of at least the threshold. The intervals are
     those of `roc_band`, for rows drawn like these with the same share of positives.
