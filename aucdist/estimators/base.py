@@ -58,13 +58,15 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         Parameters
         ----------
         X : array-like, sparse matrix or array, DataFrame, dask Array or DataFrame, or Blocks, of shape (n_samples, n_features)
-            float32 stays float32; sums are float64 either way. Dask collections become blocks where their chunks are.
+            float32 stays float32; sums are float64 either way. Each chunk of a dask collection becomes a block on the worker that
+            holds the chunk.
             In a table of pandas, polars or pyarrow, each value of a column of categories or strings becomes a 0/1 feature: see
             `aucdist.estimators.tables`.
         y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
             The larger of two labels, as NumPy sorts them, is the positive class, as for scikit-learn's metrics.
             To choose another one, give ``y == "fraud"``. With more classes, or an indicator matrix of labels, a model is fitted
-            for each against the rest: see `aucdist.estimators.fitting`. None with `Blocks`, whose labels are -1 and +1.
+            for each against the rest: see [Multiclass and multilabel data](../how-to/several-classes.md). Leave y out if X is
+            a `Blocks` object, which contains its own labels (-1 and +1).
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Rows of
             weight 0 do not count in the objective.

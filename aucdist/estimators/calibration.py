@@ -1,4 +1,4 @@
-"""Probabilities for models that rank: a map from scores to probabilities, fitted to scores of rows that the model had not seen.
+"""Probabilities for models that rank: a map from scores to probabilities, fitted to out-of-fold scores.
 
 The rows are divided into folds. For each fold, a model that was fitted to the other folds scores its rows. The map is
 fitted to all these scores, and the model of all rows then uses it.
@@ -35,10 +35,10 @@ def calibrated(model: Any, blocks: Blocks) -> tuple[ProbabilityMap, ScoreCounts]
     Parameters
     ----------
     model : RankingClassifier
-        Fitted to the blocks. With `calibration`, and maybe `prior`.
+        A model fitted to the blocks, with the parameter `calibration` and optionally `prior`.
     blocks : Blocks
-        A copy of the rows of four folds at a time is made where they lie. Numbers and labels of the rows, 9 bytes each, come to
-        this process, and a byte for each goes back.
+        The rows of all folds but one are copied at a time, on the worker that holds them. Row ids and labels are sent to this
+        process (9 bytes for each row), and fold numbers are sent back (1 byte).
 
     Raises
     ------
@@ -54,7 +54,7 @@ def calibrated(model: Any, blocks: Blocks) -> tuple[ProbabilityMap, ScoreCounts]
 def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     """Return how many rows of each class have each score, X w, from the model of the other folds: `ScoreCounts`.
 
-    With `costs`, `CostCounts`.
+    With `costs`, the result is a `CostCounts`.
     """
     rows = blocks.sum(_ids_and_labels)
     row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])

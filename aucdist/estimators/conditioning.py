@@ -1,4 +1,4 @@
-"""Shift columns that are far from 0 before a fit, because sums of their values would lose the digits in which rows differ.
+"""Shift columns that are far from 0 before a fit, because rounding would remove the differences between rows from sums.
 
 A column is *far* where its largest absolute value is more than `FAR` times half its range: a timestamp, an identifier, a
 constant. Shifting such a column by one of its own floating-point numbers is exact (Sterbenz: the difference of two numbers
@@ -9,7 +9,7 @@ changes, and it is put back afterwards. A constant column becomes 0 and so gets 
 Sparse rows stay sparse: a column in which a row stores nothing reaches 0 and is not far, so only columns that every row stores
 are shifted, value by value.
 
-Data without such a column are fitted as they are: the same bits, and one look at the columns.
+Data without such a column are not changed. The check computes the ranges of the columns once.
 """
 
 from dataclasses import dataclass, replace
@@ -64,7 +64,7 @@ class Shift:
         return replace(ranges, low=low, high=high)
 
     def along(self, w: np.ndarray) -> float:
-        """Return by how much a score with weights w of shape (n_features,) falls with the shift."""
+        """Return by how much the shift lowers the score of weights w, of shape (n_features,)."""
         return dot(w[self.columns], self.values)
 
 
@@ -98,7 +98,7 @@ def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
 
 
 def diagnosis(ranges: ColumnRanges, names: np.ndarray | None = None) -> str | None:
-    """Name the columns whose scale is at fault where rounding ends a fit or the fit does not converge; None if none stands out.
+    """Return a sentence that names columns of extreme scale, for a fit that rounding ended or that did not converge; else None.
 
     `ranges`: of the columns as they were fitted.
     `names`: of shape (n_features,).

@@ -1,10 +1,10 @@
 """Fit an estimator to rows: what a fit starts from, what it finds, and the fits of several classes side by side.
 
-Of several classes or labels a model is fitted for each against the rest, all of them to one set of blocks. What needs no labels
-is done once: the rows are checked, put into blocks and looked at for far columns once, and a feature map that does not depend on
-the classes (``bins`` without pairs) is fitted and applied once, to all rows alike. What depends on the labels is done for each
-class: landmarks, trees, pairs of bins, ``monotone="auto"``, calibration. Each fit is that of ``y == one_class``, with a history
-and a certificate of its own, and has the same bits. As many fits run side by side as the blocks have threads.
+With several classes or labels, one model is fitted for each class against the rest, and all of them use the same blocks. Work
+that needs no labels is done once: the rows are checked, put into blocks and searched for far columns, and a feature map that does
+not depend on the classes (``bins`` without pairs) is fitted and applied to all rows. Work that depends on the labels is done for
+each class: landmarks, trees, pairs of bins, ``monotone="auto"``, calibration. Each fit gives the same bits as a fit to
+``y == one_class``, and has its own history and certificate. As many fits run side by side as the blocks have threads.
 """
 
 import warnings
@@ -54,12 +54,12 @@ FOLDS_OF_LINE = 5
 
 @dataclass(eq=False)
 class Fit:
-    """What a fit to rows of two classes found beside the attributes of the estimator.
+    """Results of a fit to two classes that are not attributes of the estimator.
 
-    `counts`: how many training rows have each score without the intercept; None where nothing needed them, or the solver got the
+    `counts`: how many training rows have each score without the intercept; None if nothing needed them, or the solver got the
         rows without their weights.
-    `unseen`: the same of scores by models of the other folds, to which a calibration was fitted.
-    `ranges`: of the columns as the solver got them, where it got those of the rows.
+    `unseen`: the same for the out-of-fold scores to which a calibration was fitted.
+    `ranges`: the ranges of the columns that the solver was given; None if it was not given those of the rows.
     `warnings`: what the user should be warned of; `give_warnings` does it.
     """
 
@@ -96,7 +96,7 @@ def fit_rows(
     *,
     keep_counts: bool = False,
 ) -> list[Fit]:
-    """Fit an estimator as its `fit` does, but for the warnings, and return what the fit of each class found; of two there is one.
+    """Fit an estimator without giving its warnings, and return one `Fit` for each class, or a single one for two classes.
 
     `starts`: what the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
     `keep_counts`: whether to return the counts of the scores, 24 bytes for each score of each class.

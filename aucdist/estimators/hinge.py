@@ -25,8 +25,8 @@ class HingeClassifier(LinearClassifier):
     """A linear support vector machine: the mean hinge of the rows, with an L1 or an L2 penalty.
 
     Minimises ``sum of c_i max(0, 1 - y_i (w.x_i + b)) + lam |w|_1``, or ``+ lam |w|_2^2`` without a factor of 1/2, after Tao,
-    Zhu, Luo and Kong (2013). Here c_i is the weight of row i divided by the sum of all weights. The certificate says by how
-    much at most the objective exceeds its minimum.
+    Zhu, Luo and Kong (2013). Here c_i is the weight of row i divided by the sum of all weights. The certificate is a bound on how
+    far the objective exceeds its minimum.
 
     Parameters
     ----------
@@ -54,13 +54,15 @@ class HingeClassifier(LinearClassifier):
         Whether to fit an intercept. It is not penalised, except by ``sdcd`` and ``cdcd``, which treat it as the weight of a
         column of ones.
     class_weight : dict, "balanced" or None, default=None
-        A factor for the weights of the rows of each class. "balanced" is n_samples / (2 rows of the class). With several
-        classes it is the weight of the rows of a class in its model against the rest, whose rows then have weight 1.
+        A factor for the weights of the rows of each class. "balanced" is n_samples / (2 * n_rows_of_class). With a dict and
+        several classes, the factor of a class is applied to its own rows in its model against the rest, and the rows of the
+        rest have weight 1.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
         and -1 one for each core. It does not change the result.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`.
     max_passes : int, default=1000
         The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
         a gradient.
@@ -104,7 +106,7 @@ class HingeClassifier(LinearClassifier):
     n_features_in_ : int
         The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The column names of X, if it has some.
+        The column names of X. Defined only if X has column names.
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)

@@ -41,12 +41,12 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def _ignores_shift(self) -> bool:
-        """Whether the best objective stays the same when a column is shifted, as that of pairs of rows does."""
+        """Whether the minimum of the objective does not change when a column is shifted, as for objectives over pairs."""
         return True
 
     @property
     def _has_intercept(self) -> bool:
-        """Whether the objective has an intercept, which is the last weight of what its solvers start from."""
+        """Whether the objective has an intercept. It is then the last entry of the start weights."""
         return bool(getattr(self, "fit_intercept", False))
 
     def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
@@ -119,7 +119,7 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def n_features_kept(self) -> int | None:
-        """The number of features and pairs that have a weight, if the penalty leaves some out; otherwise None.
+        """The number of features and pairs with a weight that is not 0, if the penalty can leave features out; otherwise None.
 
         If the weights do not belong to single features, as with landmarks, it is the number of weights that are not 0.
         """
@@ -213,7 +213,7 @@ def lam_path(
     sample_weight: Any = None,
     stop: Callable[[Estimator], bool] | None = None,
 ) -> list[Estimator]:
-    """Fit one model for each `lam`, where each fit starts from the cuts of the fits before.
+    """Fit one model for each value of `lam`. Each fit starts from the cuts of the previous ones.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ def lam_path(
     X : array-like, sparse matrix, DataFrame, dask collection or Blocks, of shape (n_samples, n_features)
         The training rows, as in the estimator's `fit`.
     y : array-like of shape (n_samples,)
-        The labels, as in the estimator's `fit`. None with `Blocks`.
+        The labels, as in the estimator's `fit`. Leave them out if X is a `Blocks` object.
     lams : sequence of float
         The values of `lam`, above 0. The fits go from the largest to the smallest.
     sample_weight : array-like of shape (n_samples,), optional

@@ -44,7 +44,7 @@ class SeparationWarning(UserWarning):
 class LinkClassifier(LinearClassifier):
     """A generalised linear model for class probabilities: P(y = 1 | x) = g(w.x + b).
 
-    Minimises ``mean loss of the rows + lam/2 |w|^2``, after Fu and Liu (2018). The certificate says by how much at most the
+    Minimises ``mean loss of the rows + lam/2 |w|^2``, after Fu and Liu (2018). The certificate is a bound on how far the
     objective exceeds its minimum. The link ``gev`` has a shape parameter xi, which makes g asymmetric: it approaches 0
     and 1 at different rates. This suits a rare positive class, and the shape can be chosen from the data.
 
@@ -59,8 +59,8 @@ class LinkClassifier(LinearClassifier):
         - ``cloglog``: ``1 - exp(-exp(u))``.
     loss : {"calibrated", "likelihood"}, default="calibrated"
         ``calibrated`` is convex for every link, see `aucdist.probability.links`. ``likelihood`` is minus the log-likelihood.
-        It is convex except for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit``, the two are
-        the same.
+        It is convex except for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit``, both losses
+        are the same.
     solver : str, dict or Solver, default="newton"
         ``newton`` is Newton's method, which takes about a dozen rounds. Use it. ``lipschitz`` is the method of the paper,
         steps by one fixed matrix; its rounds are cheaper, but there are many of them if positives are rare. It does not
@@ -74,15 +74,16 @@ class LinkClassifier(LinearClassifier):
     lam : float or None, default=None
         The regularisation strength (scikit-learn's `alpha`). None means ``1e-3 * 4 p (1 - p)``, where p is the share of
         positives: 1e-3 for balanced classes and 4e-6 for one positive in a thousand. The curvature of the mean loss is
-        about p (1 - p) for a rare class, so a fixed `lam` would flatten its probabilities. The paper has sums instead
-        of means: its lambda is n_samples * lam.
+        about p (1 - p) for a rare class, so a fixed `lam` would flatten its probabilities. The paper minimises a
+        sum over the rows instead of a mean, so its lambda is n_samples * lam.
     fit_intercept : bool, default=True
         Whether to fit an intercept.
     penalise_intercept : bool, default=False
         Whether to penalise the intercept, as the paper does. It also decides whether the intercept has a prior when xi is
         chosen.
     tol : float, default=1e-6
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`.
         If the loss is not convex, there is no lower bound, and the fit ends when the gradient is short enough.
     random_state : int, RandomState or None, default=None
         The seed of the chains of ``xi="bayes"``.
@@ -101,8 +102,8 @@ class LinkClassifier(LinearClassifier):
         ``xi`` is chosen without the directions.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
-        result. Several classes are fitted at the same time. A fit of two classes uses several threads if there are at least
-        200,000 rows; the number of rows alone decides into how many blocks they are cut.
+        result. Several classes are fitted in parallel. A fit of two classes uses several threads if there are at least
+        200,000 rows. The number of blocks depends only on the number of rows.
     warm_start : bool, default=False
         Whether to start from the weights of the last fit.
     max_passes : int, default=1000
@@ -121,7 +122,7 @@ class LinkClassifier(LinearClassifier):
     Attributes
     ----------
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
-        The intercept b. `decision_function` returns ``w.x + b - u``, where u is the value that has the probability one half, so a
+        The intercept b. `decision_function` returns ``w.x + b - u``, where u is the value with ``g(u) = 1/2``, so a
         row is predicted positive if its probability is above one half.
     xi_ : float
         The shape of ``gev``.
@@ -162,7 +163,7 @@ class LinkClassifier(LinearClassifier):
     n_features_in_ : int
         The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The column names of X, if it has some.
+        The column names of X. Defined only if X has column names.
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)

@@ -135,7 +135,7 @@ class MarginMeanClassifier(BlockClassifier):
 
     Minimises ``|w|^2 / 2 - lam1 mean of D_i y_i w.x_i + lam2 mean of max(0, 1 - y_i w.x_i)`` over the sample, or the same in
     the space of a Gaussian kernel, after Lu, Zhang and Cai (2019), algorithms 1 to 4. Here D_i is the size of the other class
-    divided by that of the class of row i. The certificate says by how much at most the objective exceeds its minimum. Its
+    divided by that of the class of row i. The certificate is a bound on how far the objective exceeds its minimum. Its
     ``primal`` and ``dual`` include the constant ``lam1^2 |c|^2 / 2``, where c is the mean of D_i y_i x_i. With it, the objective
     is a sum of squares and losses (`aucdist.papers.zovr.solvers`).
 
@@ -178,7 +178,8 @@ class MarginMeanClassifier(BlockClassifier):
         The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
         and -1 one for each core. It does not change the result.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`.
     verbose : int, default=0
         With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
         prints a line for every round.
@@ -224,7 +225,7 @@ class MarginMeanClassifier(BlockClassifier):
     n_features_in_ : int
         The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The column names of X, if it has some.
+        The column names of X. Defined only if X has column names.
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)

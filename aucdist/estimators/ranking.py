@@ -42,7 +42,7 @@ class CollapseWarning(UserWarning):
 
 @keyword_parameters
 class RankingClassifier(LinearClassifier):
-    """A linear classifier whose objective orders rows, and does not determine a threshold or probabilities.
+    """A linear classifier whose objective depends only on the order of the rows, not on a threshold or probabilities.
 
     Scores are shifted so that 0 is where G-mean on the training rows is largest.
     """
@@ -101,7 +101,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     """Linear ranking by the mean hinge over all pairs of a positive and a negative row.
 
     Minimises ``lam/2 |w|^2 + mean over pairs (i positive, j negative) of max(0, 1 - w.(x_i - x_j))``, a convex bound on 1 -
-    AUC. The certificate says by how much at most the objective exceeds its minimum. The objective is that of Jiang, Tao, Gao
+    AUC. The certificate is a bound on how far the objective exceeds its minimum. The objective is that of Jiang, Tao, Gao
     and Chu (2014), whose lambda is `lam`.
 
     Parameters
@@ -130,7 +130,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         separated from the positives, the minimum is near w = 0, and a `CollapseWarning` says so.
     max_false_positives : int or None, default=None
         ``all-pairs``: like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total
-        weight. With 1, only the highest-scoring negative counts, as in methods that push positives above all negatives.
+        weight. With 1, only the highest-scoring negative counts, as in TopPush and the infinite push.
     group_weight : {"pairs", "groups"} or None, default=None
         ``all-pairs``, ``sdcd``, ``sdcd-perm``. With `groups` in `fit`: the mean is over all pairs ("pairs", the default),
         or each group counts the same, however many pairs it has ("groups").
@@ -152,7 +152,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`.
     max_passes : int, default=1000
         The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
         a gradient.
@@ -167,8 +168,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         prints a line for every round.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
-        result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
-        threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
+        result. Several classes are fitted in parallel. A fit of two classes with the default solver uses several
+        threads if there are at least 200,000 rows. The number of blocks depends only on the number of rows.
 
     Attributes
     ----------
@@ -206,7 +207,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     n_features_in_ : int
         The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The column names of X, if it has some.
+        The column names of X. Defined only if X has column names.
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
@@ -296,7 +297,8 @@ class PairwiseRampClassifier(PairRankingClassifier):
     solver : {"lbfgs"}, default="lbfgs"
         See `aucdist.pairs.smooth`; deterministic.
     tol : float, default=1e-3
-        The fit ends when the convex majorant that touches the objective at the weights can fall by at most this share.
+        The fit ends when the minimum of a convex majorant, which equals the objective at the weights, is lower by at most this
+        share: see `majorant_gap_`.
     random_state : int, RandomState or None, default=None
         Accepted for consistency with other estimators. Nothing is drawn at random.
     max_fpr : float or None, default=None
@@ -340,8 +342,8 @@ class PairwiseRampClassifier(PairRankingClassifier):
         prints a line for every round.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
-        result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
-        threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
+        result. Several classes are fitted in parallel. A fit of two classes with the default solver uses several
+        threads if there are at least 200,000 rows. The number of blocks depends only on the number of rows.
 
     Attributes
     ----------
@@ -381,7 +383,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
     n_features_in_ : int
         The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The column names of X, if it has some.
+        The column names of X. Defined only if X has column names.
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
@@ -463,7 +465,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`.
     max_passes : int, default=1000
         The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
         a gradient.
@@ -478,8 +481,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         prints a line for every round.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
-        result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
-        threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
+        result. Several classes are fitted in parallel. A fit of two classes with the default solver uses several
+        threads if there are at least 200,000 rows. The number of blocks depends only on the number of rows.
 
     Attributes
     ----------
@@ -516,7 +519,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     n_features_in_ : int
         The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The column names of X, if it has some.
+        The column names of X. Defined only if X has column names.
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
@@ -546,7 +549,9 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     solver: Any = "exact"
 
     def path(self, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None) -> np.ndarray:
-        """Return the optimal weights for several lam at about the cost of one fit, from the same moments.
+        """Return the optimal weights for several values of `lam`, at about the cost of one fit.
+
+        The moments of the data are computed once and used for every value.
 
         Parameters
         ----------
@@ -567,7 +572,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         Raises
         ------
         InputError
-            A ValueError: for another solver than ``exact``, a lam outside its range, or data that cannot be used.
+            If the solver is not ``exact``, `features` or `monotone` is set, a value of `lams` is not above 0, or the data are
+            invalid. An InputError is a ValueError.
         """
         solver = self.resolved_solver
         if not isinstance(solver, Exact):
@@ -593,7 +599,7 @@ class UnivariateRankingClassifier(RankingClassifier):
 
     Minimises ``lam/2 |w|^2 + min over b of 1/2 mean over positives of loss(w.x + b) + 1/2 mean over negatives of loss(-w.x -
     b)``, where the loss of a margin m is ``exp(-m)`` or ``(1 - m)^2``, after Kotlowski, Dembczynski and Huellermeier (2011).
-    The certificate says by how much at most the objective exceeds its minimum.
+    The certificate is a bound on how far the objective exceeds its minimum.
 
     Parameters
     ----------
@@ -616,7 +622,8 @@ class UnivariateRankingClassifier(RankingClassifier):
     warm_start : bool, default=False
         Whether to start from the weights of the last fit.
     tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with rounding errors at their worst, is at most `tol`.
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`.
     max_passes : int, default=1000
         The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
         a gradient.
@@ -631,8 +638,8 @@ class UnivariateRankingClassifier(RankingClassifier):
         prints a line for every round.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
-        result. Several classes are fitted at the same time. A fit of two classes with the default solver uses several
-        threads if there are at least 200,000 rows; the number of rows alone decides into how many blocks they are cut.
+        result. Several classes are fitted in parallel. A fit of two classes with the default solver uses several
+        threads if there are at least 200,000 rows. The number of blocks depends only on the number of rows.
 
     Attributes
     ----------
@@ -666,7 +673,7 @@ class UnivariateRankingClassifier(RankingClassifier):
     n_features_in_ : int
         The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The column names of X, if it has some.
+        The column names of X. Defined only if X has column names.
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)

@@ -71,7 +71,7 @@ def separates(blocks: Blocks, w: np.ndarray) -> bool:
 
 
 def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
-    """Return the mean of scores and their standard deviation, 1 where all are equal."""
+    """Return the mean and the standard deviation of scores. The deviation is 1 if all scores are equal."""
     weight, values = counts.pos + counts.neg, counts.middles()
     total = float(weight.sum())
     mean = dot(weight, values) / total
@@ -100,7 +100,7 @@ def _count_few(block: Block, w: np.ndarray) -> Summary:
 
 
 def _inner_ends(block: Block, w: np.ndarray) -> Summary:
-    """Return the lowest score of a positive row and the highest of a negative one, of only a few rows if these overlap."""
+    """Return the lowest score of a positive row and the highest of a negative one. If a few rows overlap, only these are read."""
     weight = block.weights()
     for n in sorted({min(ROWS_LOOKED_AT_FIRST, block.n_samples), block.n_samples}):
         some = block.between(0, n)
@@ -236,8 +236,8 @@ class WithThreshold:
     ) -> None:
         """Set the threshold of `predict`, by shifting the scores; the ranking and the probabilities do not change.
 
-        Of several classes that exclude each other, `predict` takes the most probable one where the model has probabilities, so
-        it does not change. The scores of `decision_function` above 0 are those that a class's threshold flags.
+        If classes exclude each other and the model has probabilities, `predict` returns the most probable class, so
+        it does not change. Only the scores of `decision_function` are shifted: a class is flagged if its score is above 0.
 
         Parameters
         ----------
@@ -249,7 +249,8 @@ class WithThreshold:
             The rows that choose the threshold. Use training rows or, better, other rows, but not test rows. With several
             classes, each class gets the threshold that meets the requirement for this class against the rest.
         y, sample_weight : array-like of shape (n_samples,), optional
-            The labels and the weights of these rows, as for `fit`; of a model of grades -1 for the lowest grade and 1 above it.
+            The labels and the weights of these rows, as for `fit`. For a model of grades, the labels are -1 for the lowest grade
+            and 1 for higher grades.
         fpr, alerts : float, optional
             At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
         precision, recall : float, optional
@@ -308,7 +309,7 @@ class WithThreshold:
 
     @property
     def raw_threshold(self) -> float:
-        """The threshold on the scale of X w, of sums of kernel values for a kernel machine: minus the intercept of scores."""
+        """The threshold on X w (for a kernel machine, on the sum of kernel values): minus the intercept."""
         return 0.0 - self.decision_intercept
 
     def set_raw_threshold(self, threshold: Any) -> None:
@@ -316,7 +317,8 @@ class WithThreshold:
 
         Parameters
         ----------
-        threshold : float, or a sequence of one for each class
+        threshold : float, or array-like of shape (n_classes,)
+            The value above which a row is predicted positive.
         """
         models = self.class_models
         for model, value in zip(models, np.atleast_1d(threshold).tolist(), strict=True):

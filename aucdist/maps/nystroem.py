@@ -122,7 +122,7 @@ class NystroemMap(Expander):
     n_features_in_ : int
         The number of columns of X in `fit`.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        The column names of X, if it has some.
+        The column names of X. Defined only if X has column names.
 
     Examples
     --------
