@@ -1,13 +1,13 @@
-"""A model store: versions of a model, one of which is in use, the tests that decided about them, and who works on it.
+"""A model store: versions of a model, the one in use, the tests that decided about promotions, and who holds the lease.
 
 The folder of a store has
 
 * ``version-00003-<digest>/``: the files of a version, named after its number and its content;
 * ``history/00000004.json``: the fourth change, with the version that is in use from then on, and the checksums of its files;
-* ``decisions/<time>.json``: the test of a run that was to be promoted, also where it was not;
-* ``leases/00000007.json``: the seventh lease: a file that is created once, so that of several that want it one has it. Its holder
-  rewrites ``00000007.alive`` again and again, and ends it by ``00000007.done``. A lease that is done, or was not renewed for a
-  while, because its holder was killed, makes way for the next number.
+* ``decisions/<time>.json``: the test of a run for promotion, whether or not it was promoted;
+* ``leases/00000007.json``: the seventh lease. The file can be created only once, so only one process gets it. The holder
+  rewrites ``00000007.alive`` regularly, and creates ``00000007.done`` at the end. A lease that is done, or that was not renewed
+  for a while because its holder was killed, allows the next number.
 
 The last change says which version is current. A change is made by creating the file with the next number, which succeeds for
 one writer only; the files of its version are there before. So a reader finds the old version or the new one, whole.
@@ -77,7 +77,7 @@ class Decision(TypedDict, total=False):
 
 @with_config(OPEN)
 class About(TypedDict, total=False):
-    """What is kept of a promotion: the run, and the test that decided."""
+    """The record of a promotion: the run, and the test that decided."""
 
     run: str
     condition: str
@@ -108,9 +108,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Store:
-    """A model store, as it was when it was read.
+    """A snapshot of a model store.
 
-    `changes`: the first change first; empty where there is no store yet.
+    `changes`: in chronological order; empty if there is no store yet.
     """
 
     url: str
@@ -118,7 +118,7 @@ class Store:
 
     @property
     def current(self) -> Change | None:
-        """The change that is in force; None where there is none."""
+        """The last change, which says which version is in use; None if there is none."""
         return self.changes[-1] if self.changes else None
 
     @property
@@ -159,7 +159,7 @@ def read_store(url: str) -> Store:
 
 
 def check_name(url: str) -> None:
-    """Raise an InputError unless a store may have this name: whatever scores by the store must find it.
+    """Raise an InputError unless a store may have this name, so that every command finds the store by it.
 
     It may not be empty, name a version or something else than a folder, or be read in another way elsewhere.
     """
@@ -202,14 +202,14 @@ def append(store: Store, change: Change) -> None:
 
 
 def split_version(url: str) -> tuple[str, int | None]:
-    """Return the URL of a store, and the version that ``URL@3`` names; None where it names none."""
+    """Return the URL of a store, and the version that ``URL@3`` names; None for a URL without a version."""
     url = url.rstrip("/")
     named = NAMED.fullmatch(url)
     return (named[1], int(named[2])) if named else (url, None)
 
 
 def read_version(url: str) -> tuple[Store, Change | None]:
-    """Return a store, and its version in use, or the one that ``URL@3`` names; None where there is no store.
+    """Return a store, and its version in use, or the one that ``URL@3`` names; None if there is no store.
 
     Raises InputError if the store is damaged, or has no such version.
     """
@@ -353,7 +353,7 @@ def keep_decision(store: Store, decision: Json, picture: str) -> str:
 
 
 def read_decisions(store: Store) -> tuple[list[Decision], list[str]]:
-    """Return all decisions, the first one first, and what is wrong with those that are damaged."""
+    """Return all decisions in chronological order, and the errors of damaged ones."""
     decisions, faults = [], []
     for name in files.names_in(f"{store.url}/{DECISIONS}"):
         if name.endswith(".json"):
@@ -366,7 +366,7 @@ def read_decisions(store: Store) -> tuple[list[Decision], list[str]]:
 
 @with_config(OPEN)
 class Alive(TypedDict):
-    """The file of a sign of life."""
+    """The file that shows that the holder of a lease is running."""
 
     time: float
 
@@ -419,11 +419,11 @@ class Lease:
     clock: Callable[[], float]
 
     def renew(self) -> None:
-        """Say that the holder is alive."""
+        """Record that the holder is running."""
         files.write_bytes(f"{_at(self.url, self.number)}.alive", to_json({"time": self.clock()}))
 
     def end(self) -> None:
-        """Make way for the next one."""
+        """Release the lease."""
         files.write_bytes(f"{_at(self.url, self.number)}.done", b"done\n")
 
     def check(self) -> None:

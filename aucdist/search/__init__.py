@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def with_chosen_features(estimator: "BlockClassifier", rows: "AnyBlocks") -> "tuple[BlockClassifier, Point]":
-    """Return an unfitted estimator whose feature map and lam folds of the rows chose, and the chosen parameters.
+    """Choose the feature map and `lam` by cross-validation; return an unfitted estimator with them, and the chosen parameters.
 
     See `aucdist.search.auto`, which is imported here because few fits need it.
     """

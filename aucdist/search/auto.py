@@ -106,8 +106,8 @@ def auto_search(
     """Return the search of `features: auto` for an estimator and rows.
 
     Over all pairs the rule is ``simplest``. For the top of the list the rule is ``best``: few rows decide there, so the
-    standard error over the folds is larger than the differences between maps, and ``simplest`` would give up what curved
-    maps gain.
+    standard error over the folds is larger than the differences between maps, and ``simplest`` would give up the gain of
+    nonlinear maps.
 
     Parameters
     ----------
@@ -122,14 +122,14 @@ def auto_search(
     lowest_grade : float, optional
         The lowest grade, if labels are grades.
     metric : str, optional
-        The full name of a measure in place of `default_metric`'s.
+        The full name of the metric to choose by. By default it is that of `default_metric`.
     note : callable
-        Takes a sentence on what is left out.
+        Called with a sentence about each map that is left out.
 
     Raises
     ------
     InputError
-        If no map is left, or the measure is not one of these rows.
+        If no map is left, or the metric cannot be computed for these rows.
     """
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": n_features}
     maps = candidates(estimator, **size, missing=missing, grouped=grouped, note=note)
@@ -239,20 +239,20 @@ def choose_features(
     whole : ndarray of int64, optional
         Groups that folds keep whole without being those of the pairs: that of each row, at the place of its id.
     note : callable
-        Takes a sentence on what is left out.
+        Called with a sentence about each map that is left out.
     done : callable
-        Takes, after each fit, how many are done, how many are known to come, and the first of its settings.
+        Called after each fit with the number of fits that are done, the number that is known so far, and its first setting.
 
     Returns
     -------
     dict
-        All settings with their results, as ``aucdist cv --json`` prints a search; ``best`` are those that are to be set.
+        All settings with their results, as ``aucdist cv --json`` prints a search; the key ``best`` has the chosen parameters.
 
     Raises
     ------
     InputError
-        If no map suits the estimator and the rows, a class has one row, all rows are of one group, or the measure is not one of
-        these rows.
+        If no map suits the estimator and the rows, a class has one row, all rows are of one group, or the metric cannot be
+        computed for these rows.
     RunError
         If every fit failed.
     """
@@ -314,7 +314,7 @@ def try_settings(
     rough = clone(estimator).set_params(tol=search.tol)
 
     def run_jobs(jobs: list[FitJob]) -> list[list[FoldScore]]:
-        """Do the jobs, and report each; an error that the data cause becomes the result of its settings."""
+        """Run the jobs and report each. If the data make a fit fail, the error is recorded as the result of its settings."""
         nonlocal n_tasks
         n_tasks, results = n_tasks + len(jobs), []
         for number, job in enumerate(jobs, n_tasks - len(jobs) + 1):
@@ -332,7 +332,7 @@ def try_settings(
 
 
 def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Point]:
-    """Return an unfitted estimator whose features, and lam, folds of the training rows chose, and these parameters.
+    """Choose the feature map and `lam` by cross-validation; return an unfitted estimator with them, and the chosen parameters.
 
     `estimator`: with ``features="auto"``.
     """

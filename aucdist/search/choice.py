@@ -53,7 +53,7 @@ def group_shares(measured: OfGroups) -> dict[str, list[float]]:
 
 
 def mean_group_shares(results: Sequence[FoldScore]) -> dict[str, list[float]] | None:
-    """Return the shares of groups in the mean over folds, each fold the same; None if a fold has none, or there is one bundle."""
+    """Return what each bundle of groups adds to the mean over folds; None if a fold has no groups, or there is one bundle."""
     if not all("groups" in result for result in results):
         return None
     total: dict[str, list[float]] = {}
@@ -72,15 +72,15 @@ def standard_error(shares: Shares) -> float:
 def corrected_groups_test(shares: Shares, other: Shares | None, test_over_train: float) -> Difference | None:
     """Test a mean over folds, or its difference from that of another model on the same folds, against 0.
 
-    Student's t with one degree less than there are bundles. The variance is multiplied by ``2 + test_over_train``, as
-    `aucdist.metrics.compare.corrected_t_test` does with that of the folds: their training rows overlap.
+    Student's t has the number of bundles minus one as degrees of freedom. The variance is multiplied by ``2 + test_over_train``,
+    as `aucdist.metrics.compare.corrected_t_test` does with that of the folds: their training rows overlap.
 
     Parameters
     ----------
     shares, other : mapping
         As `mean_group_shares` returns them.
     test_over_train : float
-        Held-out rows per training row.
+        The number of held-out rows divided by that of training rows.
 
     Returns
     -------
@@ -136,7 +136,7 @@ class SettingScores:
 
     @property
     def values(self) -> list[float | None]:
-        """The folds' values, None where a fold failed."""
+        """The value of each fold; None if the fold failed."""
         return [result.get("value") for result in self.results]
 
     @property
@@ -166,7 +166,7 @@ class SettingScores:
 
     @property
     def standard_error(self) -> float | None:
-        """The deviation over the square root of the number of folds; within groups that of drawing groups."""
+        """The deviation divided by the square root of the number of folds; within groups, the standard error over groups."""
         if (shares := self.shares) is not None:
             return standard_error(shares)
         return None if self.deviation is None else self.deviation / math.sqrt(len(self.results))
@@ -199,8 +199,8 @@ def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
     whose mean is within one standard error of the best one's; among equals that with the better mean (Breiman, Friedman,
     Olshen & Stone, Classification and Regression Trees, 1984, section 3.4.3). ``simplest`` is the simplest feature map that is
     not clearly worse than the best setting, at the lam that is best for it: the mean difference over the folds is at most `CLEAR`
-    standard errors of the differences. What a fold does to all maps alike cancels out in them. Of the settings whose AUC is not
-    clearly worse, those whose average precision is clearly worse than the best one among them are left out as well.
+    standard errors of the differences. Paired differences remove the effect that a fold has on all maps alike. Among the settings
+    whose AUC is not clearly worse, those whose average precision is clearly worse than the best of these are left out as well.
 
     Parameters
     ----------
@@ -262,12 +262,12 @@ def interval(
     values : sequence of float
         One per fold.
     measure : Measure
-        Where it is a share, the interval is cut off at 0 and 1.
+        If it is a share, the interval is clipped to 0 and 1.
     test_over_train : float
-        Held-out rows per training row.
+        The number of held-out rows divided by that of training rows.
     fewest : int
-        Rows of the smaller class, or groups. Where all values are equal there is no spread to estimate, and a share gets the
-        bound of `aucdist.metrics.ranking.auc_interval` for such a case.
+        The number of rows of the smaller class, or of groups. It is used if all values are equal, so that no variance can be
+        estimated. A share then gets the bound of `aucdist.metrics.ranking.auc_interval` for this case.
     shares : mapping, optional
         Those of groups in the mean: the interval is that of `aucdist.search.choice.corrected_groups_test`.
 
@@ -290,7 +290,8 @@ def search_summary(
 ) -> Json:  # fmt: skip
     """Choose a setting, and return what the folds say of all, under the keys of ``aucdist cv --json``.
 
-    The score is the mean over the folds: with `nested` of what each fold chose, else of the chosen setting, which is optimistic.
+    With `nested`, the score is the mean over the settings that the folds chose for themselves. Otherwise it is the mean of the
+    chosen setting, which is optimistic.
 
     Parameters
     ----------

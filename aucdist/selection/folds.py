@@ -332,7 +332,7 @@ def _refuse_one_fold(n_folds: int) -> None:
 
 
 def arrival(row_id: np.ndarray, seed: int) -> np.ndarray:
-    """Return the positions of the rows in a random order that depends on their ids and the seed alone: how they would arrive.
+    """Return a random order of the rows that depends only on their ids and the seed. It simulates their arrival.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
     Raises
     ------
     InputError
-        If there is no such column, or no other.
+        If the column does not exist, or is the only one.
     """
     own = [f"{name}={value}" for value in schema.categories[name]] if name in schema.categories else [name]
     at = np.flatnonzero(np.isin(schema.feature_names, own))
@@ -52,7 +52,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
 
 
 def codes(values: np.ndarray) -> np.ndarray:
-    """Return a number for each row, the same for equal values. Each row with not-a-number is its own group.
+    """Return a number for each row, the same for equal values. Each row with NaN is a group of its own.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def codes(values: np.ndarray) -> np.ndarray:
 
 
 def names_of_codes(values: np.ndarray, schema: Schema, name: str) -> list[str]:
-    """Return what the values of a column are called, by the numbers that `codes` gives them.
+    """Return the names of the values of a column, indexed by the numbers that `codes` gives them.
 
     Parameters
     ----------
