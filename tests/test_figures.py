@@ -248,6 +248,7 @@ def of_simulations() -> Sentences:
 def of_a_million_rows() -> Sentences:
     table = kept("shapes").set_index("system")
     ebm, ours = table.loc["EBM"], table.loc["bins + 10 pairs"]
+    seconds = table["seconds"].map("{:.2f}".format)
     return [
         (
             "docs/pages/benchmarks.md",
@@ -258,6 +259,12 @@ def of_a_million_rows() -> Sentences:
             "docs/pages/coming-from.md",
             f"an AUC of {ebm['AUC']:.3f} and took {ebm['seconds']:,.0f} seconds (0.4.0.dev0); bins with interactions "
             f"had {ours['AUC']:.3f} and took {ours['seconds']:.1f}",
+        ),
+        (
+            "docs/pages/how-to/faq.md",
+            f"a linear model took {seconds['linear']} seconds, bins took {seconds['bins']} and bins with ten interactions took "
+            f"{seconds['bins + 10 pairs']}. LightGBM with its defaults took {seconds['LightGBM']} (`docs/benchmarks/shapes.csv`, "
+            f"version {version('shapes')}).",
         ),
     ]
 
