@@ -153,7 +153,7 @@ def operating_point_text(point: Json) -> str:
         alarms = (
             f"{hundredths(right['value'])} % of its {counted}alerts are right{_ends(right['interval'], hundredths)}"
         )
-    chosen_on = f"the {'test' if set_on_of(point) == 'test' else 'training'} rows"
+    chosen_on = f"the {dict(test='test', calibration='threshold').get(set_on_of(point), 'training')} rows"
     days = ""
     if "alerts_per_day" in point:
         days = f" The {point['rows']} rows have {number_text(point['alerts_per_day'])} alerts a day."

@@ -95,10 +95,8 @@ def _entry(data: str) -> Json:
     if GENERATION.fullmatch(data.rpartition("/")[2]):
         return {"source": url, "format": "shards"}
     if not on_the_web:  # a folder, if the suffixes of all of its files agree
-        for name, form in (
-            (CURRENT, "shards"),
-            ("_delta_log", "delta"),
-        ):  # Parquet files of Delta may have deleted rows
+        # The Parquet files of a Delta table may hold rows that were deleted.
+        for name, form in ((CURRENT, "shards"), ("_delta_log", "delta")):
             if files.exists(below(url, name)):
                 return {"source": url, "format": form}
         first, *others = [_format_from_suffix(of_file) for of_file in files.expand(url)]

@@ -120,7 +120,7 @@ def test_sentence(wanted: dict[str, float], target: str) -> None:
         "and 40 % of its alerts are right."
     )
     counted = point | {"precision": {"value": 0.4, "interval": [0.16, 0.68]}, "n_alerts": 15, "set_on": "calibration"}
-    assert operating_point_text(counted).startswith("Target on the training rows: ")
+    assert operating_point_text(counted).startswith("Target on the threshold rows: ")
     assert operating_point_text(counted).endswith(", and 40 % of its 15 alerts are right (95 % interval 16 to 68).")
     assert operating_point_text(point | {"alerts": {"value": 0}}).endswith(", and there is no alert.")
 
