@@ -60,14 +60,24 @@ def new_bucket(client, name):
 
 @contextmanager
 def mock_server():
+    from moto.s3.responses import S3Response
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    put, one_at_a_time = S3Response.put_object, threading.Lock()
+
+    def put_object(response):
+        """Look for the object and write it as one step, as S3 does. Without the lock, two conditional writes may both succeed."""
+        with one_at_a_time:
+            return put(response)
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(S3Response, "put_object", put_object)
+        server.start()
+        host, port = server.get_host_and_port()
+        yield f"http://{host}:{port}"
+        server.stop()
 
 
 SERVERS = ["mock", pytest.param("real", marks=pytest.mark.s3)]
