@@ -261,19 +261,6 @@ class Blocks(ABC):
         """Return the rows."""
         return self
 
-    def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> "Blocks":
-        """Return new blocks, each made of one piece of every block.
-
-        Parameters
-        ----------
-        cut : callable
-            ``cut(block, n_blocks)`` returns ``{"pieces": [pieces]}``, a list of one list of n_blocks pieces.
-        join : callable
-            ``join(pieces, index, n_blocks) -> Block`` makes block `index` of the pieces meant for it, in the order of the blocks.
-        """
-        cuts = self.sum(cut, n_blocks)["pieces"]
-        return LocalBlocks([join([pieces[b] for pieces in cuts], b, n_blocks) for b in range(n_blocks)])
-
 
 class LocalBlocks(Blocks):
     """Blocks that this process works on, with one thread or several.

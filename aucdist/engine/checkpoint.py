@@ -19,11 +19,10 @@ import numpy as np
 from pydantic import with_config
 from typing_extensions import TypedDict
 
-from aucdist.data.block import Block
 from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, json_digest, parse_checked
 from aucdist.data.storage.faults import long_retries
 from aucdist.data.storage.files import exists, names_in, read_bytes, remove, sha256_of, write_bytes
-from aucdist.engine.blocks import BlockFunction, Blocks, Step, Summary, without_rows
+from aucdist.engine.blocks import Blocks, Step, Summary, without_rows
 from aucdist.engine.serialize import deserialize, serialize
 from aucdist.errors import InputError, Json, RunError
 
@@ -334,10 +333,6 @@ class JournalledBlocks(Blocks):
         self._has_memory = True
         journal.new.append(Entry(*key, summary))
         return summary
-
-    def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> "JournalledBlocks":
-        """Return new blocks, each made of one piece of every block; a resumed fit makes them again."""
-        return JournalledBlocks(self._journal, self._inner.exchange(cut, join, n_blocks))
 
     def with_memory(self) -> Blocks | None:
         """Return the blocks with the memory of all steps so far, or None if they have none."""

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from operator import attrgetter, getitem
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from aucdist.data.block import Block
 from aucdist.data.column_statistics import refuse_unsound
 from aucdist.data.labels import group_numbers
 from aucdist.data.storage import scratch
-from aucdist.engine.blocks import BlockFunction, Blocks, Loader, LocalBlocks, Step, Summary, load, load_all
+from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load, load_all
 from aucdist.engine.worker_calls import SECONDS_WITHOUT_WORKERS, Call, CallFile, KeptState, Parts, died_again
 from aucdist.engine.worker_part import Part
 from aucdist.engine.workers import wait_for_workers
@@ -124,15 +124,6 @@ class DaskBlocks(Blocks):
             call.keep()
             self._chain, self._held = chain, held
         return total
-
-    def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> "DaskBlocks":
-        """Return new blocks, each made of one piece of every block; the pieces go from worker to worker."""
-        client = self._parts.client
-        cuts = [client.submit(_cut, cut, part, n_blocks, pure=False) for part in self._parts.futures]
-        sent = [[client.submit(getitem, pieces, b, pure=False) for pieces in cuts] for b in range(n_blocks)]
-        return DaskBlocks.of_futures(
-            client, [client.submit(_join, join, b, n_blocks, *sent[b], pure=False) for b in range(n_blocks)]
-        )
 
 
 def place_items(client: Client, items: Sequence[Any]) -> list[Future]:
@@ -437,16 +428,3 @@ def _make_block(
     )  # fmt: skip
     refuse_unsound(block.rows, first, may_miss=may_miss)
     return block
-
-
-def _cut(cut: BlockFunction, part: Part, n_blocks: int) -> list[dict[int, Any]]:
-    """Return the pieces for each new block, by the number of the block that they are of."""
-    cuts = {}
-    for number, block in zip(part.numbers, part.blocks, strict=True):
-        (cuts[number],) = cut(block if isinstance(block, Block) else block.read(), n_blocks)["pieces"]
-    return [{number: pieces[b] for number, pieces in cuts.items()} for b in range(n_blocks)]
-
-
-def _join(join: Callable[..., Block], index: int, n_blocks: int, *parts: dict[int, Any]) -> Block:
-    by_block = dict(itertools.chain(*(pieces.items() for pieces in parts)))
-    return join([by_block[i] for i in range(len(by_block))], index, n_blocks)

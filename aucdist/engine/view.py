@@ -6,7 +6,6 @@ Nested views are merged, so steps pass through one layer only: the memory of a b
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,7 +15,7 @@ from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.storage.scratch import Copy, scratch
 from aucdist.engine.blocks import BlockInfo, Blocks, LocalBlocks, StoredBlock
-from aucdist.engine.steps import BlockFunction, Step, Summary, first_argument, memory_and_summary, reads_rows_itself
+from aucdist.engine.steps import Step, Summary, first_argument, memory_and_summary, reads_rows_itself
 
 Change = Callable[[Block], Block]
 """Makes a block of a block: picklable and pure. It travels once, and runs again where a worker was lost. It may have
@@ -141,10 +140,6 @@ class ViewBlocks(Blocks):
         # The step is not the first item of a tuple, because Dask would take that for a task.
         return self._with_memory.reduce(on_view, step, args)
 
-    def exchange(self, cut: BlockFunction, join: Callable[..., Block], n_blocks: int) -> Blocks:
-        """Return new blocks, each made of one piece of every block after the function."""
-        return self._source.exchange(partial(_cut_view, self._changes, cut), join, n_blocks)
-
 
 def _block_of(made: Block | ChangedBlock | None, source: Any) -> Block:
     if made is None:
@@ -192,12 +187,6 @@ def _on_view(
 def _on_view_of_read(block: Block, memory: ViewMemory, step: Step, args: tuple[Any, ...]) -> tuple[ViewMemory, Summary]:
     """Run a step on the new block, made from a block that was read ahead."""
     return _on_view(block, memory, step, args)
-
-
-def _cut_view(changes: tuple[Change, ...], cut: BlockFunction, block: Block, n_blocks: int) -> Summary:
-    for change in changes:
-        block = change(block)
-    return cut(block, n_blocks)
 
 
 # ---- several classes ---------------------------------------------------------------------------------------------------

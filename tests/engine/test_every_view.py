@@ -12,7 +12,6 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, StoredBlock, reads_rows_i
 from aucdist.engine.dask import DaskBlocks
 from aucdist.engine.view import ChangedBlock, ViewBlocks
 from aucdist.estimators.conditioning import Shift
-from aucdist.papers.scd.columns import columns_of, cut_columns, join_columns
 from aucdist.search.folds import Mask
 
 N_BLOCKS = 3
@@ -86,24 +85,6 @@ def read_if_first(source, memory, factor):
     return memory, {"sum": [factor * memory], "index": [source.index]}
 
 
-def cut(block, n_blocks):
-    weight = block.weights()
-    return {
-        "pieces": [
-            [(block.row_id[b::n_blocks], block.X[b::n_blocks] * weight[b::n_blocks, None]) for b in range(n_blocks)]
-        ]
-    }
-
-
-def join(pieces, index, n_blocks):
-    ids = np.concatenate([ids for ids, _ in pieces])
-    return Block.of(np.vstack([X for _, X in pieces]), np.ones(len(ids)), row_id=ids, index=index)
-
-
-def everything(block, memory):
-    return memory, {"rows": [np.column_stack([block.row_id, block.X]).tolist()]}
-
-
 def carrier(kind: str, request: pytest.FixtureRequest) -> Blocks:
     if kind == "workers":
         return DaskBlocks.load(request.getfixturevalue("client"), load, N_BLOCKS)
@@ -135,7 +116,6 @@ def test_answers_of_each_kind_of_step(kind, name, request):
     lazily, own = blocks.without_memory(), plain.without_memory()
     for factor in (1.0, 2.0):
         assert lazily.reduce(read_if_first, factor) == own.reduce(read_if_first, factor)
-    assert blocks.exchange(cut, join, 2).reduce(everything) == plain.exchange(cut, join, 2).reduce(everything)
     assert (blocks.n_features, blocks.n_blocks) == (4, N_BLOCKS)
     assert blocks.n_samples == (INSIDE.sum() if name.startswith("mask") else 30)
     assert (blocks.weight_pos, blocks.weight_neg) == (plain.weight_pos, plain.weight_neg)
@@ -186,17 +166,3 @@ def test_a_made_block_that_travels_is_made_again_where_it_arrives():
         for _ in range(2):
             np.testing.assert_array_equal(here.block(stored).X, expected)
         assert MADE == [0]
-
-
-def test_columns_of_a_view_go_from_worker_to_worker(client, monkeypatch):
-    whole = columns_of(LocalBlocks(made("memory"))).reduce(everything)
-    blocks = viewed(DaskBlocks.load(client, load, N_BLOCKS), "memory")
-
-    def refuse(self, step, *args):
-        raise AssertionError(f"{step.__name__} sent its pieces to the client")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(DaskBlocks, "reduce", refuse)
-        patch.setattr(ViewBlocks, "reduce", refuse)
-        found = blocks.exchange(cut_columns, join_columns, 3)
-    assert found.reduce(everything) == whole

@@ -21,6 +21,7 @@ vector with the intercept last; it stays 0 if there is no intercept.
 """
 
 import math
+from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from aucdist.data.block import Block, column_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import accumulate
+from aucdist.papers.epochs import Epoch, epochs
 from aucdist.parameters import SWITCH, Constraints, OneOf, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
@@ -50,6 +52,11 @@ def shares_of(weight_neg: float, weight_pos: float, class_weight: ClassWeight) -
 def penalty_of(w: np.ndarray, penalty: str, lam: float) -> float:
     """Return the penalty of w, which holds no intercept."""
     return lam * float(np.abs(w).sum() if penalty == "l1" else w @ w)
+
+
+def step_length(penalty: str, lam: float, eta: float, t: int) -> float:
+    """Return the length of step t: ``eta / sqrt(t)`` for L1, and for L2 ``1 / (lam (t - 1) + 1 / eta)``."""
+    return eta / math.sqrt(t) if penalty == "l1" else 1.0 / (lam * (t - 1) + 1.0 / eta)
 
 
 # A dual point is kept as an array of shape (2, n_features + 1): the sums of c_i a_i (x_i, 1) over the negative and over the
@@ -106,17 +113,20 @@ def hinge_loss(block: Block, w: np.ndarray, shares: ClassWeight) -> Summary:
     return {"loss": mean_hinge(row_shares(block, shares), margins_of(block, w))}
 
 
-def loss_and_dual_point(block: Block, w: np.ndarray, shares: ClassWeight) -> Summary:
-    """Return the mean hinge at w, and the dual point of the rows whose margin is below 1."""
-    margins, active = margins_of(block, w), row_shares(block, shares)
-    loss = mean_hinge(active, margins)
-    active[margins >= 1.0] = 0.0
+def loss_and_dual_point(block: Block, margins: np.ndarray, shares: np.ndarray) -> Summary:
+    """Return the mean hinge at these margins, and the dual point of the rows whose margin is below 1; `shares` are the rows'."""
+    active = np.where(margins < 1.0, shares, 0.0)
     point = np.zeros((2, block.n_features + 1))
     for k, label in enumerate((-1, 1)):
         mine = np.flatnonzero(block.y == label)
         point[k, -1] = active[mine].sum()
         accumulate(block.rows, mine, active[mine], point[k, :-1])
-    return {"loss": loss, "point": point}
+    return {"loss": mean_hinge(shares, margins), "point": point}
+
+
+def evaluate_weights(block: Block, w: np.ndarray, shares: ClassWeight) -> Summary:
+    """Return what `loss_and_dual_point` returns at w."""
+    return loss_and_dual_point(block, margins_of(block, w), row_shares(block, shares))
 
 
 def mean_squares(block: Block, shares: ClassWeight) -> Summary:
@@ -143,8 +153,6 @@ class PrimalState:
     `slope` and `slopes`, of shape (n_features + 1,), float64: the newest subgradient of the loss, and the sum of all of them.
     `shares`, tuple of float: the share of the total weight of a negative and of a positive row of weight 1.
     `passes`, float: passes over the data so far; the solver adds those of its steps.
-    `moves`, int: the number of moves that the margins are a sum of, where a solver moves them along; the solver counts
-        them.
     """
 
     def __init__(
@@ -165,8 +173,8 @@ class PrimalState:
         self.w = np.zeros(blocks.n_features + 1)
         if start is not None:
             self.w[:n_weights] = start
-        self.passes, self.moves, self._reach = 0.0, 0, 0.0
-        self.t, self.eta, self.slope, self.slopes = 0, math.nan, np.zeros_like(self.w), np.zeros_like(self.w)
+        self.passes, self.t, self.eta, self.moves, self._reach = 0.0, 0, math.nan, 0, 0.0
+        self.slope, self.slopes = np.zeros_like(self.w), np.zeros_like(self.w)
         self._bound = 0.0, 0.0
         self._best = math.inf, 0.0, self.w
         """The objective, its rounding error, and the weights."""
@@ -179,56 +187,10 @@ class PrimalState:
             w[-1] = 1.0 if pos >= neg else -1.0
             self._best = value, 2.0 * EPS * value, w
 
-    def value(self, loss: float, w: np.ndarray) -> float:
-        """Return the objective at w, given the loss at w."""
-        return loss + penalty_of(w[:-1], self.penalty, self.lam)
-
-    @property
-    def share(self) -> float:
-        """The weight of round t in running averages: 2 / (t + 1)."""
-        return 2.0 / (self.t + 1)
-
     @property
     def length(self) -> float:
-        """The length of step t: ``eta / sqrt(t)`` for L1, and for L2 ``1 / (lam (t - 1) + 1 / eta)``."""
-        if self.penalty == "l1":
-            return self.eta / math.sqrt(self.t)
-        return 1.0 / (self.lam * (self.t - 1) + 1.0 / self.eta)
-
-    def next_round(self) -> None:
-        """Start a round at `w`."""
-        self.t += 1
-        if self.average:
-            self._mean = self._mean + self.share * (self.w - self._mean)
-
-    def end_round(self, loss: float, point: np.ndarray) -> Round:
-        """Return the round with the best weights and the best lower bound so far.
-
-        `loss`: the loss at `w`, or with `average` at the average.
-        `point`: the dual point at `w`.
-        """
-        self._point = self._point + self.share * (point - self._point)
-        bound = lower_bound(self._point, self.penalty, self.lam, intercept=self.intercept)
-        self._bound = higher(self._bound, (bound, self._bound_error(bound)))
-        shown = self._mean if self.average else self.w
-        self._reach = max(self._reach, self.rounding.reach(shown[:-1]) + abs(float(shown[-1])))
-        value = self.value(loss, shown)
-        if value < self._best[0]:
-            self._best = value, self._primal_error(value), shown.copy()
-        primal, primal_error, w = self._best
-        return Round(
-            w if self.intercept else w[:-1], primal, self._bound[0], math.ceil(self.passes),
-            primal_error=primal_error, dual_error=self._bound[1],
-        )  # fmt: skip
-
-    def _primal_error(self, value: float) -> float:
-        """Return a bound on the rounding error of the objective: that of the scores, of those moved along, and of the sums."""
-        moved = EPS * self.moves * (1.0 + self._reach)
-        return (
-            self.rounding.over_columns * self._reach
-            + moved
-            + 2.0 * (self.rounding.over_rows + EPS * EXTRA_OPERATIONS) * value
-        )
+        """The length of step t: see `step_length`."""
+        return step_length(self.penalty, self.lam, self.eta, self.t)
 
     def _bound_error(self, bound: float) -> float:
         """Return a bound on the rounding error of the last lower bound."""
@@ -239,18 +201,49 @@ class PrimalState:
             return bound * (share + float(error.max(initial=0.0)) / self.lam)
         return share * total + self.rounding.half_square(v, error) / (2.0 * self.lam)
 
-    def evaluate(self) -> Round:
-        """Return the round at `w`, and take the subgradient there; one pass, or one and a half with an average."""
-        self.next_round()
-        summary = self.blocks.sum(loss_and_dual_point, self.w, self.shares)
+    def round_at(self, summary: Summary) -> Round:
+        """Return the round with the best weights and bound so far, given what `loss_and_dual_point` returns at `w`.
+
+        That counts as one pass. An average takes half a pass more.
+        """
+        self.t, self.passes = self.t + 1, self.passes + 1.0
+        share, rounding, shown = 2.0 / (self.t + 1), self.rounding, self.w
         loss, point = float(summary["loss"]), summary["point"]
         if self.average:
-            loss = float(self.blocks.sum(hinge_loss, self._mean, self.shares)["loss"])
-        self.passes += 1.5 if self.average else 1.0
+            shown = self._mean = self._mean + share * (self.w - self._mean)
+            loss, self.passes = float(self.blocks.sum(hinge_loss, shown, self.shares)["loss"]), self.passes + 0.5
         self.slope = point[0] - point[1]
         self.slope[-1] *= self.intercept
         self.slopes = self.slopes + self.slope
-        return self.end_round(loss, point)
+        self._point = self._point + share * (point - self._point)
+        bound = lower_bound(self._point, self.penalty, self.lam, intercept=self.intercept)
+        self._bound = higher(self._bound, (bound, self._bound_error(bound)))
+        self._reach = max(self._reach, rounding.reach(shown[:-1]) + abs(float(shown[-1])))
+        value = loss + penalty_of(shown[:-1], self.penalty, self.lam)
+        if value < self._best[0]:
+            moved = EPS * self.moves * (1.0 + self._reach)
+            error = (
+                rounding.over_columns * self._reach
+                + moved
+                + 2.0 * (rounding.over_rows + EPS * EXTRA_OPERATIONS) * value
+            )
+            self._best = value, error, shown.copy()
+        primal, primal_error, w = self._best
+        return Round(
+            w if self.intercept else w[:-1], primal, self._bound[0], math.ceil(self.passes),
+            primal_error=primal_error, dual_error=self._bound[1],
+        )  # fmt: skip
+
+    def rounds_of(self, epoch: Epoch, seed: int, moves: int = 0) -> Iterator[Round]:
+        """Yield a round for each epoch, at the weights before its steps, which count as one more pass.
+
+        The summary of an epoch has what `loss_and_dual_point` returns at these weights.
+
+        `moves`: how often an epoch changes a margin, where margins are not computed anew.
+        """
+        for summary in epochs(self.blocks.without_memory(), epoch, self.w, seed):
+            yield self.round_at(summary)
+            self.w, self.passes, self.moves = summary["w"], self.passes + 1.0, self.moves + moves
 
 
 @keyword_parameters

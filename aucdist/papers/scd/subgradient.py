@@ -35,9 +35,8 @@ import numpy as np
 from aucdist.data.block import Block, row_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.papers.epochs import epochs
 from aucdist.papers.scd.kernels import PegasosSteps, pegasos_steps
-from aucdist.papers.scd.primal import ClassWeight, PrimalSolver, PrimalState, row_shares
+from aucdist.papers.scd.primal import ClassWeight, PrimalSolver, PrimalState, evaluate_weights, row_shares
 from aucdist.parameters import SWITCH, Constraints, above_0, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 
@@ -101,7 +100,7 @@ class SubgradientSolver(PrimalSolver):
         state = PrimalState(blocks, lam, start, self.average, **objective)
         state.eta = self.first_step(state, self.factors[state.penalty])
         while True:
-            yield state.evaluate()
+            yield state.round_at(blocks.sum(evaluate_weights, state.w, state.shares))
             state.w = self.step(state)
 
 
@@ -183,15 +182,18 @@ def pegasos_epoch(
     loss: tuple[ClassWeight, int],
     steps: PegasosSteps,
 ) -> tuple[PegasosMemory, np.ndarray, Summary]:
-    """Take as many steps as the block has rows, whose length depends on how many the block has taken before: an `Epoch`.
+    """Evaluate the weights, then take as many steps as the block has rows: an `Epoch`.
+
+    The length of a step depends on how many the block has taken before.
 
     `loss`: the share of the total weight of a negative and of a positive row of weight 1; and the number of rows of all blocks.
     """
     n, (taken, squares), (shares, n_samples) = block.n_samples, memory or (0, row_squares(block.rows)), loss
+    summary = evaluate_weights(block, w, shares)
     if n:
         steps = steps._replace(seed=seed, n_steps=n, time=taken)
         pegasos_steps(block.rows, block.y, n_samples * row_shares(block, shares), squares, steps, w)
-    return (taken + n, squares), w, {}
+    return (taken + n, squares), w, summary
 
 
 @keyword_parameters
@@ -228,9 +230,4 @@ class Pegasos(Solver):
         """
         state = PrimalState(blocks, lam, start, self.average, **objective)
         plan = PegasosSteps(0, 0, lam, 0, float(state.intercept), np.sqrt(0.5 / lam))
-        epoch = partial(pegasos_epoch, loss=(state.shares, blocks.n_samples), steps=plan)
-        steps = epochs(blocks.without_memory(), epoch, state.w, seed)
-        while True:
-            yield state.evaluate()
-            state.w = next(steps)["w"]
-            state.passes += 1.0
+        yield from state.rounds_of(partial(pegasos_epoch, loss=(state.shares, blocks.n_samples), steps=plan), seed)
