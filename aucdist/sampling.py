@@ -203,8 +203,8 @@ def appended(values: Any, more: np.ndarray) -> Any:
         return pd.concat([values, pd.DataFrame(more, columns=values.columns).astype(kept)], ignore_index=True)
     if sp.issparse(values):
         return sp.vstack([values, sp.csr_matrix(more)], format=values.format, dtype=more.dtype)
-    both = np.concatenate([np.asarray(values), more])
-    return both.tolist() if isinstance(values, list) else both
+    values_and_more = np.concatenate([np.asarray(values), more])
+    return values_and_more.tolist() if isinstance(values, list) else values_and_more
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,10 +256,10 @@ class Rule:
     def stays(self, block: Block) -> np.ndarray:
         """Return which rows are kept, bool of shape (n_samples,); rows of weight 0 are not."""
         kept = block.weights() > 0
-        which, near, lots = _majority_rows(block, self.model, self.majority, self.seed)
+        positions, near, lots = _majority_rows(block, self.model, self.majority, self.seed)
         near_enough = (near < self.high) | ((near == self.high) & (lots <= np.uint64(self.last_lot)))
-        chance = uniforms(block.row_id[which], block_seed(self.seed, 1, 0))
-        kept[which] = near_enough & (chance < self.rates(near))
+        chance = uniforms(block.row_id[positions], block_seed(self.seed, 1, 0))
+        kept[positions] = near_enough & (chance < self.rates(near))
         return kept
 
     def __call__(self, block: Block) -> Block:
@@ -341,11 +341,11 @@ class DistanceUnderSampler(Sampler):
         self.rules_, self.sampling_strategy_ = {}, {}
         kept = labels == smallest
         for label in others:
-            which = np.flatnonzero((labels == smallest) | (labels == label))
-            block = Block.of(rows if len(others) == 1 else rows[which], np.where(labels[which] == smallest, 1, -1))
+            chosen = np.flatnonzero((labels == smallest) | (labels == label))
+            block = Block.of(rows if len(others) == 1 else rows[chosen], np.where(labels[chosen] == smallest, 1, -1))
             rule = self.rule(LocalBlocks([block]))
             stays = rule.stays(block)
-            kept[which] |= stays
+            kept[chosen] |= stays
             self.rules_[label], self.sampling_strategy_[label] = rule, int((stays & (block.y < 0)).sum())
         if len(others) == 1:
             self.rule_ = rule
@@ -411,16 +411,16 @@ def measure_distances(block: Block, model: Any, majority: int, seed: int) -> Sum
 
 def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the positions of the majority rows, their distances, and a random number for each."""
-    which = np.flatnonzero((block.y == majority) & (block.weights() > 0))
-    if len(which) == 0:
-        return which, np.zeros(0), np.zeros(0, dtype=np.uint64)
+    positions = np.flatnonzero((block.y == majority) & (block.weights() > 0))
+    if len(positions) == 0:
+        return positions, np.zeros(0), np.zeros(0, dtype=np.uint64)
     # All rows of the block are scored, so that scoring them again gives the same bits.
     scores = np.asarray(model.decision_function(block.X), dtype=np.float64)
     if scores.ndim != 1:
         raise InputError(
             "svm has more than one hyperplane: give one fitted to two classes, one that is not fitted, or None"
         )
-    return which, np.abs(scores[which]), scrambled(block.row_id[which], block_seed(seed, 0, 0))
+    return positions, np.abs(scores[positions]), scrambled(block.row_id[positions], block_seed(seed, 0, 0))
 
 
 def rows_of(block: Block) -> Summary:
@@ -514,20 +514,20 @@ class MWMOTE(Sampler):
 
     def _made(self, rows: np.ndarray, small: np.ndarray, n_new: int, random: np.random.RandomState) -> np.ndarray:
         """Return the synthetic rows; `small` holds the positions of the minority rows."""
-        ours = rows[small]
+        minority_rows = rows[small]
         weights, kept = self._weights(rows, small)
-        cluster = self._clusters(ours, kept)  # 10
+        cluster = self._clusters(minority_rows, kept)  # 10
         starts = random.choice(len(small), size=n_new, p=weights / weights.sum())  # 9, 11
         members = [np.flatnonzero(cluster == number) for number in range(cluster.max() + 1)]
         ends = [members[cluster[start]][random.randint(len(members[cluster[start]]))] for start in starts]
         shares = random.uniform(size=(n_new, 1))
-        return ours[starts] + shares * (ours[ends] - ours[starts])
+        return minority_rows[starts] + shares * (minority_rows[ends] - minority_rows[starts])
 
     def _weights(self, rows: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return each minority row's weight as a start, and which minority rows are not noise."""
         from sklearn.neighbors import NearestNeighbors
 
-        ours, others = rows[small], np.delete(rows, small, axis=0)
+        own, others = rows[small], np.delete(rows, small, axis=0)
         k3 = len(small) // 2 if self.k3 is None else self.k3
         _enough("neighbours (k1) and itself", self.k1 + 1, len(rows), "")
         _enough("neighbours (k2)", self.k2, len(others), " of the larger class")
@@ -541,34 +541,34 @@ class MWMOTE(Sampler):
                 f"no row of the smaller class ({len(small)} rows) has one of its own among its {self.k1} nearest "
                 "neighbours, so that all of them count as noise: use a larger k1"
             )
-        nearest = NearestNeighbors(n_neighbors=self.k2).fit(others).kneighbors(ours[kept], return_distance=False)  # 3
+        nearest = NearestNeighbors(n_neighbors=self.k2).fit(others).kneighbors(own[kept], return_distance=False)  # 3
         border = others[np.unique(nearest)]  # 4
-        apart, starts = NearestNeighbors(n_neighbors=k3).fit(ours).kneighbors(border)  # 5, 6
+        distances, starts = NearestNeighbors(n_neighbors=k3).fit(own).kneighbors(border)  # 5, 6
         with np.errstate(divide="ignore"):  # equal rows of both classes are as close as can be
-            closeness = np.minimum(rows.shape[1] / apart, self.c_f_th) * (self.c_max / self.c_f_th)
+            closeness = np.minimum(rows.shape[1] / distances, self.c_f_th) * (self.c_max / self.c_f_th)
         density = closeness / closeness.sum(axis=1, keepdims=True)
         weights = np.zeros(len(small))
         np.add.at(weights, starts, closeness * density)  # 7, 8
         return weights, kept
 
-    def _clusters(self, ours: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    def _clusters(self, minority_rows: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """Return the number of each row's cluster, from 0, by average linkage."""
-        if len(ours) == 1:
+        if len(minority_rows) == 1:
             return np.zeros(1, dtype=np.int64)
         from scipy.cluster.hierarchy import fcluster, linkage
         from scipy.spatial.distance import pdist
         from sklearn.neighbors import NearestNeighbors
 
-        clean = ours[kept]
+        clean = minority_rows[kept]
         mean = 0.0  # a single row has no neighbour; then no clusters are merged
         if len(clean) > 1:
             mean = float(NearestNeighbors(n_neighbors=1).fit(clean).kneighbors()[0].mean())
-        numbers: np.ndarray = fcluster(linkage(pdist(ours), "average"), self.c_p * mean, criterion="distance")
+        numbers: np.ndarray = fcluster(linkage(pdist(minority_rows), "average"), self.c_p * mean, criterion="distance")
         return numbers.astype(np.int64) - 1
 
 
-def _enough(what: str, needed: int, there: int, of_class: str) -> None:
-    if there < needed:
+def _enough(subject: str, needed: int, n_rows: int, class_name: str) -> None:
+    if n_rows < needed:
         raise InputError(
-            f"{needed} rows{of_class} are needed as {what}, but there are {there}: use fewer, or more data"
+            f"{needed} rows{class_name} are needed as {subject}, but there are {n_rows}: use fewer, or more data"
         )

@@ -137,9 +137,9 @@ class Store:
         """
         known = self.versions
         if number not in known:
-            there = f"it has 1 to {max(known)}" if known else "it has none"
+            versions = f"it has 1 to {max(known)}" if known else "it has none"
             raise InputError(
-                f"{files.shown(self.url)} has no version {number}: {there}. List them with `aucdist models`"
+                f"{files.shown(self.url)} has no version {number}: {versions}. List them with `aucdist models`"
             )
         return known[number]
 
@@ -326,8 +326,8 @@ def keep(store: Store, most: int) -> list[int]:
     current = store.current
     if current is None:
         return []
-    there = present(store)
-    gone = [n for n in there if n < current.version][: max(len({*there, current.version}) - most, 0)]
+    stored = present(store)
+    gone = [n for n in stored if n < current.version][: max(len({*stored, current.version}) - most, 0)]
     folders = [store.folder_of(store.version(number)) for number in gone]
     for folder in folders:
         files.refuse_link(folder)  # before any is removed: what a link leads to is not ours
@@ -441,12 +441,12 @@ def _take(url: str, what: str, clock: Callable[[], float]) -> Lease:
         try:
             taken = read_json(f"{_at(url, last)}.json", Holder)
             alive = f"{_at(url, last)}.alive"
-            seen = read_json(alive, Alive)["time"] if files.exists(alive) else taken["time"]
+            last_renewed = read_json(alive, Alive)["time"] if files.exists(alive) else taken["time"]
         except InputError as error:
             raise InputError(
                 f"it is not known whether a run is using {files.shown(url)}: {error}. If none is, remove this file"
             ) from None
-        if abs(clock() - seen) < EXPIRED:  # a time further in the future is no sign of life, either
+        if abs(clock() - last_renewed) < EXPIRED:  # a time further in the future is no sign of life, either
             raise InputError(
                 f"{files.shown(url)} is in use by {taken['what']} on {taken['host']} (process {taken['process']}): wait until it "
                 f"has ended. If it was killed, its lease expires within {EXPIRED:g} seconds"

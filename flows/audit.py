@@ -151,16 +151,16 @@ def digests_of_run(run: str, about: Json) -> dict[str, str]:
 def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     if "search" in about and "grid" in configuration_of(run):
         raise InputError(f"{shown(run)} is a search: repeat it with `aucdist cv`, and audit runs of `aucdist train`")
-    here = digests()
+    digests_here = digests()
     changed = {"code": "the code is not that of the run", "packages": "the packages are not those of the run"}
-    notes = [text for name, text in changed.items() if about.get("digests", {}).get(name) != here[name]]
+    notes = [text for name, text in changed.items() if about.get("digests", {}).get(name) != digests_here[name]]
     with tempfile.TemporaryDirectory(prefix="aucdist-audit-") as folder:
         path = Path(folder) / CONFIG
         path.write_bytes(read_bytes(f"{run}/{CONFIG}"))
-        again = train(load_train(str(path), (), folder), observer)["run"]
-        after = read_about(again)
+        repeated = train(load_train(str(path), (), folder), observer)["run"]
+        after = read_about(repeated)
         compared = after | {key: about[key] for key in ("threshold_of",) if key in about}
-        new = {"data": after["data"]["fingerprint"], **digests_of_run(again, compared)}
+        new = {"data": after["data"]["fingerprint"], **digests_of_run(repeated, compared)}
     old = {"data": about["data"]["fingerprint"], **digests_of_run(run, about)}
     if other := sorted(name for name in {*old, *new} if old.get(name) != new.get(name)):
         notes += ["the data have changed since the run"] * ("data" in other)

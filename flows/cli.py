@@ -89,8 +89,8 @@ def _entered(argument: str) -> str:
     return f"{option}{equals}{enter(value)}" if SCHEME.match(value) else argument
 
 
-def _print_version(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
-    if asked:
+def _print_version(ctx: click.Context, option: click.Parameter, requested: bool) -> None:
+    if requested:
         from aucdist import __version__
 
         click.echo(f"aucdist {__version__}")

@@ -272,8 +272,8 @@ def report_errors(debug: bool) -> Iterator[None]:
         if isinstance(e, InputError):
             event, text, code = "error", str(e), WRONG_INPUT
         else:
-            said = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
-            event, text, code = "failed", said if debug else f"{said} (--debug shows where)", FAILED
+            message = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
+            event, text, code = "failed", message if debug else f"{message} (--debug shows where)", FAILED
     _print_error(event, text, code)
     raise click.exceptions.Exit(code)
 

@@ -186,11 +186,11 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
                 f"{len(first.table):,}), or other classes: runs are compared on the same rows, so give both the same data, "
                 "`positive` and `data.test`"
             )
-        for what in OF_ROWS:
-            values, others_values = run.column(what), first.column(what)
+        for key in OF_ROWS:
+            values, others_values = run.column(key), first.column(key)
             if values is not None and others_values is not None and not np.array_equal(values, others_values):
                 raise InputError(
-                    f"{shown(run.url)} and {shown(first.url)} have different {what}s of the same test rows: give both "
+                    f"{shown(run.url)} and {shown(first.url)} have different {key}s of the same test rows: give both "
                     "the same data"
                 )
 
@@ -310,7 +310,9 @@ def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
         or next(row["folds"] for row in search["table"] if row["parameters"] == search["best"])
         for run, search in zip(runs, searches, strict=True)
     }
-    if any(setup != same[0] for setup in same) or any(None in of_folds or not of_folds for of_folds in values.values()):
+    if any(setup != same[0] for setup in same) or any(
+        None in fold_values or not fold_values for fold_values in values.values()
+    ):
         return None
     share = searches[0]["test_over_train"]
     shares = {run.name: search.get("groups") for run, search in zip(runs, searches, strict=True)}
@@ -390,20 +392,20 @@ def settings_of(run: Run) -> Json:
     return settings | {f"model.{key}": value for key, value in chosen.items()}
 
 
-def _difference(of: Json, all_runs: Sequence[Json]) -> str:
+def _difference(facts: Json, all_runs: Sequence[Json]) -> str:
     """Return the settings of one run that not all runs have: those of the model, or else of the data, or else the others."""
     if not all(all_runs):
         return ""  # one of the runs has no such value
     keys = list(dict.fromkeys(key for run in all_runs for key in run))
-    differing = [key for key in keys if len({repr(run.get(key)) for run in all_runs}) > 1]
-    parts = ([k for k in differing if k.startswith(start)] for start in ("model.", "data.", ""))
+    differing_keys = [key for key in keys if len({repr(run.get(key)) for run in all_runs}) > 1]
+    parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
     chosen = next((part for part in parts if part), [])[:MOST_KEYS]
     texts = []
     for key in chosen:
-        of_search = key.startswith(("grid.", "folds."))
-        name, value = key.replace(".", " ") if of_search else key.rpartition(".")[2], of.get(key)
+        is_search_key = key.startswith(("grid.", "folds."))
+        name, value = key.replace(".", " ") if is_search_key else key.rpartition(".")[2], facts.get(key)
         if value is None:  # the default; of what belongs to a feature map or a search that there is none
-            text = f"no {name}" if of_search or ".features." in key else f"default {name}"
+            text = f"no {name}" if is_search_key or ".features." in key else f"default {name}"
         else:
             text = f"{name} {value_text(value) if isinstance(value, Mapping) else value}"
         texts.append(text[:MOST_TEXT])

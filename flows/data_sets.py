@@ -106,8 +106,8 @@ def fetch_data(config: FetchConfig, observer: RunObserver) -> Json:
         observer.stage(f"fetch {name}")
 
         def received(n_bytes: int, stated: int | None, number: int = number) -> None:
-            of = "" if stated is None else f" of {stated / 2**20:,.1f}"
-            observer.tasks(Tasks(number, len(config.names), best=f"{n_bytes / 2**20:,.1f}{of} MiB"))
+            total = "" if stated is None else f" of {stated / 2**20:,.1f}"
+            observer.tasks(Tasks(number, len(config.names), best=f"{n_bytes / 2**20:,.1f}{total} MiB"))
 
         places, fetched = fetch(name, config.mirror or "", received)
         result[name] = {"files": places, "fetched": fetched}
@@ -160,5 +160,5 @@ def verified_lines(result: dict[str, list[str]]) -> list[str]:
 
 def refuse_faults(result: dict[str, list[str]]) -> None:
     """Raise InputError where a data set is not what its description says."""
-    if faults := [fault for of_set in result.values() for fault in of_set]:
+    if faults := [fault for set_faults in result.values() for fault in set_faults]:
         raise InputError("\n".join(faults))

@@ -96,16 +96,16 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             as_csv = config.output.endswith(".csv")
             write_bytes(config.output, table.to_csv(index=False).encode() if as_csv else table.to_parquet(index=False))
             return about | {"output": shown(config.output)}
-        said: dict[str, Json] = {}
+        by_class: dict[str, Json] = {}
         for name, (own, spread) in models.items():
-            said[name] = (
+            by_class[name] = (
                 {"explained": None, "reasons": _reasons(own, spread, rows, config)}
                 if config.reasons
                 else {"explained": _contributions(own, spread, rows, config.top)}
             )
     if not model.classes:
-        return about | said[""]
-    return about | {"classes": [{"name": name} | of_class for name, of_class in said.items()]}
+        return about | by_class[""]
+    return about | {"classes": [{"name": name} | class_result for name, class_result in by_class.items()]}
 
 
 def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
@@ -113,12 +113,12 @@ def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
     reader = open_rows(
         source_for_scoring(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
     )
-    left = config.rows or (FEW if config.output is None else sum(reader.rows))
+    n_left = config.rows or (FEW if config.output is None else sum(reader.rows))
     for index in range(len(reader.rows)):
-        if left > 0:
+        if n_left > 0:
             block = reader.read(index)
-            yield block.take(np.arange(min(left, block.n_samples)))
-            left -= block.n_samples
+            yield block.take(np.arange(min(n_left, block.n_samples)))
+            n_left -= block.n_samples
 
 
 def _table(model: LinearModel, spread: float, rows: Block, name: str) -> pd.DataFrame:
@@ -195,9 +195,9 @@ def explanation_lines(result: Json) -> list[str]:
         for row in said.get("reasons") or said["explained"] or ():
             lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
             if "contributions" not in row:
-                for beside, what in (("beside_best", "most favourable values"), ("beside_average", "average row")):
+                for beside, reference in (("beside_best", "most favourable values"), ("beside_average", "average row")):
                     reasons = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in row[beside])
-                    lines.append(f"  compared with the {what}: {reasons or 'nothing'}")
+                    lines.append(f"  compared with the {reference}: {reasons or 'nothing'}")
                 continue
             for part in row["contributions"]:
                 lines.append(f"  {part['adds']:+12.5g}  {part['feature']} = {_value_text(part['value'])}")

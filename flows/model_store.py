@@ -58,12 +58,12 @@ def history_lines(result: Json) -> list[str]:
         replaced = "" if change["replaced"] is None else f", replaced version {change['replaced']}"
         origin = f", {change['run']}" if change["run"] else ""
         test = change["decision"]
-        why = f", {_test(test)}" if test else ""
+        reason = f", {_test(test)}" if test else ""
         removed = "" if number in result["present"] else " (removed)"
-        lines.append(f"{change['time']}  {change['kind']:8}  version {number}{removed}{replaced}{origin}{why}")
+        lines.append(f"{change['time']}  {change['kind']:8}  version {number}{removed}{replaced}{origin}{reason}")
     for test in result["declined"]:
-        of = f"{test.get('run', 'a run')} against version {test.get('version', '?')}"
-        lines.append(f"{test.get('time', '?')}  declined  {of}, {_test(test)}")
+        versions = f"{test.get('run', 'a run')} against version {test.get('version', '?')}"
+        lines.append(f"{test.get('time', '?')}  declined  {versions}, {_test(test)}")
     lines.sort(key=lambda line: line.partition(" ")[0])
     return [*lines, *result["damaged"], f"in use: version {result['current']}"]
 
@@ -111,8 +111,8 @@ def promotion_lines(result: Json) -> list[str]:
         lines.append(f"{result['store']}: version {result['version']} is in use{after}")
     else:
         margin = test["margin"]
-        beyond = f" by more than {margin:g}" if margin else ""
-        missed = f"shown to be {'better' if result['condition'] == 'better' else 'no worse'}{beyond}"
+        by_margin = f" by more than {margin:g}" if margin else ""
+        missed = f"shown to be {'better' if result['condition'] == 'better' else 'no worse'}{by_margin}"
         if test["low"] > (margin if result["condition"] == "better" else -margin):
             missed = "as well calibrated: its Brier score is higher"
         lines.append(f"{result['store']}: version {result['version']} stays in use: the run is not {missed}")

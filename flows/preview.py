@@ -46,7 +46,7 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
     """
     assert block.code is not None
     classes: list[Json] = []
-    said: dict[str, list[str]] = {}
+    by_class: dict[str, list[str]] = {}
     sets = LabelSets.of_schema(schema)
     for rank, k in enumerate(np.argsort(-sets.counts(block.code), kind="stable").tolist()):
         name, view = sets.names()[k], replace(block, y=sets.signs(k)[block.code], code=None)
@@ -57,11 +57,11 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
                 best = max(alone, key=lambda column: alone[column].auc)
                 classes[-1] |= {"column": best, "auc": alone[best].auc}
             for text in leaks_of(sample, schema):
-                said.setdefault(text, []).append(name)
+                by_class.setdefault(text, []).append(name)
     looked_at = min(MOST_CLASSES, len(schema.classes))
     return classes, [
         text if len(names) == looked_at else f"Class {', '.join(map(repr, names))} against the rest: {text}"
-        for text, names in said.items()
+        for text, names in by_class.items()
     ]
 
 
@@ -165,8 +165,8 @@ def _column(schema: Schema, block: Block, column: str, features: list[int]) -> J
     kind = column_kind(column, schema)
     counted = kind in ("categories", "hashed")
     about = [
-        f"{name} ({f'{np.count_nonzero(of):,} rows' if counted else _range(of)})"
-        for name, of in zip(names, values, strict=False)
+        f"{name} ({f'{np.count_nonzero(column_values):,} rows' if counted else _range(column_values)})"
+        for name, column_values in zip(names, values, strict=False)
     ]
     more = [f"and {len(names) - len(about)} more"] * (len(names) > len(about))
     return {"column": column, "becomes": kind, "n_features": len(names), "features": about + more}

@@ -105,9 +105,9 @@ class LineObserver:
 
     def round(self, record: Record, tol: float) -> None:
         """Write the round, once a second at most, and the last one."""
-        of_class = f"class {record['class']}  " if "class" in record else ""
+        class_prefix = f"class {record['class']}  " if "class" in record else ""
         line = (
-            f"{of_class}round {record['round']}  passes {record['passes']}  gap {record['relative_gap']:.2e}  "
+            f"{class_prefix}round {record['round']}  passes {record['passes']}  gap {record['relative_gap']:.2e}  "
             f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  {record['seconds']:.1f} s"
         )
         self._progress(line, last=record["relative_gap"] <= tol)
@@ -161,9 +161,9 @@ class LiveObserver:
         gap = record["relative_gap"]
         if not math.isfinite(self._first_gap):
             self._first_gap = gap
-        now = f"pass {record['passes']}  gap {gap:.1e}  primal {record['primal']:.5g}  dual {record['dual']:.5g}"
+        line = f"pass {record['passes']}  gap {gap:.1e}  primal {record['primal']:.5g}  dual {record['dual']:.5g}"
         if self._task is not None:
-            self._bar.update(self._task, total=1, completed=gap_progress(self._first_gap, gap, tol), now=now)
+            self._bar.update(self._task, total=1, completed=gap_progress(self._first_gap, gap, tol), now=line)
 
     def tasks(self, tasks: Tasks) -> None:
         """Move the bar: by the finished tasks."""

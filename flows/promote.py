@@ -58,9 +58,9 @@ class PromoteConfig(Strict):
 
     @model_validator(mode="after")
     def _goes_together(self) -> "PromoteConfig":
-        for what, value in (("a margin", self.margin), ("--data", self.data)):
+        for option, value in (("a margin", self.margin), ("--data", self.data)):
             if value and self.condition == "always":
-                raise InputError(f"{what} has no effect with --if always: give --if better or --if not-worse")
+                raise InputError(f"{option} has no effect with --if always: give --if better or --if not-worse")
         return self
 
 
@@ -128,8 +128,8 @@ def _test_ranking(pair: PairedScores, new: LinearModel, run: str) -> tuple[Diffe
         )
     tests = [auc_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
     classes = [
-        {"name": new.classes[k], "n_pos": int(pair.y[:, k].sum()), **asdict(of_class), "p_holm": p}
-        for k, of_class, p in zip(measured, tests, holm([of_class.p_value for of_class in tests]), strict=True)
+        {"name": new.classes[k], "n_pos": int(pair.y[:, k].sum()), **asdict(class_test), "p_holm": p}
+        for k, class_test, p in zip(measured, tests, holm([class_test.p_value for class_test in tests]), strict=True)
     ]
     test = macro_auc_test(pair.y[:, measured], pair.new[:, measured], pair.old[:, measured], LEVEL)
     return test, {"measure": "macro_auc", "classes": classes}
@@ -137,12 +137,13 @@ def _test_ranking(pair: PairedScores, new: LinearModel, run: str) -> tuple[Diffe
 
 def _test_calibration(pair: PairedScores, new: LinearModel, old: LinearModel) -> Json | None:
     """Return by how much the Brier score is better, with its interval; None unless both models have probabilities."""
-    of_new, of_old = new.probabilities(pair.new), old.probabilities(pair.old)
-    if of_new is None or of_old is None:
+    new_probabilities, old_probabilities = new.probabilities(pair.new), old.probabilities(pair.old)
+    if new_probabilities is None or old_probabilities is None:
         return None
     # the Brier score of each row, which for several classes is the mean over them
     new_losses, old_losses = (
-        ((probability - (pair.y > 0)) ** 2).reshape(len(pair.y), -1).mean(axis=1) for probability in (of_new, of_old)
+        ((probability - (pair.y > 0)) ** 2).reshape(len(pair.y), -1).mean(axis=1)
+        for probability in (new_probabilities, old_probabilities)
     )
     better = old_losses - new_losses
     value, reach = float(better.mean()), Z_95 * float(better.std(ddof=1)) / math.sqrt(len(better))
@@ -192,11 +193,11 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
     return PairedScores("the test rows of the run", y, scores, rescored.scores)
 
 
-def _scored_by(folder: str, what: str, source: Source, data: str, row_ids: np.ndarray | None = None) -> HeldOutRows:
+def _scored_by(folder: str, subject: str, source: Source, data: str, row_ids: np.ndarray | None = None) -> HeldOutRows:
     """Return the scores of the rows of a source by a saved model that was not trained on them."""
     model, (profile, seen) = load_with_seen(folder)
     rows = score_labelled(model, source, seen, row_ids, name=data)
-    refuse_trained_on(rows, profile, what, data)
+    refuse_trained_on(rows, profile, subject, data)
     return rows
 
 

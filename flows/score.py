@@ -71,7 +71,7 @@ def score_lines(result: Json) -> list[str]:
                     else " (95 % interval {} to {})".format(*(number_text(100 * end) for end in cost["interval"]))
                 )
                 lines.append(f"the decisions on 100 rows cost {value}{interval}")
-    for what in ("missing", "unknown"):
-        if result[what]:
-            lines.append(f"{what} values: {', '.join(f'{name} {n:,}' for name, n in result[what].items())}")
+    for kind in ("missing", "unknown"):
+        if result[kind]:
+            lines.append(f"{kind} values: {', '.join(f'{name} {n:,}' for name, n in result[kind].items())}")
     return lines

@@ -83,11 +83,11 @@ def result_of(manifest: Manifest, seconds: float) -> Json:
 def shard_lines(result: Json) -> list[str]:
     """Return what `aucdist shard` and `aucdist simulate` print."""
     if "classes" in result:
-        said = f"{len(result['classes'])} {'topics' if result['topics'] else 'classes'}"
+        contents = f"{len(result['classes'])} {'topics' if result['topics'] else 'classes'}"
     else:
-        said = f"{result['n_pos']:,} positive"
+        contents = f"{result['n_pos']:,} positive"
     return [
-        f"{result['target']}: {result['n_samples']:,} rows ({said}) x {result['n_features']}, "
+        f"{result['target']}: {result['n_samples']:,} rows ({contents}) x {result['n_features']}, "
         f"{result['layout']} {result['dtype']}, {result['shards']} shards, {result['bytes'] / 1e6:.1f} MB"
     ]
 

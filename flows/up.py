@@ -148,8 +148,8 @@ def _wait_until_healthy(server: "subprocess.Popen[bytes]", port: int, log: IO[by
 def _env_file(api: str) -> Iterator[None]:
     """Set the API's URL for this process and its children, and in ``.env`` for processes that start in this folder."""
     os.environ[KEY] = api
-    ours = not ENV.exists()
-    if ours:
+    is_new = not ENV.exists()
+    if is_new:
         ENV.write_text(f"{MARK}\n{KEY}={api}\n", encoding="utf-8")
     else:
         click.echo(f"There is an .env here, which is left as it is. Where you use Prefect: export {KEY}={api}")
@@ -157,5 +157,5 @@ def _env_file(api: str) -> Iterator[None]:
         yield
     finally:
         del os.environ[KEY]
-        if ours:
+        if is_new:
             ENV.unlink(missing_ok=True)

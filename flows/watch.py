@@ -155,8 +155,8 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     source, state = batch_scoring.source_for_scoring(source_of(config.data), watched.model), watched.state
     batch = config.batch or batch_name(config.data)
     identity = Identity(data=fingerprint_of(source), model=watched.digest)
-    again = files.exists(state.at("batches", batch))
-    if again and (before := state.read(batch))["rows"]:  # otherwise its rows could not be read, and these replace them
+    rerun = files.exists(state.at("batches", batch))
+    if rerun and (before := state.read(batch))["rows"]:  # otherwise its rows could not be read, and these replace them
         if before["identity"] == identity:
             return batch  # the same command again
         raise InputError(
@@ -178,7 +178,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         "identity": identity, "rows": counts.rows, "scores": scores, "missing": missing, "unknown": unknown, "found": moves,
         "number": 1 + max((other.get("number", 0) for other in state.batches().values()), default=0),
     }  # fmt: skip
-    if again:
+    if rerun:
         state.write("batches", batch, record)
     else:
         state.create(batch, record)
@@ -325,8 +325,10 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     max_fpr = None if model.classes else max_fpr_of(model, run)
     if files.exists(f"{run}/{SCORES}"):
         table = read_scores(run)
-        if lacking := [column for column in watched.columns if column not in table]:
-            raise InputError(f"{files.shown(run)} is damaged: its {SCORES} has no column {lacking[0]!r}. {REPAIR}")
+        if missing_columns := [column for column in watched.columns if column not in table]:
+            raise InputError(
+                f"{files.shown(run)} is damaged: its {SCORES} has no column {missing_columns[0]!r}. {REPAIR}"
+            )
         promised = _performance(watched, table, "label" if model.classes else "y", max_fpr)
     now = _performance(watched, labelled, "y", max_fpr)
     counts = {

@@ -77,8 +77,8 @@ NAMED = [
     ),
     (
         "data/formats/svmlight.py",
-        'sound = topics or b"_" not in raw',
-        "sound = True",
+        'is_valid = topics or b"_" not in raw',
+        "is_valid = True",
         "tests/data/formats/test_svmlight.py",
     ),
 ]

@@ -194,10 +194,10 @@ class Block:
         """Return the sample weights, ones where none were given."""
         return np.ones(self.n_samples) if self.weight is None else self.weight
 
-    def take(self, which: np.ndarray, *, index: int = 0) -> "Block":
-        """Return the block of the rows `which` (positions or a mask), in that order."""
-        which = np.flatnonzero(which) if which.dtype == bool else which
-        return replace(self, rows=rows_at(self.rows, which), index=index, **self._labels(which))
+    def take(self, chosen: np.ndarray, *, index: int = 0) -> "Block":
+        """Return the block of the rows `chosen` (positions or a mask), in that order."""
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+        return replace(self, rows=rows_at(self.rows, chosen), index=index, **self._labels(chosen))
 
     def between(self, start: int, stop: int, *, index: int = 0) -> "Block":
         """Return the block of the rows from position `start` up to `stop`, without copying their features."""
@@ -299,13 +299,13 @@ def n_columns(rows: Rows) -> int:
     return int(rows.n_features if isinstance(rows, CsrRows) else rows.values.shape[1])
 
 
-def rows_at(rows: Rows, which: np.ndarray) -> Rows:
+def rows_at(rows: Rows, positions: np.ndarray) -> Rows:
     """Return the rows at these positions, in that order."""
     if isinstance(rows, BinRows):
-        return BinRows(rows.codes.take(which, axis=0), rows.basis)
+        return BinRows(rows.codes.take(positions, axis=0), rows.basis)
     if isinstance(rows, CsrRows):
-        return as_rows(as_csr(rows)[which])
-    return DenseRows(rows.values.take(which, axis=0))  # several times as fast as indexing
+        return as_rows(as_csr(rows)[positions])
+    return DenseRows(rows.values.take(positions, axis=0))  # several times as fast as indexing
 
 
 def stacked(blocks: Sequence[Block]) -> Block:
@@ -315,8 +315,10 @@ def stacked(blocks: Sequence[Block]) -> Block:
     weighted = any(block.weight is not None for block in blocks)
     joined: dict[str, Any] = {}
     for name in ("y", "row_id", *ROW_COLUMNS):
-        of_blocks = [block.weights() if weighted and name == "weight" else getattr(block, name) for block in blocks]
-        joined[name] = None if any(values is None for values in of_blocks) else np.concatenate(of_blocks)
+        column_of_blocks = [
+            block.weights() if weighted and name == "weight" else getattr(block, name) for block in blocks
+        ]
+        joined[name] = None if any(values is None for values in column_of_blocks) else np.concatenate(column_of_blocks)
     parts = [block.rows for block in blocks]
     rows: Rows
     if isinstance(parts[0], BinRows):
@@ -342,8 +344,8 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
         raise InputError(f"n_blocks must be at least 1; got {n_blocks}")
     dealt = np.empty(block.n_samples, dtype=np.int64)
     for label in (-1, 1):
-        of_class = block.y == label
-        dealt[of_class] = np.arange(of_class.sum()) % n_blocks
+        class_rows = block.y == label
+        dealt[class_rows] = np.arange(class_rows.sum()) % n_blocks
     if n_blocks == 1:
         return [replace(block, index=0)]
     return [block.take(dealt == b, index=b) for b in range(n_blocks)]

@@ -65,22 +65,22 @@ class ColumnRanges:
         return self.low >= self.high
 
 
-def ranges_of(rows: DenseRows | CsrRows, there: np.ndarray | None = None) -> ColumnRanges:
+def ranges_of(rows: DenseRows | CsrRows, counted: np.ndarray | None = None) -> ColumnRanges:
     """Return the ranges of the values that are not missing.
 
-    `there`, of shape (n_samples,), bool: which rows count; by default all.
+    `counted`, of shape (n_samples,), bool: which rows count; by default all.
     """
-    there = np.ones(n_rows(rows), dtype=bool) if there is None else there
+    counted = np.ones(n_rows(rows), dtype=bool) if counted is None else counted
     d = n_columns(rows)
     low, high = np.full(d, np.inf, rows.values.dtype), np.full(d, -np.inf, rows.values.dtype)
     width = d
     if isinstance(rows, CsrRows):
         stored = np.zeros(d, dtype=np.int64)
-        width = int(csr_ranges(rows.values, rows.indices, rows.offsets, there, low, high, stored))
-        gaps = stored < there.sum()
+        width = int(csr_ranges(rows.values, rows.indices, rows.offsets, counted, low, high, stored))
+        gaps = stored < counted.sum()
         low[gaps], high[gaps] = np.minimum(low[gaps], 0.0), np.maximum(high[gaps], 0.0)
     else:
-        dense_ranges(rows.values, there, low, high)
+        dense_ranges(rows.values, counted, low, high)
     return ColumnRanges(low.astype(np.float64), high.astype(np.float64), width)
 
 
@@ -120,18 +120,18 @@ class ColumnStatistics:
         rows, ranges = block.rows, ranges_of(block.rows)
         d = block.n_features
         if isinstance(rows, CsrRows):
-            there = ~np.isnan(rows.values)
-            x, column = rows.values[there].astype(np.float64), rows.indices[there]
+            present = ~np.isnan(rows.values)
+            x, column = rows.values[present].astype(np.float64), rows.indices[present]
             count = n_rows(rows) - np.bincount(rows.indices, minlength=d) + np.bincount(column, minlength=d)
             mean = np.bincount(column, x / np.maximum(count, 1)[column], minlength=d)
             # the type is int64 if there are no values
             return cls(count, mean.astype(np.float64), ranges.low, ranges.high)
         total = cls(np.zeros(d, dtype=np.int64), np.zeros(d), ranges.low, ranges.high)
         for x in _pieces(rows):
-            there = ~np.isnan(x)
-            count = there.sum(axis=0)
+            present = ~np.isnan(x)
+            count = present.sum(axis=0)
             # Each value is divided before they are added, so that the largest floats have a mean.
-            mean = (np.where(there, x, 0.0) / np.maximum(count, 1)).sum(axis=0)
+            mean = (np.where(present, x, 0.0) / np.maximum(count, 1)).sum(axis=0)
             total += cls(count, mean, ranges.low, ranges.high)
         return total
 
@@ -141,11 +141,11 @@ class ColumnStatistics:
 
     def include(self, other: "ColumnStatistics") -> bool:
         """Tell whether all values of `other`, which are some of these, lie within the ranges."""
-        some = other.count > 0
+        nonempty = other.count > 0
         return bool(
             (other.count <= self.count).all()
-            and (other.low >= self.low)[some].all()
-            and (other.high <= self.high)[some].all()
+            and (other.low >= self.low)[nonempty].all()
+            and (other.high <= self.high)[nonempty].all()
         )
 
 
@@ -229,8 +229,8 @@ class Medians:
             part = rows.values[i : i + step]
             value = part.reshape(-1)
             column = rows.indices[i : i + step] if isinstance(rows, CsrRows) else np.tile(np.arange(d), len(part))
-            there = ~np.isnan(value)
-            column, value = column[there], value[there].astype(np.float64)
+            present = ~np.isnan(value)
+            column, value = column[present], value[present].astype(np.float64)
             size = np.abs(value).view(np.int64) >> DROPPED
             cells, count = np.unique(_cell(column, np.where(value < 0, -size, size)), return_counts=True)
             cells_of_all += cls(cells, count, d)
@@ -241,13 +241,13 @@ class Medians:
         filled, column = np.full(self.n_features, np.nan), self.cell // KEYS
         edges = np.searchsorted(column, np.arange(self.n_features + 1))
         for j in range(self.n_features):
-            of_column = slice(edges[j], edges[j + 1])
-            below = np.cumsum(self.count[of_column])
+            column_bins = slice(edges[j], edges[j + 1])
+            below = np.cumsum(self.count[column_bins])
             if len(below):
                 n = below[-1]
                 middle = np.searchsorted(below, [(n - 1) // 2, n // 2], side="right")
                 key = (
-                    self.cell[of_column][middle] % KEYS - KEYS // 2
+                    self.cell[column_bins][middle] % KEYS - KEYS // 2
                 )  # of the number in the cell that is nearest to zero
                 filled[j] = (np.sign(key) * (np.abs(key) << DROPPED).view(np.float64)).mean()
         return filled

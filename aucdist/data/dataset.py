@@ -71,7 +71,7 @@ class Schema:
     def by_column(self) -> dict[str, dict[int, Any]]:
         """Return for each column the positions of its features with their category, number or part, or None."""
         made: dict[str, Any] = {**category_features(self.categories)}
-        made |= {f"{name}.{part}": (name, part) for name, of in self.dates.items() for part in of}
+        made |= {f"{name}.{part}": (name, part) for name, date_parts in self.dates.items() for part in date_parts}
         made |= {f"{name}#{i}": (name, i) for name, n in self.hashed.items() for i in range(n)}
         columns: dict[str, dict[int, Any]] = {}
         for j, feature in enumerate(self.feature_names):

@@ -115,15 +115,15 @@ class LabelSets:
         signs[self.members.indices[self.members.indptr[k] : self.members.indptr[k + 1]]] = 1
         return signs
 
-    def only(self, which: Sequence[int]) -> "LabelSets":
+    def only(self, classes: Sequence[int]) -> "LabelSets":
         """Return the table of some of the classes; rows of other classes stay, with none of these classes."""
-        at = np.asarray(which, dtype=np.intp)
+        at = np.asarray(classes, dtype=np.intp)
         return replace(self, classes=self.classes[at], members=self.members[:, at])
 
     def counts(self, codes: np.ndarray) -> np.ndarray:
         """Return the number of rows of each class, int64 of shape (n_classes,); `codes` are the indices of their sets."""
-        of_sets = np.bincount(codes, minlength=self.members.shape[0])
-        return np.asarray(self.members.T @ of_sets, dtype=np.int64)
+        rows_of_set = np.bincount(codes, minlength=self.members.shape[0])
+        return np.asarray(self.members.T @ rows_of_set, dtype=np.int64)
 
     def indicator(self, codes: np.ndarray) -> np.ndarray:
         """Return which classes rows have, bool of shape (n_samples, n_classes); `codes` are the indices of their sets."""

@@ -74,7 +74,7 @@ class Labels:
         """
         if self.topics:
             classes = set(positive)
-            of_names = [1 if classes & set(name.split(",")) else -1 for name in self.names]
+            sign_of_name = [1 if classes & set(name.split(",")) else -1 for name in self.names]
         else:
             sign = {name: 1 for name in positive} | {name: -1 for name in negative}
             for name, n in self.counts().items():
@@ -83,8 +83,8 @@ class Labels:
                         f"{where}: class {name!r} ({n} rows) is not among the classes of the training data: "
                         f"{listed(sign)}. Correct the labels, or train again with this class"
                     )
-            of_names = [sign.get(name, 0) for name in self.names]
-        return np.array(of_names, dtype=np.int8)[self.codes]
+            sign_of_name = [sign.get(name, 0) for name in self.names]
+        return np.array(sign_of_name, dtype=np.int8)[self.codes]
 
     def grades(self, where: str) -> np.ndarray:
         """Return the label of each row as a grade, float64.
@@ -194,15 +194,15 @@ def choose_each(
     Raises InputError if there are fewer than three classes, or two topics; if they are too many; or if one that is
         chosen does not occur.
     """
-    there = set(counts) - ({NO_TOPIC} if topics else set())
-    names = there if chosen is None else {class_name(value) for value in chosen}
+    present = set(counts) - ({NO_TOPIC} if topics else set())
+    names = present if chosen is None else {class_name(value) for value in chosen}
     if chosen is not None and not topics:
         raise InputError(
             f"{where}: `positive: {{each: [...]}}` chooses among topics, but here each row has one class: use "
             "`positive: each`"
         )
-    if absent := sorted(names - there, key=class_order):
-        raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(there)}")
+    if absent := sorted(names - present, key=class_order):
+        raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(present)}")
     if len(names) > MOST_CLASSES:
         raise InputError(
             f"{where}: the labels have {len(names)} values ({listed(names)}), and at most {MOST_CLASSES} classes are fitted. "

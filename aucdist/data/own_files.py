@@ -112,13 +112,15 @@ def read_parquet(
     kinds = pa.ArrowException, OSError, ValueError, OverflowError
     with as_input_error(f"{where} is damaged", *kinds, say=lambda e: printable(first_line(e)[: 4 * SHOWN])):
         file = pq.ParquetFile(pa.BufferReader(data))
-        there = file.schema_arrow.names
+        stored_columns = file.schema_arrow.names
         kinds_of_columns = dict(columns) | {
-            name: kind for name in there if name not in columns and (kind := optional(name))
+            name: kind for name in stored_columns if name not in columns and (kind := optional(name))
         }
         for name in kinds_of_columns:
-            if there.count(name) != 1:
-                raise InputError(f"{where} is damaged: it has {there.count(name) or 'no'} columns {name!r}. {REPAIR}")
+            if stored_columns.count(name) != 1:
+                raise InputError(
+                    f"{where} is damaged: it has {stored_columns.count(name) or 'no'} columns {name!r}. {REPAIR}"
+                )
         check_growth(
             len(data), 8 * file.metadata.num_rows * len(kinds_of_columns), where, "write it again", MOST_GROWTH
         )

@@ -120,8 +120,8 @@ class Preprocessor:
             if not np.isfinite(squares).all():
                 raise InputError("the length of a row overflows: scale the features first (`scale: maxabs`)")
             length = np.sqrt(np.where(squares > 0, squares, 1.0))
-            of_values = np.repeat(length, np.diff(rows.offsets)) if isinstance(rows, CsrRows) else length[:, np.newaxis]
-            np.divide(values, of_values, out=values, casting="same_kind")
+            divisors = np.repeat(length, np.diff(rows.offsets)) if isinstance(rows, CsrRows) else length[:, np.newaxis]
+            np.divide(values, divisors, out=values, casting="same_kind")
         elif self.factor is not None:
             values *= self.factor[rows.indices] if isinstance(rows, CsrRows) else self.factor
         return replace(block, rows=rows)
@@ -260,10 +260,10 @@ def _refuse_infinite(values: np.ndarray, names: Sequence[str], reason: str) -> N
 
 def _logged(block: Block, columns: tuple[int, ...], names: Sequence[str] | None) -> Rows:
     """Return a copy of the rows with log(1 + x) in the columns."""
-    rows, which = block.rows._replace(values=block.rows.values.copy()), list(columns)
-    if not which:
+    rows, positions = block.rows._replace(values=block.rows.values.copy()), list(columns)
+    if not positions:
         return rows
-    at = np.isin(rows.indices, which) if isinstance(rows, CsrRows) else (slice(None), which)
+    at = np.isin(rows.indices, positions) if isinstance(rows, CsrRows) else (slice(None), positions)
     x = rows.values[at]
     if (x <= -1).any():
         column: Any = (
@@ -271,7 +271,7 @@ def _logged(block: Block, columns: tuple[int, ...], names: Sequence[str] | None)
             if isinstance(rows, CsrRows)
             else np.broadcast_to(np.arange(n_columns(rows)), rows.values.shape)
         )
-        k = int(np.argmax(np.isin(column, which) & (rows.values <= -1)))
+        k = int(np.argmax(np.isin(column, positions) & (rows.values <= -1)))
         (i, j), value = entry_at(rows, k), rows.values.reshape(-1)[k]
         raise InputError(
             f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is {value:g}, but log1p needs values above "

@@ -48,11 +48,11 @@ class Split:
 
     def is_test(self, block: Block) -> np.ndarray:
         """Return whether each row is a test row, bool of shape (n_samples,)."""
-        some = np.array([limit >= 0 for limit in self.limits])
+        has_test = np.array([limit >= 0 for limit in self.limits])
         limits = np.array([max(limit, 0) for limit in self.limits], dtype=np.uint64)
         stratum = strata_of(block, self.n_classes)
         number = scrambled(block.row_id if block.group is None else block.group, self.seed)
-        return some[stratum] & (number <= limits[stratum])
+        return has_test[stratum] & (number <= limits[stratum])
 
     def is_train(self, block: Block) -> np.ndarray:
         """Return whether each row is a training row, bool of shape (n_samples,)."""
@@ -193,7 +193,7 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         )
     for deviations in (MOST_DEVIATIONS, np.inf):
         parts = each(functools.partial(_numbers_near, test_fraction, seed, n_classes, deviations))
-        columns, of_strata = zip(*parts, strict=True)
+        columns, stratum_counts = zip(*parts, strict=True)
         number, stratum, positive = _gathered(columns)
         if positive is not None:
             # The groups of the smallest numbers have about this share of all rows.
@@ -211,8 +211,8 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
                         f"with whole groups the {side} rows are all of one class: use another seed or another share of test rows"
                     )
             return Split(seed, (int(groups[last]),) * (n_classes or 2), tuple(up_to[last].tolist()), n_classes)
-        of_counts, of_below, lows, highs = zip(*of_strata, strict=True)
-        counts, below, low, high = sum(of_counts), sum(of_below), np.max(lows, axis=0), np.min(highs, axis=0)
+        n_rows, n_below, lows, highs = zip(*stratum_counts, strict=True)
+        counts, below, low, high = sum(n_rows), sum(n_below), np.max(lows, axis=0), np.min(highs, axis=0)
         n_test, limits = [], []
         for k, n in enumerate(counts.tolist()):
             if n < 2 and n_classes is None:
@@ -254,8 +254,8 @@ def _numbers_near(
         return (scrambled(block.group, seed), strata_of(block, 1), block.y == 1), ()
     number, stratum = scrambled(block.row_id, seed), strata_of(block, n_classes).astype(np.int16)
     counts = np.bincount(stratum, minlength=n_classes or 2)
-    some = np.maximum(counts, 1)
-    width = deviations * np.sqrt(test_fraction * (1.0 - test_fraction) / some) + 2.0 / some
+    nonzero = np.maximum(counts, 1)
+    width = deviations * np.sqrt(test_fraction * (1.0 - test_fraction) / nonzero) + 2.0 / nonzero
     low, high = np.maximum(test_fraction - width, 0.0), test_fraction + width
     first = (low * 2.0**64).astype(np.uint64)
     last = np.where(high < 1.0, (np.minimum(high, 1.0 - 2.0**-53) * 2.0**64).astype(np.uint64), np.uint64(2**64 - 1))

@@ -91,12 +91,12 @@ def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np
     Returns ``rows``; ``measures``: ``macro_auc``, the mean over the classes that have two rows and two others; and
         ``classes``: for each of these ``name``, ``n_pos`` and ``auc``.
     """
-    which = measured_classes(members)
+    measured = measured_classes(members)
     measures: dict[str, dict[str, float]] = {}
     classes: list[Json] = []
-    if len(which):
-        measures["macro_auc"] = _ends(macro_auc_interval(members[:, which], scores[:, which]))
-    for k in which.tolist():
+    if len(measured):
+        measures["macro_auc"] = _ends(macro_auc_interval(members[:, measured], scores[:, measured]))
+    for k in measured.tolist():
         own = performance(np.where(members[:, k], 1, -1), scores[:, k])
         classes.append({"name": names[k], "n_pos": own["n_pos"], "auc": own["measures"]["auc"]})
     return {"rows": len(members), "measures": measures, "classes": classes}
@@ -135,17 +135,17 @@ def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
     return alarms_of(tests, LEAST_LOSS)
 
 
-def _loss(what: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> Json:
+def _loss(measure_name: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> Json:
     """Return the decrease of a measure as ``value``, and its one-sided p-value as ``p``."""
     error = math.hypot(*((part["high"] - part["low"]) / (2 * Z_95) for part in (now, before)))
     loss = before["value"] - now["value"]
     p = 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0
-    return _test(what, column, loss, p)
+    return _test(measure_name, column, loss, p)
 
 
-def _test(what: str, column: str | None, value: float, p: float) -> Json:
+def _test(subject: str, column: str | None, value: float, p: float) -> Json:
     """Return the test of a difference, which is an alarm if `alarms_of` keeps it."""
-    return {"what": what, "column": column, "value": value, "p": p}
+    return {"what": subject, "column": column, "value": value, "p": p}
 
 
 def alarms_of(tests: list[Json], least: dict[str, float]) -> list[Json]:
@@ -197,9 +197,9 @@ class BatchCounts:
             cells = column.cells(values, n)
             if column.kind == "numbers":
                 x = values[column.at[0]]
-                beyond = (x < column.low) | (x > column.high)
-                outside[k] = np.count_nonzero(beyond)
-                rare |= beyond
+                is_outside = (x < column.low) | (x > column.high)
+                outside[k] = np.count_nonzero(is_outside)
+                rare |= is_outside
             rare |= (np.array(column.counts) < RARE)[cells]
             counts.append(np.bincount(cells, minlength=column.n_cells))
         bins = [
@@ -228,7 +228,7 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
     -------
     dict
         ``rows``; ``columns``, sorted by their PSI; ``score`` (for several classes the one that moved most, with its ``class``),
-        and ``scores`` of all; ``rare``; ``alarms``, each with ``what``, ``column``, ``value`` and
+        and ``scores`` of all; ``rare``; ``alarms``, each with ``kind``, ``column``, ``value`` and
         ``p``. In types of JSON.
     """
     tests: list[Json] = []
@@ -241,18 +241,18 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
         are_numbers, index = column.kind == "numbers", psi(reference, counts)
         distance, p = (kolmogorov_smirnov if are_numbers else total_variation)(reference, counts)
         tests.append(_test("moved", column.name, index, p))
-        none, before, what = int(counts[0]), int(reference[0]), "missing" if are_numbers else "unknown"
+        none, before, kind = int(counts[0]), int(reference[0]), "missing" if are_numbers else "unknown"
         share, share_before = none / rows, before / trained
         p_none = more_than(none, batch.rows, before, profile.rows)
-        tests.append(_test(what, column.name, share - share_before, p_none))
-        beyond = int(batch.outside[k]) / rows
+        tests.append(_test(kind, column.name, share - share_before, p_none))
+        outside_share = int(batch.outside[k]) / rows
         if are_numbers:  # among as many new rows as training rows, two are expected outside the range
             p_beyond = more_than(int(batch.outside[k]), batch.rows, 2, profile.rows)
-            tests.append(_test("outside", column.name, beyond, p_beyond))
+            tests.append(_test("outside", column.name, outside_share, p_beyond))
         columns.append(
             {
-                "name": column.name, "kind": column.kind, "psi": index, "distance": distance, "p": p, what: share,
-                f"{what}_before": share_before, "outside": beyond,
+                "name": column.name, "kind": column.kind, "psi": index, "distance": distance, "p": p, kind: share,
+                f"{kind}_before": share_before, "outside": outside_share,
             }
         )  # fmt: skip
     place = 0
@@ -332,8 +332,8 @@ def total_variation(reference: np.ndarray, counts: np.ndarray) -> tuple[float, f
     if n == 0 or m == 0:
         return 0.0, 1.0
     distance = 0.5 * float(np.abs(first / n - second / m).sum())
-    both = first + second
-    small = both * min(n, m) / (n + m) < FEWEST
+    sums = first + second
+    small = sums * min(n, m) / (n + m) < FEWEST
     table = np.stack([np.append(column[~small], column[small].sum()) for column in (first, second)])
     table = table[:, table.sum(axis=0) > 0]
     expected = table.sum(axis=1, keepdims=True) * table.sum(axis=0) / (n + m)

@@ -54,9 +54,9 @@ def alone(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
 
     Where values are missing (nan) it is the larger one of those that are there, and of their being there.
     """
-    there = ~np.isnan(values)
-    area = _either_way(values[there], rows[there], positives[there])
-    return area if there.all() else max(area, _either_way(there.astype(np.float64), rows, positives))
+    present = ~np.isnan(values)
+    area = _either_way(values[present], rows[present], positives[present])
+    return area if present.all() else max(area, _either_way(present.astype(np.float64), rows, positives))
 
 
 def shares(rows: np.ndarray, positives: np.ndarray) -> np.ndarray:

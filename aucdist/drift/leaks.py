@@ -137,12 +137,12 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
     for name in named[:MOST_NAMED]:
         column = columns[name]
         if column.auc < SUSPICIOUS:
-            why = f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that becomes known"
+            reason = f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that becomes known"
         elif column.auc == 1.0:
-            why = " alone tells the classes apart without an error: if it becomes known"
+            reason = " alone tells the classes apart without an error: if it becomes known"
         else:
-            why = f" alone has an AUC of {column.auc:.4f}: if it becomes known"
-        sentences.append(f"Column {name!r}{why} only after the label, leave it out with `drop: [{name}]`.")
+            reason = f" alone has an AUC of {column.auc:.4f}: if it becomes known"
+        sentences.append(f"Column {name!r}{reason} only after the label, leave it out with `drop: [{name}]`.")
     more = len(named) - MOST_NAMED
     sentences += [f"{more} more columns give the label away in one of these ways."] * (more > 0)
     identifiers = []
@@ -151,10 +151,10 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         n_values, steps = len(np.unique(values)), np.diff(values)
         numbers_rows = IDENTIFIER.fullmatch(name) or (steps > 0.0).all() or (steps < 0.0).all()
         if len(values) > FEW and n_values >= NEARLY_UNIQUE * len(values) and numbers_rows:
-            every = "every row" if n_values == len(values) else "nearly every row"
+            which_rows = "every row" if n_values == len(values) else "nearly every row"
             identifiers.append(
-                f"Column {name!r} differs in {every} and numbers the rows: leave it out with `drop: [{name}]`, as new rows have "
-                "other numbers."
+                f"Column {name!r} differs in {which_rows} and numbers the rows: leave it out with `drop: [{name}]`, as new rows "
+                "have other numbers."
             )
     sentences += identifiers[:MOST_NAMED]
     one_each = np.ones(len(sample.row_id), dtype=np.int64)

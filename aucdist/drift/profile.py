@@ -204,8 +204,8 @@ def fit_columns(
             numbers += list(features)
     room = max(MOST_COLUMNS - len(columns), 0)
     if len(numbers) > room and len(coef) == drawn.n_features:  # those that move the score most
-        of_drawn = ColumnRanges.of(drawn)
-        reach = np.abs(coef) * np.where(of_drawn.constant, 0.0, of_drawn.largest)
+        drawn_ranges = ColumnRanges.of(drawn)
+        reach = np.abs(coef) * np.where(drawn_ranges.constant, 0.0, drawn_ranges.largest)
         numbers = sorted(np.array(numbers)[np.argsort(-reach[numbers], kind="stable")][:room].tolist())
     numbers = numbers[:room]  # the first ones where a feature map has mixed them
     values, weight = Columns(drawn), drawn.weights()
@@ -231,8 +231,8 @@ def fit_columns(
 def score_bins(scores: ScoreCounts, rows: Any, intercept: float) -> ScoreBins:
     """Return bins of about equal numbers of rows, of the scores plus the intercept."""
     mass = scores.pos + scores.neg
-    there = mass > 0
-    values, mass = scores.middles()[there] + intercept, mass[there]
+    nonempty = mass > 0
+    values, mass = scores.middles()[nonempty] + intercept, mass[nonempty]
     edges = bins_of(values, mass, N_BINS).edges
     counts = np.bincount(np.searchsorted(edges, values, "left"), mass, minlength=len(edges) + 1)
     return ScoreBins(rows, tuple(edges.tolist()), tuple(round(n) for n in counts))

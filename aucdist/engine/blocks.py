@@ -82,12 +82,12 @@ class BlockInfo:
         """Describe a block."""
         positive, weight = block.y > 0, block.weight
         n, n_pos = block.n_samples, int(np.count_nonzero(positive))
-        of_pos, of_neg = float(n_pos), float(n - n_pos)
+        weight_pos, weight_neg = float(n_pos), float(n - n_pos)
         if weight is not None:
-            of_pos, of_neg = float(weight[positive].sum()), float(weight[~positive].sum())
+            weight_pos, weight_neg = float(weight[positive].sum()), float(weight[~positive].sum())
         side = tuple(name for name in ("group", "grade", "cost") if getattr(block, name) is not None)
         coded = isinstance(block.rows, BinRows)
-        return cls(n, block.n_features, n_pos, of_pos, of_neg, weight is not None, side, coded)
+        return cls(n, block.n_features, n_pos, weight_pos, weight_neg, weight is not None, side, coded)
 
 
 class StoredBlock(Stored[Block]):

@@ -264,9 +264,9 @@ class Journal:
                     )
                 checkpoint = parse_checked(json.dumps(content).encode(), Checkpoint, "the manifest")
                 if checkpoint.fingerprint != self._fingerprint:
-                    there, here = (json.dumps(f, sort_keys=True) for f in (checkpoint.fingerprint, self._fingerprint))
+                    stored, own = (json.dumps(f, sort_keys=True) for f in (checkpoint.fingerprint, self._fingerprint))
                     raise _DifferentFit(
-                        f"the checkpoint at {self.folder.url} is of another fit. There: {there}. Here: {here}. Give this one "
+                        f"the checkpoint at {self.folder.url} is of another fit. There: {stored}. Here: {own}. Give this one "
                         "another id, or remove the folder"
                     )
                 entries = [Entry(*entry) for file in checkpoint.journal for entry in deserialize(self.folder.get(file))]
@@ -278,12 +278,12 @@ class Journal:
                 if not broken:
                     self.entries.extend(entries)
                     return checkpoint
-                why = broken[0]
+                reason = broken[0]
             except _DifferentFit:
                 raise
             except (ValueError, TypeError) as error:  # TypeError: entries with unknown fields
-                why = str(error)
-            self._note(f"{name} is corrupt ({why}); the checkpoint before it is used, if there is one")
+                reason = str(error)
+            self._note(f"{name} is corrupt ({reason}); the checkpoint before it is used, if there is one")
         return None
 
 

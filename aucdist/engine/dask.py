@@ -78,12 +78,14 @@ class DaskBlocks(Blocks):
         """
         # Tasks are not bound to the addresses of workers: if all workers were lost, Dask would wait for the old addresses
         # forever, even with allow_other_workers. Dask balances tasks of equal cost without this.
-        of_blocks: Sequence[Any] = range(n_blocks) if items is None else items
+        block_items: Sequence[Any] = range(n_blocks) if items is None else items
         return cls(
             client,
             [
-                client.submit(_load_part, loader, list(some), stream, [of_blocks[i] for i in some], pure=False)
-                for some in _neighbours(client, n_blocks)
+                client.submit(
+                    _load_part, loader, list(neighbours), stream, [block_items[i] for i in neighbours], pure=False
+                )
+                for neighbours in _neighbours(client, n_blocks)
             ],
         )
 
@@ -99,7 +101,9 @@ class DaskBlocks(Blocks):
         together: dict[str, list[int]] = {}
         for i, home in enumerate(_homes(client, blocks)):
             together.setdefault(home, []).append(i)
-        parts = [client.submit(Part, some, [blocks[i] for i in some], pure=False) for some in together.values()]
+        parts = [
+            client.submit(Part, numbers, [blocks[i] for i in numbers], pure=False) for numbers in together.values()
+        ]
         return cls(client, parts)
 
     def without_memory(self) -> "DaskBlocks":
@@ -401,13 +405,13 @@ def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequen
         client.cancel(futures)  # after a fault in one of them nobody waits for the others
 
 
-def _gather(client: Client, futures: list[Future], what: str) -> list[Any]:
+def _gather(client: Client, futures: list[Future], subject: str) -> list[Any]:
     try:
         return client.gather(futures)
     except FutureCancelledError as error:  # aucdist never cancels futures that it waits for
-        raise ClusterLost(f"the scheduler was lost in step '{what}': run again") from error
+        raise ClusterLost(f"the scheduler was lost in step '{subject}': run again") from error
     except KilledWorker as error:
-        raise died_again(what) from error
+        raise died_again(subject) from error
 
 
 def _make_block(

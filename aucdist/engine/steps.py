@@ -188,8 +188,8 @@ def _blocks_in_turn(blocks: Sequence[Block | Stored[Block]], threads: int) -> It
         with lock:
             while len(reads) <= threads and (ahead := next(upcoming, None)) is not None:
                 reads[ahead] = reader.submit(blocks[ahead].read)  # type: ignore[union-attr]
-            mine = reads.pop(i)
-        return mine.result()
+            pending_read = reads.pop(i)
+        return pending_read.result()
 
     try:
         yield take

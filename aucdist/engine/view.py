@@ -172,16 +172,16 @@ def _on_view(
 ) -> tuple[ViewMemory, Summary]:
     """Run a step on the new block, made of a stored one."""
     block, takes = memory.block, first_argument(step)
-    on: Any
+    step_input: Any
     if takes == "number":
-        on = source.index
+        step_input = source.index
     elif takes == "source" and isinstance(block, ChangedBlock):
-        on = _Unread(block, source)
+        step_input = _Unread(block, source)
     else:
-        on = _block_of(block, source)
-    left, summary = memory_and_summary(step(on, memory.step_memory, *args), memory.step_memory)
+        step_input = _block_of(block, source)
+    new_memory, summary = memory_and_summary(step(step_input, memory.step_memory, *args), memory.step_memory)
     # The same memory object shows that the step changed nothing, so it need not be repeated if a worker is lost.
-    return (memory if left is memory.step_memory else ViewMemory(block, left)), summary
+    return (memory if new_memory is memory.step_memory else ViewMemory(block, new_memory)), summary
 
 
 def _on_view_of_read(block: Block, memory: ViewMemory, step: Step, args: tuple[Any, ...]) -> tuple[ViewMemory, Summary]:

@@ -190,14 +190,16 @@ class Parts:
                 raise unpack(answer["error"])
             return answer["nodes"], answer["changed"]
 
-    async def _repeat(self, address: str, future: Future, chain: Sequence[Call], has: list[int] | None) -> None:
+    async def _repeat(
+        self, address: str, future: Future, chain: Sequence[Call], available_states: list[int] | None
+    ) -> None:
         """Repeat the calls before the last, from the newest state that is there; the part may be lost meanwhile."""
-        if has is None:  # the part was moved, and the scheduler will know its new worker
+        if available_states is None:  # the part was moved, and the scheduler will know its new worker
             self._addresses.pop(future.key, None)
             await asyncio.sleep(0.1)
             return
-        there = max((i for i, call in enumerate(chain) if call.state in has), default=-1)
-        for i in range(there + 1, len(chain) - 1):
+        newest_call = max((i for i, call in enumerate(chain) if call.state in available_states), default=-1)
+        for i in range(newest_call + 1, len(chain) - 1):
             before = chain[i - 1].state if i else None
             forget = [] if i < 2 or chain[i - 2].state in self.held else [chain[i - 2].state]
             answer = await self._ask(address, future, chain[i], before, forget)
@@ -212,15 +214,15 @@ class Parts:
         Raises OSError if the worker is lost, or Dask has given it up.
         """
         request = {"before": before, "after": call.state, "call": on_wire(call.data), "forget": forget}
-        asked = asyncio.create_task(self._send(address, str(future.key), request))
+        request_task = asyncio.create_task(self._send(address, str(future.key), request))
         try:
-            while not (await asyncio.wait({asked}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
+            while not (await asyncio.wait({request_task}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
                 self._give_sign()
                 if address not in await self._holders(future):
                     raise ConnectionError(f"{address} does not hold its part any more")
         finally:
-            asked.cancel()
-        return asked.result()
+            request_task.cancel()
+        return request_task.result()
 
     async def _send(self, address: str, part: str, request: dict[str, Any]) -> Answer:
         """Send a request for a part to a worker, and return the answer."""
@@ -324,11 +326,11 @@ async def _can_be_reached(client: Client) -> bool:
         if not all(isinstance(answer, OSError) for answer in answers):
             return True
         end = time.monotonic() + SECONDS_TO_REACH  # the scheduler may learn later than the client that a worker is lost
-        while called & (there := await _workers_of(client)):
+        while called & (present := await _workers_of(client)):
             if time.monotonic() > end:
                 return False
             await asyncio.sleep(0.05)
-        called = there
+        called = present
     return True
 
 

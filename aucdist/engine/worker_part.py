@@ -118,14 +118,14 @@ class StepRunner(WorkerPlugin):
             step, args = loads(call)
             memory = [None] * len(part.blocks) if before is None else part.memories[before]
             threads = self._worker.state.nthreads
-            left, tree = run_step(step, part.blocks, memory, args, part.numbers, threads=threads, stop=stop)
+            new_memory, tree = run_step(step, part.blocks, memory, args, part.numbers, threads=threads, stop=stop)
             nodes = pack(tree.nodes())
         except Interrupted:  # the part was released, for example because the scheduler was lost
             return {"has": None}
         except Exception as error:
             return {"error": pack_error(error)}
-        part.memories[after] = left
-        changed = any(now is not then for now, then in zip(left, memory, strict=True))
+        part.memories[after] = new_memory
+        changed = any(now is not then for now, then in zip(new_memory, memory, strict=True))
         return {"nodes": on_wire(nodes), "changed": changed}
 
 
@@ -157,8 +157,8 @@ class Packer(cloudpickle.Pickler):
 
 def as_integers(values: np.ndarray) -> np.ndarray | None:
     """Return long float64 values as integers of at most four bytes; None where they are not these to the last bit."""
-    some = values.reshape(-1)[:LONG]
-    if (some != np.trunc(some)).any():  # the first values rule out most arrays that are not counts
+    first_values = values.reshape(-1)[:LONG]
+    if (first_values != np.trunc(first_values)).any():  # the first values rule out most arrays that are not counts
         return None
     low, high = float(values.min()), float(values.max())
     if not -(2.0**31) <= low <= high < 2.0**31:

@@ -40,12 +40,12 @@ def check_versions(client: Any) -> None:
     Raises InputError if they have not; the message names each package, and who has which version.
     """
     versions = client.get_versions(packages=list(SAME))
-    ours = _versions(versions["client"])
+    own = _versions(versions["client"])
     others = {"the scheduler": versions["scheduler"]} | {
         f"worker {at}": versions["workers"][at] for at in sorted(versions["workers"])
     }
     wrong = []
-    for name, expected in ours.items():
+    for name, expected in own.items():
         by_version: dict[str, list[str]] = {}
         for holder, answer in others.items():
             by_version.setdefault(_versions(answer)[name], []).append(holder)
@@ -108,9 +108,9 @@ def report_lost_workers(client: Any, report: Callable[[str], None]) -> Iterator[
 
     def on_event(event: tuple[float, Any]) -> None:
         """Report an event of the scheduler if it is the loss of a worker."""
-        _, what = event
-        if reporting and isinstance(what, dict) and what.get("action") == "remove-worker" and not what.get("expected"):
-            report(f"worker {what['worker']} was lost; what it held is made again")
+        _, body = event
+        if reporting and isinstance(body, dict) and body.get("action") == "remove-worker" and not body.get("expected"):
+            report(f"worker {body['worker']} was lost; what it held is made again")
 
     client.subscribe_topic("all", on_event)
     try:
@@ -174,10 +174,10 @@ def _put(run: str, figures: dict[str, float], stages: dict[str, float]) -> bool:
         del _runs[next(iter(_runs))]
     for gauge in _gauges.values():
         gauge.clear()
-    for kept, (of_run, of_stages) in _runs.items():
-        for name, value in of_run.items():
+    for kept, (figures_of_run, stage_seconds) in _runs.items():
+        for name, value in figures_of_run.items():
             _gauges[name].labels(kept).set(value)
-        for stage, value in of_stages.items():
+        for stage, value in stage_seconds.items():
             _gauges[STAGE_SECONDS].labels(kept, stage).set(value)
     return True
 

@@ -59,8 +59,8 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     rows = blocks.sum(_ids_and_labels)
     row_id, y = np.concatenate(rows["row_id"]), np.concatenate(rows["y"])
     groups = np.concatenate(rows["group"]) if blocks.has_groups else None
-    apart = row_id if groups is None else groups
-    fewest = min(len(np.unique(apart[y > 0])), len(np.unique(apart[y < 0])))
+    fold_keys = row_id if groups is None else groups
+    fewest = min(len(np.unique(fold_keys[y > 0])), len(np.unique(fold_keys[y < 0])))
     if fewest < 2:
         raise InputError(
             f"{'`out_of_fold`' if model.calibration is None else 'calibration'} scores each row by a model of other rows, and "
@@ -135,7 +135,7 @@ class FoldRows:
 
 
 def _ids_and_labels(block: Block) -> Summary:
-    there = block.weights() > 0
-    groups = {} if block.group is None else {"group": [block.group[there]]}
+    counted = block.weights() > 0
+    groups = {} if block.group is None else {"group": [block.group[counted]]}
     largest = int(block.row_id.max(initial=-1))
-    return {"row_id": [block.row_id[there]], "y": [block.y[there]], "largest": [largest], **groups}
+    return {"row_id": [block.row_id[counted]], "y": [block.y[counted]], "largest": [largest], **groups}

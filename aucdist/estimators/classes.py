@@ -10,12 +10,12 @@ from aucdist.estimators.scores import encoded_rows
 from aucdist.probability.probability_maps import probabilities_of_classes
 
 
-def refuse_classes(model: BaseEstimator, what: str) -> None:
+def refuse_classes(model: BaseEstimator, attribute: str) -> None:
     """Raise an InputError if the model has several classes, of which this takes one."""
     if model.has_several_classes:
         raise InputError(
-            f"{what} is for one class, and this model has {len(model.estimators_)}: use estimators_[k].{what}, the model of "
-            "classes_[k] against the rest"
+            f"{attribute} is for one class, and this model has {len(model.estimators_)}: use estimators_[k].{attribute}, the "
+            "model of classes_[k] against the rest"
         )
 
 
@@ -27,11 +27,11 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     something.
     """
     models, shared = model.class_models, model._map
-    if all(hasattr(of_class, "coef_") and of_class._map is shared for of_class in models):
+    if all(hasattr(one_model, "coef_") and one_model._map is shared for one_model in models):
         block = encoded_rows(X, shared)
-        columns = [block.scores(of_class.coef_[0]) + of_class.decision_intercept for of_class in models]
+        columns = [block.scores(one_model.coef_[0]) + one_model.decision_intercept for one_model in models]
     else:
-        columns = [of_class._scores_without_intercept(X) + of_class.decision_intercept for of_class in models]
+        columns = [one_model._scores_without_intercept(X) + one_model.decision_intercept for one_model in models]
     return np.column_stack(columns) / model.class_spreads
 
 
@@ -42,12 +42,12 @@ def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     """
     if not model.label_sets_.exclusive:
         return (scores > 0).astype(np.int64)
-    if all(hasattr(of_class, "probability_") for of_class in model.estimators_):
+    if all(hasattr(one_model, "probability_") for one_model in model.estimators_):
         scores = probabilities(model, scores)
     return model.classes_[np.argmax(scores, axis=1)]
 
 
 def probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     """Return the probability of each class, given the scores of `decision_function`: see `probabilities_of_classes`."""
-    maps = [of_class.probability_ for of_class in model.estimators_]
+    maps = [one_model.probability_ for one_model in model.estimators_]
     return probabilities_of_classes(maps, scores, model.label_sets_.exclusive)

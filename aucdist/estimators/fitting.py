@@ -190,24 +190,24 @@ def fit_classes(
     rows = map_once(model, rows)
     names = sets.names()
     models = [clone(model).set_params(**model._parameters_of_class(k)) for k in range(sets.n_classes)]
-    for of_class in models:
-        vars(of_class).update(attributes_of_data(model) | {"classes_": np.array([-1, 1])})
+    for one_model in models:
+        vars(one_model).update(attributes_of_data(model) | {"classes_": np.array([-1, 1])})
 
     # Models with a link have probabilities, which need no common scale.
     counted = keep_counts or (sets.exclusive and "link" not in model.get_params())
 
     def fit_class(k: int) -> tuple[Fit, float]:
         """Fit the model of a class; return what the fit found, and the standard deviation of its scores."""
-        of_class = models[k]
+        one_model = models[k]
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
         with errors_name_class(model, k):
             name = f"{type(model).__name__} {names[k]}"
             rounds, printer, finish = begin(
-                of_class, rows.of_class(k), with_class, starts[k], name, keep_counts=counted
+                one_model, rows.of_class(k), with_class, starts[k], name, keep_counts=counted
             )
-            fit = finish(solve(rounds, tol=of_class.tol, max_passes=of_class.max_passes, callback=printer))
+            fit = finish(solve(rounds, tol=one_model.tol, max_passes=one_model.max_passes, callback=printer))
         spread = 1.0
-        if sets.exclusive and not hasattr(of_class, "probability_"):
+        if sets.exclusive and not hasattr(one_model, "probability_"):
             assert fit.counts is not None
             spread = mean_and_spread(fit.counts)[1]
         # Of many classes these would take gigabytes.
@@ -216,14 +216,14 @@ def fit_classes(
     with one_blas_thread:
         fits, spreads = zip(*in_threads(fit_class, sets.n_classes, rows.threads), strict=True)
     model.estimators_, model.spreads_ = models, np.array(spreads)
-    model.n_passes_ = sum(of_class.n_passes_ for of_class in models)
-    model.intercept_ = np.concatenate([of_class.intercept_ for of_class in models])
-    widths = {of_class.coef_.shape[1] if hasattr(of_class, "coef_") else -1 for of_class in models}
+    model.n_passes_ = sum(one_model.n_passes_ for one_model in models)
+    model.intercept_ = np.concatenate([one_model.intercept_ for one_model in models])
+    widths = {one_model.coef_.shape[1] if hasattr(one_model, "coef_") else -1 for one_model in models}
     # maps that are fitted for each class may differ in the number of basis functions
     if len(widths) == 1 and -1 not in widths:
-        model.coef_ = np.concatenate([of_class.coef_ for of_class in models])
-        for k, of_class in enumerate(models):  # views of the weights
-            of_class.coef_ = model.coef_[k : k + 1]
+        model.coef_ = np.concatenate([one_model.coef_ for one_model in models])
+        for k, one_model in enumerate(models):  # views of the weights
+            one_model.coef_ = model.coef_[k : k + 1]
     return list(fits)
 
 

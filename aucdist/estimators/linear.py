@@ -262,11 +262,11 @@ def lam_path(
     first = models[0]
     with all_or_nothing(first):
         blocks = first._validated_blocks(X, y, sample_weight)
-        of_the_data = {name: value for name, value in vars(first).items() if name.endswith("_")}
+        fitted_attributes = {name: value for name, value in vars(first).items() if name.endswith("_")}
         fitted, _ = shifted(blocks)
         problem = solver.path(fitted, **first._solver_options())
         for model in sorted(models, key=lambda model: -model.lam):
-            vars(model).update(of_the_data)
+            vars(model).update(fitted_attributes)
             solution = solve(problem.rounds(model.lam), tol=estimator.tol, max_passes=estimator.max_passes)
             fit = model._set_weights(solution, blocks, 0.0)
             fit.ranges = fitted.ranges

@@ -74,8 +74,8 @@ class Machine:
         out = np.empty(block.n_samples)
         rows = max(1, CHUNK_BYTES // (8 * len(self.alpha)))
         for first in range(0, len(out), rows):
-            some = self.scaling.transform(block.between(first, first + rows))
-            out[first : first + rows] = gaussian_kernel(some.X, self.vectors, self.sigma) @ self.alpha
+            scaled_rows = self.scaling.transform(block.between(first, first + rows))
+            out[first : first + rows] = gaussian_kernel(scaled_rows.X, self.vectors, self.sigma) @ self.alpha
         return out
 
 
@@ -298,11 +298,11 @@ class MarginMeanClassifier(BlockClassifier):
                 by_plane, area = auc_of(blocks, scaling, plane.w), auc_of(blocks, self._scaling, solution.w)
                 if area < by_plane - MOST_AUC_BEHIND:
                     rows = ViewBlocks(blocks, ScaledSample(scaling))
-                    again, scaling_of_every = self._rounds(rows, scaling, seeds)
-                    every = solve(again, tol=self.tol, max_passes=self.max_passes, callback=callback)
-                    area_of_every = auc_of(blocks, scaling_of_every, every.w)
+                    all_rounds, scaling_of_all = self._rounds(rows, scaling, seeds)
+                    all_rows_solution = solve(all_rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)
+                    area_of_every = auc_of(blocks, scaling_of_all, all_rows_solution.w)
                     if area_of_every >= area:  # else it is even worse
-                        solution, self._scaling, taken = every, scaling_of_every, rows
+                        solution, self._scaling, taken = all_rows_solution, scaling_of_all, rows
                         better_by_all = RankingWarning(
                             f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, "
                             f"where the hyperplane itself has {by_plane:.3g}: the model is therefore fitted to all rows, where "
@@ -323,14 +323,14 @@ class MarginMeanClassifier(BlockClassifier):
             )
         if self.scale == "standard" and self.sampler is not None:
             # There is no bias, so the boundary has to pass through the mean of the sample.
-            again = standard_scaling(sample)
+            sample_scaling = standard_scaling(sample)
             assert scaling.factor is not None
-            assert again.factor is not None
+            assert sample_scaling.factor is not None
             shift = None
-            if scaling.shift is not None and again.shift is not None:
-                shift = scaling.shift + again.shift / scaling.factor
-            scaling = Preprocessor((), "standard", shift, scaling.factor * again.factor)
-            sample = ViewBlocks(sample, again.transform)
+            if scaling.shift is not None and sample_scaling.shift is not None:
+                shift = scaling.shift + sample_scaling.shift / scaling.factor
+            scaling = Preprocessor((), "standard", shift, scaling.factor * sample_scaling.factor)
+            sample = ViewBlocks(sample, sample_scaling.transform)
         if self.kernel == "rbf":
             bound = GRAM_BYTES if self.gram_bytes is None else self.gram_bytes
             at_once = rows_at_once(sample.n_samples, sample.n_blocks, bound)

@@ -252,8 +252,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
 
     def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
         fit, c = super()._set_weights(solution, blocks, lowered), solution.certificate
-        of_top = self.max_fpr is not None or self.max_false_positives is not None
-        if of_top and (not self.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO):
+        is_top_only = self.max_fpr is not None or self.max_false_positives is not None
+        if is_top_only and (not self.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO):
             collapsed = CollapseWarning(
                 f"the minimum is near w = 0: the objective is 1 there, and no weights have less than {c.dual:.4g}. The positives "
                 "cannot be separated from so few of the highest-scoring negatives by a convex loss, and the ranking may be no "

@@ -93,9 +93,9 @@ def _count(block: Block, scorer: Scorer) -> Summary:
 
 
 def _count_few(block: Block, w: np.ndarray) -> Summary:
-    there = block.weights() > 0
-    of_classes = [np.flatnonzero(there & (block.y == label)) for label in (-1, 1)]
-    few = block.take(np.concatenate([rows[:: max(1, len(rows) // ROWS_LOOKED_AT_FIRST)] for rows in of_classes]))
+    counted = block.weights() > 0
+    class_rows = [np.flatnonzero(counted & (block.y == label)) for label in (-1, 1)]
+    few = block.take(np.concatenate([rows[:: max(1, len(rows) // ROWS_LOOKED_AT_FIRST)] for rows in class_rows]))
     return {"counts": ScoreCounts.from_scores(few.y, few.scores(w))}
 
 
@@ -103,10 +103,10 @@ def _inner_ends(block: Block, w: np.ndarray) -> Summary:
     """Return the lowest score of a positive row and the highest of a negative one. If a few rows overlap, only these are read."""
     weight = block.weights()
     for n in sorted({min(ROWS_LOOKED_AT_FIRST, block.n_samples), block.n_samples}):
-        some = block.between(0, n)
-        scores, y, there = some.scores(w), some.y, weight[:n] > 0
-        lowest = scores[there & (y > 0)].min(initial=np.inf)
-        highest = scores[there & (y < 0)].max(initial=-np.inf)
+        first_rows = block.between(0, n)
+        scores, y, counted = first_rows.scores(w), first_rows.y, weight[:n] > 0
+        lowest = scores[counted & (y > 0)].min(initial=np.inf)
+        highest = scores[counted & (y < 0)].max(initial=-np.inf)
         if lowest <= highest:
             break
     return {"lowest": [lowest], "highest": [highest]}
@@ -114,8 +114,8 @@ def _inner_ends(block: Block, w: np.ndarray) -> Summary:
 
 def _count_costs(block: Block, w: np.ndarray, costs: Costs) -> Summary:
     scores, weight = block.scores(w), block.weights()
-    of_rows = weight * costs.of_rows(block.y > 0, block.cost)
-    return {"counts": ScoreCounts.from_scores(block.y, scores, of_rows).within_bounds(), "weight": weight.sum()}
+    row_costs = weight * costs.of_rows(block.y > 0, block.cost)
+    return {"counts": ScoreCounts.from_scores(block.y, scores, row_costs).within_bounds(), "weight": weight.sum()}
 
 
 def _thresholds_of_rows(
@@ -132,9 +132,9 @@ def _thresholds_of_rows(
         members = indicator == 1
     else:
         labels = labels_of("y", y)
-        strange = ~np.isin(labels, model.classes_)
-        if strange.any():
-            at = int(np.argmax(strange))
+        unknown = ~np.isin(labels, model.classes_)
+        if unknown.any():
+            at = int(np.argmax(unknown))
             raise InputError(
                 f"y has {labels[at]!r} at position {at} (counted from 0), which is not a class of the model: "
                 f"{model.classes_.tolist()}"
@@ -143,8 +143,8 @@ def _thresholds_of_rows(
             )
         members = labels[:, np.newaxis] == (model.classes_ if several else model.classes_[1:])
     X, thresholds = checked_rows(model, X), []
-    for k, of_class in enumerate(model.class_models):
-        scores = of_class._scores_without_intercept(X)
+    for k, class_model in enumerate(model.class_models):
+        scores = class_model._scores_without_intercept(X)
         with errors_name_class(model, k):
             if confidence is None:
                 thresholds.append(threshold_at(members[:, k], scores, sample_weight=sample_weight, **requirement))

@@ -121,9 +121,9 @@ def checked_rows(
         texts = [name for name in table.column_names if not is_number(table.schema.field(name).type)]
         if reset and texts:
             estimator.categories_, estimator.feature_names_out_ = _found_categories(table, texts)
-        elif strange := [name for name in texts if name not in known]:
+        elif unencoded := [name for name in texts if name not in known]:
             raise InputError(
-                f"column {strange[0]!r} holds strings, but held numbers in the training rows: convert it to numbers"
+                f"column {unencoded[0]!r} holds strings, but held numbers in the training rows: convert it to numbers"
             )
         encoded_names = vars(estimator).get("feature_names_out_", table.column_names)
         schema = Schema(tuple(encoded_names), "", (), (), vars(estimator).get("categories_", {}))

@@ -68,8 +68,8 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
     `X`, `y`, `sample_weight` and `groups`: as of `fit`; see `aucdist.estimators.base.BlockClassifier`.
     Raises InputError for rows, labels or weights that cannot be used.
     """
-    here = not (isinstance(X, AnyBlocks) or is_dask(X))
-    if not here and estimator.n_jobs is not None:
+    in_memory = not (isinstance(X, AnyBlocks) or is_dask(X))
+    if not in_memory and estimator.n_jobs is not None:
         raise InputError(
             f"n_jobs is {estimator.n_jobs!r}, which is for arrays: blocks and the workers of dask collections have threads of "
             "their own (LocalBlocks.of(..., n_jobs=2); cluster: {kind: none, n_jobs: 2} in a configuration)"
@@ -85,7 +85,7 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
         raise InputError(
             "with grade_weight, labels are grades: give y as an array of shape (n_samples,), not as a matrix"
         )
-    blocks, sets = (_blocks_here if here else _dask_blocks)(estimator, X, y, sample_weight, groups)
+    blocks, sets = (_blocks_here if in_memory else _dask_blocks)(estimator, X, y, sample_weight, groups)
     names = names_of_features(estimator)
     if names is not None:
         blocks.feature_names = tuple(map(str, names))

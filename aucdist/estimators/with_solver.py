@@ -60,8 +60,8 @@ class WithSolver(BaseEstimator, ABC):
 
     def _solvers_that(self, ability: str) -> str:
         """Return for an error which solvers have an ability, one of the class attributes of `Solver`."""
-        able = [name for name, solver in self.solvers.items() if getattr(solver, ability)]
-        return f"solvers that do: {', '.join(able)}" if able else "no solver of this estimator does"
+        names = [name for name, solver in self.solvers.items() if getattr(solver, ability)]
+        return f"solvers that do: {', '.join(names)}" if names else "no solver of this estimator does"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters.
@@ -168,8 +168,8 @@ class WithSolver(BaseEstimator, ABC):
                 f"solver {own.name!r} does not support monotonic constraints (`monotone`); {self._solvers_that('signs')}"
             )
         if own.penalties and (penalty := self.penalty) not in own.penalties:
-            able = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
-            raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(able)}")
+            names = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
+            raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(names)}")
         if getattr(self, "warm_start", False) and not own.takes_start:
             raise InputError(
                 f"solver {own.name!r} always starts from zero (warm_start must be False); {self._solvers_that('takes_start')}"
@@ -233,8 +233,8 @@ def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type
     own = solver.get_params()
     for name in [name for name in names if name not in own]:
         if takers := having(name, solvers):
-            has = f"has {', '.join(own)}" if own else "has no parameters"
-            raise InputError(f"{name} applies to solver {', '.join(takers)}; {solver.name!r} {has}")
+            own_parameters = f"has {', '.join(own)}" if own else "has no parameters"
+            raise InputError(f"{name} applies to solver {', '.join(takers)}; {solver.name!r} {own_parameters}")
         raise unknown(f"parameter of solver {solver.name}", name, own)
 
 

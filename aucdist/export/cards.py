@@ -115,8 +115,8 @@ class _Draft:
         if len(self.ends) < 2:
             return np.inf, -1
         value, share = self.merged()
-        both = np.maximum(share[1:] + share[:-1], 1e-300)
-        costs = share[1:] * share[:-1] / both * np.diff(value) ** 2
+        joint_share = np.maximum(share[1:] + share[:-1], 1e-300)
+        costs = share[1:] * share[:-1] / joint_share * np.diff(value) ** 2
         k = int(np.argmin(costs))
         saved = 2 if len(self.ends) == 2 and self.missing is None and not self.is_category else 1
         return float(costs[k]) / saved, k
@@ -219,7 +219,7 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     base_rounding = base - exact_base
     most = max(abs(low + base_rounding), abs(high + base_rounding))
     rounding = {"most": most, "most_pair": high - low, "score": most / factor, "pair": (high - low) / factor}
-    asked = {name: value for name, value in vars(scaling).items() if value is not None}
+    scaling_options = {name: value for name, value in vars(scaling).items() if value is not None}
     preprocessor = replace(model.preprocessor, log1p=(), scale="none", shift=None, factor=None)
     probability: ProbabilityMap | None = None
     # Of ``points - cutoff`` it is that of the model at ``(points - shift) / factor``.
@@ -229,7 +229,7 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
         probability = replace(own, scores=factor * own.scores).shifted(cutoff - shift)
     return Scorecard(
         base, cutoff, tuple(features), model.schema, preprocessor, probability,
-        model.reading, {"points_per_score": factor, "shift": shift} | asked, rounding, model.about,
+        model.reading, {"points_per_score": factor, "shift": shift} | scaling_options, rounding, model.about,
     )  # fmt: skip
 
 

@@ -117,12 +117,12 @@ def _plain(part: Any) -> Any:
     if isinstance(part, tuple):
         return [_plain(item) for item in part]
     if isinstance(part, TreeSplit):
-        then, otherwise = (
+        branch_true, branch_false = (
             {"value": node} if isinstance(node, float) else _plain(node) for node in (part.then, part.otherwise)
         )
         return {
             "feature": part.feature, "at_most": part.at_most, "missing": "then" if part.missing_to_then else "else",
-            "then": then, "else": otherwise,
+            "then": branch_true, "else": branch_false,
         }  # fmt: skip
     if is_dataclass(part):
         return {field.name: _plain(getattr(part, field.name)) for field in fields(part) if field.name != "shares"}

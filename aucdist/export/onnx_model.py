@@ -79,14 +79,14 @@ class Graph(Target):
     def interpolated(self, points: IsotonicMap, score: str) -> str:
         """Return the probability between the points of a calibration: the first, and what each piece adds up to the score."""
         widths, rises, scores = np.diff(points.scores), np.diff(points.probabilities), Term(self, score)
-        there = rises > 0
-        if not there.any():
+        rising = rises > 0
+        if not rising.any():
             return (scores * 0.0 + points.probabilities[0]).name
-        widths, rises, starts = widths[there], rises[there], points.scores[:-1][there]
-        beyond = self.column(scores) - starts
-        share = self.apply("Max", beyond / np.where(widths > 0, widths, 1.0), 0.0)
+        widths, rises, starts = widths[rising], rises[rising], points.scores[:-1][rising]
+        distance = self.column(scores) - starts
+        share = self.apply("Max", distance / np.where(widths > 0, widths, 1.0), 0.0)
         share = self.apply("Min", share, 1.0)
-        reached = self.as_double(self.apply("GreaterOrEqual", beyond, 0.0))
+        reached = self.as_double(self.apply("GreaterOrEqual", distance, 0.0))
         share = self.apply("Where", widths > 0, share, reached)
         return (self.vector(share @ rises[:, np.newaxis]) + points.probabilities[0]).name
 
@@ -209,9 +209,9 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     return X, graph.vector(total > 0.0)
 
 
-def _count(graph: Graph, flags: Term, of: list[bool]) -> Term:
+def _count(graph: Graph, flags: Term, flags_to_count: list[bool]) -> Term:
     """Return the number of flags of each row, of some columns."""
-    return graph.as_double(flags) @ np.array(of, dtype=np.float64)[:, np.newaxis]
+    return graph.as_double(flags) @ np.array(flags_to_count, dtype=np.float64)[:, np.newaxis]
 
 
 def _without(graph: Graph, X: Term, described: Portable) -> Term:
@@ -226,7 +226,7 @@ def _category(graph: Graph, column: PortableColumn, values: list[str], words: Se
     zero, refuse = len(values), len(values) + 1
     code = {value: k for k, value in enumerate(values)}
     says = {ZERO: zero, AS_MISSING: code.get(MISSING_CATEGORY, refuse)}
-    missing, unknown = (says.get(what, refuse) for what in (column.if_missing, column.if_unknown))
+    missing, unknown = (says.get(case, refuse) for case in (column.if_missing, column.if_unknown))
     keys = dict.fromkeys((*SPELLINGS, *words, MISSING_CATEGORY), missing) | code
     codes = graph.apply(
         "LabelEncoder", graph.input(column.name, "STRING"), domain=ML, keys_strings=list(keys),
@@ -357,13 +357,13 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
             adds = graph.trees(X, trees, len(added)) if trees else _zeros(graph, X)
         graph.column(refused).choose(np.nan, adds + constants, output=parts)
         graph.output(parts, "DOUBLE", len(added))
-    said: dict[str, Any] = {"features": [column.name for column in first.columns]}
+    metadata: dict[str, Any] = {"features": [column.name for column in first.columns]}
     if several:
-        said["classes"] = model.classes
+        metadata["classes"] = model.classes
     else:
-        said |= {"positive": model.schema.positive, "negative": model.schema.negative}
-    said |= {"contributions": added} if added else {}
-    properties = {f"aucdist.{name}": json.dumps(value) for name, value in said.items()}
+        metadata |= {"positive": model.schema.positive, "negative": model.schema.negative}
+    metadata |= {"contributions": added} if added else {}
+    properties = {f"aucdist.{name}": json.dumps(value) for name, value in metadata.items()}
     description = f"Scores of a model of aucdist{' of several classes' if several else ''}"
     return graph.model(description, {"aucdist.label": model.schema.label} | properties, __version__)
 
@@ -382,8 +382,8 @@ def _probabilities(graph: Graph, model: LinearModel, scores: Term) -> Term | Non
     if model.topics:
         return probabilities
     total = graph.sum(probabilities)
-    there = total > 0.0
-    return there.choose(probabilities / there.choose(total, 1.0), 1.0 / len(columns))
+    has_total = total > 0.0
+    return has_total.choose(probabilities / has_total.choose(total, 1.0), 1.0 / len(columns))
 
 
 def _score(graph: Graph, described: Portable, X: Term) -> Term:

@@ -143,9 +143,9 @@ def _link(link: Link, u: Term) -> tuple[Term, Term]:
         t = (-u).exp()
     else:  # ``(1 + xi u) ** (-1 / xi)``, and its limits where there is none
         inside = (u * link.xi + 1.0).kept("i")
-        there = inside > 0.0
-        power = (there.choose(inside, 1.0).log() / -link.xi).exp()
-        t = there.choose(power, LARGEST if link.xi > 0 else 0.0)
+        is_positive = inside > 0.0
+        power = (is_positive.choose(inside, 1.0).log() / -link.xi).exp()
+        t = is_positive.choose(power, LARGEST if link.xi > 0 else 0.0)
     t = t.kept("t")
     survives = (-t).exp().kept("q")
     # For small t its complement has no digits left: then t itself is nearer.

@@ -133,17 +133,17 @@ def project_codes(codes, starts, table, out):
 
 
 @kernel
-def add_codes(codes, starts, which, coefs, n, table):
+def add_codes(codes, starts, rows, coefs, n, table):
     """Add ``coefs[k]`` to the cells of row ``which[k]``, uint64, k = 0..n-1."""
     m, whole = np.uint64(codes.shape[1]), n - n % 2
     for k in range(0, whole, 2):
-        a, b, row, other = coefs[k], coefs[k + 1], codes[which[k]], codes[which[k + 1]]
+        a, b, row, other = coefs[k], coefs[k + 1], codes[rows[k]], codes[rows[k + 1]]
         for j in range(m):
             first = np.uint64(starts[j])
             table[first + np.uint64(row[j])] += a
             table[first + np.uint64(other[j])] += b
     for k in range(whole, n):
-        a, row = coefs[k], codes[which[k]]
+        a, row = coefs[k], codes[rows[k]]
         for j in range(m):
             table[np.uint64(starts[j]) + np.uint64(row[j])] += a
 
@@ -303,16 +303,16 @@ def pair_histograms(codes, coefs, shape):
     a, b = np.tril_indices(m, -1)
     rarer = np.where(n_other[a] <= n_other[b], a, b)
     sums = np.zeros((2, len(a), shape * shape))
-    of_pairs = np.where(listed[rarer], rarer, -1)
-    _add_pairs(codes, coefs, shape, of_pairs, np.concatenate(others), starts, starts[:-1].copy(), sums)
+    rarer_bin = np.where(listed[rarer], rarer, -1)
+    _add_pairs(codes, coefs, shape, rarer_bin, np.concatenate(others), starts, starts[:-1].copy(), sums)
     if not listed.any():
         return sums
 
-    alone = np.array([[np.bincount(column, coef, shape) for column in codes.T] for coef in coefs])
+    single_histograms = np.array([[np.bincount(column, coef, shape) for column in codes.T] for coef in coefs])
     cells = sums.reshape(2, -1, shape, shape)
     for first, other, axis in ((a, b, 2), (b, a, 3)):
         at = np.flatnonzero((rarer == first) & listed[first])
-        rest = alone[:, other[at]] - cells[:, at].sum(axis=axis)
+        rest = single_histograms[:, other[at]] - cells[:, at].sum(axis=axis)
         (cells if axis == 2 else cells.swapaxes(2, 3))[:, at, common[first[at]]] = rest
     return sums
 

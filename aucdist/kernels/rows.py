@@ -113,26 +113,26 @@ def _csr_axpy(rows, i, a, out):
 
 # Eight rows at a time: the sum is then read and written once for all of them, and rows that lie close together come from
 # memory in a fifth less time than one after another. Positions are unsigned, as in `_csr_dot`.
-def _dense_axpys(rows, which, coefs, n, out):
+def _dense_axpys(rows, positions, coefs, n, out):
     x, width, whole = rows.values, np.uint64(out.shape[0]), n - n % 8
     for k in range(0, whole, 8):
-        i0, i1, i2, i3 = which[k], which[k + 1], which[k + 2], which[k + 3]
-        i4, i5, i6, i7 = which[k + 4], which[k + 5], which[k + 6], which[k + 7]
+        i0, i1, i2, i3 = positions[k], positions[k + 1], positions[k + 2], positions[k + 3]
+        i4, i5, i6, i7 = positions[k + 4], positions[k + 5], positions[k + 6], positions[k + 7]
         a0, a1, a2, a3 = coefs[k], coefs[k + 1], coefs[k + 2], coefs[k + 3]
         a4, a5, a6, a7 = coefs[k + 4], coefs[k + 5], coefs[k + 6], coefs[k + 7]
         for j in range(width):
             upper = a0 * x[i0, j] + a1 * x[i1, j] + a2 * x[i2, j] + a3 * x[i3, j]
             out[j] += upper + (a4 * x[i4, j] + a5 * x[i5, j] + a6 * x[i6, j] + a7 * x[i7, j])
     for k in range(whole, n):
-        i0, a0 = which[k], coefs[k]
+        i0, a0 = positions[k], coefs[k]
         for j in range(width):
             out[j] += a0 * x[i0, j]
 
 
-def _csr_axpys(rows, which, coefs, n, out):
+def _csr_axpys(rows, positions, coefs, n, out):
     values, indices, offsets = rows.values, rows.indices, rows.offsets
     for k in range(n):
-        i, a = which[k], coefs[k]
+        i, a = positions[k], coefs[k]
         for s in range(np.uint64(offsets[i]), np.uint64(offsets[i + np.uint64(1)])):
             out[np.uint32(indices[s])] += a * values[s]
 
@@ -212,18 +212,18 @@ def table_dot(rows, i, w):
     return code_dot(rows, i, w) if isinstance(rows, BinRows) else row_dot(rows, i, w)
 
 
-def table_axpys(rows, which, coefs, n, out):
+def table_axpys(rows, positions, coefs, n, out):
     """Add the sum of ``coefs[k]`` times row ``which[k]``, uint64, k = 0..n-1, to the table `out` of `sums_for`."""
     if isinstance(rows, BinRows):
-        _code_axpys(rows, which, coefs, n, out)
+        _code_axpys(rows, positions, coefs, n, out)
     elif isinstance(rows, CsrRows):
-        _csr_axpys(rows, which, coefs, n, out)
+        _csr_axpys(rows, positions, coefs, n, out)
     else:
-        _dense_axpys(rows, which, coefs, n, out)
+        _dense_axpys(rows, positions, coefs, n, out)
 
 
-def _code_axpys(rows, which, coefs, n, out):
-    add_codes(rows.codes, rows.basis.starts, which, coefs, n, out)
+def _code_axpys(rows, positions, coefs, n, out):
+    add_codes(rows.codes, rows.basis.starts, positions, coefs, n, out)
 
 
 @overload(table_dot, jit_options={"fastmath": SUM_IN_ANY_ORDER})
@@ -239,12 +239,12 @@ def _table_dot_otherwise(rows, i, w):
 
 
 @overload(table_axpys, jit_options={"fastmath": SUM_IN_ANY_ORDER})
-def _table_axpys_if_dense(rows, which, coefs, n, out):
+def _table_axpys_if_dense(rows, positions, coefs, n, out):
     return _dense_axpys if is_rows(rows, DenseRows) else None
 
 
 @overload(table_axpys)
-def _table_axpys_otherwise(rows, which, coefs, n, out):
+def _table_axpys_otherwise(rows, positions, coefs, n, out):
     if is_rows(rows, BinRows):
         return _code_axpys
     return _csr_axpys if is_rows(rows, CsrRows) else None
@@ -332,20 +332,20 @@ def project_and_measure(values, w, out, squares):
         out[i], squares[i] = score, square
 
 
-def accumulate(rows, which, coefs, out):
+def accumulate(rows, positions, coefs, out):
     """Add the sum of ``coefs[k] * x[which[k]]`` to out, float64 of shape (n_features,); coefficients of 0 cost nothing."""
     sums = sums_for(rows, out)
-    _accumulate(rows, which, coefs, np.empty(BATCH, np.uint64), np.empty(BATCH), sums)
+    _accumulate(rows, positions, coefs, np.empty(BATCH, np.uint64), np.empty(BATCH), sums)
     add_sums(rows, sums, out)
 
 
 @kernel
-def _accumulate(rows, which, coefs, chosen, values, sums):
+def _accumulate(rows, positions, coefs, chosen, values, sums):
     """Add the rows whose coefficients are not 0 to the table, some at a time; `chosen` and `values` are workspace."""
-    held, n = 0, which.shape[0]
+    held, n = 0, positions.shape[0]
     for k in range(n):
         a = coefs[k]
-        chosen[held], values[held] = which[k], a
+        chosen[held], values[held] = positions[k], a
         held += a != 0.0  # without a branch, which a processor could not foresee
         if held == BATCH or k == n - 1:
             table_axpys(rows, chosen, values, held, sums)

@@ -103,8 +103,8 @@ def moments_of(block: Block) -> Summary:
     """Return the moments of the columns over the rows whose weight is above 0, and whether the rows are sparse."""
     rows = with_weight(block).rows
     with np.errstate(over="ignore", invalid="ignore"):  # on a worker too
-        of_block = moments(rows)
-    return {"moments": of_block, "sparse": [isinstance(rows, CsrRows)]}
+        block_moments = moments(rows)
+    return {"moments": block_moments, "sparse": [isinstance(rows, CsrRows)]}
 
 
 @dataclass(frozen=True, eq=False)

@@ -232,9 +232,9 @@ def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
     `weight`, of shape (n,), float64: above 0.
     `n_bins`: the largest number of bins. If there are fewer different values, each has its own bin.
     """
-    there = ~np.isnan(values)
-    distinct, index = np.unique(values[there], return_inverse=True)
-    mass = np.bincount(index, weight[there], minlength=len(distinct))
+    present = ~np.isnan(values)
+    distinct, index = np.unique(values[present], return_inverse=True)
+    mass = np.bincount(index, weight[present], minlength=len(distinct))
     if len(distinct) == 0:
         return Bins(np.zeros(0), np.zeros(1), np.zeros(1))
     last = _last_of_bins(mass, n_bins)
@@ -254,8 +254,8 @@ def _last_of_bins(mass: np.ndarray, n_bins: int) -> np.ndarray:
         return np.arange(n)
     heavy = np.zeros(n, dtype=bool)
     while True:  # a value that is heavier than a bin of the others leaves more bins to those
-        left = n_bins - np.count_nonzero(heavy)
-        size = mass[~heavy].sum() / max(left, 1)
+        n_light_bins = n_bins - np.count_nonzero(heavy)
+        size = mass[~heavy].sum() / max(n_light_bins, 1)
         more = heavy | (mass >= size)
         if (more == heavy).all() or np.count_nonzero(more) >= n_bins:
             break
@@ -263,9 +263,11 @@ def _last_of_bins(mass: np.ndarray, n_bins: int) -> np.ndarray:
     light = np.where(heavy, 0.0, mass)
     total = light.sum()
     below = np.cumsum(light)
-    left = n_bins - np.count_nonzero(heavy)
+    n_light_bins = n_bins - np.count_nonzero(heavy)
     number = (
-        np.minimum((below - 0.5 * light) / total * left, left - 1e-9).astype(int) if total > 0 else np.zeros(n, int)
+        np.minimum((below - 0.5 * light) / total * n_light_bins, n_light_bins - 1e-9).astype(int)
+        if total > 0
+        else np.zeros(n, int)
     )
     # A bin ends where the next value is of another number, or where a heavy value begins or ends.
     ends = np.ones(n, dtype=bool)

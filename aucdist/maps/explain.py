@@ -208,10 +208,10 @@ def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[np.
     """
     by_feature, shapes = {shape.feature: shape for shape in other.shapes}, []
     for shape in parts.shapes:
-        there = by_feature.get(shape.feature)
+        feature_values = by_feature.get(shape.feature)
         values = np.zeros(len(shape.values))
-        if there is not None:
-            values = there.values[np.searchsorted(there.edges, fitted.bins[shape.feature].means)]
+        if feature_values is not None:
+            values = feature_values.values[np.searchsorted(feature_values.edges, fitted.bins[shape.feature].means)]
         shapes.append(values - shape.shares @ values)
     return shapes
 
@@ -370,9 +370,9 @@ def reasons(
         )
     parts = additive(fitted, w)
     adds = contributions(fitted, parts, block)
-    of_category = category_features(categories)
+    is_category = category_features(categories)
     names = contribution_names(features, fitted)
-    names[: len(parts.shapes)] = [of_category.get(name, (name,))[0] for name in names[: len(parts.shapes)]]
+    names[: len(parts.shapes)] = [is_category.get(name, (name,))[0] for name in names[: len(parts.shapes)]]
     places: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)

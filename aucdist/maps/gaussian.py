@@ -44,12 +44,12 @@ def median_distance(X: Any) -> float:
     X = X.astype(np.float64, copy=False)
     products = X @ X.T
     squares = _squares(X)
-    apart = squares[:, np.newaxis] + squares - 2.0 * as_dense(products)
-    apart = apart[np.triu_indices(len(squares), 1)]
-    apart = apart[apart > 1e-12 * squares.max(initial=0.0)]
-    if not len(apart):
+    distances = squares[:, np.newaxis] + squares - 2.0 * as_dense(products)
+    distances = distances[np.triu_indices(len(squares), 1)]
+    distances = distances[distances > 1e-12 * squares.max(initial=0.0)]
+    if not len(distances):
         raise InputError("all rows are equal, so there is no median distance: give sigma as a number")
-    return float(np.sqrt(np.median(apart)))
+    return float(np.sqrt(np.median(distances)))
 
 
 def _squares(X: Any) -> np.ndarray:
@@ -71,14 +71,14 @@ class KernelBlock(Block):
     sigma: float
     at_once: int
 
-    def chunks(self, which: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-        """Yield slices of `which` with the kernel values of these rows, float64 of shape (n_slice, n_vectors).
+    def chunks(self, positions: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Yield slices of `positions` with the kernel values of these rows, float64 of shape (n_slice, n_vectors).
 
-        `which`, of shape (n,), int64: positions of rows in the block.
+        `positions`, of shape (n,), int64: positions of rows in the block.
         """
-        for first in range(0, len(which), self.at_once):
+        for first in range(0, len(positions), self.at_once):
             part = slice(first, first + self.at_once)
-            yield part, gaussian_kernel(self.X[which[part]], self.vectors, self.sigma)
+            yield part, gaussian_kernel(self.X[positions[part]], self.vectors, self.sigma)
 
     def scores(self, w: np.ndarray) -> np.ndarray:
         """Return the products of the rows of the Gram matrix with vectors, float64 of shape (n_samples, ...).

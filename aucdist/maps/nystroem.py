@@ -188,10 +188,10 @@ def _least_hashes(block: Block, n_of_classes: tuple[int, int]) -> Summary:
 
 
 def _with_least_hashes(block: Block, n_of_classes: tuple[int, int]) -> np.ndarray:
-    number, there = scrambled(block.row_id, SEED), block.weights() > 0
+    number, counted = scrambled(block.row_id, SEED), block.weights() > 0
     chosen = []
     for label, n in zip((-1, 1), n_of_classes, strict=True):
-        mine = np.flatnonzero(there & (block.y == label))
-        chosen.append(mine[np.argsort(number[mine], kind="stable")[:n]])
-    both = np.concatenate(chosen)
-    return both[np.argsort(number[both], kind="stable")]
+        class_rows = np.flatnonzero(counted & (block.y == label))
+        chosen.append(class_rows[np.argsort(number[class_rows], kind="stable")[:n]])
+    rows = np.concatenate(chosen)
+    return rows[np.argsort(number[rows], kind="stable")]

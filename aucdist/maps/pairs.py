@@ -39,11 +39,11 @@ def coarse(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
     `shares`, of shape (n_bins,), float64: of the rows, in each bin.
     Returns an array of shape (n_cells,), uint8.
     """
-    left = most - missing
-    if len(shares) <= left:
+    n_bins_left = most - missing
+    if len(shares) <= n_bins_left:
         return np.arange(len(shares) + missing, dtype=np.uint8)
     middle = np.cumsum(shares) - 0.5 * shares
-    number = np.minimum((middle / shares.sum() * left).astype(np.int64), left - 1)
+    number = np.minimum((middle / shares.sum() * n_bins_left).astype(np.int64), n_bins_left - 1)
     number = np.unique(number, return_inverse=True)[1]
     return np.concatenate((np.zeros(int(missing), dtype=np.int64), number + int(missing))).astype(np.uint8)
 
@@ -124,11 +124,11 @@ def add_up_cells(
     anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
     codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.codes is None else memory.codes
     other_groups = np.repeat(memory.runs[1], np.diff(memory.runs[0]))
-    of_anchors = memory.anchors.positions, anchor_slopes, codes, partners[0]
-    of_others = memory.others.positions, memory.coefs, other_groups, partners[1]
-    for which, row_slopes, groups, weighs in (of_anchors, of_others):
-        add_to_rows(coefs[0], which, row_slopes)
-        add_to_rows(coefs[1], which, weight[which] * weighs[groups])
+    anchor_rows = memory.anchors.positions, anchor_slopes, codes, partners[0]
+    other_rows = memory.others.positions, memory.coefs, other_groups, partners[1]
+    for positions, row_slopes, groups, partner_weights in (anchor_rows, other_rows):
+        add_to_rows(coefs[0], positions, row_slopes)
+        add_to_rows(coefs[1], positions, weight[positions] * partner_weights[groups])
     rows, m = block.rows, len(tables)
     assert isinstance(rows, BinRows)
     codes = np.empty((block.n_samples, m), dtype=np.uint8, order="F")

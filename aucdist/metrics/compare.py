@@ -304,11 +304,11 @@ def sign_flip_test(
 
     def share_beyond(difference: float, sign: int) -> float:
         """Return how often a random half of the rows, less its share of the difference, sums to <= 0 (1) or >= 0 (-1)."""
-        beyond = sign * (difference * shares - sums)
+        excess = sign * (difference * shares - sums)
         spread = math.sqrt(max(moments[0] - 2 * difference * moments[1] + difference**2 * moments[2], 0.0)) / 2
         if spread <= 1e-12 * error:
-            return float(np.mean(beyond >= -1e-12 * error))
-        return float(ndtr(beyond / spread).mean())
+            return float(np.mean(excess >= -1e-12 * error))
+        return float(ndtr(excess / spread).mean())
 
     p_value = min(1.0, 2 * min(share_beyond(0.0, 1), share_beyond(0.0, -1)))
     if len(head) > FEW:  # p-values that are too small for so many draws come from the normal distribution

@@ -161,8 +161,10 @@ def mean_cost_difference(
     n = len(cost)
     parts = cost * (wrong[0].astype(np.int8) - wrong[1]) / n
     if not parts.any():
-        classes = [which for which in (positive, ~positive) if which.any()]
-        unseen = [cost[which].max() * (1 - (1 - level) ** (1 / which.sum())) * which.sum() / n for which in classes]
+        classes = [members for members in (positive, ~positive) if members.any()]
+        unseen = [
+            cost[members].max() * (1 - (1 - level) ** (1 / members.sum())) * members.sum() / n for members in classes
+        ]
         reach = math.sqrt(sum(end**2 for end in unseen))
         return Difference(0.0, -reach, reach, 1.0, level, "exact-bound", 0)
     return sign_flip_test(parts, np.full(n, 1 / n), level, most=float(cost.max()))

@@ -224,8 +224,8 @@ def _count_equal(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, 
     ascending = np.sort(scores)
     first = _first_of_equal(ascending)
     values = ascending[first]
-    of_positives = np.searchsorted(values, np.sort(scores[positive]))
-    pos = np.bincount(of_positives, minlength=len(values)).astype(np.float64)
+    places = np.searchsorted(values, np.sort(scores[positive]))
+    pos = np.bincount(places, minlength=len(values)).astype(np.float64)
     return values, pos, np.diff(first, append=len(scores)) - pos
 
 
@@ -271,12 +271,12 @@ def checked_scores(y: object, scores: object) -> tuple[np.ndarray, np.ndarray]:
     return y, scores
 
 
-def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, why: str) -> None:
+def refuse(kind: str, values: np.ndarray, wrong: np.ndarray, reason: str) -> None:
     """Raise an InputError that names the first position where `wrong` is true, if there is one."""
     if wrong.any():
         first = int(np.argmax(wrong))
         raise InputError(
-            f"{kind} at position {first} (counted from 0) {why}: {values[first]}. Correct it, or leave it out"
+            f"{kind} at position {first} (counted from 0) {reason}: {values[first]}. Correct it, or leave it out"
         )
 
 
@@ -295,10 +295,10 @@ def counts_of(
     if hasattr(y_score, "__dask_graph__"):
         import dask
 
-        there = [y_true, y_score] if sample_weight is None else [y_true, y_score, sample_weight]
-        if not all(hasattr(collection, "__dask_graph__") for collection in there):
+        inputs = [y_true, y_score] if sample_weight is None else [y_true, y_score, sample_weight]
+        if not all(hasattr(collection, "__dask_graph__") for collection in inputs):
             raise InputError("y_score is a dask collection: y_true and sample_weight must be dask collections too")
-        chunks = [np.ravel(collection.to_delayed(optimize_graph=False)) for collection in there]
+        chunks = [np.ravel(collection.to_delayed(optimize_graph=False)) for collection in inputs]
         if len(sizes := {len(column) for column in chunks}) > 1:
             raise InputError(f"y_true, y_score and weights have {sizes} chunks: take them from one DataFrame")
         distinct = dask.compute(*(dask.delayed(np.unique)(labels) for labels in chunks[0]))

@@ -192,11 +192,11 @@ def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
     return counts.threshold(len(counts.values) - flagged)
 
 
-def the_only(what: str, requirements: Mapping[str, Any]) -> tuple[str, Any]:
-    """Return name and value of the one requirement that is not None, or raise an InputError that begins with `what`."""
+def the_only(subject: str, requirements: Mapping[str, Any]) -> tuple[str, Any]:
+    """Return name and value of the one requirement that is not None, or raise an InputError that begins with `subject`."""
     stated = [(name, value) for name, value in requirements.items() if value is not None]
     if len(stated) != 1:
-        raise InputError(f"{what}; {', '.join(name for name, _ in stated) or 'none'} is given")
+        raise InputError(f"{subject}; {', '.join(name for name, _ in stated) or 'none'} is given")
     return stated[0]
 
 

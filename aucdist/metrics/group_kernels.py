@@ -77,10 +77,10 @@ def merge_counts(left, right, values, pos, neg):
     (a, a_pos, a_neg), (b, b_pos, b_neg) = left, right
     i, j, n, n_left, n_right = 0, 0, 0, a.shape[0], b.shape[0]
     while i < n_left or j < n_right:
-        of_left = i < n_left and (j == n_right or a[i] <= b[j])
-        of_right = j < n_right and (i == n_left or b[j] <= a[i])
-        values[n] = a[i] if of_left else b[j]
-        pos[n] = (a_pos[i] if of_left else 0.0) + (b_pos[j] if of_right else 0.0)
-        neg[n] = (a_neg[i] if of_left else 0.0) + (b_neg[j] if of_right else 0.0)
-        i, j, n = i + of_left, j + of_right, n + 1
+        takes_left = i < n_left and (j == n_right or a[i] <= b[j])
+        takes_right = j < n_right and (i == n_left or b[j] <= a[i])
+        values[n] = a[i] if takes_left else b[j]
+        pos[n] = (a_pos[i] if takes_left else 0.0) + (b_pos[j] if takes_right else 0.0)
+        neg[n] = (a_neg[i] if takes_left else 0.0) + (b_neg[j] if takes_right else 0.0)
+        i, j, n = i + takes_left, j + takes_right, n + 1
     return n

@@ -138,9 +138,9 @@ def auc_of_groups(
     rank[order] = 1 + steps - steps[rows.starts[:-1]][group[order]]
     won, pairs = sums = np.empty((2, n_groups))
     pairs_won(rows.starts, rows.score, rank, rows.weight, np.empty(int(rank.max()) + 1), sums)
-    there = pairs > 0.0
-    weights = pairs[there] if group_weight == "pairs" else None
-    return _group_values(won, pairs, rows, there, "rows of two classes", weights)
+    has_pairs = pairs > 0.0
+    weights = pairs[has_pairs] if group_weight == "pairs" else None
+    return _group_values(won, pairs, rows, has_pairs, "rows of two classes", weights)
 
 
 def group_auc_score(
@@ -230,8 +230,8 @@ def ndcg_of_groups(
         np.add.reduceat(column.astype(np.float64), rows.starts[:-1])
         for column in (present, rows.weight, present & (rows.y > 0.0))
     )
-    there = ((n_rows > 1) | (weight > 1)) & (relevant > 0)  # a row of weight 2 is two rows
-    return _group_values(gained, possible, rows, there, "a grade above 0")
+    counted = ((n_rows > 1) | (weight > 1)) & (relevant > 0)  # a row of weight 2 is two rows
+    return _group_values(gained, possible, rows, counted, "a grade above 0")
 
 
 def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> OfGroups:
@@ -272,8 +272,8 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     room = np.clip(k - ties.above, 0.0, ties.weight)
     first = relevant * np.divide(room, ties.weight, out=np.zeros_like(room), where=ties.weight > 0.0)
     gained, total = (np.add.reduceat(tie_sums, ties.first_ties) for tie_sums in (first, relevant))
-    there = total > 0.0
-    return _group_values(gained, total, rows, there, "a label above 0")
+    has_positives = total > 0.0
+    return _group_values(gained, total, rows, has_positives, "a label above 0")
 
 
 def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -> Difference:
@@ -354,9 +354,9 @@ class _Ties:
 
 
 def _ties(rows: _Rows) -> _Ties:
-    apart = np.diff(rows.score) != 0
-    apart[rows.starts[1:-1] - 1] = True
-    first = np.concatenate(([0], np.flatnonzero(apart) + 1))
+    differ = np.diff(rows.score) != 0
+    differ[rows.starts[1:-1] - 1] = True
+    first = np.concatenate(([0], np.flatnonzero(differ) + 1))
     first_ties = np.searchsorted(first, rows.starts[:-1])
     weight = np.add.reduceat(rows.weight, first)
     below = np.cumsum(weight)
@@ -382,14 +382,12 @@ def _discounted_gain(rows: _Rows, k: float | None) -> np.ndarray:
 
 
 def _group_values(
-    gained: np.ndarray, total: np.ndarray, rows: _Rows, there: np.ndarray, what: str, weights: np.ndarray | None = None
+    gained: np.ndarray, total: np.ndarray, rows: _Rows, used: np.ndarray, name: str, weights: np.ndarray | None = None
 ) -> OfGroups:
-    """Return what each group that is `there` has gained of its total; groups without `weights` weigh 1."""
-    values = gained[there] / total[there]
+    """Return what each group that is `used` has gained of its total; groups without `weights` weigh 1."""
+    values = gained[used] / total[used]
     if not values.size:
         raise InputError(
-            f"none of the {len(there)} groups has {what}, so the metric is undefined: check the column of groups"
+            f"none of the {len(used)} groups has {name}, so the metric is undefined: check the column of groups"
         )
-    return OfGroups(
-        values, np.ones(len(values)) if weights is None else weights, int((~there).sum()), rows.names[there]
-    )
+    return OfGroups(values, np.ones(len(values)) if weights is None else weights, int((~used).sum()), rows.names[used])

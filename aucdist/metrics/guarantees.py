@@ -126,21 +126,21 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
     starts = np.searchsorted(flagged[places], [fewest * factor for factor in STARTS])
     shares = error * np.array([*STARTS.values()])
     budget = np.bincount(np.minimum(starts, len(places) - 1), shares, minlength=len(places))
-    left, best = 0.0, 0
+    carried, best = 0.0, 0
     for place, own in zip(places.tolist(), budget.tolist(), strict=True):
-        left += own
-        if bdtrc(positives[place] - 1, int(flagged[place]), least) <= left:
+        carried += own
+        if bdtrc(positives[place] - 1, int(flagged[place]), least) <= carried:
             best = place
         else:
-            left = 0.0
+            carried = 0.0
     if best:
         return best, least, int(flagged[best])
     # The bounds of the starts hold together, each with its part of the error.
-    tried = places[budget > 0]
-    true_alerts, rest = positives[tried], flagged[tried] - positives[tried]
+    tested = places[budget > 0]
+    true_alerts, rest = positives[tested], flagged[tested] - positives[tested]
     bounds = np.where(true_alerts > 0, betaincinv(np.maximum(true_alerts, 1), rest + 1, budget[budget > 0]), 0.0)
     k = int(np.argmax(bounds))
-    return int(tried[k]), float(bounds[k]), int(flagged[tried[k]])
+    return int(tested[k]), float(bounds[k]), int(flagged[tested[k]])
 
 
 def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) -> float:

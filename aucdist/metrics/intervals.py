@@ -83,9 +83,9 @@ def score_interval(
     spread : callable
         A function of an array of means from 0 to 1. It returns the variance for each mean, up to a common factor.
     """
-    here = np.array([value, value])
-    factor = t_quantile(level, freedom) ** 2 * variance / spread(here)
-    inside, outside = here, np.array([0.0, 1.0])
+    bounds = np.array([value, value])
+    factor = t_quantile(level, freedom) ** 2 * variance / spread(bounds)
+    inside, outside = bounds, np.array([0.0, 1.0])
     for _ in range(60):
         middle = 0.5 * (inside + outside)
         near = (middle - value) ** 2 <= factor * spread(middle)
@@ -175,8 +175,10 @@ def bootstrap_interval(
     for i in range(n_resamples):
         drawn = (kind[random.integers(len(kind), size=len(kind))] for kind in kinds)
         pos, neg = (np.bincount(at, minlength=len(counts.values)).astype(np.float64) for at in drawn)
-        seen = pos + neg > 0
-        values[i] = measure(ScoreCounts(counts.values[seen], pos[seen], neg[seen], counts.rows_pos, counts.rows_neg))
+        in_sample = pos + neg > 0
+        values[i] = measure(
+            ScoreCounts(counts.values[in_sample], pos[in_sample], neg[in_sample], counts.rows_pos, counts.rows_neg)
+        )
     fewest = min(counts.rows_pos, counts.rows_neg)
     tail = 0.0
     if fewest > 1:

@@ -195,8 +195,8 @@ def find_measure(metric: str, **parameters: float | str | None) -> Measure:
     measure = MEASURES.get(kind)
     if measure is None or (at and not measure.takes):
         raise unknown("metric", metric, MEASURES)
-    given = {key: value for key, value in parameters.items() if value is not None}
-    for key in given:
+    chosen = {key: value for key, value in parameters.items() if value is not None}
+    for key in chosen:
         if key not in PARAMETERS:
             raise unknown("parameter of a metric", key, PARAMETERS)
         if at or key not in measure.takes:
@@ -206,14 +206,14 @@ def find_measure(metric: str, **parameters: float | str | None) -> Measure:
         words, texts = (COST_COLUMN,) if measure.needs == "costs" else (), text.split(",")
         try:
             values = [value if value in words else float(value) for value in texts]
-            given = dict(zip(measure.takes[: len(values)], values, strict=True))
+            chosen = dict(zip(measure.takes[: len(values)], values, strict=True))
         except ValueError:
             raise InputError(f"metric {metric!r}: {text!r} is not {' and '.join(measure.takes)}") from None
     for key in measure.takes:
         meaning, allowed = PARAMETERS[key]
-        if key not in given:
+        if key not in chosen:
             raise InputError(f"metric {kind!r} needs {key}, {meaning}")
-        allowed.check(key, given[key])
+        allowed.check(key, chosen[key])
     return replace(
-        measure, values=tuple(value if isinstance(value := given[key], str) else float(value) for key in measure.takes)
+        measure, values=tuple(value if isinstance(value := chosen[key], str) else float(value) for key in measure.takes)
     )

@@ -152,8 +152,8 @@ def placements_up_to(counts: ScoreCounts, max_fpr: float, min_tpr: float = 0.0) 
     rest = np.maximum(max_fpr - np.maximum(fpr, start), 0.0)
     width = np.diff(fpr)
     before = np.maximum(start - fpr, 0.0) * rest
-    beyond = _divided(rest[:-1] ** 2 - rest[1:] ** 2, 2 * width, rest[:-1])
-    pos_placements = beyond + _divided(-np.diff(before), width, np.zeros(len(width)))
+    outer_part = _divided(rest[:-1] ** 2 - rest[1:] ** 2, 2 * width, rest[:-1])
+    pos_placements = outer_part + _divided(-np.diff(before), width, np.zeros(len(width)))
     low = np.minimum(tpr, at_max)
     above = np.maximum(low - min_tpr, 0.0)
     area = 0.5 * above**2 + max(at_max - min_tpr, 0.0) * (tpr - low)
@@ -204,8 +204,8 @@ def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -
         if share == 1.0:
             b = np.linspace((1 - area) * max_fpr, max_fpr, 201)
             height = np.maximum(0.0, 1 - (1 - area) * max_fpr / np.maximum(b, 1e-300)) if area < 1 else np.ones_like(b)
-            beyond = (1 - b) ** n_neg
-            return float((height**n_pos * (1 - beyond) + beyond).max())
+            none_beyond = (1 - b) ** n_neg
+            return float((height**n_pos * (1 - none_beyond) + none_beyond).max())
         # No positive is above the k-th highest negative, whose false positive rate is a Beta(k, n_neg + 1 - k) variable.
         k = math.ceil(max_fpr * n_neg)
         b = np.linspace(0.0, (1 - area) * max_fpr, 201)

@@ -98,10 +98,10 @@ def reliability(
     place = (np.cumsum(weight) - 0.5 * weight) / weight.sum() if binning == "quantile" else p
     bins = np.minimum((place * n_bins).astype(np.int64), n_bins - 1)
     total = np.bincount(bins, weight, n_bins)
-    there = total > 0
-    total = total[there]
-    predicted = np.bincount(bins, weight * p, n_bins)[there] / total
-    observed = np.bincount(bins, counts.pos, n_bins)[there] / total
+    nonempty = total > 0
+    total = total[nonempty]
+    predicted = np.bincount(bins, weight * p, n_bins)[nonempty] / total
+    observed = np.bincount(bins, counts.pos, n_bins)[nonempty] / total
     low = high = np.full(len(total), np.nan)
     if not counts.weighted:
         low, high = wilson(observed, total, two_sided_z(level))

@@ -316,8 +316,8 @@ def expected_cost_interval(
         return decisions.expected_cost_interval(counts, threshold, level, false_alarm=false_alarm, miss=miss)
     refuse_weights(counts)
     positive, cost, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
-    wrong, there = _flagged(y_score, threshold) != positive, weight > 0
-    return DecisionCosts.of(positive[there], wrong[there], cost[there]).interval(level)
+    wrong, counted = _flagged(y_score, threshold) != positive, weight > 0
+    return DecisionCosts.of(positive[counted], wrong[counted], cost[counted]).interval(level)
 
 
 def recall_at_fpr(
@@ -954,8 +954,8 @@ def confusion_counts(y_true: ArrayLike, y_pred: ArrayLike, sample_weight: ArrayL
     """
     labels, signs = signs_of(y_true)
     predicted = labels_of("y_pred", y_pred)
-    strange = (predicted != labels[0]) & (predicted != labels[1])
-    refuse("predicted label", predicted, strange, f"is neither {labels[0]} nor {labels[1]}, the labels of y_true")
+    unknown = (predicted != labels[0]) & (predicted != labels[1])
+    refuse("predicted label", predicted, unknown, f"is neither {labels[0]} nor {labels[1]}, the labels of y_true")
     scores = np.where(predicted == labels[1], 1.0, -1.0)
     weight = None if sample_weight is None else as_column("weights", sample_weight)
     return decisions.confusion(ScoreCounts.from_scores(signs, scores, weight), 0.0)

@@ -155,11 +155,11 @@ def plan_scoring(
     digest = digest_of_model(model)
     sharded = manifest_of(source)
     manifest = None if sharded is None else sharded.url
-    said: list[Any] = [digest, fingerprint_of(source), manifest, n_parts]
-    said += ["contributions"] if contributions else []
-    said += [f"top {top}"] if top else []
-    said += [] if cost is None else [asdict(cost), "of each class"]
-    key = files.sha256_of(json.dumps(said).encode())
+    key_parts: list[Any] = [digest, fingerprint_of(source), manifest, n_parts]
+    key_parts += ["contributions"] if contributions else []
+    key_parts += [f"top {top}"] if top else []
+    key_parts += [] if cost is None else [asdict(cost), "of each class"]
+    key = files.sha256_of(json.dumps(key_parts).encode())
     reader = _reader_of_earlier_run(output, key, source, manifest or "")
     if reader is None:
         # Check that the output can be written before the long survey.
@@ -210,16 +210,16 @@ def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = F
     InputError
         If the features of the model have names that rows of this format cannot have, or if keys do not go together.
     """
-    of = source.format_of()
+    file_format = source.format_of()
     own = source.model_dump(include=source.model_fields_set)
-    rules = {key: value for key, value in model.reading.items() if key in of.fields and key not in own}
+    rules = {key: value for key, value in model.reading.items() if key in file_format.fields and key not in own}
     if own.get("header"):
         rules.pop("columns", None)  # the column names of files without a header
     read = parse_source(rules | own, f"{source.display_name}, read as the model says", labelled=False)
-    changes = {"classes": None, "features": None} | of.for_scoring(read, model.schema)
+    changes = {"classes": None, "features": None} | file_format.for_scoring(read, model.schema)
     if labelled:
-        label = read.label if read.label is not None or not of.needs_label else model.schema.label
-        changes = {key: v for key, v in (changes | {"label": label}).items() if key in of.fields or v is None}
+        label = read.label if read.label is not None or not file_format.needs_label else model.schema.label
+        changes = {key: v for key, v in (changes | {"label": label}).items() if key in file_format.fields or v is None}
     return read.model_copy(update=changes)
 
 
@@ -301,9 +301,9 @@ def _scores(model: LinearModel, X: Any, row_id: np.ndarray, scoring: Scoring) ->
         columns["prediction"] = pa.array(predictions, pa.string())
         best = model.most_likely(scores, scoring.top)
         columns |= {f"top {place + 1}": pa.array(best[:, place], pa.string()) for place in range(scoring.top)}
-        for what, values in (("score", scores), ("probability", probabilities)):
+        for kind, values in (("score", scores), ("probability", probabilities)):
             if values is not None:
-                columns |= {f"{what} {name}": values[:, k] for k, name in enumerate(model.classes)}
+                columns |= {f"{kind} {name}": values[:, k] for k, name in enumerate(model.classes)}
     else:
         columns |= {"score": scores, "prediction": predictions}
         if model.cutoff is not None:

@@ -85,7 +85,7 @@ def score_labelled(
     return HeldOutRows(row_id[order], y[order], scores[order], checked, known)
 
 
-def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str) -> None:
+def refuse_trained_on(rows: HeldOutRows, profile: Profile, subject: str, data: str) -> None:
     """Raise an InputError if a model was trained on some of the rows, beyond those that are equal by chance.
 
     The test rows of the model's own run, which it was not trained on, show how many rows are equal by chance. If the run had
@@ -108,7 +108,7 @@ def refuse_trained_on(rows: HeldOutRows, profile: Profile, what: str, data: str)
     n = len(rows.row_id)
     number = f"{rows.known:,}" if rows.checked == n else f"about {round(rows.known / rows.checked * n):,}"
     raise InputError(
-        f"{what} was trained on {number} of the {n:,} rows of {data}: a test on these rows would favour it. Name rows that "
+        f"{subject} was trained on {number} of the {n:,} rows of {data}: a test on these rows would favour it. Name rows that "
         "neither model has seen with --data, or give --if always"
     )
 
@@ -137,8 +137,8 @@ def same_classes(models: Sequence[LinearModel]) -> bool:
 
     Models of several classes must have the same classes.
     """
-    said = []
+    class_lists = []
     for model in models:
         sides = (model.schema.positive, model.schema.negative)
-        said.append((model.classes, model.topics, [] if model.classes else [sorted(side) for side in sides]))
-    return all(of_model == said[0] for of_model in said)
+        class_lists.append((model.classes, model.topics, [] if model.classes else [sorted(side) for side in sides]))
+    return all(classes == class_lists[0] for classes in class_lists)

@@ -270,8 +270,8 @@ class LinearModel:
         names, columns, block = iter(self.contribution_names()), dict[str, np.ndarray](), self.encoded(X)
         for k, (weights, suffix) in enumerate(zip(self.weights, self._suffixes, strict=True)):
             table = explanation(block, self.schema.feature_names, weights.coef, weights.intercept, weights.feature_map)
-            of_class = scores[:, k] if self.classes else scores
-            columns |= with_rounding(table / weights.spread, of_class, list(islice(names, table.shape[1])), suffix)
+            class_scores = scores[:, k] if self.classes else scores
+            columns |= with_rounding(table / weights.spread, class_scores, list(islice(names, table.shape[1])), suffix)
         return columns
 
     def reasons(self, X: Any, sign: int = 1) -> "Reasons":

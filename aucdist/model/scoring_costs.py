@@ -80,19 +80,19 @@ class RowCosts:
             scores = scores.append_column("y", pa.array(block.y))
         about, costs = [], Costs(**self.cost)
         for k, (name, weights) in enumerate(zip(self.names, model.weights, strict=True)):
-            of_class = scores[column("score", name)].to_numpy()
-            flagged = of_class > 0
+            class_scores = scores[column("score", name)].to_numpy()
+            flagged = class_scores > 0
             positive = members[:, k] if self.labelled else ~flagged  # a flagged row may be a false alarm, others a miss
-            of_row = costs.of_rows(positive, block.cost)
+            row_costs = costs.of_rows(positive, block.cost)
             if self.labelled:
                 about.append(
-                    [[int(rows.sum()), float(of_row[rows].max(initial=0.0))] for rows in (positive, ~positive)]
+                    [[int(rows.sum()), float(row_costs[rows].max(initial=0.0))] for rows in (positive, ~positive)]
                 )
-                cost = np.where(flagged != positive, of_row, 0.0)
+                cost = np.where(flagged != positive, row_costs, 0.0)
             else:
                 assert weights.probability is not None  # else the costs are unknown
-                probability = weights.probability(of_class)[:, 1]
-                cost = np.where(flagged, 1.0 - probability, probability) * of_row
+                probability = weights.probability(class_scores)[:, 1]
+                cost = np.where(flagged, 1.0 - probability, probability) * row_costs
             scores = scores.append_column(column("cost", name), pa.array(cost))
         return scores.replace_schema_metadata({LARGEST: json.dumps(about)})
 
@@ -106,7 +106,7 @@ class RowCosts:
             parquet = pq.ParquetFile(file)
             if self.unknown:
                 return []
-            of_classes: list[Any] = []
+            class_costs: list[Any] = []
             about = parse_checked((parquet.schema_arrow.metadata or {}).get(LARGEST, b""), Largest, shown(url))
             if self.labelled and len(about) != len(self.names):
                 raise InputError(f"{shown(url)} is damaged: it has the largest costs of {len(about)} classes. {REPAIR}")
@@ -114,13 +114,13 @@ class RowCosts:
                 table = parquet.read(columns=[column("score", name), column("cost", name)])
                 flagged, cost = (values.to_numpy() for values in table.columns)
                 if not self.labelled:
-                    of_classes.append((float(cost.sum()), len(cost)))
+                    class_costs.append((float(cost.sum()), len(cost)))
                     continue
                 (n_pos, most_pos), (n_neg, most_neg) = about[k]
                 wrong, flagged = cost > 0, flagged > 0
                 missed = ClassCosts(n_pos, most_pos, cost[wrong & ~flagged])
-                of_classes.append(DecisionCosts(missed, ClassCosts(n_neg, most_neg, cost[wrong & flagged])))
-        return of_classes
+                class_costs.append(DecisionCosts(missed, ClassCosts(n_neg, most_neg, cost[wrong & flagged])))
+        return class_costs
 
     def mean_cost(self, parts: Sequence[Any]) -> Json:
         """Return the mean cost of a row.
@@ -142,13 +142,13 @@ class RowCosts:
             each[name] = cost
         if not self.classes:
             return each[""]
-        kind, value = each[self.classes[0]]["kind"], sum(of_class["value"] for of_class in each.values())
+        kind, value = each[self.classes[0]]["kind"], sum(class_cost["value"] for class_cost in each.values())
         return {"kind": kind, "value": value, "interval": None, "classes": each}
 
 
-def column(what: str, name: str) -> str:
+def column(kind: str, name: str) -> str:
     """Return the name of a column of scores for a class; that of two classes has no name."""
-    return f"{what} {name}" if name else what
+    return f"{kind} {name}" if name else kind
 
 
 def members_of(block: Block, schema: Schema, classes: Sequence[str]) -> np.ndarray:

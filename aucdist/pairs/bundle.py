@@ -179,10 +179,10 @@ class Bundle:
             target = maximise(H, self._heights + linear, b)
             step, before = 1.0, value
             while step > 1e-4:
-                tried = b + step * (target - b)
-                candidate = self._at(tried, penalty, centre, mu)
+                trial = b + step * (target - b)
+                candidate = self._at(trial, penalty, centre, mu)
                 if candidate[1] > value:
-                    b, (w, value, slope) = tried, candidate
+                    b, (w, value, slope) = trial, candidate
                     break
                 step *= 0.5
             if value - before <= penalty.precision * abs(value):

@@ -63,15 +63,15 @@ class CellSums:
         Two anchors of weight 0 stand before and behind them, at the lowest and the highest score, so that the hinge of
         rows whose threshold lies beyond them is exact.
         """
-        which = np.flatnonzero(self.sums[0] > 0.0)
-        (weight, score), low, high = self.sums[:, which], self.lowest[which], self.highest[which]
+        nonempty = np.flatnonzero(self.sums[0] > 0.0)
+        (weight, score), low, high = self.sums[:, nonempty], self.lowest[nonempty], self.highest[nonempty]
         mean = np.clip(score / weight, low, high)
         width = high - low
         doubt = np.divide(weight * (high - mean) * (mean - low), width, out=np.zeros_like(low), where=width > 0.0)
         scores, weights = np.concatenate((low[:1], mean, high[-1:])), np.concatenate(([0.0], weight, [0.0]))
         # With the first r anchors active, the threshold lies in the cell of anchor r - 1, that of anchor r, or between them.
         doubt = np.concatenate(([0.0], np.maximum(np.append(doubt, 0.0), np.insert(doubt, 0, 0.0)), [0.0]))
-        return Anchors(scores, weights, np.array([0, len(scores)]), doubt=doubt), which
+        return Anchors(scores, weights, np.array([0, len(scores)]), doubt=doubt), nonempty
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class CellCuts(PairCuts):
     """`PairCuts` for many anchors; the parameters are the same, and all rows are one group."""
 
     def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray):
-        super().__init__(blocks, objective, start, every=max(1, min(blocks.n_pos, blocks.n_neg) // SAMPLE))
+        super().__init__(blocks, objective, start, stride=max(1, min(blocks.n_pos, blocks.n_neg) // SAMPLE))
         self._edges: Edges | None = None
 
     def value_error(self, reach: float) -> float:
@@ -169,11 +169,11 @@ class CellCuts(PairCuts):
         if edges is None:
             evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
             edges = Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
-        of_anchors = threshold if self.negatives.are_anchors else None
-        cells = self.blocks.reduce(count_in_cells, step, edges, of_anchors)["cells"]
+        anchor_threshold = threshold if self.negatives.are_anchors else None
+        cells = self.blocks.reduce(count_in_cells, step, edges, anchor_threshold)["cells"]
         self._last = edges, cells, scores
-        anchors, which = cells.as_anchors()
-        return anchors, which, float(anchors.weights.sum())
+        anchors, nonempty = cells.as_anchors()
+        return anchors, nonempty, float(anchors.weights.sum())
 
     def slopes_of_anchors(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
         """Return the derivatives of the loss for weights of 1 in each cell, and refine the edges for the next cut."""
@@ -183,8 +183,8 @@ class CellCuts(PairCuts):
         refined = refined_edges(edges.at, cells, near, 3 * CELLS // 4)
         self._edges = Edges.of(np.concatenate((refined, spread(scores, CELLS // 4))))
         slopes, n = np.zeros(len(near)), len(anchors.scores)
-        of_ones = replace(anchors, weights=np.ones(n))
-        slopes[order] = self.loss.anchor_slopes(slope_sums, of_ones, np.arange(n))[1:-1]
+        unit_anchors = replace(anchors, weights=np.ones(n))
+        slopes[order] = self.loss.anchor_slopes(slope_sums, unit_anchors, np.arange(n))[1:-1]
         return slopes
 
 

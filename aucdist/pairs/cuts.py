@@ -84,13 +84,13 @@ def take_cut(
     With `exact`, the anchors and the threshold of the loss itself, that is summed as well, as ``"exact_loss"``.
     """
     rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.runs)
-    which, above = rows_from(threshold, rows)
+    positions, above = rows_from(threshold, rows)
     coefs, slope_sums = np.zeros(len(rows.scores)), np.zeros(anchors.n_gaps)
     slopes = coefs if threshold is None else np.empty(len(above.scores))
     height, total, doubt, n_band = cut_groups(tuple(above), shifts, anchors.search, anchors.doubt, slopes, slope_sums)
     summary = {"loss": total, "doubt": doubt, "slope_sums": slope_sums, "height": height, "n_band": n_band}
     if threshold is not None:
-        coefs[which] = slopes
+        coefs[positions] = slopes
         summary["counted"] = above.weights.sum()
     if exact is not None:
         anchors, threshold = exact
@@ -122,7 +122,7 @@ class PairCuts(PairProblem):
     objective : PairObjective
     start : ndarray of shape (n_features,), float64
         The first present point.
-    every : int, default=1
+    stride : int, default=1
         As of `PairProblem`.
 
     Attributes
@@ -139,10 +139,10 @@ class PairCuts(PairProblem):
         The width of the band in which negatives count in part, where only the highest-scoring ones count.
     """
 
-    def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray, *, every: int = 1):
+    def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray, *, stride: int = 1):
         negatives, groups = CountedNegatives(blocks, objective.subset), objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
-        super().__init__(blocks, HINGE, groups, negatives, start=start, every=every)
+        super().__init__(blocks, HINGE, groups, negatives, start=start, stride=stride)
         self.part_error = negatives.part_error(blocks, self.rounding)
         self.half_width, self.width = 0.0, 0.0
         self.here, self.scores = Cut(start, np.inf, 0.0, self.rounding.score(start)), self.first_scores
@@ -200,8 +200,8 @@ class PairCuts(PairProblem):
             exact = None
             if hard is not soft:
                 same = not self.negatives.are_anchors
-                of_loss = anchors if same else self.anchors_at(step, scores, hard)[0]
-                exact = of_loss, self.negatives.of_others(hard)
+                loss_anchors = anchors if same else self.anchors_at(step, scores, hard)[0]
+                exact = loss_anchors, self.negatives.of_others(hard)
             taken = self.blocks.reduce(take_cut, step, stair, anchors, self.negatives.of_others(soft), exact)
             slopes = self.slopes_of_anchors(taken["slope_sums"], anchors, order)
             slack = float(taken["doubt"]) / self.mass

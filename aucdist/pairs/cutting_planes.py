@@ -225,10 +225,10 @@ class CuttingPlanes:
         self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
         # The rounding of the objective: that of the scores of pairs, of sums, and of the shares with which negatives count.
         reach = rounding.reach(best.w)
-        of_sums = rounding.pair_hinge(best.w, best.loss, best.score_error) + rounding.penalty(
+        sum_error = rounding.pair_hinge(best.w, best.loss, best.score_error) + rounding.penalty(
             best.w, self.penalty.value(best.w)
         )
-        primal_error = of_sums + self.cuts.value_error(reach) + self.cuts.part_error * (1.0 + best.loss + 2.0 * reach)
+        primal_error = sum_error + self.cuts.value_error(reach) + self.cuts.part_error * (1.0 + best.loss + 2.0 * reach)
         return Round(
             best.w.copy(), primal, dual, self._passes_before + passes, primal_error=primal_error,
             dual_error=error, slack=best.slack, stuck=self._is_stuck(dual, passes),
@@ -237,7 +237,7 @@ class CuttingPlanes:
 
     def _newton_steps(self) -> Iterator[Round]:
         """Yield what is known, and then take a cut at the end of a Newton step, until they stall."""
-        damping, astray, gaps = 0.0, False, list[float]()
+        damping, step_was_poor, gaps = 0.0, False, list[float]()
         while True:
             target, bound = self.bundle.best_combination(self.penalty)
             yield self._round(bound, target)
@@ -246,7 +246,7 @@ class CuttingPlanes:
                 return
             cuts, penalty = self.cuts, self.penalty
             w, h, before = cuts.here.w, cuts.half_width, self.value_at(cuts.here)
-            for_step, for_search = self.samples.for_band(h, anew=astray)
+            for_step, for_search = self.samples.for_band(h, anew=step_was_poor)
             gradient = cuts.here.gradient + penalty.lam * w
             widths = h, cuts.width
             if self.negatives.is_top_only:
@@ -271,7 +271,7 @@ class CuttingPlanes:
                 worst = worst if step > 1e-3 else np.inf
             assert isinstance(penalty, SmoothPenalty)
             slope = float(cuts.here.gradient @ move) + penalty.slope_along(w, move, step)
-            astray = step < STEP_TOO_LONG or abs(slope) > MODEL_MISMATCH * abs(first)
+            step_was_poor = step < STEP_TOO_LONG or abs(slope) > MODEL_MISMATCH * abs(first)
 
     def _line_searches(self) -> Iterator[Round]:
         """Yield what is known, and then take a cut beyond the end of a line search."""
@@ -298,8 +298,8 @@ class CuttingPlanes:
             cuts.score(target)
             _, for_search = self.samples.for_band(WIDE, anew=False)
             step = self._line_search(for_search, move)[0]
-            beyond = step + CUT_OVERSHOOT * (1.0 - step)
-            self.accept(cuts.cut(beyond, cuts.here.w + beyond * move, self.gap_left))
+            overshot = step + CUT_OVERSHOOT * (1.0 - step)
+            self.accept(cuts.cut(overshot, cuts.here.w + overshot * move, self.gap_left))
             n_without_descent = n_without_descent + 1 if step == SEARCH_STEPS[0] else 0
             if step > TARGET_TOO_NEAR or n_without_descent > 2:
                 # The target may be farther away, or three line searches found no descent. A nearer target would not correct
@@ -380,11 +380,11 @@ class CuttingPlanes:
 
         `widths`: those of both bands at the last cut, where they are narrower now.
         """
-        here, penalty, both = self.cuts.here, self.penalty, (self.cuts.half_width, self.cuts.width)
+        here, penalty, current_widths = self.cuts.here, self.penalty, (self.cuts.half_width, self.cuts.width)
         assert isinstance(penalty, SmoothPenalty)
         slope_of_penalty = functools.partial(penalty.slope_along, here.w, move)
-        along = sample.slope_along(move, *both)
-        if both == (0.0, 0.0):
+        along = sample.slope_along(move, *current_widths)
+        if current_widths == (0.0, 0.0):
             # The derivative of the unsmoothed hinge has jumps. Secant steps across a jump would take cuts on its two sides in
             # turn, so the sign of the derivative is looked up on a fixed grid.
             slope = functools.cache(lambda t: along(t) + slope_of_penalty(t))
@@ -394,16 +394,16 @@ class CuttingPlanes:
                 low, high = SEARCH_STEPS[k - 1 : k + 1]
                 step = low + (high - low) * slope(low) / (slope(low) - slope(high))
             return step if penalty.signs is None else min(step, 1.0), slope(SEARCH_STEPS[0])
-        first, of_sample = float(here.gradient @ move) + slope_of_penalty(0.0), along(0.0)
-        if widths is not None and widths != both:
-            first += of_sample - sample.slope_along(move, *widths)(0.0)
-        if not first < 0.0:
-            return 0.0, first
+        initial_slope, sample_slope = float(here.gradient @ move) + slope_of_penalty(0.0), along(0.0)
+        if widths is not None and widths != current_widths:
+            initial_slope += sample_slope - sample.slope_along(move, *widths)(0.0)
+        if not initial_slope < 0.0:
+            return 0.0, initial_slope
         # The sample has its own minimum, so only the change of its derivative is used.
-        offset = first - of_sample - slope_of_penalty(0.0)
-        step = step_to_zero(lambda t: along(t) + slope_of_penalty(t) + offset, first)
+        offset = initial_slope - sample_slope - slope_of_penalty(0.0)
+        step = step_to_zero(lambda t: along(t) + slope_of_penalty(t) + offset, initial_slope)
         # Points beyond the target may lie outside the cone. The cone is convex, so points before it do not.
-        return step if penalty.signs is None else min(step, 1.0), first
+        return step if penalty.signs is None else min(step, 1.0), initial_slope
 
     def accept(self, cut: Cut, *, follow: bool = False, worst: float = np.inf) -> bool:
         """Add a cut to the bundle, unless its objective is above `worst`, and return whether it was added.

@@ -60,12 +60,12 @@ class FewRows:
         weight, factor = self.block.weights(), np.ones(1) if groups is None else groups.factor
         if groups is None:
             pos, neg = (np.flatnonzero(self.block.y == label) for label in (1, -1))
-            of_pos, of_neg = np.zeros(len(pos), dtype=int), np.zeros(len(neg), dtype=int)
+            pos_groups, neg_groups = np.zeros(len(pos), dtype=int), np.zeros(len(neg), dtype=int)
         else:
-            (pos, of_pos), (neg, of_neg) = (groups.rows_of(self.block, label) for label in (1, -1))
+            (pos, pos_groups), (neg, neg_groups) = (groups.rows_of(self.block, label) for label in (1, -1))
         self.rows, self.n_pos = np.concatenate([pos, neg]), len(pos)
-        i, j = np.nonzero(of_pos[:, np.newaxis] == of_neg)
-        pairs = weight[pos[i]] * weight[neg[j]] * (factor[of_pos[i]] / mass)
+        i, j = np.nonzero(pos_groups[:, np.newaxis] == neg_groups)
+        pairs = weight[pos[i]] * weight[neg[j]] * (factor[pos_groups[i]] / mass)
         counted = pairs > 0.0  # the product of two small weights may be 0
         self.i, self.j, self.weights = i[counted], j[counted], pairs[counted]
         X = matrix_of_rows(self.block.rows)
@@ -103,10 +103,10 @@ class FewRows:
             if len(bound) and gap <= CLOSER * min(yielded, lowest):
                 yielded = gap
                 yield self._point(lam, best, bound)
-            further = self._next(K, iterate, t, product)
-            if further is None:
+            next_iterate = self._next(K, iterate, t, product)
+            if next_iterate is None:
                 break
-            iterate = further
+            iterate = next_iterate
         if len(best) and len(bound) and gap < yielded:
             yield self._point(lam, best, bound)
 

@@ -110,14 +110,14 @@ class PairGroups:
         `label`: only of rows with this one, -1 or +1; all by default.
         """
         counts = block.weights() > 0  # rows outside a fold have weight 0
-        there = np.flatnonzero(counts if label is None else counts & (block.y == label))
+        positions = np.flatnonzero(counts if label is None else counts & (block.y == label))
         if not self.grouped:
-            return there, np.zeros(len(there), dtype=np.int64)
+            return positions, np.zeros(len(positions), dtype=np.int64)
         assert block.group is not None
-        groups = block.group[there]
+        groups = block.group[positions]
         key = np.minimum(np.searchsorted(self.keys, groups), len(self.keys) - 1)
         has_pairs = self.keys[key] == groups
-        return there[has_pairs], key[has_pairs]
+        return positions[has_pairs], key[has_pairs]
 
     def rows_of(self, block: Block, label: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the rows of one class that are in pairs, by group, each once for each of its groups.
@@ -133,12 +133,12 @@ class PairGroups:
         codes : ndarray of int32
             Ascending: the number of the group.
         """
-        there, key = self.keys_of(block, label if block.grade is None else None)
+        row_positions, key = self.keys_of(block, label if block.grade is None else None)
         positions, codes = [], []
         for t in range(self.n_thresholds):
-            mine = labels_at_threshold(block, self.levels, self.exact, t)[there] == label
-            code = self.number[key[mine], t]
-            positions.append(there[mine][code >= 0])
+            in_class = labels_at_threshold(block, self.levels, self.exact, t)[row_positions] == label
+            code = self.number[key[in_class], t]
+            positions.append(row_positions[in_class][code >= 0])
             codes.append(code[code >= 0])
         all_codes, all_positions = np.concatenate(codes), np.concatenate(positions)
         starts = np.concatenate(([0], np.cumsum(np.bincount(all_codes, minlength=self.n_groups))))
@@ -168,16 +168,16 @@ def find_levels(block: Block) -> Summary:
 def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
     """Return the groups of the block's rows, with the weight and the number of rows of each class at each threshold."""
     weight = block.weights()
-    there = weight > 0
+    counted = weight > 0
     groups = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
-    keys, at = np.unique(groups[there], return_inverse=True)
+    keys, at = np.unique(groups[counted], return_inverse=True)
     sums = np.zeros((len(keys), max(1, len(levels) - 1), 4))
     for t in range(sums.shape[1]):
-        label = labels_at_threshold(block, levels, exact, t)[there]
-        for c, of_class in enumerate((1, -1)):
-            mine = label == of_class
-            sums[:, t, c] = np.bincount(at[mine], weight[there][mine], minlength=len(keys))
-            sums[:, t, 2 + c] = np.bincount(at[mine], minlength=len(keys))
+        label = labels_at_threshold(block, levels, exact, t)[counted]
+        for c, class_label in enumerate((1, -1)):
+            in_class = label == class_label
+            sums[:, t, c] = np.bincount(at[in_class], weight[counted][in_class], minlength=len(keys))
+            sums[:, t, 2 + c] = np.bincount(at[in_class], minlength=len(keys))
     return {"keys": [keys], "sums": [sums]}
 
 
@@ -228,13 +228,13 @@ def pair_groups(
         )
     number = np.full(pairs.shape, -1, dtype=np.int32)
     number[pairs > 0] = np.arange(np.count_nonzero(pairs > 0))
-    there = pairs_of_group > 0
+    has_pairs = pairs_of_group > 0
     factor = np.broadcast_to(step, pairs.shape)
     if group_weight == "groups":
-        factor = factor / np.where(there, pairs_of_group, 1.0)[:, np.newaxis]
-    mass = float(there.sum()) if group_weight == "groups" else float(pairs_of_group.sum())
+        factor = factor / np.where(has_pairs, pairs_of_group, 1.0)[:, np.newaxis]
+    mass = float(has_pairs.sum()) if group_weight == "groups" else float(pairs_of_group.sum())
     weights, counts = np.split(np.ascontiguousarray(sums[pairs > 0].T), 2)
     return PairGroups(
-        keys[there], number[there], np.ascontiguousarray(factor[pairs > 0]), weights, counts.astype(np.int64), levels, exact,
-        blocks.has_groups, group_weight == "groups", mass, int(len(keys) - there.sum()),
+        keys[has_pairs], number[has_pairs], np.ascontiguousarray(factor[pairs > 0]), weights, counts.astype(np.int64), levels,
+        exact, blocks.has_groups, group_weight == "groups", mass, int(len(keys) - has_pairs.sum()),
     )  # fmt: skip

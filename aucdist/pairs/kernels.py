@@ -132,8 +132,8 @@ def index_groups(anchors, starts, table, table_starts, low, scale):
     """Write the search_index of every group's anchors (ascending, float64) into its part of the table."""
     for g in range(low.shape[0]):
         if starts[g] < starts[g + 1]:
-            mine = table[table_starts[g] : table_starts[g + 1]]
-            low[g], scale[g] = search_index(anchors[starts[g] : starts[g + 1]], mine)
+            group_table = table[table_starts[g] : table_starts[g + 1]]
+            low[g], scale[g] = search_index(anchors[starts[g] : starts[g + 1]], group_table)
 
 
 @kernel
@@ -160,12 +160,13 @@ def cut_groups(rows, shifts, search, doubt, coefs, slope_sums):
     active, hinge, doubts, n_band = 0.0, 0.0, 0.0, 0
     for k in range(codes.shape[0]):
         g = codes[k]
-        mine = slice(runs[k], runs[k + 1])
-        here = slice(starts[g], starts[g + 1])
+        group_rows = slice(runs[k], runs[k + 1])
+        group_anchors = slice(starts[g], starts[g + 1])
         places = slice(starts[g] + g, starts[g + 1] + g + 1)
         a, h, d, n = cut_group(
-            scores[mine], weights[mine], shifts, anchors[here], table[table_starts[g] : table_starts[g + 1]], low[g], scale[g],
-            weight_below[places], score_below[places], doubt, coefs[mine], slope_sums[places],
+            scores[group_rows], weights[group_rows], shifts, anchors[group_anchors],
+            table[table_starts[g] : table_starts[g + 1]], low[g], scale[g], weight_below[places], score_below[places], doubt,
+            coefs[group_rows], slope_sums[places],
         )  # fmt: skip
         active += a
         hinge += h
@@ -247,12 +248,12 @@ def ramp_sum(rows, search, coefs, sums):
     total = 0.0
     for k in range(codes.shape[0]):
         g = codes[k]
-        mine = slice(runs[k], runs[k + 1])
+        group_rows = slice(runs[k], runs[k + 1])
         places = slice(starts[g] + g, starts[g + 1] + g + 1)
         total += ramp_of_group(
-            scores[mine], weights[mine], anchors[starts[g] : starts[g + 1]],
+            scores[group_rows], weights[group_rows], anchors[starts[g] : starts[g + 1]],
             table[table_starts[g] : table_starts[g + 1]], low[g], scale[g], weight_below[places], score_below[places],
-            square_below[places], coefs[mine], sums[places],
+            square_below[places], coefs[group_rows], sums[places],
         )  # fmt: skip
     return total
 

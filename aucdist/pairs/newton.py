@@ -153,25 +153,25 @@ def draw_two_samples(
     in_groups = memory.codes is not None
     codes = memory.codes, np.repeat(memory.runs[1], np.diff(memory.runs[0])) if in_groups else None
     drawn: Summary = {}
-    for name, of_class, of_rows in zip(("anchors", "others"), (memory.anchors, memory.others), codes, strict=True):
+    for name, class_rows, row_codes in zip(("anchors", "others"), (memory.anchors, memory.others), codes, strict=True):
         samples = []
         by_band = name == "others" and not whole_groups
-        positions, most = of_class.positions, shares[1:].max() if by_band else shares[0]
-        uniform = uniforms(of_rows if whole_groups else block.row_id.take(positions), seed)
-        likely = np.ones(len(positions))
+        positions, most = class_rows.positions, shares[1:].max() if by_band else shares[0]
+        uniform = uniforms(row_codes if whole_groups else block.row_id.take(positions), seed)
+        chances = np.ones(len(positions))
         if square > 0.0:
-            likely = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MOST_LIKELY)
-        places = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * likely if most < 1.0 else 1.0))
+            chances = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MOST_LIKELY)
+        places = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * chances if most < 1.0 else 1.0))
         uniform, share = uniform[places], np.full(len(places), shares[0])
         if by_band:
-            share = np.where(near.holds(1.0 + of_class.present[places]), shares[1], shares[2])
-        share = np.where(share < 1.0, share * likely[places], 1.0)
+            share = np.where(near.holds(1.0 + class_rows.present[places]), shares[1], shares[2])
+        share = np.where(share < 1.0, share * chances[places], 1.0)
         for lot in (uniform, 1.0 - uniform)[: 1 if (shares >= 1.0).all() else 2]:
             chosen = np.flatnonzero(lot <= share)
             place = places[chosen]
             rows = block.take(positions.take(place))
             weights = rows.weights() if whole_groups else rows.weights() / np.minimum(share[chosen], 1.0)
-            samples.append((rows, weights, of_rows.take(place) if in_groups else None))
+            samples.append((rows, weights, row_codes.take(place) if in_groups else None))
         drawn[name] = [samples]
     return drawn
 
@@ -260,17 +260,19 @@ class Samples:
         if self._whole_groups:
             shares = np.full(3, max(n / cuts.n_anchors, n / cuts.n_others))
         else:
-            of_band, rest = n / max(n_band, 1.0), cuts.n_others - n_band
-            shares = np.array([n / cuts.n_anchors, of_band, OUTSIDE * n / rest if rest > 0.0 else of_band])
+            band_share, rest = n / max(n_band, 1.0), cuts.n_others - n_band
+            shares = np.array([n / cuts.n_anchors, band_share, OUTSIDE * n / rest if rest > 0.0 else band_share])
         drawn = cuts.blocks.reduce(draw_two_samples, shares, self._whole_groups, near, self._square, self._seed)
         samples = []
         for number in range(len(drawn["anchors"][0])):
-            anchors, others = ([of_block[number] for of_block in drawn[name]] for name in ("anchors", "others"))
+            anchors, others = (
+                [sample_of_block[number] for sample_of_block in drawn[name]] for name in ("anchors", "others")
+            )
             n_anchors, codes = sum(len(weights) for _, weights, _ in anchors), None
-            blocks, weighs, of_groups = zip(*anchors, *others, strict=True)
-            weights = np.concatenate(weighs)
+            blocks, block_weights, group_codes = zip(*anchors, *others, strict=True)
+            weights = np.concatenate(block_weights)
             if groups is not None:
-                codes = np.concatenate(of_groups).astype(np.int64)
+                codes = np.concatenate(group_codes).astype(np.int64)
                 weights[:n_anchors] *= groups.factor[codes[:n_anchors]]
             if self._whole_groups:
                 weights[:n_anchors] /= min(shares[0], 1.0)
@@ -372,15 +374,15 @@ class RowSample:
             at, counts = self.apart(scores + step * change, h), weights[negatives]
             hinge = MeanHinge(at[positives], weights[positives], h)
             if target > 0.0 and len(positives):
-                of_negatives = at[negatives], counts
-                hard = threshold_of(*of_negatives, target)
-                soft = smooth_threshold(hard, hinge, target, width, partial(weigh_bands, *of_negatives))
+                negative_scores = at[negatives], counts
+                hard = threshold_of(*negative_scores, target)
+                soft = smooth_threshold(hard, hinge, target, width, partial(weigh_bands, *negative_scores))
                 counts = counts * (soft or hard).parts(at[negatives])
-            which = negatives[counts > 0.0]
+            counted = negatives[counts > 0.0]
             first: Any = 0
             if codes is not None:
-                first = np.searchsorted(codes[positives[hinge.order]], codes[which])
-            changes = hinge.derivative(at[which], change[which], change[positives], first)
+                first = np.searchsorted(codes[positives[hinge.order]], codes[counted])
+            changes = hinge.derivative(at[counted], change[counted], change[positives], first)
             return float(counts[counts > 0.0] @ changes) * scale
 
         return slope
@@ -412,18 +414,20 @@ class Pairs:
         low, high = ends(scores[b] + 1.0, scores[a], h)
         b, self._of_others = b[low < high], (low[low < high], high[low < high])
         self._of_anchors = ends(scores[a] - 1.0, scores[b], h)
-        which, self.n_anchors, self.n_others = np.concatenate([a, b]), len(a), len(b)
-        self.n_pairs = len(which)
+        row_positions, self.n_anchors, self.n_others = np.concatenate([a, b]), len(a), len(b)
+        self.n_pairs = len(row_positions)
         self.scale = 1.0 / (2.0 * h * cuts.mass)
-        self.weights = weights[which]
+        self.weights = weights[row_positions]
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
         # The terms of the negatives near the threshold; `_near` sets them.
         self.rates, self._active, self._ahead = np.zeros(0), np.zeros(0), np.zeros(0)
         self._middle, threshold = np.zeros(cuts.blocks.n_features), cuts.here.threshold
         self.of_top = threshold is not None
         if threshold is not None and threshold.band is not None:
-            which = np.concatenate([which, self._near(sample, threshold, threshold.band.width, width, h)])
-        self._sample, self._which = sample, which
+            row_positions = np.concatenate(
+                [row_positions, self._near(sample, threshold, threshold.band.width, width, h)]
+            )
+        self._sample, self._which = sample, row_positions
 
     @cached_property
     def rows(self) -> Rows:
@@ -453,9 +457,9 @@ class Pairs:
     def _sums(self, values: np.ndarray) -> np.ndarray:
         """Return, for each row, the sum of a value over its partners in the band."""
         n = self.n_anchors
-        of_anchors, of_others = running_sums(values[:n]), running_sums(values[n : self.n_pairs])
+        anchor_sums, other_sums = running_sums(values[:n]), running_sums(values[n : self.n_pairs])
         (low, high), (first, last) = self._of_anchors, self._of_others
-        return np.concatenate([of_others[high] - of_others[low], of_anchors[last] - of_anchors[first]])
+        return np.concatenate([other_sums[high] - other_sums[low], anchor_sums[last] - anchor_sums[first]])
 
     def product(self, p: np.ndarray) -> np.ndarray:
         """Return the second derivative of the mean times a vector."""
@@ -470,22 +474,26 @@ class Pairs:
         """Return by how much the gradient changes when the band of the threshold narrows and all rows in it stay in it."""
         return self._sum_of_rows(np.zeros(self.n_pairs), self._ahead)
 
-    def _sum_of_rows(self, coefs: np.ndarray, of_near: np.ndarray) -> np.ndarray:
+    def _sum_of_rows(self, coefs: np.ndarray, near_coefs: np.ndarray) -> np.ndarray:
         """Return the weighted sum of the rows; the total weight of the negatives near the threshold stays the same."""
-        of_near = self._active * (of_near - self.rates * (float(of_near.sum()) / (float(self.rates.sum()) or 1.0)))
-        coefs, out = np.concatenate([coefs, of_near]), -float(of_near.sum()) * self._middle
+        near_coefs = self._active * (
+            near_coefs - self.rates * (float(near_coefs.sum()) / (float(self.rates.sum()) or 1.0))
+        )
+        coefs, out = np.concatenate([coefs, near_coefs]), -float(near_coefs.sum()) * self._middle
         accumulate(self.rows, np.arange(len(coefs)), coefs, out)
         return out
 
     def matrix(self) -> np.ndarray:
         """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
-        sample, which, pairs = self._sample, self._which, slice(self.n_pairs)
+        sample, row_positions, pairs = self._sample, self._which, slice(self.n_pairs)
         (low, high), n, rows = self._of_anchors, self.n_anchors, sample.rows.rows
         if isinstance(rows, BinRows) and len(self._middle) > FEATURES_PER_CODE * rows.codes.shape[1]:
-            total = self.scale * pair_moments(rows_at(rows, which[pairs]), low, high, self.weights, self.partners)
+            total = self.scale * pair_moments(
+                rows_at(rows, row_positions[pairs]), low, high, self.weights, self.partners
+            )
         else:
-            every = sample.matrix[which[pairs]]
-            A, B = every[:n], every[n:]
+            all_rows = sample.matrix[row_positions[pairs]]
+            A, B = all_rows[:n], all_rows[n:]
             # `half` first holds the sums of each anchor's partners, and then, in place, the right factor of A'.
             below = running_sums(self.weights[n:, np.newaxis] * B)
             half = below.take(low, axis=0)
@@ -496,7 +504,7 @@ class Pairs:
             B = np.sqrt(self.partners[n:, np.newaxis]) * B  # BLAS computes B'B with half the arithmetic of a product
             total = self.scale * (total + total.T + B.T @ B)
         if len(self.rates):
-            near = self._active[:, np.newaxis] * (sample.matrix[which[self.n_pairs :]] - self._middle)
+            near = self._active[:, np.newaxis] * (sample.matrix[row_positions[self.n_pairs :]] - self._middle)
             near -= self.rates @ near / self.rates.sum()
             near *= np.sqrt(self.rates)[:, np.newaxis]
             total += near.T @ near
@@ -517,20 +525,20 @@ def step_to_zero(slope: Callable[[float], float], first: float) -> float:
 
     The step 1 is tried first, which is right near the minimum; then chords between steps on both sides (the Illinois rule).
     """
-    low, of_low, step = 0.0, first, 1.0
-    of_step = slope(step)
+    low, low_slope, step = 0.0, first, 1.0
+    step_slope = slope(step)
     tries = 1
-    while of_step < FLAT * first and step < LONGEST and tries < MOST_SLOPES:
-        low, of_low, step = step, of_step, 2.0 * step
-        of_step, tries = slope(step), tries + 1
-    high, of_high = step, of_step
-    while abs(of_step) > -FLAT * first and of_high > 0.0 and tries < MOST_SLOPES:
-        step = low + (high - low) * min(max(of_low / (of_low - of_high), 0.02), 0.98)
-        of_step, tries = slope(step), tries + 1
-        if of_step > 0.0:
-            high, of_high, of_low = step, of_step, 0.5 * of_low
+    while step_slope < FLAT * first and step < LONGEST and tries < MOST_SLOPES:
+        low, low_slope, step = step, step_slope, 2.0 * step
+        step_slope, tries = slope(step), tries + 1
+    high, high_slope = step, step_slope
+    while abs(step_slope) > -FLAT * first and high_slope > 0.0 and tries < MOST_SLOPES:
+        step = low + (high - low) * min(max(low_slope / (low_slope - high_slope), 0.02), 0.98)
+        step_slope, tries = slope(step), tries + 1
+        if step_slope > 0.0:
+            high, high_slope, low_slope = step, step_slope, 0.5 * low_slope
         else:
-            low, of_low, of_high = step, of_step, 0.5 * of_high
+            low, low_slope, high_slope = step, step_slope, 0.5 * high_slope
     return step
 
 

@@ -63,8 +63,8 @@ class PairObjective:
                 "max_fpr and max_false_positives count the highest-scoring negatives of all rows: with groups or grades, "
                 "set both to None"
             )
-        of_weights = np.arange(blocks.n_features) if feature_groups is None else feature_groups
-        return cls(loss, groups, subset, PENALTIES[penalty].of(lam, signs, of_weights))
+        groups_of_weights = np.arange(blocks.n_features) if feature_groups is None else feature_groups
+        return cls(loss, groups, subset, PENALTIES[penalty].of(lam, signs, groups_of_weights))
 
     @property
     def n_groups_with_pairs(self) -> int | None:
@@ -76,8 +76,8 @@ class PairObjective:
         rows = LocalBlocks([drawn])
         groups = self.groups
         if groups is not None:
-            of_groups = "groups" if groups.equal_group_weights else None
-            groups = pair_groups(rows, of_groups, "one" if groups.exact else None, weighted=not groups.grouped)
+            group_weight = "groups" if groups.equal_group_weights else None
+            groups = pair_groups(rows, group_weight, "one" if groups.exact else None, weighted=not groups.grouped)
         subset = None if self.subset is None else TopNegatives(self.subset.weight(blocks) / blocks.weight_neg)
         return rows, replace(self, groups=groups, subset=subset)
 
@@ -107,5 +107,5 @@ def rounding_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> Round
     """Return the sizes for bounds on rounding when rows of the smaller class enter as running sums."""
     if groups is None:
         return Rounding.of(blocks, running=2 * min(blocks.n_pos, blocks.n_neg))
-    again = (groups.n_thresholds - 1) * max(info.n_samples for info in blocks.infos)  # rows in several groups
-    return Rounding.of(blocks, running=2 * min(groups.n_pos, groups.n_neg) + again + groups.n_groups)
+    n_repeated = (groups.n_thresholds - 1) * max(info.n_samples for info in blocks.infos)  # rows in several groups
+    return Rounding.of(blocks, running=2 * min(groups.n_pos, groups.n_neg) + n_repeated + groups.n_groups)

@@ -182,8 +182,8 @@ class L2(SmoothPenalty):
         """Return a bound on the rounding error of the height and of ``|lam w|^2 / (2 lam)``."""
         height, n_points = bundle.height, bundle.n_points
         slope_error = rounding.combination(2.0 * height, extra=2 * n_points)
-        of_height = (rounding.over_rows + EPS * n_points) * height
-        return of_height + rounding.half_square(self.lam * w, slope_error) / self.lam + part_error * height
+        height_error = (rounding.over_rows + EPS * n_points) * height
+        return height_error + rounding.half_square(self.lam * w, slope_error) / self.lam + part_error * height
 
     def steepest_square(self, gradient: np.ndarray) -> float:
         """Return ``|gradient|^2``."""
@@ -303,8 +303,8 @@ class GroupL1(SparsePenalty):
         """Return ``centre - slope / mu``, projected on the cone, with each group shortened by ``lam sqrt(size) / mu``."""
         w = project_onto_cone(centre - slope / mu, self.signs)
         lengths = self.norms(w)
-        left = np.maximum(lengths - self.lam / mu * self.sizes, 0.0)
-        return w * np.divide(left, lengths, out=left, where=lengths > 0.0)[self.groups]
+        shrunk = np.maximum(lengths - self.lam / mu * self.sizes, 0.0)
+        return w * np.divide(shrunk, lengths, out=shrunk, where=lengths > 0.0)[self.groups]
 
     def quadratic(
         self, points: np.ndarray, slope: np.ndarray, w: np.ndarray, centre: np.ndarray, mu: float

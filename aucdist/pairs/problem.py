@@ -109,16 +109,16 @@ def ones(n: int) -> np.ndarray:
     return longest[:n]
 
 
-def positions(which: np.ndarray, block: Block) -> np.ndarray:
+def positions(chosen: np.ndarray, block: Block) -> np.ndarray:
     """Return positions of rows of a block in four bytes each, if it has not too many rows for that."""
-    return which.astype(np.int32 if block.n_samples < 2**31 else np.int64, copy=False)
+    return chosen.astype(np.int32 if block.n_samples < 2**31 else np.int64, copy=False)
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
 
 def sort_by_class(
-    block: Block, memory: None, sign: int, groups: PairGroups | None, start: np.ndarray | None, every: int
+    block: Block, memory: None, sign: int, groups: PairGroups | None, start: np.ndarray | None, stride: int
 ) -> tuple[PairMemory, Summary]:
     """Sort the rows by class, and return the weights of the anchors, their scores, and with groups the numbers of theirs.
 
@@ -130,25 +130,25 @@ def sort_by_class(
         The groups of the rows that make pairs, where not all of both classes do.
     start : ndarray of shape (n_features,), float64, or None
         The present point, at which the rows are scored; None for none.
-    every : int
-        Weights and scores of one in `every` anchors are sent; these anchors are drawn by their ids.
+    stride : int
+        Weights and scores of one in `stride` anchors are sent; these anchors are drawn by their ids.
     """
     weight, codes, drawn = block.weights(), None, None
     if groups is None:
-        there = weight > 0  # rows outside a fold have weight 0
-        anchors, others = (np.flatnonzero(there & (block.y == label)) for label in (sign, -sign))
+        counted = weight > 0  # rows outside a fold have weight 0
+        anchors, others = (np.flatnonzero(counted & (block.y == label)) for label in (sign, -sign))
         runs = one_run(len(others))
     else:
-        (anchors, codes), (others, of_others) = (groups.rows_of(block, label) for label in (sign, -sign))
-        runs = runs_of(of_others)
-    if every > 1:
-        drawn = np.flatnonzero(scrambled(block.row_id[anchors], SEED) % np.uint64(every) == 0)
+        (anchors, codes), (others, other_codes) = (groups.rows_of(block, label) for label in (sign, -sign))
+        runs = runs_of(other_codes)
+    if stride > 1:
+        drawn = np.flatnonzero(scrambled(block.row_id[anchors], SEED) % np.uint64(stride) == 0)
     scores, squares = (None, None) if start is None else score_at_start(block, sign * start)
 
-    def rows_at(which: np.ndarray) -> ClassRows:
+    def rows_at(chosen: np.ndarray) -> ClassRows:
         """Return some of the rows with their scores at the start."""
-        present, weights = np.zeros(0) if scores is None else scores.take(which), weight[which]
-        return ClassRows(positions(which, block), None if (weights == 1.0).all() else weights, present, present)
+        present, weights = np.zeros(0) if scores is None else scores.take(chosen), weight[chosen]
+        return ClassRows(positions(chosen, block), None if (weights == 1.0).all() else weights, present, present)
 
     by_class = PairMemory(rows_at(anchors), rows_at(others), runs, codes, np.zeros(0), drawn, squares)
     summary = {"weights": sent(by_class, weight[anchors]), "n_anchors": len(anchors), "n_others": len(others)}
@@ -156,9 +156,9 @@ def sort_by_class(
     return by_class, {**summary, "codes": [] if codes is None else [codes]}
 
 
-def sent(memory: PairMemory, of_anchors: np.ndarray) -> list[np.ndarray]:
+def sent(memory: PairMemory, anchor_values: np.ndarray) -> list[np.ndarray]:
     """Return values of the anchors, or of those that were drawn, as a summary that is joined block after block."""
-    return [of_anchors if memory.drawn is None else of_anchors[memory.drawn]]
+    return [anchor_values if memory.drawn is None else anchor_values[memory.drawn]]
 
 
 def score_rows(block: Block, memory: PairMemory, w: np.ndarray, sign: int) -> tuple[PairMemory, Summary]:
@@ -186,13 +186,13 @@ def sweep_pairs(
 ) -> tuple[PairMemory, Summary]:
     """Sum the loss over the pairs of the block's rows, or of those from a threshold on, with all anchors."""
     others = memory.others
-    which, rows = rows_from(threshold, ScoredRows(others.scores, others.weights, memory.runs))
+    row_positions, rows = rows_from(threshold, ScoredRows(others.scores, others.weights, memory.runs))
     slopes, slope_sums = np.empty(len(rows.scores)), loss.zero_slope_sums(anchors.n_gaps)
     total = loss.loss_and_row_slopes(rows, anchors, slopes, slope_sums)
     coefs = slopes
     if threshold is not None:
         coefs = np.zeros(len(others.scores))
-        coefs[which] = slopes
+        coefs[row_positions] = slopes
     return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
 
@@ -200,9 +200,11 @@ def rows_from(threshold: Threshold | None, rows: ScoredRows) -> tuple[Any, Score
     """Return which rows count, those from a threshold on or all, and these rows with their weights."""
     if threshold is None:
         return slice(None), rows
-    which = np.flatnonzero(rows.scores >= threshold.score)
-    scores = rows.scores[which]
-    return which, ScoredRows(scores, rows.weights[which] * threshold.parts(scores), one_run(len(which)))
+    row_positions = np.flatnonzero(rows.scores >= threshold.score)
+    scores = rows.scores[row_positions]
+    return row_positions, ScoredRows(
+        scores, rows.weights[row_positions] * threshold.parts(scores), one_run(len(row_positions))
+    )
 
 
 def add_up_gradient(
@@ -220,23 +222,23 @@ def add_up_gradient(
         The present point moves to this step of the way; None for where it is.
     """
     if memory.cells is None:
-        of_anchors = slopes[offsets[block.index] : offsets[block.index + 1]]
+        anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
     else:
-        of_anchors = slopes.take(memory.cells)
+        anchor_slopes = slopes.take(memory.cells)
         if memory.cell_weights is not None:
-            of_anchors *= memory.cell_weights
+            anchor_slopes *= memory.cell_weights
     # One loop over the rows of both classes in storage order: one loop for each class takes more than twice as long.
     coefs, gradient = np.zeros(block.n_samples), np.zeros(block.n_features)
-    for rows, of_rows in ((memory.others, memory.coefs), (memory.anchors, of_anchors)):
-        add_to_rows(coefs, rows.positions, of_rows)
+    for rows, row_coefs in ((memory.others, memory.coefs), (memory.anchors, anchor_slopes)):
+        add_to_rows(coefs, rows.positions, row_coefs)
     accumulate(block.rows, np.arange(block.n_samples), coefs, gradient)
     anchors, others = memory.anchors.moved(step), memory.others.moved(step)
     return replace(memory, anchors=anchors, others=others, coefs=np.zeros(0)), {"gradient": gradient}
 
 
-def add_to_rows(coefs: np.ndarray, which: np.ndarray, of_rows: np.ndarray) -> None:
+def add_to_rows(coefs: np.ndarray, chosen: np.ndarray, values: np.ndarray) -> None:
     """Add to the coefficients of rows; with grades, a row is there several times."""
-    np.add.at(coefs, which.astype(np.intp, copy=False), of_rows)  # add.at would convert int32 positions one by one
+    np.add.at(coefs, chosen.astype(np.intp, copy=False), values)  # add.at would convert int32 positions one by one
 
 
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
@@ -255,7 +257,7 @@ class PairProblem:
         Which negatives count; all by default.
     start : ndarray of shape (n_features,), float64, optional
         The present point, where lines begin (`aucdist.pairs.cuts`).
-    every : int, default=1
+    stride : int, default=1
         The client has the scores and weights of one in so many anchors.
 
     Attributes
@@ -276,14 +278,14 @@ class PairProblem:
 
     def __init__(
         self, blocks: Blocks, loss: PairLoss, groups: PairGroups | None = None, negatives: CountedNegatives | None = None,
-        *, start: np.ndarray | None = None, every: int = 1,
+        *, start: np.ndarray | None = None, stride: int = 1,
     ):  # fmt: skip
         self.blocks, self.groups = blocks.without_memory(), groups
         self.loss = loss
         self.sign = (1 if blocks.n_pos <= blocks.n_neg else -1) if groups is None else groups.sign
         self.negatives = CountedNegatives(blocks) if negatives is None else negatives
         self.mass = self.negatives.mass if groups is None else groups.mass
-        summary = self.blocks.reduce(sort_by_class, self.sign, groups, start, every)
+        summary = self.blocks.reduce(sort_by_class, self.sign, groups, start, stride)
         self.first_scores = np.concatenate(summary["scores"] or [np.zeros(0)])
         self.n_anchors, self.n_others = int(summary["n_anchors"]), int(summary["n_others"])
         self.offsets = np.cumsum([0] + [len(part) for part in summary["weights"]])

@@ -113,13 +113,13 @@ class SmoothPairProblem(PairProblem):
         curvature; the sums hold squares.
         """
         rounding, size, rate = self.rounding, 1.0 + 2.0 * self.rounding.reach(point.w), self.loss.curvature
-        apart = 2.0 * rounding.score(point.w)
-        of_value = rate * (apart * size + 2.0 * rounding.over_rows * (1.0 + size * size))
-        of_value += rounding.penalty(point.w, point.value)
-        of_slope = rate * (2.0 * apart + 4.0 * rounding.over_rows * size) * rounding.largest
-        of_parts = rate * self.part_error * size * size  # rounding of the share with which the boundary rows count
-        of_dual = of_value + rounding.half_square(point.gradient, of_slope) / self.lam
-        return of_value + of_parts, of_dual + of_parts
+        pair_score_error = 2.0 * rounding.score(point.w)
+        value_error = rate * (pair_score_error * size + 2.0 * rounding.over_rows * (1.0 + size * size))
+        value_error += rounding.penalty(point.w, point.value)
+        slope_error = rate * (2.0 * pair_score_error + 4.0 * rounding.over_rows * size) * rounding.largest
+        share_error = rate * self.part_error * size * size  # rounding of the share with which the boundary rows count
+        dual_error = value_error + rounding.half_square(point.gradient, slope_error) / self.lam
+        return value_error + share_error, dual_error + share_error
 
     def majorant_gap(self, point: Point) -> float:
         """Return by how much a convex majorant could decrease from a point within the cone, as a share of the objective."""
@@ -168,12 +168,12 @@ def pair_lbfgs(
     problem = SmoothPairProblem(blocks, objective)
     if from_hinge:
         minima, passes = hinge_minima(blocks, objective)
-        tried = []
+        results = []
         for w in minima:
             *_, last = itertools.islice(descend(problem, problem.evaluate(w), tol=tol, passes=1), FIRST_ROUNDS)
-            tried.append(last)
+            results.append(last)
             passes += last.passes
-        start = min(tried, key=lambda last: last.primal).w
+        start = min(results, key=lambda last: last.primal).w
     first = problem.evaluate(
         np.zeros(blocks.n_features) if start is None else project_onto_cone(start.astype(np.float64), problem.signs)
     )
@@ -199,12 +199,12 @@ def descend(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int
     bound, convex = (0.0, 0.0), problem.loss.convex
     for better, n_tries in lbfgs.descend(problem.evaluate, point, problem.signs):
         passes, gap = passes + n_tries, problem.majorant_gap(better)
-        of_value, of_dual = problem.errors(better)
+        value_error, dual_error = problem.errors(better)
         if convex:
-            bound = higher(bound, (better.value * (1.0 - gap), of_dual))
+            bound = higher(bound, (better.value * (1.0 - gap), dual_error))
         yield MajorantRound(
             better.w, better.value, bound[0], passes, gap, stationary=not convex and gap <= tol,
-            primal_error=of_value, dual_error=bound[1],
+            primal_error=value_error, dual_error=bound[1],
         )  # fmt: skip
 
 

@@ -178,14 +178,14 @@ class MeanHinge:
         return values
 
     def derivative(
-        self, scores: np.ndarray, changes: Any, of_positives: np.ndarray, first: np.ndarray | int = 0
+        self, scores: np.ndarray, changes: Any, positive_changes: np.ndarray, first: np.ndarray | int = 0
     ) -> np.ndarray:
         """Return the derivative of the mean hinge at each score where the scores of negatives and of positives change.
 
         Parameters
         ----------
         changes : ndarray of shape (n_scores,), float64, or float
-        of_positives : ndarray of shape (n_positives,), float64
+        positive_changes : ndarray of shape (n_positives,), float64
             How the scores of the positives change, in their order at the beginning.
         first : ndarray of shape (n_scores,), int64, or int
             The number of positives, from the lowest score on, that make no pair with each negative.
@@ -197,15 +197,15 @@ class MeanHinge:
             inside: np.ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
             return whole[low] - whole[first] + inside
 
-        values = self._shares * of_positives[self.order]
+        values = self._shares * positive_changes[self.order]
         return changes * active(*self._sums) - active(running_sums(values), running_sums(values * self.scores))
 
     def invert(self, value: float, low: float, high: float) -> tuple[float, float]:
         """Return two close scores between which the mean hinge reaches a value."""
         for _ in range(REFINED):
-            tried = np.linspace(low, high, KNOTS)
-            k = min(max(int(np.searchsorted(self(tried), value)), 1), KNOTS - 1)
-            low, high = float(tried[k - 1]), float(tried[k])
+            trial_points = np.linspace(low, high, KNOTS)
+            k = min(max(int(np.searchsorted(self(trial_points), value)), 1), KNOTS - 1)
+            low, high = float(trial_points[k - 1]), float(trial_points[k])
         return low, high
 
 
@@ -225,15 +225,15 @@ def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: 
     if weight > 0.0 and (weights == weight).all():
         k = last - min(max(int(np.ceil((target - above) / weight)) - 1, 0), last)
         at = np.partition(scores, k)[k]  # takes a third of the time of a sort
-        before, there = (weight * np.count_nonzero(rows) for rows in (scores > at, scores == at))
-        return Threshold(float(at), _fraction(target - (above + before), there))
+        before, weight_at = (weight * np.count_nonzero(rows) for rows in (scores > at, scores == at))
+        return Threshold(float(at), _fraction(target - (above + before), weight_at))
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     running = above + np.cumsum(weights[order])
     at = ranked[min(int(np.searchsorted(running, target)), last)]
-    first, behind = np.searchsorted(-ranked, -at, side="left"), np.searchsorted(-ranked, -at, side="right")
+    first, end = np.searchsorted(-ranked, -at, side="left"), np.searchsorted(-ranked, -at, side="right")
     before = running[first - 1] if first > 0 else above
-    return Threshold(float(at), _fraction(target - before, running[behind - 1] - before))
+    return Threshold(float(at), _fraction(target - before, running[end - 1] - before))
 
 
 def _fraction(rest: float, weight: float) -> float:
@@ -327,14 +327,14 @@ def count_cells(number: int, memory: Any, step: float | None, prefix: int, shift
 
 @without_rows
 def gather_cell(
-    number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool, every: int = 1
+    number: int, memory: Any, step: float | None, prefix: int, shift: int, are_anchors: bool, stride: int = 1
 ) -> Summary:
-    """Return scores and weights of the negatives in a cell, of one in `every` of them; of all cells for a shift of 64."""
+    """Return scores and weights of the negatives in a cell, of one in `stride` of them; of all cells for a shift of 64."""
     scores, weights = negatives_at(memory, step, are_anchors)
     if shift < 64:
         inside = np.flatnonzero(ordered_keys(scores + 0.0) >> shift == prefix)  # -0.0 has the key of 0.0
         scores, weights = scores[inside], weights[inside]
-    return {"scores": [scores[::every]], "weights": [weights[::every]]}
+    return {"scores": [scores[::stride]], "weights": [weights[::stride]]}
 
 
 @without_rows
@@ -371,8 +371,8 @@ def threshold_in_blocks(
         # From the highest cell down until the weight reaches the target, in the cell of the threshold.
         weight, rows = counted["weight"][::-1], counted["rows"][::-1]
         running = above + np.cumsum(weight)
-        there = np.flatnonzero(rows > 0)
-        k = int(there[min(int(np.searchsorted(running[there], target)), len(there) - 1)])
+        nonempty = np.flatnonzero(rows > 0)
+        k = int(nonempty[min(int(np.searchsorted(running[nonempty], target)), len(nonempty) - 1)])
         cell = 2**BITS - 1 - k
         above = float(running[k - 1]) if k > 0 else above
         prefix = cell - 2 ** (BITS - 1) if first else (prefix << BITS) | cell
@@ -416,8 +416,8 @@ class CountedNegatives:
         if not self.is_top_only:
             return 0.0
         # With sample weights, the weight above the boundary is rounded, which changes the share of the rows at the boundary.
-        of_hard = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
-        return of_hard + rounding.over_rows
+        hard_error = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
+        return hard_error + rounding.over_rows
 
     def threshold(
         self, blocks: Blocks, step: float | None, anchors: tuple[np.ndarray, np.ndarray] | None = None
@@ -448,12 +448,12 @@ class CountedNegatives:
         """
         if not self.is_top_only:
             return None, None
-        every = -(-max(blocks.n_pos, self._n_neg) // MOST_GATHERED)
-        if every > 1 and not self.are_anchors:  # too many to gather: their weights are summed on the blocks
+        stride = -(-max(blocks.n_pos, self._n_neg) // MOST_GATHERED)
+        if stride > 1 and not self.are_anchors:  # too many to gather: their weights are summed on the blocks
             hard, positives = threshold_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
             weigh = partial(weigh_bands_in_blocks, blocks, step)
         else:
-            gathered = blocks.reduce(gather_cell, step, 0, 64, False, every)
+            gathered = blocks.reduce(gather_cell, step, 0, 64, False, stride)
             larger = np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"])
             positives, negatives = (scores, weights), larger
             if self.are_anchors:

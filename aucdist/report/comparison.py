@@ -64,16 +64,16 @@ def sentences(result: Json) -> list[str]:
     """Return the results of the tests, one sentence for each pair of runs and each measure that is said in words."""
     differences, texts = result["differences"], []
     if "classes" in result:  # in how many classes either is higher, corrected for all tests
-        for tests, what in ((differences, "test AUC"), (result.get("cost_differences", ()), "expected cost")):
+        for tests, metric in ((differences, "test AUC"), (result.get("cost_differences", ()), "expected cost")):
             pairs = dict.fromkeys((test["first"], test["second"]) for test in tests)
             for first, second in pairs:
                 values = [test for test in tests if (test["first"], test["second"]) == (first, second)]
-                sure = [test for test in values if test["p_holm"] <= LEVEL]
-                higher = sum(test["value"] > 0 for test in sure)
+                significant = [test for test in values if test["p_holm"] <= LEVEL]
+                higher = sum(test["value"] > 0 for test in significant)
                 mean = difference_text(sum(test["value"] for test in values) / len(values))
                 texts.append(
-                    f"{first} minus {second}: the mean difference of the {what} over {len(values)} classes is {mean}; "
-                    f"significant for {len(sure)}, of which {first} is higher in {higher}."
+                    f"{first} minus {second}: the mean difference of the {metric} over {len(values)} classes is {mean}; "
+                    f"significant for {len(significant)}, of which {first} is higher in {higher}."
                 )
         return texts
     in_groups = differences.get("group_auc", [])
@@ -86,17 +86,17 @@ def sentences(result: Json) -> list[str]:
         ),
         (differences.get("expected_cost", []), "expected cost"),
     ]
-    for tests, what in measures:
+    for tests, metric in measures:
         for test in tests:
             names, ends, value = (test["first"], test["second"]), (test["low"], test["high"]), test["value"]
             if value < 0:
                 names, ends = names[::-1], (-test["high"], -test["low"])
             p = p_text(test["p_holm"])
-            relation = f"has a higher {what} than"
+            relation = f"has a higher {metric} than"
             if test["p_holm"] > LEVEL:
-                relation = f"does not differ significantly in {what} from"
+                relation = f"does not differ significantly in {metric} from"
             texts.append(
-                f"{names[0]} and {names[1]} have the same {what}."
+                f"{names[0]} and {names[1]} have the same {metric}."
                 if value == 0
                 else f"{names[0]} {relation} {names[1]} ({difference_text(abs(value))}, 95 % interval {difference_text(ends[0])} "
                 f"to {difference_text(ends[1])}, p {p if p.startswith('below') else f'= {p}'})."
@@ -116,8 +116,8 @@ def p_text(p: float) -> str:
 
 def _tests(heading: str, method: str, tests: Sequence[Json]) -> Json:
     """Return a section of tests; of several classes the smallest p-values come first."""
-    of_classes = "class" in tests[0]
-    if of_classes:
+    by_class = "class" in tests[0]
+    if by_class:
         tests = sorted(tests, key=lambda test: (test["p_holm"], -abs(test["value"]), test["class"]))
     corrected = f"; p-values corrected for {count_text(len(tests))} comparisons by Holm's method" * (len(tests) > 1)
     rows = [
@@ -126,4 +126,4 @@ def _tests(heading: str, method: str, tests: Sequence[Json]) -> Json:
         | {"p": p_text(test["p_value"]), "corrected": p_text(test["p_holm"]), "significant": test["p_holm"] <= LEVEL}
         for test in tests
     ]
-    return {"heading": heading, "method": method + corrected, "rows": rows, "of_classes": of_classes}
+    return {"heading": heading, "method": method + corrected, "rows": rows, "of_classes": by_class}

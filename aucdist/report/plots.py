@@ -136,11 +136,11 @@ def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) ->
         points = thin(recall, precision)
         low, high, precision_low, precision_high = (side[points, np.newaxis] for side in pr_band(test))
         x = np.linspace(float(low.min()), float(high.max()), 300)
-        there = (low <= x) & (x <= high)
+        in_range = (low <= x) & (x <= high)
         # At least the point whose own recall is nearest, where few positives leave gaps between the rectangles.
-        there[np.abs(recall[points, np.newaxis] - x).argmin(axis=0), np.arange(len(x))] = True
-        lowest = np.where(there, precision_low, np.inf).min(axis=0)
-        highest = np.where(there, precision_high, -np.inf).max(axis=0)
+        in_range[np.abs(recall[points, np.newaxis] - x).argmin(axis=0), np.arange(len(x))] = True
+        lowest = np.where(in_range, precision_low, np.inf).min(axis=0)
+        highest = np.where(in_range, precision_high, -np.inf).max(axis=0)
         axes.fill_between(x, lowest, highest, color=POS, alpha=0.18, label="95 % band, test")
     _plot_train_and_test(axes, train, test, lambda counts: thinned(*pr_curve(counts)))
     shown = train if test is None else test

@@ -132,7 +132,7 @@ def render_run_page(report: Report) -> str:
 
 def _two_classes(report: Report) -> Json:
     ((train, test),), run = report.classes, report.run
-    shown, which = (train, "training") if test is None else (test, "test")
+    shown, rows = (train, "training") if test is None else (test, "test")
     interval: ranking.Interval | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", IntervalWarning)
@@ -166,8 +166,8 @@ def _two_classes(report: Report) -> Json:
             shape["figures"].append(plots.inline_svg(column, label, f"The last xi is {last}", plot))
     return {
         "several": False,
-        "which": which,
-        "sentences": _verdict_of_two(report, shown, which, interval),
+        "which": rows,
+        "sentences": _verdict_of_two(report, shown, rows, interval),
         "warnings": _warnings_of_two(report, interval, interval_warnings),
         "population": population,
         "area": ranking.auc(shown),
@@ -178,7 +178,7 @@ def _two_classes(report: Report) -> Json:
         "n_train": train.rows_pos + train.rows_neg,
         "excess": proved_excess(run["certificate"]),
         "certificate": certificate_text(run["certificate"], population),
-        "figures": _figures(report, shown, which),
+        "figures": _figures(report, shown, rows),
         "decisions": _decisions(report),
         "rule": DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN)
         if point is None
@@ -222,7 +222,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
     return texts + more + list(report.leaks)
 
 
-def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ranking.Interval | None) -> list[str]:
+def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ranking.Interval | None) -> list[str]:
     """Return the main results as sentences."""
     area, run = ranking.auc(shown), report.run
     ends = None if interval is None else (interval.low, interval.high)
@@ -233,13 +233,13 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
         )
     groups = run.get("groups", {})
     whichever = " of any group" if groups.get("grouped") else ""
-    of = 100 if area < 0.99 else 1000 if area < 0.999 else 10_000
-    often = "every time" if area == 1 else f"{int(area * of):,} times in {of:,}"  # rounded down
+    base = 100 if area < 0.99 else 1000 if area < 0.999 else 10_000
+    often = "every time" if area == 1 else f"{int(area * base):,} times in {base:,}"  # rounded down
     given_map = (
         "" if report.map_name is None else f", given the feature map {report.map_name}: other maps may do better"
     )
     sentences = [
-        f"A positive {which} row scores higher than a negative one{whichever} {often}: AUC {measured}.",
+        f"A positive {rows} row scores higher than a negative one{whichever} {often}: AUC {measured}.",
         f"The training objective is {certificate_text(run['certificate'], _population_text(report))}{given_map}.",
     ]
     if "free" in run:
@@ -264,7 +264,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, which: str, interval: ra
         alerts = table["tp"] + table["fp"]
         right = f"; {percent_text(table['tp'] / alerts)} of these alerts are right" if alerts else ""
         threshold = (
-            f"The threshold flags {percent_text(alerts / sum(table.values()))} of the {which} rows and finds "
+            f"The threshold flags {percent_text(alerts / sum(table.values()))} of the {rows} rows and finds "
             f"{percent_text(decisions.recall(table))} of the positives{right}."
         )
         return [sentences[0], threshold, *sentences[1:]]
@@ -283,17 +283,17 @@ def _population_text(report: Report) -> str:
     return f"over all {count_text(pos * neg)} pairs" if report.of_pairs else f"over all {count_text(pos + neg)} rows"
 
 
-def _figures(report: Report, shown: ScoreCounts, which: str) -> dict[str, str]:
+def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     """Return the SVG of each figure for which there is data."""
     assert report.history is not None
     history = report.history
     if len(history) > plots.MAX_POINTS:  # evenly spread rounds, with the first and the last
         history = history.iloc[np.unique(np.linspace(0, len(history) - 1, plots.MAX_POINTS).round().astype(int))]
-    curve = f"The {which} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
+    curve = f"The {rows} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
     precision, share = ranking.average_precision(shown), shown.n_pos / (shown.n_pos + shown.n_neg)
-    average = f"The {which} curve has an average precision of {precision:.4f}; a random order has {share:.2g}."
+    average = f"The {rows} curve has an average precision of {precision:.4f}; a random order has {share:.2g}."
     split = (
-        f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {which} rows; "
+        f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {rows} rows; "
         "scores above 0 are predicted positive."
     )
     point = report.run.get("operating_point")
@@ -440,10 +440,10 @@ def _verdict(run: Json) -> list[str]:
     if "operating_point" in run["classes"][0]:
         sentences.append(operating_points_text(run["classes"]))
     if proved:
-        which = f"each of the {n} {plural}" if len(proved) == n else f"{len(proved)} of the {n} {plural}"
+        subject = f"each of the {n} {plural}" if len(proved) == n else f"{len(proved)} of the {n} {plural}"
         most = max(proved)
         sentences.append(
-            f"For {which}, the training objective is at most {'0' if most == 0 else rounded_up_text(100 * most)} % above its "
+            f"For {subject}, the training objective is at most {'0' if most == 0 else rounded_up_text(100 * most)} % above its "
             "minimum."
         )
     return sentences

@@ -33,7 +33,7 @@ def search_section(search: Json) -> Json:
     Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first; ``one``, the
         word for one of them.
     """
-    of_classes, table = search.get("of_classes", {}), search["table"]
+    by_class, table = search.get("of_classes", {}), search["table"]
     varied = [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
     measure, rows = find_measure(search["metric"]), table
     if len(rows) > MAX_ROWS:  # those with the best means
@@ -49,9 +49,9 @@ def search_section(search: Json) -> Json:
             "rows": [row | {"chosen": row["parameters"] == search["best"]} for row in rows],
         },
         "classes": sorted(
-            of_classes.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else measure.sign * row["mean"]
+            by_class.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else measure.sign * row["mean"]
         ),
-        "one": "topic" if of_classes.get("topics") else "class",
+        "one": "topic" if by_class.get("topics") else "class",
     }
 
 
@@ -64,9 +64,9 @@ def _curve_figure(search: Json, name: str) -> str | None:
     x = np.array([row["parameters"][name] for row in rows], dtype=float)
     means = np.array([row["mean"] for row in rows], dtype=float)  # None becomes nan
     deviations = np.array([row["deviation"] for row in rows], dtype=float)
-    of_folds = deviations / np.sqrt([len(row["folds"]) for row in rows])
+    standard_errors = deviations / np.sqrt([len(row["folds"]) for row in rows])
     errors = np.array(
-        [row.get("standard_error", error) for row, error in zip(rows, of_folds, strict=True)], dtype=float
+        [row.get("standard_error", error) for row, error in zip(rows, standard_errors, strict=True)], dtype=float
     )
     heading = find_measure(search["metric"]).heading
     chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])

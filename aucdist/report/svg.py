@@ -107,10 +107,10 @@ class Axes:
     def set(self, **values: Any) -> None:
         """Set the labels, limits and scales of the axes: xlabel, xlim, xscale and the same of y."""
         for key, value in values.items():
-            axis, what = (self.x if key[0] == "x" else self.y), key[1:]
-            if what == "label":
+            axis, option = (self.x if key[0] == "x" else self.y), key[1:]
+            if option == "label":
                 axis.label = value
-            elif what == "scale":
+            elif option == "scale":
                 axis.log = value == "log"
             else:
                 axis.low, axis.high = value

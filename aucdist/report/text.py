@@ -120,11 +120,11 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     recalls = [point["recall"]["value"] for point in points]
     origin = f" The thresholds were set on {SET_ON[set_on]}." if (set_on := set_on_of(points[0])) != "training" else ""
     if "guarantee" in points[0]:
-        kept, sure = (
+        kept, guaranteed = (
             sum(point["guarantee"]["holds"] for point in points),
             f"{number_text(100 * points[0]['guarantee']['confidence'])} %",
         )
-        origin += f" {kept} of {len(points)} thresholds guarantee their target, with {sure} confidence each."
+        origin += f" {kept} of {len(points)} thresholds guarantee their target, with {guaranteed} confidence each."
     return (
         f"Target for each class: {target_text(points[0]['wanted'])}. On the {points[0]['rows']} rows, the mean recall of the "
         f"classes is {percent_text(sum(recalls) / len(recalls))}, and the lowest is {percent_text(min(recalls))}.{origin}"
@@ -168,7 +168,7 @@ def guarantee_text(point: Json) -> str:
     if (guarantee := point.get("guarantee")) is None:
         return ""
     words, guaranteed = GUARANTEES[guarantee["measure"]], number_text(100 * guarantee["asked"], 4)
-    asked = words.format(guaranteed)
+    target = words.format(guaranteed)
     if not guarantee["holds"]:  # rounded down, so that the guarantee holds
         best = guarantee["promised"]
         guaranteed = f"{math.floor(1e4 * best) / 100:g}" if "least" in words else rounded_up_text(100 * best)
@@ -178,7 +178,7 @@ def guarantee_text(point: Json) -> str:
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["holds"]:
         return f"With {sure}, {guaranteed} among new rows like the {rows}."
-    return f"No threshold can guarantee with {sure} that {asked}, given the {rows}. The best guarantee is that {guaranteed}."
+    return f"No threshold can guarantee with {sure} that {target}, given the {rows}. The best guarantee is that {guaranteed}."
 
 
 def set_on_of(point: Json) -> str:
@@ -200,10 +200,10 @@ def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str
     return "" if interval is None else " (95 % interval {} to {})".format(*map(text, interval))
 
 
-def _one_in(share: float, what: str) -> str:
+def _one_in(share: float, noun: str) -> str:
     if share > 0 and abs(1 / share - round(1 / share)) < 1e-6 / share:
-        return f"one {what} in {round(1 / share):,}"
-    return f"{number_text(1000 * share)} {what}s in 1,000"
+        return f"one {noun} in {round(1 / share):,}"
+    return f"{number_text(1000 * share)} {noun}s in 1,000"
 
 
 def search_verdict(search: Json) -> str:
@@ -264,8 +264,8 @@ def directions_text(free: Json) -> str:
     less = 100.0 * (1.0 - free["objective"] / own["objective"]) if own["objective"] > 0.0 else 0.0
     by = f" ({number_text(less, 2)} % less)" if less > 0.0 else ""
     objectives = [number_text(value, 5) for value in (own["objective"], free["objective"])]
-    which, rows = ("train_auc", "training") if free["test_auc"] is None else ("test_auc", "test")
-    areas = [auc_text(area, other) for area, other in ((own[which], free[which]), (free[which], own[which]))]
+    key, rows = ("train_auc", "training") if free["test_auc"] is None else ("test_auc", "test")
+    areas = [auc_text(area, other) for area, other in ((own[key], free[key]), (free[key], own[key]))]
     return (
         f"With monotonic constraints the objective is {objectives[0]} and the {rows} AUC is {areas[0]}. Without them "
         f"the objective is {objectives[1]}{by} and the AUC is {areas[1]}."

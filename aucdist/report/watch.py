@@ -53,8 +53,8 @@ def alarm_text(alarm: Json) -> str:
 def kept_text(kept: Json) -> str:
     """Return what is known of a guarantee, as a line of text."""
     least = "at least" if kept["measure"] in ("precision", "recall") else "at most"
-    what = f"{NAMES[kept['measure']].lower()} {least} {kept['promised']:.4g}"
-    return f"Guaranteed: {what}; the e-value against it is {kept['evidence']:.3g} ({ALARM:g} raises an alarm)"
+    requirement = f"{NAMES[kept['measure']].lower()} {least} {kept['promised']:.4g}"
+    return f"Guaranteed: {requirement}; the e-value against it is {kept['evidence']:.3g} ({ALARM:g} raises an alarm)"
 
 
 def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:
@@ -74,14 +74,14 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
     """
     psi = [record["found"]["score"]["psi"] for record in records]
     several = any("scores" in record["found"] for record in records)
-    of_score = "Largest PSI of the scores of the classes" if several else "PSI of the score"
+    score_label = "Largest PSI of the scores of the classes" if several else "PSI of the score"
     rare = [record["found"]["rare"]["share"] for record in records]
     last_rare = percent_text(rare[-1]) if rare else ""
     psi_of_columns = [{column["name"]: column["psi"] for column in record["found"]["columns"]} for record in records]
     alarmed = [{alarm["column"] for alarm in record["found"]["alarms"]} for record in records]
     features = []
-    for name in dict.fromkeys(name for of_batch in psi_of_columns for name in of_batch):
-        values = [of_batch.get(name) for of_batch in psi_of_columns]
+    for name in dict.fromkeys(name for batch_psi in psi_of_columns for name in batch_psi):
+        values = [batch_psi.get(name) for batch_psi in psi_of_columns]
         features.append(
             _series(name, f"{values[-1] or 0.0:.3f}", values, [name in columns for columns in alarmed], LEAST_PSI)
         )
@@ -95,7 +95,7 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
             _measure(name, records) for name in NAMES if any(name in measures for measures in _measures(records))
         ],
         overall=[
-            _series(of_score, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), LEAST_PSI),
+            _series(score_label, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), LEAST_PSI),
             _series("Rows unlike the training rows", last_rare, rare, _alarmed(records, "rare"), None),
         ],
         features=features[:MOST_FEATURES],
@@ -126,8 +126,8 @@ def _alarms(record: Json) -> list[Json]:
     return sorted(alarms, key=lambda alarm: (alarm["p"], -alarm["value"]))
 
 
-def _alarmed(records: Sequence[Json], what: str) -> list[bool]:
-    return [any(alarm["what"] in (what, OF_CLASSES.get(what)) for alarm in _alarms(record)) for record in records]
+def _alarmed(records: Sequence[Json], subject: str) -> list[bool]:
+    return [any(alarm["what"] in (subject, OF_CLASSES.get(subject)) for alarm in _alarms(record)) for record in records]
 
 
 def _series(name: str, last: str, values: Sequence[float | None], alarmed: Sequence[bool], least: float | None) -> Json:
@@ -136,9 +136,9 @@ def _series(name: str, last: str, values: Sequence[float | None], alarmed: Seque
     return {"name": name, "last": last, "values": values, "alarmed": alarmed, "least": least, "low": 0.0, "high": high}
 
 
-def _measures(records: Sequence[Json], of: str = "performance") -> list[dict[str, dict[str, float]]]:
+def _measures(records: Sequence[Json], kind: str = "performance") -> list[dict[str, dict[str, float]]]:
     """Return the metrics of each batch, or those on the test rows of the run; none where there are none."""
-    return [(record.get(of) or {}).get("measures", {}) for record in records]
+    return [(record.get(kind) or {}).get("measures", {}) for record in records]
 
 
 def _measure(name: str, records: Sequence[Json]) -> Json:

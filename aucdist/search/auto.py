@@ -257,14 +257,14 @@ def choose_features(
         If every fit failed.
     """
     start, estimator = time.perf_counter(), clone(estimator)
-    of_classes = rows if isinstance(rows, ClassBlocks) else None
+    class_blocks = rows if isinstance(rows, ClassBlocks) else None
     blocks = rows.of_all()
     if "random_state" in estimator.get_params() and estimator.random_state is None:
         estimator.set_params(random_state=0)
     row_id, y, pairs_in, grade = gathered(blocks, "row_id", "label", "group", "grade")
     n_pos, n_neg = blocks.n_pos, blocks.n_neg
-    if of_classes is not None:
-        n_pos, n_neg = smallest_class(of_classes.sets, y, MOST_FOLDS)
+    if class_blocks is not None:
+        n_pos, n_neg = smallest_class(class_blocks.sets, y, MOST_FOLDS)
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": blocks.n_features}
     groups = whole[row_id] if pairs_in is None and whole is not None else pairs_in
     n_groups = None if groups is None else len(np.unique(groups))
@@ -278,12 +278,12 @@ def choose_features(
         estimator, **size, missing=missing, lam=lam, n_groups=n_groups, grouped=pairs_in is not None, lowest_grade=lowest,
         metric=metric, note=note,
     )  # fmt: skip
-    folds = Folds(row_id, y, search.n_folds, groups=groups, strata=None if of_classes is None else y)
+    folds = Folds(row_id, y, search.n_folds, groups=groups, strata=None if class_blocks is None else y)
     folds.check()
     classes = None
-    if of_classes is not None:
-        classes = searched_classes(of_classes.sets, y, folds, note)
-        rows = replace(of_classes, sets=classes.sets)
+    if class_blocks is not None:
+        classes = searched_classes(class_blocks.sets, y, folds, note)
+        rows = replace(class_blocks, sets=classes.sets)
     table, n_jobs = try_settings(estimator, search, rows, folds, done)
     summary = search_summary(table, folds, search.measure, search.rule, classes)
     summary |= {

@@ -107,15 +107,15 @@ def candidates(
         maps += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
     if binned and n_features > 1 and min(n_pos, n_neg) >= ENOUGH:
         maps.append({"map": "bins", "pairs": min(PAIRS, n_features * (n_features - 1) // 2)})
-    of_top = any(getattr(estimator, name, None) is not None for name in TOP_PARAMETERS)
-    enough, grown = ENOUGH_OF_TOP if of_top else ENOUGH, min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
+    is_top_only = any(getattr(estimator, name, None) is not None for name in TOP_PARAMETERS)
+    enough, grown = ENOUGH_OF_TOP if is_top_only else ENOUGH, min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
     if estimator.resolved_solver.takes_codes and min(n_pos, n_neg) >= enough and grown * n_features <= MOST_VALUES:
         try:
             load_optional("lightgbm")
         except InputError as error:
             note(f"features: auto does not try leaves, since {error}")
         else:
-            maps += _leaves(estimator, of_top, n_pos + n_neg, grouped)
+            maps += _leaves(estimator, is_top_only, n_pos + n_neg, grouped)
     if not maps:
         raise InputError(
             f"features: auto has no feature map for both missing values and solver {estimator.resolved_solver.name!r}, "
@@ -124,9 +124,9 @@ def candidates(
     return maps
 
 
-def _leaves(estimator: BlockClassifier, of_top: bool, n_samples: int, grouped: bool) -> list[Features]:
-    """Return the forests to try; `of_top`: whether the estimator is trained for the top of the list."""
-    if of_top and estimator.monotone is None:
+def _leaves(estimator: BlockClassifier, is_top_only: bool, n_samples: int, grouped: bool) -> list[Features]:
+    """Return the forests to try; `is_top_only`: whether the estimator is trained for the top of the list."""
+    if is_top_only and estimator.monotone is None:
         return [*LEAVES_OF_TOP]
     # LightGBM's score may be no column of a model with directions, nor of one of probabilities.
     may_have_score = estimator.monotone is None and "link" not in estimator.get_params()
@@ -148,11 +148,11 @@ def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
         return (first - 0.5, second, third)
     if features is None:
         return (0, 0, 0)
-    given = {"map": features} if isinstance(features, str) else features
-    if not isinstance(given, dict):
-        given = {"map": type(features).__name__, **features.get_params()}
-    pairs = int(given.get("pairs", 0))
-    if given["map"] == LAST:
-        return (3, int(given.get("trees", 100)) * int(given.get("leaves", 31)), 0)
-    place = ORDER.index(given["map"]) if given["map"] in ORDER else len(ORDER)
-    return (1, place, int(given.get("sigma") == "half-median")) if pairs == 0 else (2, pairs, place)
+    options = {"map": features} if isinstance(features, str) else features
+    if not isinstance(options, dict):
+        options = {"map": type(features).__name__, **features.get_params()}
+    pairs = int(options.get("pairs", 0))
+    if options["map"] == LAST:
+        return (3, int(options.get("trees", 100)) * int(options.get("leaves", 31)), 0)
+    place = ORDER.index(options["map"]) if options["map"] in ORDER else len(ORDER)
+    return (1, place, int(options.get("sigma") == "half-median")) if pairs == 0 else (2, pairs, place)

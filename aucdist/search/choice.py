@@ -243,12 +243,14 @@ def complexity_of(point: Point) -> tuple[float, int, int]:
 
 def errors_behind(values: Sequence[float | None], best: Sequence[float | None], measure: Measure) -> float:
     """Return the mean difference from the best setting over the folds, in units of its standard error."""
-    of_best = np.array(best, dtype=float)
-    differences = measure.sign * (of_best - np.array(values, dtype=float))
+    best_values = np.array(best, dtype=float)
+    differences = measure.sign * (best_values - np.array(values, dtype=float))
     n, mean = len(differences), float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else 0.0
     if n < FEWEST_FOLDS:
-        error = max(error, SHARE_OF_LACK * abs((measure.largest if measure.sign > 0 else 0.0) - float(of_best.mean())))
+        error = max(
+            error, SHARE_OF_LACK * abs((measure.largest if measure.sign > 0 else 0.0) - float(best_values.mean()))
+        )
     return mean / error if error > 0.0 else math.copysign(math.inf, mean) if mean else 0.0
 
 
@@ -276,8 +278,8 @@ def interval(
     (float, float) or None
         None if there is no estimate.
     """
-    of_groups = None if shares is None else corrected_groups_test(shares, None, test_over_train)
-    test = of_groups or corrected_t_test(values, test_over_train, LEVEL)
+    groups_test = None if shares is None else corrected_groups_test(shares, None, test_over_train)
+    test = groups_test or corrected_t_test(values, test_over_train, LEVEL)
     if test.method == "exact-bound":
         q = (1 - LEVEL) ** (1 / fewest)
         return (q * test.value, 1 - q * (1 - test.value)) if measure.largest == 1.0 else None
@@ -366,18 +368,18 @@ def summary_of_classes(
     """
     complete = all("classes" in result for result in chosen)
     weighted = [result["weighted"] for result in chosen] if complete else []
-    of_each = []
+    class_summaries = []
     for k, (name, n) in enumerate(zip(classes.sets.names(), classes.n_rows.tolist(), strict=True)):
         values = [result["classes"][k] for result in chosen] if complete else []
         about = {"name": name, "n_pos": n, "folds": values, "alone": _alone(rows, k, measure, rule)}
-        of_each.append(about | _mean_and_interval(values, measure, share, n))
+        class_summaries.append(about | _mean_and_interval(values, measure, share, n))
     mean = _mean_and_interval(weighted, measure, share, int(classes.n_rows.min()))
     return {
         "topics": not classes.sets.exclusive,
         "weighted": mean["mean"],
         "weighted_interval": mean["interval"],
         "left_out": list(classes.left_out),
-        "rows": of_each,
+        "rows": class_summaries,
     }
 
 
@@ -393,12 +395,12 @@ def _mean_and_interval(values: Sequence[float], measure: Measure, share: float, 
 
 def _alone(rows: Sequence[SettingScores], k: int, measure: Measure, rule: Rule) -> Json | None:
     """Return the setting that the class at position `k` alone would have chosen, and its mean."""
-    of_class = [
+    class_results = [
         replace(row, results=tuple({**r, "value": r["classes"][k]} if "value" in r else r for r in row.results))
         for row in rows
     ]
     try:
-        best = of_class[choose(of_class, measure, rule)]
+        best = class_results[choose(class_results, measure, rule)]
     except RunError:
         return None
     return {"parameters": best.parameters, "mean": best.mean}

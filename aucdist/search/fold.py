@@ -136,12 +136,12 @@ def _score_path_of_classes(
         held_out = replace(held_out, blocks=encoded(held_out.of_all(), shared.feature_map_), changes=())
     paths, n = [], []
     for k, name in enumerate(train.sets.names()):
-        of_class = held_out.of_class(k)
+        class_rows = held_out.of_class(k)
         try:
-            paths.append(score_path(estimator, points, train.of_class(k), of_class, measure))
+            paths.append(score_path(estimator, points, train.of_class(k), class_rows, measure))
         except InputError as error:
             raise InputError(f"class {name!r}: {error}") from None
-        n.append(of_class.n_pos)
+        n.append(class_rows.n_pos)
     scores: list[FoldScore] = []
     for results in zip(*paths, strict=True):
         values = [result["value"] for result in results]
@@ -166,9 +166,9 @@ def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupW
         counts = count_scores(*_scored(model, held_out, mapped)[:2])  # both measures are of the order alone
         value = {"value": measure.of(counts), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts)}
     else:
-        of_model = measured(model, held_out, measure, group_weight, mapped)
-        within = isinstance(of_model, OfGroups)
-        value = {"value": of_model.mean, "groups": group_shares(of_model)} if within else {"value": of_model}
+        values = measured(model, held_out, measure, group_weight, mapped)
+        within = isinstance(values, OfGroups)
+        value = {"value": values.mean, "groups": group_shares(values)} if within else {"value": values}
     return (
         value
         | {
@@ -265,11 +265,11 @@ def scored_groups(blocks: Blocks, scorer: Scorer, group_weight: GroupWeight = "p
 
 
 def _score_groups(block: Block, scorer: Scorer) -> Summary:
-    there = block.weights() > 0
+    counted = block.weights() > 0
     y = (block.y > 0).astype(np.float64) if block.grade is None else block.grade
     group = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
     columns = {"y": y, "scores": scores_of(block, scorer), "groups": group, "weight": block.weights()}
-    return {name: [values[there]] for name, values in columns.items()}
+    return {name: [values[counted]] for name, values in columns.items()}
 
 
 def _decisions(model: Any, block: Block) -> np.ndarray:

@@ -117,11 +117,11 @@ class Folds:
         train = outer.train(fold.fold)
         if fold.inner is None:
             return train, outer.held_out(fold.fold)
-        mine = np.flatnonzero(train)
-        within = self._partition(fold.repeat, fold.fold, mine)
+        train_positions = np.flatnonzero(train)
+        within = self._partition(fold.repeat, fold.fold, train_positions)
         rows = np.zeros((2, len(self.y)), dtype=bool)
-        rows[0, mine] = within.train(fold.inner)
-        rows[1, mine] = within.held_out(fold.inner)
+        rows[0, train_positions] = within.train(fold.inner)
+        rows[1, train_positions] = within.held_out(fold.inner)
         return rows[0], rows[1]
 
     def _partition(self, repeat: int, fold: int | None, rows: np.ndarray | None = None) -> Partition:
@@ -179,12 +179,12 @@ class Mask:
     def info(block: Block) -> BlockInfo:
         """Describe the rows inside."""
         weight = block.weights()
-        there = weight > 0
-        positive = there & (block.y > 0)
+        counted = weight > 0
+        positive = counted & (block.y > 0)
         return replace(
-            BlockInfo.of(block), n_samples=int(there.sum()), n_pos=int(positive.sum()),
-            weight_pos=float(weight[positive].sum()), weight_neg=float(weight[there & (block.y < 0)].sum()),
-            has_weights=bool((weight[there] != 1).any()),
+            BlockInfo.of(block), n_samples=int(counted.sum()), n_pos=int(positive.sum()),
+            weight_pos=float(weight[positive].sum()), weight_neg=float(weight[counted & (block.y < 0)].sum()),
+            has_weights=bool((weight[counted] != 1).any()),
         )  # fmt: skip
 
 
@@ -269,8 +269,8 @@ def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Cal
             enough &= np.minimum(n_pos, int(side.sum()) - n_pos) >= least
     for k in np.flatnonzero(~enough).tolist():
         note(f"class {names[k]!r} has {n_rows[k]} of {n} training rows, too few for the folds: the means leave it out")
-    which = np.flatnonzero(enough).tolist()
-    if not which:
+    chosen = np.flatnonzero(enough).tolist()
+    if not chosen:
         raise InputError("no class has rows on both sides of every fold: use fewer folds")
     left_out = tuple(names[k] for k in np.flatnonzero(~enough).tolist())
-    return SearchedClasses(sets.only(which), n_rows[which], left_out)
+    return SearchedClasses(sets.only(chosen), n_rows[chosen], left_out)

@@ -118,7 +118,7 @@ class RacingMap:
         """Add the results of these jobs; from the first setting without one on, none is fitted any more."""
         for i, result in zip(self._missing(k), results, strict=True):
             self.results[i] += [result] if result else []
-        self.n_tried = sum(len(of_setting) > k for of_setting in self.results[: self.n_tried])
+        self.n_tried = sum(len(setting_results) > k for setting_results in self.results[: self.n_tried])
 
     def rank(self, measure: Measure) -> None:
         """Choose the setting that is best on the folds so far."""
@@ -158,15 +158,15 @@ def race(
     by_map = itertools.groupby(points, lambda point: {name: value for name, value in point.items() if name != "lam"})
     maps = [RacingMap(list(settings), estimator) for _, settings in by_map]
     narrow = [entrant for entrant in maps if n_first < len(folds) and _sigma(entrant) == "half-median"]
-    racing, left, n = [entrant for entrant in maps if entrant not in narrow], list[RacingMap](), 0
+    racing, dropped, n = [entrant for entrant in maps if entrant not in narrow], list[RacingMap](), 0
 
     def fit(entrants: list[RacingMap]) -> None:
         """Fit maps on the folds so far, and rank all maps that are in the race."""
         for k, fold in enumerate(folds[:n]):
             jobs = [(entrant, entrant.jobs(fold, k)) for entrant in entrants]
-            results = iter(run_jobs([job for _, of_map in jobs for job in of_map]))
-            for entrant, of_map in jobs:
-                entrant.take(k, [result for _ in of_map for result in next(results)])
+            results = iter(run_jobs([job for _, map_jobs in jobs for job in map_jobs]))
+            for entrant, map_jobs in jobs:
+                entrant.take(k, [result for _ in map_jobs for result in next(results)])
         for entrant in entrants:
             entrant.rank(measure)
         further = [
@@ -186,8 +186,8 @@ def race(
         if n == n_first and "median" in map(_sigma, racing[:2]):
             racing += narrow
             fit(narrow)
-        while not racing[0].row.complete and left:
-            racing.append(left.pop())
+        while not racing[0].row.complete and dropped:
+            racing.append(dropped.pop())
             fit(racing[-1:])
         best, n_better = racing[0].row, max(2, len(racing) // 2)
         most = DROP_AFTER_FIRST_FOLD if n == 1 else DROP_FROM_SECOND_FOLD
@@ -198,7 +198,7 @@ def race(
         simplest = min(near, key=lambda entrant: complexity_of(entrant.points[0]), default=racing[0])
         better = [entrant for entrant in racing[:n_better] if entrant.errors_behind_best <= most]
         stay = [entrant for entrant in racing if entrant in better or entrant is simplest]
-        left += [entrant for entrant in reversed(racing) if entrant not in stay]
+        dropped += [entrant for entrant in reversed(racing) if entrant not in stay]
         racing = stay
         for entrant in racing:
             entrant.n_tried = min(entrant.n_tried, entrant.best_index + 2)

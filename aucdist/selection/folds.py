@@ -118,8 +118,8 @@ def partition(
             for fold in range(n_folds):
                 held_out = folds.held_out(fold)
                 either = folds.train(fold) | held_out
-                of_gap = f"the gap of fold {fold + 1} of {n_folds}"
-                refuse_straddling(groups[either], held_out[either], of_gap, group_names)
+                gap_name = f"the gap of fold {fold + 1} of {n_folds}"
+                refuse_straddling(groups[either], held_out[either], gap_name, group_names)
     elif groups is not None:
         folds = Partition(fold_numbers_of_groups(row_id, y, groups, n_folds, seed), n_folds)
     elif strata is None:
@@ -130,11 +130,11 @@ def partition(
         return folds
     for fold in range(n_folds):
         for rows, called in ((folds.train(fold), "training rows"), (folds.held_out(fold), "held-out rows")):
-            for label, of_class in CLASSES:
+            for label, class_name in CLASSES:
                 if not (y[rows] == label).any():
                     shorter = "" if folds.in_gap is None else ", or a shorter gap"
                     raise InputError(
-                        f"fold {fold + 1} of {n_folds} has no {of_class} {called}: use fewer folds{shorter}"
+                        f"fold {fold + 1} of {n_folds} has no {class_name} {called}: use fewer folds{shorter}"
                     )
     return folds
 

@@ -47,8 +47,8 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
     else:
         taken = values[:, 0]
     others = np.setdiff1d(np.arange(block.n_features), at)
-    left = {key: value for key, value in schema.categories.items() if key != name}
-    return taken, block.with_X(block.X[:, others]), replace(schema.without(own), categories=left)
+    remaining = {key: value for key, value in schema.categories.items() if key != name}
+    return taken, block.with_X(block.X[:, others]), replace(schema.without(own), categories=remaining)
 
 
 def codes(values: np.ndarray) -> np.ndarray:

@@ -108,8 +108,8 @@ def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
 def draw_from_block(block: Block, shares: tuple[float, float]) -> Summary:
     """Return the block's rows of the sample; `shares` are those of negatives and positives, 1 or more for all."""
     weight, share = block.weights(), np.where(block.y > 0, shares[1], shares[0])
-    which = np.flatnonzero((uniforms(block.row_id, SEED) < share) & (weight > 0))
-    return {"parts": [replace(block.take(which), weight=weight[which] / np.minimum(share[which], 1.0))]}
+    drawn = np.flatnonzero((uniforms(block.row_id, SEED) < share) & (weight > 0))
+    return {"parts": [replace(block.take(drawn), weight=weight[drawn] / np.minimum(share[drawn], 1.0))]}
 
 
 def draw_groups(block: Block, share: float) -> Summary:

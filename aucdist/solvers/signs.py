@@ -65,10 +65,10 @@ def minimise_quadratic(H: np.ndarray, q: np.ndarray, signs: np.ndarray) -> np.nd
             move[free] = np.linalg.solve(H[np.ix_(free, free)], -gradient[free])
         step, best = 1.0, None
         while step > 1e-10:
-            tried = project_onto_cone(w + step * move, signs)
-            of_tried = float(tried @ (0.5 * (H @ tried) - q))
-            if of_tried < value:
-                best = (tried, of_tried)
+            trial = project_onto_cone(w + step * move, signs)
+            trial_value = float(trial @ (0.5 * (H @ trial) - q))
+            if trial_value < value:
+                best = (trial, trial_value)
                 break
             step *= 0.5
         if best is None:

@@ -160,28 +160,28 @@ def open_cluster(
     from aucdist.engine.dask import connect, local_client
     from aucdist.engine.workers import check_versions, report_lost_workers, wait_for_workers
 
-    with ExitStack() as opened:
+    with ExitStack() as stack:
         if isinstance(config, LocalClusterConfig):
-            scratch = opened.enter_context(tempfile.TemporaryDirectory(prefix="aucdist-"))
-            client = opened.enter_context(local_client(config.workers, config.threads, config.memory_limit))
+            scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="aucdist-"))
+            client = stack.enter_context(local_client(config.workers, config.threads, config.memory_limit))
         else:
             scratch = f"{config.scratch.rstrip('/')}/{name}"
             if isinstance(config, KubernetesConfig):
                 from flows.compute.kubernetes import dask_cluster
 
-                opened.callback(remove, scratch)
-                client = opened.enter_context(dask_cluster(config, name))
+                stack.callback(remove, scratch)
+                client = stack.enter_context(dask_cluster(config, name))
             else:
                 tls = None if config.tls is None else (config.tls.ca, config.tls.cert, config.tls.key)
                 for file in tls or ():
                     if not Path(file).is_file():
                         raise InputError(f"cluster.tls: there is no file {file}: correct the path")
-                client = opened.enter_context(connect(config.address, config.timeout, tls))
+                client = stack.enter_context(connect(config.address, config.timeout, tls))
                 wait_for_workers(client, config.workers, config.timeout)
                 check_versions(client)
-                opened.callback(remove, scratch)
+                stack.callback(remove, scratch)
         if observer is not None:
-            opened.enter_context(report_lost_workers(client, observer.note))
+            stack.enter_context(report_lost_workers(client, observer.note))
         yield Workers(client, scratch)
 
 

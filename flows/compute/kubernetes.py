@@ -108,14 +108,14 @@ class Api:
 def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
     """Call a function, again while the namespace's quota is not counted, as in the first minutes after it was applied."""
     end = time.monotonic() + QUOTA_PATIENCE
-    for tried in itertools.count():
+    for attempt in itertools.count():
         try:
             call()
             return
         except Exception as e:
             if UNCOUNTED not in str(getattr(e, "body", "")) or time.monotonic() >= end:
                 raise
-        if tried == 0:
+        if attempt == 0:
             log.warning("Kubernetes has not counted the quota yet: up to five minutes after the operator was installed")
         time.sleep(pause)
 
@@ -271,17 +271,17 @@ def _resolve(address: str) -> None:
         time.sleep(EVERY)
 
 
-def _wait(api: Api, name: str, what: str, is_there: Callable[[], bool], timeout: float) -> None:
+def _wait(api: Api, name: str, part: str, is_there: Callable[[], bool], timeout: float) -> None:
     start, hopeless_since = time.monotonic(), None
     while not is_there():
-        reasons, worth, hopeless = trouble(api, name)
+        reasons, worth, fatal = trouble(api, name)
         now = time.monotonic()
-        hopeless_since = None if hopeless is None else hopeless_since or now
-        if hopeless is not None and hopeless_since is not None and now - hopeless_since >= hopeless:
+        hopeless_since = None if fatal is None else hopeless_since or now
+        if fatal is not None and hopeless_since is not None and now - hopeless_since >= fatal:
             raise InputError(f"cluster {name} cannot start: {'; '.join(reasons)}")
         if now - start > (seconds := min(worth, timeout)):
             raise RunError(
-                f"cluster {name} has no {what} after {seconds:g} s: {'; '.join(reasons)}. Raise `timeout`, or correct the cause"
+                f"cluster {name} has no {part} after {seconds:g} s: {'; '.join(reasons)}. Raise `timeout`, or correct the cause"
             )
         time.sleep(EVERY)
 
@@ -291,7 +291,7 @@ def trouble(api: Api, name: str) -> tuple[list[str], float, float | None]:
 
     Third, how many seconds it must stay so until it is hopeless; None if it may become better.
     """
-    reasons, worth, hopeless = [], float("inf"), None
+    reasons, worth, fatal = [], float("inf"), None
     deployments, pods = api.deployments(name), api.pods(name)
     if not deployments:
         reasons.append("the Dask operator has created nothing: is it running, and does it manage this namespace?")
@@ -309,10 +309,10 @@ def trouble(api: Api, name: str) -> tuple[list[str], float, float | None]:
             waiting, ended = container.state.waiting, (container.last_state or container.state).terminated
             if waiting is not None:
                 reasons.append(f"{pod.metadata.name}: {waiting.reason}: {waiting.message}")
-                hopeless = HOPELESS.get(waiting.reason, hopeless)
+                fatal = HOPELESS.get(waiting.reason, fatal)
             if ended is not None:
                 reasons.append(f"{pod.metadata.name}: ended with {ended.exit_code} ({ended.reason})")
-    return reasons or ["its pods are starting"], worth, hopeless
+    return reasons or ["its pods are starting"], worth, fatal
 
 
 def _remove(api: Api, name: str) -> None:

@@ -96,12 +96,12 @@ class TestConfig(Strict):
     @model_validator(mode="before")
     @classmethod
     def _groups_at_random(cls, content: Any) -> Any:
-        alone = (
+        needs_random = (
             isinstance(content, dict)
             and content.get("groups")
             and not {"fraction", "time", "name", "source"} & set(content)
         )
-        return content | {"fraction": 0.2} if alone else content
+        return content | {"fraction": 0.2} if needs_random else content
 
     @model_validator(mode="after")
     def _one_of_four(self) -> "TestConfig":

@@ -61,14 +61,14 @@ class ModelConfig(Strict):
 
         parameters = {key: value for key, value in self.features.items() if key not in ("map", "metric")}
         metric: Any = self.features.get("metric")
-        able = {m.kind: m.takes for m in MEASURES.values() if m.needs in ("ranking", "groups", "costs")}
+        metrics = {m.kind: m.takes for m in MEASURES.values() if m.needs in ("ranking", "groups", "costs")}
         if metric is None and not parameters:
             return None
-        if metric not in able:
-            raise unknown("metric of features: auto", metric, able)
+        if metric not in metrics:
+            raise unknown("metric of features: auto", metric, metrics)
         for key, value in parameters.items():
-            if key not in able[metric]:
-                raise unknown(f"parameter of metric {metric!r} of features: auto", key, able[metric])
+            if key not in metrics[metric]:
+                raise unknown(f"parameter of metric {metric!r} of features: auto", key, metrics[metric])
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"features: auto: {key} must be a number; got {value!r}")
         return find_measure(metric, **parameters).name
@@ -76,8 +76,8 @@ class ModelConfig(Strict):
     @property
     def resolved(self) -> Json:
         """All parameters, with the values that the estimator has by default; those that folds choose are left to them."""
-        left = {"features": self.features} | ({"lam": None} if self.lam is None else {})
-        chosen = left if self.chooses_features else {}
+        unresolved = {"features": self.features} | ({"lam": None} if self.lam is None else {})
+        chosen = unresolved if self.chooses_features else {}
         parameters: Json = self.built.plain_params()
         return parameters | {name: value for name, value in chosen.items() if name in parameters}
 

@@ -99,7 +99,7 @@ def _entry(data: str) -> Json:
         for name, form in ((CURRENT, "shards"), ("_delta_log", "delta")):
             if files.exists(below(url, name)):
                 return {"source": url, "format": form}
-        first, *others = [_format_from_suffix(of_file) for of_file in files.expand(url)]
+        first, *others = [_format_from_suffix(file_url) for file_url in files.expand(url)]
         by_suffix = first if all(other == first for other in others) else {}
     return {"source": url, **by_suffix}
 

@@ -96,8 +96,8 @@ def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, Sea
     Returns the source, and its rows divided into folds if this process has them: errors show before a cluster starts.
     Raises InputError if the data or the folds cannot be made as configured.
     """
-    data, of_folds = config.data, config.folds.time
-    if of_folds is not None and data.test is not None and data.test.time in (of_folds, of_folds.removesuffix(".days")):
+    data, by_time = config.data, config.folds.time
+    if by_time is not None and data.test is not None and data.test.time in (by_time, by_time.removesuffix(".days")):
         data = data.model_copy(update={"test": data.test.model_copy(update={"keep": True})})  # the folds take it out
     source = open_source(data, config.blocks, encode=False)
     if source.needs_workers:
@@ -118,11 +118,11 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
     settings, groups, time, names = config.folds, None, None, None
     if settings.groups is not None:
         schema = rows.schema
-        rows, of_train, of_test = _take_column(rows, settings.groups)
-        values, side = np.concatenate((of_train, of_test)), np.repeat([0, 1], [len(of_train), len(of_test)])
-        both, names = codes(values), names_of_codes(values, schema, settings.groups)
-        refuse_straddling(both, side, "training and test rows", names)
-        groups = both[: len(of_train)]
+        rows, in_train, in_test = _take_column(rows, settings.groups)
+        values, side = np.concatenate((in_train, in_test)), np.repeat([0, 1], [len(in_train), len(in_test)])
+        group_codes, names = codes(values), names_of_codes(values, schema, settings.groups)
+        refuse_straddling(group_codes, side, "training and test rows", names)
+        groups = group_codes[: len(in_train)]
     elif settings.duplicates == "together":
         groups = duplicates(rows.train.block)
         observer.note(f"{len(groups):,} training rows, {int(groups.max()) + 1:,} of them different")
@@ -139,8 +139,8 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
     in_split = config.data.test is not None and config.data.test.groups is not None
     if grouped or in_split:
         if groups is not None:
-            whose = "the source's groups" if grouped else "the groups of the split"
-            raise InputError(f"{whose} are kept whole in folds: leave out `folds.groups` and `duplicates: together`")
+            origin = "the source's groups" if grouped else "the groups of the split"
+            raise InputError(f"{origin} are kept whole in folds: leave out `folds.groups` and `duplicates: together`")
         groups = whole
         rows = rows if grouped else rows.without_groups(config.data)
     sets = rows.sets
@@ -194,11 +194,11 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
             search_rows = stages("make folds", make_folds, rows, config, workers, observer)
         if search_rows.classes is not None:
             refuse_for_classes(config)  # the configuration does not say that shards have several
-        of_groups = search_rows.grouped, search_rows.lowest_grade
-        tried = config.with_candidates(search_rows.size, observer.note, *of_groups)
-        directions = [getattr(tried.model.built, "monotone", None), *(p.get("monotone") for p in tried.points)]
+        group_facts = search_rows.grouped, search_rows.lowest_grade
+        full = config.with_candidates(search_rows.size, observer.note, *group_facts)
+        directions = [getattr(full.model.built, "monotone", None), *(p.get("monotone") for p in full.points)]
         check_monotone(directions, search_rows.rows.schema)
-        parameters, summary = stages("search", search, tried, search_rows, workers, observer)
+        parameters, summary = stages("search", search, full, search_rows, workers, observer)
         rows = stages("encode", search_rows.rows.encode, config.data, workers.parallel_map(observer))
         return ToFit(rows, config.model.with_parameters(parameters), summary)
 
@@ -217,8 +217,8 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     start = time.perf_counter()
     measure, folds = config.measure, rows.folds
     train = rows.training_rows(workers)
-    placement, why = _placement(config, train.n_bytes, workers.client)
-    observer.note(f"placement: {placement}, {why}")
+    placement, reason = _placement(config, train.n_bytes, workers.client)
+    observer.note(f"placement: {placement}, {reason}")
     runner = JobRunner(config, rows, train, placement, workers, observer)
     sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
     model, halving = config.model.built, config.halving
@@ -281,11 +281,11 @@ class JobRunner:
             config.model.built, self._measure, rows.fold_encoding, config.folds.seed, names, sets
         )
         # what the results of all jobs depend on; more repeats leave the cached ones valid, as do keys newer than they
-        of_folds = config.folds.model_dump(mode="json", exclude={"repeats"})
+        fold_settings = config.folds.model_dump(mode="json", exclude={"repeats"})
         common = {
             "fingerprint": rows.rows.fingerprint,
             "data": config.data.model_dump(mode="json", exclude={"name", "source"}),
-            "folds": {key: value for key, value in of_folds.items() if value or not key.startswith("gap_")},
+            "folds": {key: value for key, value in fold_settings.items() if value or not key.startswith("gap_")},
             "blocks": train.n_blocks,
             "model": {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()},
             "metric": config.measure.name,
@@ -319,8 +319,8 @@ class JobRunner:
                 where = f"fold {fold.fold + 1} of repeat {fold.repeat + 1}{inner}"  # as users count them
                 self._observer.note(f"failed: {where}: {error}")
                 self._n_failed += 1
-            left = len(jobs) - len(results)
-            self._report(len(jobs), left, (time.monotonic() - start) / (len(missing) - left) * left)
+            n_left = len(jobs) - len(results)
+            self._report(len(jobs), n_left, (time.monotonic() - start) / (len(missing) - n_left) * n_left)
         return [results[i] for i in range(len(jobs))]
 
     def _keep_values(self, job: FitJob, results: list[FoldScore]) -> None:
@@ -328,13 +328,13 @@ class JobRunner:
             if "value" in result and job.fold.inner is None:
                 self._values.setdefault(parameters_text(point), []).append(result["value"])
 
-    def _report(self, total: int, left: int, seconds_left: float | None) -> None:
+    def _report(self, total: int, n_left: int, seconds_left: float | None) -> None:
         """Report how many jobs are done, and the best setting of those that have most values."""
         sign = self._measure.sign
         means = {text: (len(values), sign * float(np.mean(values))) for text, values in self._values.items()}
         best = max(means, key=means.__getitem__, default=None)
         text = "" if best is None else f"best so far {self._measure.name} {abs(means[best][1]):.4f} at {best}"
-        self._observer.tasks(Tasks(total - left, total, self._n_failed, text, seconds_left))
+        self._observer.tasks(Tasks(total - n_left, total, self._n_failed, text, seconds_left))
 
     @cached_property
     def _execute(self) -> Callable[[list[FitJob]], JobResults]:

@@ -216,31 +216,31 @@ class Table:
 
     def _dates(self, name: str, at: slice) -> Column | None:
         """Return a column of dates, or None if it is none."""
-        there = ~self.missing[at]
-        texts, rows = self._texts(at, there), self.rows[at][there]
-        some = texts[:20]
-        if 2 * sum(DATE.fullmatch(text) is not None for text in some) < len(some):
+        present = ~self.missing[at]
+        texts, rows = self._texts(at, present), self.rows[at][present]
+        first_texts = texts[:20]
+        if 2 * sum(DATE.fullmatch(text) is not None for text in first_texts) < len(first_texts):
             return None
         for form in self.date_formats:
-            if 2 * sum(parse_date(text, form) is not None for text in some) < len(some):
+            if 2 * sum(parse_date(text, form) is not None for text in first_texts) < len(first_texts):
                 continue
             dates = [parse_date(text, form) for text in texts]
             others = [text for text, date in zip(texts, dates, strict=True) if date is None]
             n_others = int(rows[[date is None for date in dates]].sum())
             most = 0.5 if all(ZERO_DATE.fullmatch(text) for text in others) else 1.0 - MOSTLY
             if len(others) <= MOST_TYPING_ERRORS and n_others <= most * rows.sum():
-                column = self._of_dates(name, at, there, dates, form)
+                column = self._of_dates(name, at, present, dates, form)
                 column.words, column.comment = tuple(others), column.comment + _others(others, n_others)
                 return column
         return None
 
     def _of_dates(
-        self, name: str, at: slice, there: np.ndarray, dates: list[datetime | None], form: str | None
+        self, name: str, at: slice, present: np.ndarray, dates: list[datetime | None], form: str | None
     ) -> Column:
-        """Return a column of dates; `there`: the cells that `dates` are of."""
+        """Return a column of dates; `present`: the cells that `dates` are of."""
         known = [date for date in dates if date is not None]
         timed = any((date.hour, date.minute) != (0, 0) for date in known)
-        rows, positives = (counts[at][there] for counts in (self.rows, self.positives))
+        rows, positives = (counts[at][present] for counts in (self.rows, self.positives))
         days = np.array([np.nan if date is None else date.toordinal() for date in dates])
         order = np.argsort(-days, kind="stable")  # rows without a date come last
         last = order[np.cumsum(rows[order]) <= LAST * rows[~np.isnan(days)].sum()]
@@ -274,16 +274,16 @@ class Table:
         if column.kind == "categorical":
             area = single.alone(single.shares(rows, positives), rows, positives)
         else:
-            there, area = ~absent, 0.5
-            n_pos = int(positives[there].sum())
-            fewest = min(n_pos, int(rows[there].sum()) - n_pos)
+            present, area = ~absent, 0.5
+            n_pos = int(positives[present].sum())
+            fewest = min(n_pos, int(rows[present].sum()) - n_pos)
             if fewest >= FEW_OF_A_CLASS:
-                rises, deviation = single.auc_and_deviation(self.number[at][there], rows[there], positives[there])
+                rises, deviation = single.auc_and_deviation(self.number[at][present], rows[present], positives[present])
                 if abs(rises - 0.5) > CLEAR * deviation:
                     column.direction = "increasing" if rises > 0.5 else "decreasing"
                 area = max(rises, 1.0 - rises) if fewest >= single.FEW else 0.5
             if absent.any():
-                area = max(area, single.alone(there.astype(float), rows, positives))
+                area = max(area, single.alone(present.astype(float), rows, positives))
         if area >= single.SUSPICIOUS:
             column.leak = f"AUC {area:.4f} alone"
         else:
@@ -295,8 +295,8 @@ class Table:
         if column.leak:
             column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
 
-    def _texts(self, at: slice, which: np.ndarray | slice = slice(None)) -> list[str]:
-        return [self.strings[place] for place in self.text[at][which].tolist()]
+    def _texts(self, at: slice, chosen: np.ndarray | slice = slice(None)) -> list[str]:
+        return [self.strings[place] for place in self.text[at][chosen].tolist()]
 
 
 def _which(texts: list[str], holds: Callable[[str], bool]) -> np.ndarray:
@@ -354,8 +354,8 @@ def _others(texts: list[str], n_rows: int) -> str:
 
 
 def _identifier(name: str, n: int, present: int, kind: str) -> str:
-    said = f"{n:,} different {kind} in {present:,} rows: an identifier"
-    return said + ("" if n >= single.NEARLY_UNIQUE * present else f"; --groups {name} keeps its rows together")
+    reason = f"{n:,} different {kind} in {present:,} rows: an identifier"
+    return reason + ("" if n >= single.NEARLY_UNIQUE * present else f"; --groups {name} keeps its rows together")
 
 
 def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: int) -> bool:

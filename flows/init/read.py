@@ -82,7 +82,7 @@ def survey(source: Source) -> "tuple[Survey, bool]":
 
     Raises InputError if the file cannot be read.
     """
-    urls, of = files.expand(source.source), source.format_of()
+    urls, file_format = files.expand(source.source), source.format_of()
     if source.format == "svmlight":
         data, whole = head_of(urls[0])
     else:  # its header is needed, and its files are small
@@ -90,7 +90,7 @@ def survey(source: Source) -> "tuple[Survey, bool]":
 
     def read(source: Source) -> "Survey":
         # both formats read files
-        return of.parse(data, source, FilePart(urls[0]), None).survey  # type: ignore[attr-defined]
+        return file_format.parse(data, source, FilePart(urls[0]), None).survey  # type: ignore[attr-defined]
 
     if source.format == "keel" and "missing" not in source.model_fields_set:
         with_missing = read(source.model_copy(update={"missing": "keep"}))
@@ -120,14 +120,14 @@ def _refuse_second_header(columns: pa.Table, text: CsvText) -> None:
 
     It would be a class of its own.
     """
-    again = np.ones(columns.num_rows, dtype=bool)
+    is_header = np.ones(columns.num_rows, dtype=bool)
     for name in columns.column_names:
         codes, texts = distinct(columns[name])
         cells = texts.to_pylist()
-        again &= codes == (cells.index(name) if name in cells else -1)
-        if not again.any():
+        is_header &= codes == (cells.index(name) if name in cells else -1)
+        if not is_header.any():
             return
-    place = text.place(int(np.argmax(again)), columns.column_names[0])
+    place = text.place(int(np.argmax(is_header)), columns.column_names[0])
     raise InputError(f"{place}: the header is repeated here, as if two files were joined: remove the line")
 
 
@@ -146,18 +146,18 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     """Read the first rows of a format that becomes a table of Arrow."""
     from aucdist.data.formats.arrow_tables import filtered
 
-    of, whole, some, where = source.format_of(), len(urls) == 1, urls[:1], files.shown(urls[0])
+    file_format, whole, read_urls, where = source.format_of(), len(urls) == 1, urls[:1], files.shown(urls[0])
     if source.format == "parquet":
-        table, whole, some = _row_groups(source, urls)
-    elif isinstance(of, LoadedFormat):
-        table = filtered(of.table(urls[0], source), source, where)
+        table, whole, read_urls = _row_groups(source, urls)
+    elif isinstance(file_format, LoadedFormat):
+        table = filtered(file_format.table(urls[0], source), source, where)
     else:
-        assert isinstance(of, ArrowFileFormat)
-        table = filtered(of.table(unpacked(files.read_bytes(urls[0]), urls[0]), where, source), source, where)
+        assert isinstance(file_format, ArrowFileFormat)
+        table = filtered(file_format.table(unpacked(files.read_bytes(urls[0]), urls[0]), where, source), source, where)
     most = max(1000, MOST_CELLS // max(1, table.num_columns))
     return FirstRows(
         source, table.slice(0, most), lambda row, name: f"{where}, row {row + 1}", whole and table.num_rows <= most,
-        len(some),
+        len(read_urls),
     )  # fmt: skip
 
 
@@ -166,18 +166,18 @@ def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[s
     from aucdist.data.formats.arrow_tables import path_values, read_row_groups, row_group_sizes, text_columns
 
     # In one file alone each column of the folders would have one value.
-    some = [urls[i * len(urls) // MOST_FILES] for i in range(MOST_FILES)] if len(urls) > MOST_FILES else urls
-    some = some if path_values(urls[0]) else urls[:1]
-    whole, tables, texts = len(some) == len(urls), [], text_columns(urls)
-    for url in some:
+    read_urls = [urls[i * len(urls) // MOST_FILES] for i in range(MOST_FILES)] if len(urls) > MOST_FILES else urls
+    read_urls = read_urls if path_values(urls[0]) else urls[:1]
+    whole, tables, texts = len(read_urls) == len(urls), [], text_columns(urls)
+    for url in read_urls:
         part = FilePart(url, folder_texts=texts)
         sizes = row_group_sizes(source, part)
         totals = itertools.accumulate(sizes.values())
-        groups = [group for group, total in zip(sizes, totals, strict=True) if total <= MOST_BYTES // len(some)]
+        groups = [group for group, total in zip(sizes, totals, strict=True) if total <= MOST_BYTES // len(read_urls)]
         groups = groups or list(sizes)[:1]
         whole = whole and len(groups) == len(sizes)
         tables.append(read_row_groups(source, replace(part, stop=max(groups, default=-1) + 1)))
-    return pa.concat_tables(tables, promote_options="permissive"), whole, some
+    return pa.concat_tables(tables, promote_options="permissive"), whole, read_urls
 
 
 # ---- layout ------------------------------------------------------------------------------------------------------------
@@ -204,20 +204,20 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     single = sum(re.search(cell % (b"'", b"'"), line) is not None for line in filled)
     if single > 0.5 * len(filled) and not any(re.search(cell % (b'"', b'"'), line) for line in filled):
         source = _decided(source, "quote", "single")
-    asked = (source.separator,) if "separator" in source.model_fields_set else CANDIDATES
-    shapes = [_shape(lines, separator, source, where) for separator in asked]
+    separators = (source.separator,) if "separator" in source.model_fields_set else CANDIDATES
+    shapes = [_shape(lines, separator, source, where) for separator in separators]
     _, separator, skipped = max(shapes, key=lambda shape: shape[0])
     return _decided(_decided(source, "separator", separator), "skip_lines", skipped), data
 
 
 def found_layout(source: Source, decided: Source) -> list[str]:
     """Return what was found of the layout of a file, in words, but for separators, which are common."""
-    said = {
+    options = {
         "encoding": f"It is written in {decided.encoding}.",
         "quote": "Its cells are enclosed in single quotes.",
         "skip_lines": f"Its first {decided.skip_lines} lines are no rows and are passed over (skip_lines).",
     }
-    return [text for key, text in said.items() if getattr(source, key) != getattr(decided, key)]
+    return [text for key, text in options.items() if getattr(source, key) != getattr(decided, key)]
 
 
 def _decided(source: Source, key: str, value: object) -> Source:

@@ -80,8 +80,8 @@ class Description:
 
     def of_positive(self) -> str:
         """Return which class is positive and, if that was guessed, how to name another."""
-        how = f" was guessed: it is {self.guess}. Use --positive CLASS to name another" if self.guess else ", as given"
-        return f"positive class {self.positive!r}{how}"
+        note = f" was guessed: it is {self.guess}. Use --positive CLASS to name another" if self.guess else ", as given"
+        return f"positive class {self.positive!r}{note}"
 
 
 def init(config: InitConfig) -> Json:
@@ -131,7 +131,7 @@ def describe(
             )
         return _without_columns(name, source, output)
     if not source.format_of().needs_label:
-        looked_at = [*(name for name, of in FORMATS.items() if of.needs_label), *FORMATS_WITHOUT_COLUMNS]
+        looked_at = [*(name for name, kind in FORMATS.items() if kind.needs_label), *FORMATS_WITHOUT_COLUMNS]
         raise InputError(
             f"`aucdist init` describes files of {', '.join(looked_at)}; {source.format} needs none: name it in `data.source`"
         )
@@ -175,7 +175,9 @@ def describe(
     )  # fmt: skip
 
 
-def _positive(source: Source, labels: Labels, where: str, has: str, columns: list[str]) -> tuple[Any, str, np.ndarray]:
+def _positive(
+    source: Source, labels: Labels, where: str, contents: str, columns: list[str]
+) -> tuple[Any, str, np.ndarray]:
     """Return the positive class as it is written, how it was chosen (empty if it was given), and which rows are positive."""
     counts = labels.counts()
     if source.labels == "grades":
@@ -184,7 +186,7 @@ def _positive(source: Source, labels: Labels, where: str, has: str, columns: lis
     if "positive" not in source.model_fields_set and len(counts) > MOST_CLASSES:
         others = f", or another column with --label, one of {', '.join(columns[:MOST_CLASSES])}" if columns else ""
         raise InputError(
-            f"{has} {len(counts)} different values ({listed(counts)}): more than {MOST_CLASSES}; if they are classes, name "
+            f"{contents} {len(counts)} different values ({listed(counts)}): more than {MOST_CLASSES}; if they are classes, name "
             f"the positive one with --positive{others}"
         )
     if source.of_each:
@@ -200,9 +202,11 @@ def _positive(source: Source, labels: Labels, where: str, has: str, columns: lis
     return chosen[0], rarest, signs
 
 
-def _columns(rows: FirstRows, form: TableForm, signs: np.ndarray, apart: set[str]) -> tuple[list[Column], Spelling]:
+def _columns(
+    rows: FirstRows, form: TableForm, signs: np.ndarray, role_columns: set[str]
+) -> tuple[list[Column], Spelling]:
     """Return what becomes of each column, as the source says or else as its cells tell, and how numbers are written."""
-    source, columns = rows.source, {name: rows.columns[name] for name in form.features if name not in apart}
+    source, columns = rows.source, {name: rows.columns[name] for name in form.features if name not in role_columns}
     texts = {name: column for name, values in columns.items() if (column := _as_texts(values)) is not None}
     spelled = source.format != "csv" or {"decimal", "thousands", "symbols"} & source.model_fields_set
     table = Table.of(
@@ -291,16 +295,16 @@ def _test_rows(columns: list[Column], time: str | None, groups: str | None, n_po
     dates = [c for c in columns if c.kind == "dates" and "days" in c.parts and c.late[0] and not BIRTH.search(c.name)]
     if not dates:
         return [random]
-    of = min(dates, key=lambda c: c.missing)
-    rows, positives = of.late
-    split = f"split: {flow({'time': of.name, 'last': LAST})}"
+    date_column = min(dates, key=lambda c: c.missing)
+    rows, positives = date_column.late
+    split = f"split: {flow({'time': date_column.name, 'last': LAST})}"
     if min(positives, rows - positives) < LEAST_LATE <= n_pos:
         return [
             random,
             f"# {split}  # a test like the future; but of the last {rows:,} rows {positives:,} are positive",
         ]
-    why = "the last rows are the test; `gap: 30` leaves out the 30 days before, if labels are known late"
-    return [f"{split}  # {why}"]
+    reason = "the last rows are the test; `gap: 30` leaves out the 30 days before, if labels are known late"
+    return [f"{split}  # {reason}"]
 
 
 def _without_columns(name: str, source: Source, output: Path | None) -> Description:
@@ -314,17 +318,17 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
     names = tuple(surveyed.classes)
     labels = Labels(np.repeat(np.arange(len(names)), list(surveyed.classes.values())), names)
     positive, guessed, _ = _positive(source, labels, source.display_name, "the labels have", [])
-    of = source.format_of()
-    n_features = len(of.feature_names(source, surveyed))
-    sparse = of.is_sparse(surveyed, n_features)
+    file_format = source.format_of()
+    n_features = len(file_format.feature_names(source, surveyed))
+    sparse = file_format.is_sparse(surveyed, n_features)
     keys = _given_keys(source, source, output)
     comments: Json = {"positive": guessed, "drop": dict.fromkeys(empty, "no values")}
     if surveyed.width:
         share = surveyed.stored / max(1, surveyed.rows * surveyed.width)
-        said = f"{surveyed.width:,} features, {share:.2%} of their values are not 0: rows are {'sparse' if sparse else 'dense'}"
+        size = f"{surveyed.width:,} features, {share:.2%} of their values are not 0: rows are {'sparse' if sparse else 'dense'}"
     else:
-        said = f"{len(surveyed.columns):,} columns, {len(surveyed.categories):,} of strings: {n_features:,} features"
-    comments[""] = [said]
+        size = f"{len(surveyed.columns):,} columns, {len(surveyed.categories):,} of strings: {n_features:,} features"
+    comments[""] = [size]
     data = [f"scale: {'maxabs' if sparse else 'standard'}", "test: {fraction: 0.2, seed: 0}"]
     if surveyed.missing:
         keys.setdefault("missing", "keep")
@@ -351,11 +355,11 @@ def _head(source: Source, n: int, whole: bool, output: Path | None, n_files: int
     rows = f"{'the' if whole else 'the first'} {n:,} rows"
     if not whole and n_files > 1:
         rows = f"{n:,} rows, the first of each of {n_files} files,"
-    of = f"from {rows} of {source.display_name.rpartition('/')[2]}"
+    origin = f"from {rows} of {source.display_name.rpartition('/')[2]}"
     if output is None:
-        return [f"Written by `aucdist train` {of}."]
+        return [f"Written by `aucdist train` {origin}."]
     return [
-        f"Written by `aucdist init` {of}. Change what is wrong. Then:",
+        f"Written by `aucdist init` {origin}. Change what is wrong. Then:",
         f"  aucdist data preview {output.name}    prints what becomes of each column",
         f"  aucdist train {output.name}           trains, and writes a report",
     ]
@@ -425,15 +429,17 @@ def yaml_text(
     run_name = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "data"
     lines = [*map(comment, head), f"name: {quoted(run_name)}", "data:", "  source:"]
     for key, value in source.items():
-        why = comments.get(key, "")
-        if isinstance(why, Mapping) and value:
+        comment_of_key = comments.get(key, "")
+        if isinstance(comment_of_key, Mapping) and value:
             entries = value.items() if isinstance(value, Mapping) else [(entry, None) for entry in value]
             lines.append(f"    {key}:")
-            for entry, of_entry in entries:
-                text = f"- {flow(entry)}" if of_entry is None else f"{flow(entry)}: {flow(of_entry)}"
-                lines.append(f"      {text}" + (f"  {comment(why[entry])}" if entry in why else ""))
+            for entry, entry_value in entries:
+                text = f"- {flow(entry)}" if entry_value is None else f"{flow(entry)}: {flow(entry_value)}"
+                lines.append(
+                    f"      {text}" + (f"  {comment(comment_of_key[entry])}" if entry in comment_of_key else "")
+                )
         else:
-            lines.append(f"    {key}: {flow(value)}" + (f"  {comment(why)}" if why else ""))
+            lines.append(f"    {key}: {flow(value)}" + (f"  {comment(comment_of_key)}" if comment_of_key else ""))
     lines += [f"    {comment(text)}" for text in comments.get("", ())]
     lines += [f"  {line}" for line in data]
     lines += ["model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}", *model, "cluster: {kind: none}"]

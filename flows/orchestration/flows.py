@@ -159,7 +159,7 @@ def shard_data(config: ShardConfig) -> Json:
 def score(config: ScoreConfig) -> Json:
     """Score the rows of a data set by a model."""
     result = scoring.score(config, run_observer(), run_as_task)
-    counts = {what: sum(result[what].values()) for what in ("missing", "unknown")}
+    counts = {kind: sum(result[kind].values()) for kind in ("missing", "unknown")}
     create_table_artifact([flat_row(result | counts)], key="score-table", description=f"Scores at {result['output']}")
     return result
 

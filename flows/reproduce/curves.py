@@ -229,13 +229,13 @@ class Descent(KindOfTasks):
         """Return when a system reached the goal, None where it did not, and its final state."""
         excess, goal = _by_sweep(runs, "objective", self.sweeps) / best - 1.0, best * (1.0 + self.goal)
         at_goal = np.flatnonzero(excess.mean(axis=0) <= self.goal)
-        there = all(min(run["objective"]) <= goal for run in runs)
+        reached_goal = all(min(run["objective"]) <= goal for run in runs)
         eta = self.systems[system].points()[runs[0]["chosen"]].get("solver__eta")
         return {
             "eta": eta if isinstance(eta, int | float) else None,
             "sweeps": at_goal[0] + 1 if len(at_goal) else None,
             "seconds": np.median([r["seconds"][np.argmax(np.array(r["objective"]) <= goal)] for r in runs])
-            if there
+            if reached_goal
             else None,
             "excess": excess[:, -1].mean(),
             "zeros": np.mean([run["zeros"][-1] for run in runs]),
@@ -254,8 +254,8 @@ class Descent(KindOfTasks):
         lasso = any(point.get("penalty") == "l1" for s in self.systems.values() for point in s.points())
         if lasso and any((curve.y > 0.0).any() for curve in zeros):
             plots.append(("zeros", "Sweeps", "Share of weights that are 0", zeros))
-        for what, xlabel, ylabel, curves in plots:
-            yield Figure(f"{dataset}: {what}", curves, xlabel, ylabel, about, log_x=True, log_y=what != "zeros")
+        for quantity, xlabel, ylabel, curves in plots:
+            yield Figure(f"{dataset}: {quantity}", curves, xlabel, ylabel, about, log_x=True, log_y=quantity != "zeros")
 
 
 def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) -> dict[str, int]:
@@ -271,8 +271,8 @@ def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) 
         counts[axis] = n_ahead(by_system(times, "time", systems), claim.system, claim.than, higher_is_better=False)
     if claim.zeros_within is not None:
         zeros = by_system(cells, "zeros", systems)
-        apart = zeros[claim.than].sub(zeros[claim.system], axis=0).abs()
-        counts["as_sparse"] = int((apart <= claim.zeros_within).all(axis=1).sum())
+        distance = zeros[claim.than].sub(zeros[claim.system], axis=0).abs()
+        counts["as_sparse"] = int((distance <= claim.zeros_within).all(axis=1).sum())
     return counts
 
 

@@ -365,10 +365,10 @@ def rankings(values: pd.DataFrame, *, higher_is_better: bool) -> dict[str, Any]:
     """
     rank = ranks(values, higher_is_better=higher_is_better) if len(values) else pd.DataFrame()
     best = rank.eq(rank.min(axis=1), axis=0)
-    alone = best.sum(axis=1) == 1
+    single_best = best.sum(axis=1) == 1
     return {
         "data_sets": len(values),
         "mean_rank": rank.mean().to_dict(),
-        "best_alone": best[alone].sum().to_dict(),
-        "best_shared": best[~alone].sum().to_dict(),
+        "best_alone": best[single_best].sum().to_dict(),
+        "best_shared": best[~single_best].sum().to_dict(),
     }

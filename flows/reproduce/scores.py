@@ -178,10 +178,10 @@ class Scores(ProtocolKind):
     def run_task(task: Task) -> Result:
         """Return the points that were fitted, the chosen one or all (`best`), and for each of them every measure."""
         train, test = train_and_test(task)
-        points, how = task["points"], task["protocol"].get("choose")
-        if how == "best":
+        points, choice = task["points"], task["protocol"].get("choose")
+        if choice == "best":
             chosen = list(range(len(points)))
-        elif how == "cv" and len(points) > 1:
+        elif choice == "cv" and len(points) > 1:
             chosen = [choose(task, train, _worth_of_point)]
         else:
             chosen = [choose_once(task, _worth_of_point)]
@@ -279,8 +279,8 @@ class Scores(ProtocolKind):
                 counts[REACHED] = {"tolerance": self.tolerance, **texts}
         counts["in_this_run"] = rankings(means, higher_is_better=measure not in LOWER_IS_BETTER)
         if isinstance(self.protocol, Splits):
-            behind = lines["system"][lines["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
-            counts["in_this_run"]["significantly_behind"] = behind.to_dict()
+            n_marked = lines["system"][lines["mark"] != ""].value_counts().reindex(list(self.systems), fill_value=0)
+            counts["in_this_run"]["significantly_behind"] = n_marked.to_dict()
         return counts
 
     def _figures(self, lines: pd.DataFrame, results: Results) -> Iterator[Figure]:
@@ -309,9 +309,11 @@ def compare(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the cells with differences and verdicts."""
     difference = cells["mean"] - cells["paper"]
     unit = cells["paper_deviation"].fillna(cells["deviation"])
-    apart = _sign(cells) * difference / unit.where(unit > 0.0)
-    verdict = np.select([apart > 1, apart >= -1, apart >= -2, apart < -2], [BETTER, WITHIN_1, WITHIN_2, MISS], "")
-    return cells.assign(difference=difference, in_deviations=apart, verdict=verdict)
+    relative = _sign(cells) * difference / unit.where(unit > 0.0)
+    verdict = np.select(
+        [relative > 1, relative >= -1, relative >= -2, relative < -2], [BETTER, WITHIN_1, WITHIN_2, MISS], ""
+    )
+    return cells.assign(difference=difference, in_deviations=relative, verdict=verdict)
 
 
 def reaches(cells: Any, tolerance: float) -> Any:

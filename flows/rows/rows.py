@@ -147,9 +147,9 @@ class Rows:
             n_test, n_pos = sum(split.n_test), split.n_test[1] if n_classes is None else 0
             n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
 
-        def side(of_test: bool, n: int, n_pos: int) -> Rows:
+        def side(is_test_side: bool, n: int, n_pos: int) -> Rows:
             n_bytes, n_pos = int(n / self.n_samples * self.n_bytes), n_pos if n_classes is None else 0
-            return self._changed(partial(_side_of, split, of_test), n_samples=n, n_pos=n_pos, n_bytes=n_bytes)
+            return self._changed(partial(_side_of, split, is_test_side), n_samples=n, n_pos=n_pos, n_bytes=n_bytes)
 
         return side(False, n_train, n_pos_train), side(True, n_test, n_pos), split
 
@@ -194,8 +194,8 @@ class Rows:
                     "cache: stream is for shards or for workers, but the rows are in this process already: leave it out"
                 )
             return rows.load(workers)
-        stream, why = choose_cache(cache, rows.n_bytes, rows.largest_block, worker_memory(workers.client))
-        observer.note(f"the {part} rows {why}")
+        stream, reason = choose_cache(cache, rows.n_bytes, rows.largest_block, worker_memory(workers.client))
+        observer.note(f"the {part} rows {reason}")
         blocks = rows.load(workers, stream=stream)
         read_anew = sum(not (info.lasting or info.copied) for info in blocks.infos)
         if read_anew:
@@ -255,7 +255,7 @@ def _time_feature(time: str, schema: Schema) -> int:
             return schema.feature_names.index(name)
     if time in schema.dates:
         raise InputError(f"to split by the dates of {time!r}, list `days` among its parts under `dates`")
-    parts = {feature for name, of in schema.dates.items() for feature in date_features(name, of)}
+    parts = {feature for name, date_parts in schema.dates.items() for feature in date_features(name, date_parts)}
     columns = [name for name in schema.columns() if name not in {*schema.categories, *schema.hashed, *parts}]
     if time in schema.columns():
         raise InputError(
@@ -314,8 +314,8 @@ class TrainTestRows:
         if self.sets is not None:
             n_classes = self.sets.n_classes if self.sets.exclusive else 1
         if test is not None and not test.is_separate_data_set:
-            train, held_out, how = self.train.split(test, self.schema, n_classes, parallel_map)
-            rows = replace(rows, train=train, test=held_out, per_day=getattr(how, "per_day", {}))
+            train, held_out, split_facts = self.train.split(test, self.schema, n_classes, parallel_map)
+            rows = replace(rows, train=train, test=held_out, per_day=getattr(split_facts, "per_day", {}))
         if config.calibration is not None:
             split = TestConfig(fraction=config.calibration, seed=CALIBRATION_SEED)
             if test is not None and test.time is not None:

@@ -141,12 +141,12 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
     """
     source, own = configured_source(config), config.test_source
     train, schema, fingerprint = open_rows(source, None, config.name or "")
-    test, of_test = None, schema
+    test, test_schema = None, schema
     if config.test is not None and own is not None:
-        test, of_test, _ = open_rows(own, schema, config.test.name or "")
+        test, test_schema, _ = open_rows(own, schema, config.test.name or "")
     sets = test_sets = None
     if schema.classes:  # each class is fitted against the rest
-        sets, test_sets = LabelSets.of_schema(schema), LabelSets.of_schema(of_test)
+        sets, test_sets = LabelSets.of_schema(schema), LabelSets.of_schema(test_schema)
     name = config.name or source.display_name
     rows = TrainTestRows(name, source, schema, fingerprint, train, test, sets=sets, test_sets=test_sets)
     if sets is None and train.n_pos in (0, train.n_samples):
@@ -201,17 +201,17 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
         return
     sets = rows.sets if isinstance(rows, ClassBlocks) else None
     n_labels = 2 if sets is None else sets.members.shape[0]
-    of_labels = rows.of_all().sum(_costs_of_labels, n_labels)["costs"]
+    label_costs = rows.of_all().sum(_costs_of_labels, n_labels)["costs"]
     classes = {"": np.array([-1, 1])}
     if sets is not None:
         classes = {f"class {name!r}: ": sets.signs(k) for k, name in enumerate(sets.names())}
     for name, signs in classes.items():
-        of_negatives, of_positives = (
-            of_labels[signs == side].sum() if value == COST_COLUMN else value
+        negative_cost, positive_cost = (
+            label_costs[signs == side].sum() if value == COST_COLUMN else value
             for side, value in ((-1, costs.false_alarm), (1, costs.miss))
         )
         refuse_no_cost(
-            of_negatives, of_positives, f"{name}operating_point.cost: in the cost column of the training rows, "
+            negative_cost, positive_cost, f"{name}operating_point.cost: in the cost column of the training rows, "
         )
 
 

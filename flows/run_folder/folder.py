@@ -80,8 +80,8 @@ def model_folder(url: str) -> str:
     if is_card(url):
         return url
     url = resolve(url.rstrip("/"))
-    of_run = f"{url}/model"
-    return of_run if not exists(f"{url}/{ABOUT}") and exists(f"{of_run}/{ABOUT}") else url
+    run_model = f"{url}/model"
+    return run_model if not exists(f"{url}/{ABOUT}") and exists(f"{run_model}/{ABOUT}") else url
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
         retried(lambda: fs.rm(f"{path}/.probe"))
 
     def publish() -> None:
-        ours = False
+        is_published = False
         files = sorted((p for p in draft.rglob("*") if p.is_file()), key=lambda p: (p.name == METRICS, p))
         try:
             with storage_errors(url, "write"), long_retries():
@@ -188,11 +188,11 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
                     raise RunError(
                         f"the run is lost: {shown(url)} already exists, and belongs to another run. Name another output"
                     )
-                ours = True
+                is_published = True
                 for file in files:
                     retried(partial(fs.put_file, str(file), f"{path}/{file.relative_to(draft).as_posix()}"))
         except BaseException as e:  # also when a signal ends the process
-            if ours:
+            if is_published:
                 with suppress(Exception):  # where nothing can be written, perhaps nothing can be removed
                     fs.rm(path, recursive=True)
             if not isinstance(e, InputError):
@@ -248,10 +248,10 @@ def unfinished_runs(output: str, command: str) -> str | None:
     parent = local_path(output)
     if parent is None or not parent.is_dir():
         return None
-    left = [str(path) for path in sorted(parent.glob(f".*{PARTIAL}")) if path.is_dir() and not is_in_use(path)]
-    if not left:
+    runs = [str(path) for path in sorted(parent.glob(f".*{PARTIAL}")) if path.is_dir() and not is_in_use(path)]
+    if not runs:
         return None
-    first, more = left[:MOST_NAMED], f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+    first, more = runs[:MOST_NAMED], f" and {len(runs) - MOST_NAMED} more" if len(runs) > MOST_NAMED else ""
     return (
         f"unfinished: {', '.join(first)}{more}; the same `{command}` begins another folder, and goes on from what it finds of "
         f"checkpoints and finished tasks; once no run writes there, `rm -r {shlex.join(first)}` removes "

@@ -36,8 +36,8 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     if classes:
         histories = [table.assign(**{"class": name}) for name, table in zip(classes, histories, strict=True)]
     else:
-        (of_class,) = fitted.evaluation.classes
-        counts = of_class.threshold_counts
+        (class_evaluation,) = fitted.evaluation.classes
+        counts = class_evaluation.threshold_counts
         table = pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg})
         pq.write_table(table, draft / THRESHOLD_ROWS, compression="zstd")
     pd.concat(histories).to_parquet(draft / "history.parquet", index=False)
@@ -63,8 +63,8 @@ def scores_table(test: ScoredRows, classes: tuple[str, ...], named_groups: Mappi
         return table
     names = np.array(classes, dtype=object)
     columns: Json = {"row_id": table["row_id"]}
-    for column, which in (("label", test.members), ("prediction", test.predicted)):
-        columns[column] = pa.array([",".join(names[row]) for row in which], pa.string())
+    for column, sets in (("label", test.members), ("prediction", test.predicted)):
+        columns[column] = pa.array([",".join(names[row]) for row in sets], pa.string())
     if "cost" in table.column_names:
         columns["cost"] = table["cost"]
     return pa.table(columns | {f"score {name}": test.scores[:, k] for k, name in enumerate(classes)})
@@ -102,13 +102,13 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         config=config,
         cost=cost_of(fitted),
         command=command,
-        classes=[(of_class.train, of_class.test) for of_class in fitted.evaluation.classes],
+        classes=[(class_evaluation.train, class_evaluation.test) for class_evaluation in fitted.evaluation.classes],
     )
     if rows.schema.classes:
         return replace(report, confusions=None if test is None else test.confusions)
-    (of_class,), probabilities = fitted.evaluation.classes, None
+    (class_evaluation,), probabilities = fitted.evaluation.classes, None
     if hasattr(estimator, "predict_proba"):
-        probabilities = of_class.reported[1].mapped(
+        probabilities = class_evaluation.reported[1].mapped(
             lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1]
         )
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
@@ -130,7 +130,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         of_pairs=estimator.of_pairs,
         additive=additive,
         map_name=str(features["map"]) if isinstance(features, dict) else features,
-        max_fpr=max_fpr if number is None else number / of_class.train.n_neg,
+        max_fpr=max_fpr if number is None else number / class_evaluation.train.n_neg,
         leaks=fitted.leaks,
     )
 
@@ -142,10 +142,10 @@ def facts_of(rows: TrainTestRows) -> Json:
     def positives(part: Rows) -> str:
         return f"{part.n_pos:,} ({percent_text(part.n_pos / part.n_samples)})"
 
-    of_two: Json = {}
+    two_class_facts: Json = {}
     if not schema.classes:  # with several, the schema has the first of them as the positive one
         negative = "negative class" if len(schema.negative) == 1 else "negative classes"
-        of_two = {
+        two_class_facts = {
             "positive class": ", ".join(schema.positive),
             negative: ", ".join(schema.negative),
             "positive training rows": positives(rows.train),
@@ -157,7 +157,7 @@ def facts_of(rows: TrainTestRows) -> Json:
         "training rows": rows.train.n_samples,
         "test rows": 0 if rows.test is None else rows.test.n_samples,
         "features": rows.train.n_features,
-        **of_two,
+        **two_class_facts,
         "fingerprint": rows.fingerprint,
         "note": rows.source.note,
         "licence": rows.source.licence,

@@ -205,8 +205,8 @@ def _ends(interval: Any) -> list[float] | None:
 
 def _result_of_class(fitted: FittedRun, k: int) -> Json:
     """Return what a run says of a class; of two classes, of the positive one."""
-    model, of_class, test = fitted.estimator.class_models[k], fitted.evaluation.classes[k], fitted.evaluation.test
-    test_pos = 0 if of_class.test is None else int(of_class.test.n_pos)
+    model, measured, test = fitted.estimator.class_models[k], fitted.evaluation.classes[k], fitted.evaluation.test
+    test_pos = 0 if measured.test is None else int(measured.test.n_pos)
     recalled = precise = None
     if test is not None:
         right, flagged = (
@@ -215,12 +215,12 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
         recalled, precise = right / test_pos if test_pos else None, right / flagged if flagged else None
     result = {
         "name": (fitted.rows.schema.classes or ("",))[k],
-        "n_pos": int(of_class.train.n_pos),
-        "n_neg": int(of_class.train.n_neg),
-        "train_auc": auc(of_class.train),
+        "n_pos": int(measured.train.n_pos),
+        "n_neg": int(measured.train.n_neg),
+        "train_auc": auc(measured.train),
         "test_pos": test_pos,
-        "test_auc": None if of_class.test is None else auc(of_class.test),
-        "test_auc_interval": _ends(of_class.interval),
+        "test_auc": None if measured.test is None else auc(measured.test),
+        "test_auc_interval": _ends(measured.interval),
         "recall": recalled,
         "precision": precise,
         "threshold": 0.0,
@@ -238,17 +238,17 @@ def _operating_point(fitted: FittedRun, k: int) -> Json:
     Weighted rows have no intervals.
     """
     evaluation, requirement = fitted.evaluation, fitted.config.operating_point.options
-    of_class, test, threshold = (
+    class_evaluation, test, threshold = (
         evaluation.classes[k],
         evaluation.test,
         float(fitted.estimator.class_models[k].raw_threshold),
     )
-    which, counts = of_class.reported
+    which, counts = class_evaluation.reported
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
-    point |= how_set(evaluation.set_on, of_class.threshold_counts, of_class.guarantee)
-    if (costs := of_class.costs) is not None:
+    point |= how_set(evaluation.set_on, class_evaluation.threshold_counts, class_evaluation.guarantee)
+    if (costs := class_evaluation.costs) is not None:
         cost = {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}
-        if of_class.test is not None and test is not None:
+        if class_evaluation.test is not None and test is not None:
             cost = _cost_of_rows(test.table, test.members[:, k], test.scores[:, k] > 0, Costs(**requirement["cost"]))
         point["expected_cost"] = cost
     return point
@@ -262,11 +262,11 @@ def _cost_of_rows(rows: pa.Table, positive: np.ndarray, flagged: np.ndarray, cos
         row and all rows.
     """
     weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
-    wrong, of_row = flagged != positive, costs.of_rows(positive, rows["cost"].to_numpy())
+    wrong, row_costs = flagged != positive, costs.of_rows(positive, rows["cost"].to_numpy())
     return {
-        "value": mean_cost(wrong, of_row, weight),
-        "interval": None if weight is not None else _ends(DecisionCosts.of(positive, wrong, of_row).interval()),
-        "without_model": min(mean_cost(which, of_row, weight) for which in (positive, ~positive)),
+        "value": mean_cost(wrong, row_costs, weight),
+        "interval": None if weight is not None else _ends(DecisionCosts.of(positive, wrong, row_costs).interval()),
+        "without_model": min(mean_cost(wrong_rows, row_costs, weight) for wrong_rows in (positive, ~positive)),
     }
 
 
@@ -324,11 +324,11 @@ def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json
     `rows`: which ones set it; `counts`: of these rows.
     `guarantee`: what it guarantees, if that was asked for.
     """
-    said: Json = {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
+    facts: Json = {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
     if guarantee is None:
-        return said
+        return facts
     about = {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
-    return said | {"guarantee": about | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}}
+    return facts | {"guarantee": about | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}}
 
 
 def details_of(fitted: FittedRun) -> Json:
@@ -342,18 +342,18 @@ def details_of(fitted: FittedRun) -> Json:
     }
     if not fitted.rows.schema.classes:
         evaluation, per_day = fitted.evaluation, fitted.rows.per_day
-        of_class, threshold = evaluation.classes[0], fitted.estimator.raw_threshold
-        threshold_counts = of_class.threshold_counts
+        class_evaluation, threshold = evaluation.classes[0], fitted.estimator.raw_threshold
+        threshold_counts = class_evaluation.threshold_counts
         details |= {
             "threshold": 0.0,
             "details": {
                 part: detail_of(counts, threshold)
-                for part, counts in (("train", of_class.train), ("test", of_class.test))
+                for part, counts in (("train", class_evaluation.train), ("test", class_evaluation.test))
                 if counts is not None
             },
-            "interval": None if of_class.interval is None else asdict(of_class.interval),
+            "interval": None if class_evaluation.interval is None else asdict(class_evaluation.interval),
             "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold
-                "rows": "training" if threshold_counts is of_class.train else evaluation.set_on,
+                "rows": "training" if threshold_counts is class_evaluation.train else evaluation.set_on,
                 "n_pos": threshold_counts.rows_pos,
                 "n_neg": threshold_counts.rows_neg,
                 "weighted": threshold_counts.weighted,
@@ -410,9 +410,10 @@ def group_results(
     with suppress(InputError):  # no group has a pair
         counts["measures"] = {
             name: {
-                "value": of.mean, "interval": list(of.interval()), "groups": len(of.values), "without": of.n_without,
+                "value": metric.mean, "interval": list(metric.interval()), "groups": len(metric.values),
+                "without": metric.n_without,
             }
             for name in REPORTED_WITHIN_GROUPS
-            for of in (find_measure(name).of(rows),)
+            for metric in (find_measure(name).of(rows),)
         }  # fmt: skip
     return counts

@@ -114,7 +114,7 @@ def members_of(labels: np.ndarray, classes: Sequence[str], *, topics: bool) -> n
     """Return which classes rows have, bool of shape (n_samples, n_classes); with topics a label has commas between them."""
     codes, texts = pd.factorize(labels)
     sets = [set(text.split(",")) if topics else {text} for text in texts]
-    members = np.array([[name in of_row for name in classes] for of_row in sets], dtype=bool)
+    members = np.array([[name in names_of_row for name in classes] for names_of_row in sets], dtype=bool)
     return members.reshape(-1, len(classes))[codes]
 
 

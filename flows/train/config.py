@@ -130,17 +130,17 @@ class TrainOptions(RunOptions, DataFileOptions):
         from flows.init.run import describe
 
         below = "data.source."
-        of_source = [setting for setting in self.settings if setting.startswith(below)]
+        source_settings = [setting for setting in self.settings if setting.startswith(below)]
         name, source = source_from_name(
             self.config,
-            [setting.removeprefix(below) for setting in of_source],
+            [setting.removeprefix(below) for setting in source_settings],
             label=self.label,
             positive=self.positive,
         )
         described = describe(name, source, time=self.time, groups=self.groups)
         raw = parse_yaml(described.text, self.config)
         raw["data"]["source"]["source"] = source.source  # without its password in the text
-        rest = [setting for setting in self.settings if setting not in of_source]
+        rest = [setting for setting in self.settings if setting not in source_settings]
         config = config_of(TrainConfig, raw, self.config, Path(), rest, self.output)
         config._described = described
         return config

@@ -83,11 +83,11 @@ def extra_fits(
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
         row_id, y = gathered(train, "row_id", "label")
-        of_halves = []
+        half_results = []
         for k in range(n_halves):
-            of_halves.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
+            half_results.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
             observer.tasks(Tasks(compare_free + k + 1, n_fits, best=f"half {k + 1}"))
-        bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*of_halves, strict=True)]
+        bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*half_results, strict=True)]
     return free, bands
 
 
@@ -95,20 +95,20 @@ def _fit_without_monotone(unfitted: Any, evaluation: Evaluation, blocks: TrainTe
     """Return objective, passes and AUC of the model without directions, and of the model."""
     free = clone(unfitted).set_params(monotone=None)
     fit_rows(free, blocks.train)  # without its warnings: the summary has the gap of the fit
-    (of_class,) = evaluation.classes
+    (class_evaluation,) = evaluation.classes
 
     def area(rows: AnyBlocks | None) -> float | None:
         return None if rows is None else auc(count_scores(mapped_rows(free, rows.of_all()), free.coef_[0]))
 
-    of_model = {
+    model_result = {
         "objective": fitted.certificate_.primal,
         "passes": fitted.n_passes_,
-        "train_auc": auc(of_class.train),
-        "test_auc": None if of_class.test is None else auc(of_class.test),
+        "train_auc": auc(class_evaluation.train),
+        "test_auc": None if class_evaluation.test is None else auc(class_evaluation.test),
     }
     return {
         "objective": free.certificate_.primal, "relative_gap": free.certificate_.relative_gap, "passes": free.n_passes_,
-        "train_auc": area(blocks.train), "test_auc": area(blocks.test), "monotone": of_model,
+        "train_auc": area(blocks.train), "test_auc": area(blocks.test), "monotone": model_result,
     }  # fmt: skip
 
 
@@ -121,8 +121,8 @@ def _half(row_id: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
     order = np.lexsort((np.random.default_rng([k, 17]).random(len(row_id))[np.argsort(np.argsort(row_id))], y))
     inside = np.zeros(int(row_id.max()) + 1, dtype=bool)
     for label in (-1, 1):
-        of_class = order[y[order] == label]
-        inside[row_id[of_class[: -(-len(of_class) // 2)]]] = True
+        class_rows = order[y[order] == label]
+        inside[row_id[class_rows[: -(-len(class_rows) // 2)]]] = True
     return inside
 
 

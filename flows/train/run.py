@@ -88,8 +88,8 @@ def fit_and_publish(
     """
     observer = MetricsObserver(observer, name)
     stages = Stages(observer, run_stage)
-    if left := unfinished_runs(config.output, command):
-        observer.note(left)
+    if unfinished := unfinished_runs(config.output, command):
+        observer.note(unfinished)
     described = config._described
     for text in (*described.warnings('--set "data.source.drop=[{}]"'), described.of_positive()) if described else ():
         observer.note(text)

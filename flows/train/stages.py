@@ -182,8 +182,8 @@ def drop_small_classes(
     names = train.sets.names()
     for k in np.flatnonzero(~enough).tolist():
         observer.note(f"class {names[k]!r} has {n[k]} of {train.n_samples} training rows, and is left out")
-    which = np.flatnonzero(enough).tolist()
-    sets, test_sets = rows.sets.only(which), rows.test_sets.only(which)
+    chosen = np.flatnonzero(enough).tolist()
+    sets, test_sets = rows.sets.only(chosen), rows.test_sets.only(chosen)
     schema = replace(rows.schema, classes=tuple(sets.names()))
     test = blocks.test and ClassBlocks(blocks.test.of_all(), test_sets)
     calibration = blocks.calibration and ClassBlocks(blocks.calibration.of_all(), sets)
@@ -252,7 +252,7 @@ def evaluate(
         tested, table, scores = score_test_rows(blocks.test, models)
     classes, thresholds = [], []
     by_class = zip(models, blocks.train.each_class(), calibration, fits, tested, strict=True)
-    for k, (model, rows, held_out, fit, of_test) in enumerate(by_class):
+    for k, (model, rows, held_out, fit, test_counts) in enumerate(by_class):
         scored, w = mapped_rows(model, rows), model.coef_[0]
         train = count_scores(scored, w) if fit.counts is None else fit.counts
         costs = None if own_costs is None else count_costs(scored, w, own_costs)
@@ -269,15 +269,15 @@ def evaluate(
             with errors_name_class(estimator, k):
                 threshold, guarantee = threshold_by(point, threshold_counts, rows_per_day)
             thresholds.append(threshold)
-        if of_test is not None:
-            if min(of_test.n_pos, of_test.n_neg) == 0:
-                of_test = None
+        if test_counts is not None:
+            if min(test_counts.n_pos, test_counts.n_neg) == 0:
+                test_counts = None
             else:
                 with warnings_to(observer):
-                    interval = auc_interval(of_test)
+                    interval = auc_interval(test_counts)
         if isinstance(threshold_counts, CostCounts):
             threshold_counts = train
-        classes.append(ClassEvaluation(train, of_test, interval, threshold_counts, costs, guarantee))
+        classes.append(ClassEvaluation(train, test_counts, interval, threshold_counts, costs, guarantee))
     if point is not None:
         estimator.set_raw_threshold(thresholds)
     if isinstance(blocks.train, Blocks):
@@ -304,10 +304,10 @@ def profile(
     columns, digests = fit_columns(train, rows.schema, rows.preprocessor, coef), fit_digests(train)
     checked, known = (0, 0) if test is None else count_known(test, digests)
     bins, several = [], estimator.has_several_classes
-    for model, of_class, spread in zip(
+    for model, class_evaluation, spread in zip(
         estimator.class_models, evaluation.classes, estimator.class_spreads.tolist(), strict=True
     ):
-        part, counts = of_class.reported
+        part, counts = class_evaluation.reported
         own = score_bins(counts, part, model.decision_intercept)
         bins.append(replace(own, edges=tuple(edge / spread for edge in own.edges)))
     kept = Profile(

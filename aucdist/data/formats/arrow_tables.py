@@ -99,10 +99,10 @@ def _of_one_type(column: "pd.Series") -> "pd.Series":
     import pandas as pd
 
     missing = np.array([pd.api.types.is_scalar(value) and pd.isna(value) for value in column], dtype=bool)
-    there = column[~missing]
-    if len(set(map(type, there))) <= 1:
+    present = column[~missing]
+    if len(set(map(type, present))) <= 1:
         return column
-    if all(isinstance(value, numbers.Real) for value in there):
+    if all(isinstance(value, numbers.Real) for value in present):
         return pd.to_numeric(column)
     return column.map(str).where(~missing, None)
 
@@ -285,10 +285,10 @@ def _rows(
     `read`: the columns; `texts`: those whose values in the names of folders are texts.
     """
     where, added = part.where, folder_values(part, file.schema_arrow.names, texts)
-    asked = [column for column, _, _ in source.where or ()]
+    conditions_on = [column for column, _, _ in source.where or ()]
     groups = range(part.start, file.num_row_groups if part.stop is None else part.stop)
     needed = _needed_groups(raw, source, part, groups, file.schema_arrow)
-    n_rows, n_columns = sum(file.metadata.row_group(i).num_rows for i in needed), len({*read, *asked})
+    n_rows, n_columns = sum(file.metadata.row_group(i).num_rows for i in needed), len({*read, *conditions_on})
     cells = 8 * n_rows * n_columns
     if cells > min(
         max(ALWAYS_ALLOWED, MOST_GROWTH * raw.size()), max(SURELY_ALLOWED, MOST_GROWTH_OF_LARGE * raw.size())
@@ -298,7 +298,7 @@ def _rows(
             f"bytes in memory; {TRUSTED}name the columns that are needed under `keep`, or write it without compression"
         )
     check_fits(cells, where)
-    columns = [name for name in dict.fromkeys([*read, *asked]) if name not in added]
+    columns = [name for name in dict.fromkeys([*read, *conditions_on]) if name not in added]
     # Columns of texts in whose dictionaries a long one may stand for so many rows that they fill the memory.
     chunks = (group.column(j) for group in map(file.metadata.row_group, needed) for j in range(group.num_columns))
     repeated = sorted(

@@ -129,8 +129,8 @@ class Survey:
 
         Raises InputError if they differ in their columns.
         """
-        ours, theirs = ((part.columns, part.label, set(part.categories)) for part in (self, other))
-        if ours != theirs:
+        own, theirs = ((part.columns, part.label, set(part.categories)) for part in (self, other))
+        if own != theirs:
             differing = ", ".join(sorted(set(self.columns) ^ set(other.columns)))
             raise InputError(
                 f"{other.where} has other columns than {self.where}: "
@@ -190,10 +190,10 @@ def check_expectations(source: SourceFields, name: str, figures: Mapping[str, An
     Raises InputError naming what was expected and what was found.
     """
     stated = {"rows": source.rows, "features": source.features, "rows of each class": source.classes}
-    for what, value in figures.items():
-        if stated[what] not in (None, value):
+    for figure, value in figures.items():
+        if stated[figure] not in (None, value):
             raise InputError(
-                f"{name}: {stated[what]} {what} are expected, but {value} were found: check the file, or correct the "
+                f"{name}: {stated[figure]} {figure} are expected, but {value} were found: check the file, or correct the "
                 "number in the source"
             )
 

@@ -135,8 +135,8 @@ class CsvText:
             j = self.names.index(name)
             cells = [row[j][1] for row in rows]
             for row, cell in enumerate(cells):
-                if not cell.isascii() and (said := not_utf8(cell)):
-                    raise InputError(f"{self.where}, line {rows[row][j][0]}, column {name!r}: {said}")
+                if not cell.isascii() and (problem := not_utf8(cell)):
+                    raise InputError(f"{self.where}, line {rows[row][j][0]}, column {name!r}: {problem}")
             columns[name] = pa.array(cells, pa.string()).dictionary_encode()
         return pa.table(columns)
 
@@ -298,10 +298,10 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
     named = [cell or ("index" if i == 1 and "index" not in cells else f"x{i}") for i, cell in enumerate(cells, 1)]
     seen: set[str] = set()
     for j, name in enumerate(named):
-        again = 0
-        while named[j] in seen or (again and named[j] in named[:j] + named[j + 1 :]):
-            again += 1
-            named[j] = f"{name}.{again}"
+        n_repeated = 0
+        while named[j] in seen or (n_repeated and named[j] in named[:j] + named[j + 1 :]):
+            n_repeated += 1
+            named[j] = f"{name}.{n_repeated}"
         seen.add(named[j])
     return unique(named, where), end, next_line
 
@@ -337,8 +337,8 @@ class KeelFormat(FileFormat):
         if schema is not None:  # As with other tables, a model reads its own columns and ignores others.
             inputs = [name for name in schema.columns() if name in names]
         form = TableForm.of(source.model_copy(update={"label": label}), schema, names, where)
-        apart = {label, form.groups, form.cost, *(pick(names, name, where, "drop") for name in source.drop or ())}
-        features = tuple(pick(names, name, where, "@inputs") for name in inputs if name not in apart)
+        others = {label, form.groups, form.cost, *(pick(names, name, where, "drop") for name in source.drop or ())}
+        features = tuple(pick(names, name, where, "@inputs") for name in inputs if name not in others)
         texts = set(form.categorical)
         if schema is None:
             texts |= {name for name in features if domains[name]}

@@ -196,10 +196,10 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
             if piece.ndim == 2:
                 parts.append(sp.csr_matrix(piece))
                 continue
-            there = piece != NONE
-            offsets = np.concatenate([[0], np.cumsum(there)])
+            is_known = piece != NONE
+            offsets = np.concatenate([[0], np.cumsum(is_known)])
             ones = np.ones(offsets[-1], dtype=table.X.dtype)
-            parts.append(sp.csr_matrix((ones, piece[there], offsets), (len(piece), width)))
+            parts.append(sp.csr_matrix((ones, piece[is_known], offsets), (len(piece), width)))
         return sp.hstack(parts, format="csr")
     start, X = 0, np.zeros((len(table.X), len(names)), dtype=table.X.dtype)
     for piece, width in pieces:
@@ -227,10 +227,14 @@ def check_features(names: Sequence[str], schema: Schema, where: str) -> None:
     """Raise an InputError that lists the first differences if features are not those of the training data."""
     if tuple(names) == schema.feature_names:
         return
-    here, trained = set(names), set(schema.feature_names)
-    missing = [name for name in schema.feature_names if name not in here]
+    names_here, trained = set(names), set(schema.feature_names)
+    missing = [name for name in schema.feature_names if name not in names_here]
     added = [name for name in names if name not in trained]
-    parts = [f"{kind} {', '.join(which[:5])}" for kind, which in (("missing", missing), ("added", added)) if which]
+    parts = [
+        f"{kind} {', '.join(columns_of_kind[:5])}"
+        for kind, columns_of_kind in (("missing", missing), ("added", added))
+        if columns_of_kind
+    ]
     raise InputError(
         f"{where}: its features are not those of the training data: {'; '.join(parts) or 'they have another order'}"
     )

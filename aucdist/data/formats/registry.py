@@ -98,8 +98,8 @@ class JsonLinesFormat(ArrowFileFormat):
 
         if data.lstrip()[:1] == b"[":
             data = b"".join(json.dumps(item).encode() + b"\n" for item in parse_any(data, where))
-        said = f"{where}: not JSON objects in UTF-8, one on each line or in one array"
-        with as_input_error(said, pa.ArrowException, OSError, UnicodeDecodeError):
+        message = f"{where}: not JSON objects in UTF-8, one on each line or in one array"
+        with as_input_error(message, pa.ArrowException, OSError, UnicodeDecodeError):
             str(data, "utf-8")  # Arrow does not check this
             options = pa.json.ReadOptions(use_threads=False, block_size=2**26)
             table = pa.json.read_json(pa.BufferReader(data), options)
@@ -266,12 +266,12 @@ class SqlFormat(LoadedFormat):
         from aucdist.data.formats.arrow_tables import from_pandas
 
         query, where = str(source.query), files.shown(url)
-        with _fetched(url, ": the query failed"), contextlib.ExitStack() as opened:
+        with _fetched(url, ": the query failed"), contextlib.ExitStack() as stack:
             if url.startswith("duckdb:"):
                 duckdb: Any = load_optional("duckdb")
                 path = reveal(url).removeprefix("duckdb:").removeprefix("///")
                 check_regular(Path(path), url)
-                connection = opened.enter_context(duckdb.connect(path or ":memory:", read_only=bool(path)))
+                connection = stack.enter_context(duckdb.connect(path or ":memory:", read_only=bool(path)))
                 statements = connection.extract_statements(query)
                 if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
                     raise InputError("`query` must be one SELECT: the database is only read")
@@ -292,8 +292,8 @@ class SqlFormat(LoadedFormat):
                 if address.get_driver_name() == "pysqlite":
                     address = address.set(database=path).update_query_dict({"mode": "ro", "uri": "true"})
             engine = sqlalchemy.create_engine(address)
-            opened.callback(engine.dispose)
-            connection = opened.enter_context(engine.connect())
+            stack.callback(engine.dispose)
+            connection = stack.enter_context(engine.connect())
             if kind == "postgresql":
                 connection = connection.execution_options(postgresql_readonly=True)
             elif kind in READ_ONLY:
@@ -468,15 +468,15 @@ COMMON_FIELDS = frozenset({"source", "format", "rows", "features", "title", "ori
 
 def formats_with(field: str) -> list[str]:
     """Return the names of the formats that take a key of a source."""
-    return [name for name, of in FORMATS.items() if field in of.fields or field in COMMON_FIELDS]
+    return [name for name, file_format in FORMATS.items() if field in file_format.fields or field in COMMON_FIELDS]
 
 
 def format_from_suffix(name: str) -> dict[str, Any]:
     """Return the keys of a source that the ending of a file's name decides, its format among them; none for another ending."""
     suffix = PurePosixPath(name).suffix.lower()
-    for of in FORMATS.values():
-        if suffix in of.suffixes:
-            return {"format": of.name, **of.suffixes[suffix]}
+    for file_format in FORMATS.values():
+        if suffix in file_format.suffixes:
+            return {"format": file_format.name, **file_format.suffixes[suffix]}
     return {}
 
 

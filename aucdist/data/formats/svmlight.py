@@ -99,20 +99,20 @@ def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
         try:
             labels.append(raw.decode("utf-8" if topics else "ascii"))
             number = 0.0 if topics or b"_" in raw else float(raw)
-            sound = topics or b"_" not in raw
+            is_valid = topics or b"_" not in raw
         except ValueError:
-            sound, number = False, 0.0
-        if sound and math.isfinite(number):
+            is_valid, number = False, 0.0
+        if is_valid and math.isfinite(number):
             continue
         hint = (
             "; is the label missing?" if b":" in raw else "; for words, or several labels a row, give `labels: topics`"
         )
-        said = f"a number{hint}"
+        expected = f"a number{hint}"
         if topics:
-            said = "UTF-8 text"
-        elif sound:
-            said = "a finite number: correct it, or leave the row out"
-        raise text.fault(int(spans[np.argmax(codes == code), 0]), f"label {shown(raw)} is not {said}")
+            expected = "UTF-8 text"
+        elif is_valid:
+            expected = "a finite number: correct it, or leave the row out"
+        raise text.fault(int(spans[np.argmax(codes == code), 0]), f"label {shown(raw)} is not {expected}")
     return Labels.of(codes, labels, topics=topics)
 
 

@@ -299,27 +299,27 @@ class TableForm:
         `names`: the columns.
         Raises InputError if a column is not there.
         """
-        given = {"label": source.label, "groups": source.groups, "cost_column": source.cost_column}
-        roles = {key: pick(names, column, where, key) for key, column in given.items() if column is not None}
+        role_columns = {"label": source.label, "groups": source.groups, "cost_column": source.cost_column}
+        roles = {key: pick(names, column, where, key) for key, column in role_columns.items() if column is not None}
         for key, other in itertools.combinations(roles, 2):
             if roles[key] == roles[other]:  # one key names the column, the other gives its position
                 raise InputError(
                     f"{where}: column {roles[key]!r} cannot be both `{key}` and `{other}`: name different columns"
                 )
-        label, groups, cost = (roles.get(key, "") for key in given)
+        label, groups, cost = (roles.get(key, "") for key in role_columns)
         kept = [name for name in names if not PANDAS_INDEX.fullmatch(name)]
         if source.keep is not None:
-            lacking = [name for name in source.keep if name not in names] if schema is not None else []
-            if lacking:
-                more = f" and {len(lacking) - SHOWN} more" if len(lacking) > SHOWN else ""
+            absent = [name for name in source.keep if name not in names] if schema is not None else []
+            if absent:
+                more = f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
                 raise InputError(
-                    f"{where} lacks column{'s' * (len(lacking) > 1)} {', '.join(map(repr, lacking[:SHOWN]))}{more}, which the "
+                    f"{where} lacks column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent[:SHOWN]))}{more}, which the "
                     f"model needs; it has: {listed(names)}. Add them, or use a model that does not need them"
                 )
             kept = [pick(names, name, where, "keep") for name in source.keep]
-        apart = {label, groups, *([] if source.keep else [cost])}
-        apart |= {pick(names, name, where, "drop") for name in source.drop or ()}
-        features = tuple(name for name in kept if name not in apart)
+        not_features = {label, groups, *([] if source.keep else [cost])}
+        not_features |= {pick(names, name, where, "drop") for name in source.drop or ()}
+        features = tuple(name for name in kept if name not in not_features)
         keys = source if schema is None else schema
         hashed = {pick(features, column, where, "hashed"): n for column, n in keys.hashed.items()}
         dates = {pick(features, column, where, "dates"): tuple(parts) for column, parts in keys.dates.items()}
@@ -346,8 +346,8 @@ class TableForm:
     @property
     def texts(self) -> list[str]:
         """The columns that are texts."""
-        there = (*self.categorical, *self.hashed, *self.dates, self.label, self.groups)
-        return sorted(set(there) - {""})
+        in_use = (*self.categorical, *self.hashed, *self.dates, self.label, self.groups)
+        return sorted(set(in_use) - {""})
 
     @property
     def numbers(self) -> list[str]:

@@ -76,7 +76,7 @@ def is_number(kind: pa.DataType) -> bool:
     """Tell whether the values of a type are numbers, booleans or durations."""
     types = pa.types
     kinds = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_duration
-    return any(of_kind(kind) for of_kind in kinds)
+    return any(is_of_kind(kind) for is_of_kind in kinds)
 
 
 def is_plain(kind: pa.DataType) -> bool:
@@ -123,8 +123,8 @@ def distinct(column: pa.ChunkedArray) -> tuple[np.ndarray, pa.Array]:
     whole = _whole(column)
     encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
     places, values = encoded.indices, encoded.dictionary
-    behind = scalar(len(values), pa.int64())
-    return as_numpy(places.cast(pa.int64()).fill_null(behind) if places.null_count else places), values
+    last_code = scalar(len(values), pa.int64())
+    return as_numpy(places.cast(pa.int64()).fill_null(last_code) if places.null_count else places), values
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -162,9 +162,9 @@ class _TableReader:
         for name in columns.column_names:
             if columns[name].null_count and not self._may_miss(name):
                 raise self._fault(columns[name].is_null().to_numpy(), name, f"the value is missing; {REMEDY}")
-        of_numbers = {name: self._numbers_of(name) for name in form.parsed_numbers}
-        cost = np.array(as_numpy(of_numbers[form.cost]), dtype=np.float64) if form.cost else None
-        single = all(pa.types.is_float32(of_numbers[name].type) for name in form.numbers)
+        parsed_numbers = {name: self._numbers_of(name) for name in form.parsed_numbers}
+        cost = np.array(as_numpy(parsed_numbers[form.cost]), dtype=np.float64) if form.cost else None
+        single = all(pa.types.is_float32(parsed_numbers[name].type) for name in form.numbers)
         kind = (form.dtype if self.are_cells else None) or ("float32" if form.numbers and single else "float64")
         texts: dict[str, Texts] = {}
         missing: dict[str, int] = {}
@@ -185,7 +185,7 @@ class _TableReader:
             features.append(name)
             if name not in texts:
                 places[name] = len(pieces)
-                pieces.append(of_numbers[name])
+                pieces.append(parsed_numbers[name])
         numbers = side_by_side(pieces, columns.num_rows, kind)
         if form.missing:
             if len(words := form.spelling.missing_numbers):
@@ -275,14 +275,14 @@ class _TableReader:
             with np.errstate(over="ignore"):
                 values[code] = np.nan if plain is None else float(plain)
             if plain is None:
-                sound, problem = self.form.missing and spelling.is_missing_number(text), None
+                is_valid, problem = self.form.missing and spelling.is_missing_number(text), None
             else:
                 problem = problem_with_number(plain.encode(), values[code])
-                sound = problem is None
-            if not sound:
+                is_valid = problem is None
+            if not is_valid:
                 exact = problem == BEYOND_EXACT
-                said = f"{text[:SHOWN]!r} {problem}{REMEDY_EXACT}" if exact else _number_problem(text, self.form)
-                raise self._fault(codes == code, name, said)
+                reason = f"{text[:SHOWN]!r} {problem}{REMEDY_EXACT}" if exact else _number_problem(text, self.form)
+                raise self._fault(codes == code, name, reason)
         return as_arrow(values[codes])
 
     def _texts_of(self, name: str) -> tuple[Texts, int, int]:

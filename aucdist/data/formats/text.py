@@ -198,14 +198,14 @@ def rows_of_cells(
                         f"{where}, line {line}: the row has more than {len(names)} cells: check its quotes"
                     )
                 column = repr(names[len(cells)]) if names else len(cells) + 1
-                said = (
+                reason = (
                     "the quotes are not closed; a file with line breaks in cells must be read in one part, as compressed files "
                     "are"
                 )
                 if quoted := beginning.match(text, at):
-                    behind = shown(quoted[0].strip().encode(errors="surrogateescape"))
-                    said = f"there is something between the closing quote and the next cell: {behind}"
-                raise InputError(f"{where}, line {line}, column {column}: {said}")
+                    rest_of_cell = shown(quoted[0].strip().encode(errors="surrogateescape"))
+                    reason = f"there is something between the closing quote and the next cell: {rest_of_cell}"
+                raise InputError(f"{where}, line {line}, column {column}: {reason}")
             in_quotes, plain, end = match.groups()
             cells.append((line, (plain if in_quotes is None else in_quotes.replace(2 * quote, quote)).strip()))
             at, line = match.end(), line + match[0].count("\n")

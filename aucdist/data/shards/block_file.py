@@ -54,14 +54,14 @@ class Form:
     def of(cls, block: Block) -> "Form":
         """Return the form of a block."""
         layout = "csr" if isinstance(block.rows, CsrRows) else "dense"
-        there = (getattr(block, name) is not None for name in ROW_COLUMNS)
-        return cls(layout, str(block.rows.values.dtype), block.n_features, *there)
+        present = (getattr(block, name) is not None for name in ROW_COLUMNS)
+        return cls(layout, str(block.rows.values.dtype), block.n_features, *present)
 
     @property
     def side(self) -> list[str]:
         """The columns of `ROW_COLUMNS` that the rows have."""
-        there = self.weighted, self.grouped, self.graded, self.costed, self.coded
-        return list(compress(ROW_COLUMNS, there))
+        present = self.weighted, self.grouped, self.graded, self.costed, self.coded
+        return list(compress(ROW_COLUMNS, present))
 
     def columns(self) -> pa.Schema:
         """Return the columns of a table of such a block."""
@@ -150,8 +150,8 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
         offsets, ends = (whole[name].offsets.to_numpy().astype(np.int64) for name in ("indices", "values"))
         features = whole["indices"].flatten().to_numpy(zero_copy_only=False)
         # The kernels do not check where they write.
-        sound = len(features) == 0 or 0 <= features.min() <= features.max() < form.n_features
-        if not sound or not np.array_equal(np.diff(offsets), np.diff(ends)):
+        in_range = len(features) == 0 or 0 <= features.min() <= features.max() < form.n_features
+        if not in_range or not np.array_equal(np.diff(offsets), np.diff(ends)):
             raise InputError(f"its indices are not those of {len(values)} values in rows of {form.n_features} features")
         rows = CsrRows(values, features, offsets - offsets[0], form.n_features)
     side = {name: arrays[name] for name in form.side}

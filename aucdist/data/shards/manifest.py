@@ -313,8 +313,8 @@ def read_shard(url: str, index: int, *, by_sha256: bool = False) -> Block:
         )
     shard = manifest.shards[index]
     data, where = read_buffer(manifest.url_of(shard)), files.shown(manifest.url_of(shard))
-    sound = (len(data), zlib.crc32(data)) == (shard.size, shard.crc32)
-    if not sound or (by_sha256 and files.sha256_of(data) != shard.sha256):
+    is_intact = (len(data), zlib.crc32(data)) == (shard.size, shard.crc32)
+    if not is_intact or (by_sha256 and files.sha256_of(data) != shard.sha256):
         raise InputError(
             f"{where} is truncated or altered: its size or checksum is not the one in the manifest. {REPAIR}"
         )

@@ -267,13 +267,13 @@ def open_rows(
                     for of in (stored, schema)
                 ]
                 if labels[0] != labels[1]:
-                    own, theirs = (
+                    own, stored_labels = (
                         f"{'topics' if topics else 'classes'} {' against '.join(map(listed, names))}"  # type: ignore[arg-type]
                         for topics, *names in labels
                     )
                     raise InputError(
-                        f"{name} has the {own}, but the training data have the {theirs}: shard both with the same `labels` and "
-                        "`positive`"
+                        f"{name} has the {own}, but the training data have the {stored_labels}: shard both with the same "
+                        "`labels` and `positive`"
                     )
         rows, positives = (tuple(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
         return BlockReader(

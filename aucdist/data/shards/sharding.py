@@ -197,14 +197,14 @@ def request(
     return made
 
 
-def finished(asked: Request, each: ParallelMap = map) -> Manifest | None:
+def finished(wanted_form: Request, each: ParallelMap = map) -> Manifest | None:
     """Return the manifest if an earlier run has done all of this request, and every shard still has its checksum."""
-    manifest = _committed(asked.target, asked.key)
+    manifest = _committed(wanted_form.target, wanted_form.key)
     if manifest is None:
         return None
     if any(list(each(functools.partial(verify_shard, manifest.url), range(len(manifest.shards))))):
         return None
-    _remove_work(asked.work)
+    _remove_work(wanted_form.work)
     return manifest
 
 
@@ -305,9 +305,9 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
             (-1, n_neg, sum(reader.rows[:index]) - pos_before, 0),
             (1, reader.n_pos, pos_before, n_neg),
         ):
-            of_class = np.flatnonzero(block.y == label)
-            numbers = before + np.arange(len(of_class))
-            shards[of_class] = (start + permuted(numbers, n, 2 * job.seed + (label > 0))) % job.n_shards
+            class_rows = np.flatnonzero(block.y == label)
+            numbers = before + np.arange(len(class_rows))
+            shards[class_rows] = (start + permuted(numbers, n, 2 * job.seed + (label > 0))) % job.n_shards
         order = np.argsort(shards, kind="stable")
         table = to_table(block.take(order))
         edges = np.searchsorted(shards[order], np.arange(job.n_shards + 1)).tolist()
@@ -346,8 +346,8 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         record = below(job.work, f"shard-{index:05d}.json")
         if known := _read_record(record, Shard):
             stored = below(job.target, known.file)
-            there = files.exists(stored) and files.exists(_statistics(job, index))
-            if there and files.sha256_of(files.read_bytes(stored)) == known.sha256:
+            is_stored = files.exists(stored) and files.exists(_statistics(job, index))
+            if is_stored and files.sha256_of(files.read_bytes(stored)) == known.sha256:
                 return known
         tables = []
         for i, (first, stop) in enumerate(ranges):
@@ -373,14 +373,14 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
 
 
 def _damaged(url: str) -> AbstractContextManager[None]:
-    said = f"{files.shown(url)} is damaged: remove its folder and start again"
-    return as_input_error(said, pa.ArrowException, OSError)
+    message = f"{files.shown(url)} is damaged: remove its folder and start again"
+    return as_input_error(message, pa.ArrowException, OSError)
 
 
 def items_of(job: ShardJob, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
     """Return the arguments of `gather`, one for each shard, from the results of `route`."""
     starts = starts if all(starts) else ()  # an equal run has ended meanwhile: every shard is there
-    return [(k, [(of_part[k], of_part[k + 1]) for of_part in starts]) for k in range(job.n_shards)]
+    return [(k, [(first_row_of[k], first_row_of[k + 1]) for first_row_of in starts]) for k in range(job.n_shards)]
 
 
 def _statistics(job: ShardJob, index: int) -> str:

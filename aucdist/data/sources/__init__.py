@@ -44,18 +44,18 @@ class Source(SourceFields):
 
     @model_validator(mode="after")
     def _consistent(self, info: ValidationInfo) -> "Source":
-        of = self.format_of()
+        file_format = self.format_of()
         for key, field in Source.model_fields.items():
-            if key not in of.fields | COMMON_FIELDS and getattr(self, key) != field.default:
+            if key not in file_format.fields | COMMON_FIELDS and getattr(self, key) != field.default:
                 # A key that has no effect is an error.
                 allowed = ", ".join(formats_with(key))
                 raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {allowed}: leave it out")
         labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
-        if of.needs_label and self.label is None and labelled:
+        if file_format.needs_label and self.label is None and labelled:
             raise InputError(
                 f"format {self.format!r} needs `label`: the name or the position of the label column, as in --label COLUMN"
             )
-        of.check(self)
+        file_format.check(self)
         if self.labels == "topics" and self.positive == "minority" and labelled:
             raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
         if self.sha256 is not None and not isinstance(self.source, str):

@@ -96,9 +96,9 @@ def may_pass(error: BaseException) -> bool:
         return status in BUSY or code_of(answered) in BUSY_CODES
     if isinstance(error, loaded(BOTO, "SSLError") + loaded(AIOHTTP, "ClientSSLError")):
         return False
-    of_s3 = loaded(BOTO, "ConnectionError", "HTTPClientError", "IncompleteReadError", "FlexibleChecksumError")
-    of_web = loaded(AIOHTTP, "ClientPayloadError", "ClientConnectionError")
-    return isinstance(error, (*of_s3, *of_web, ConnectionError, TimeoutError))
+    s3_errors = loaded(BOTO, "ConnectionError", "HTTPClientError", "IncompleteReadError", "FlexibleChecksumError")
+    web_errors = loaded(AIOHTTP, "ClientPayloadError", "ClientConnectionError")
+    return isinstance(error, (*s3_errors, *web_errors, ConnectionError, TimeoutError))
 
 
 def response_of(error: BaseException | None) -> dict[str, Any]:

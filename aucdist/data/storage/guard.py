@@ -66,19 +66,19 @@ def total_memory() -> int:
         return 2**62
 
 
-def check_fits(n_bytes: int, what: str) -> None:
+def check_fits(n_bytes: int, subject: str) -> None:
     """Raise an InputError unless this number of bytes fits into the memory of this machine.
 
-    `what` names the file or data set.
+    `subject` names the file or data set.
     """
     if n_bytes > (most := total_memory()):
         raise InputError(
-            f"{what} would need {n_bytes} bytes, more than this machine's memory of {most}: use a larger machine, or "
+            f"{subject} would need {n_bytes} bytes, more than this machine's memory of {most}: use a larger machine, or "
             "fewer rows or columns"
         )
 
 
-def collected(parts: Iterable[T], size: Callable[[T], int], what: str) -> list[T]:
+def collected(parts: Iterable[T], size: Callable[[T], int], subject: str) -> list[T]:
     """Return the parts of an answer, such as that of a query, whose length nobody states.
 
     `size`: returns the bytes of a part in memory.
@@ -87,11 +87,11 @@ def collected(parts: Iterable[T], size: Callable[[T], int], what: str) -> list[T
     kept, n_bytes = [], 0
     for part in parts:
         kept.append(part)
-        check_fits(4 * (n_bytes := n_bytes + size(part)), what)
+        check_fits(4 * (n_bytes := n_bytes + size(part)), subject)
     return kept
 
 
-def check_download(n_bytes: int, stated: int | None, folder: Path, what: str) -> None:
+def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str) -> None:
     """Raise an InputError unless a download may go on, of which so many bytes have come, or are stated.
 
     The disk of `folder` must have room for the rest.
@@ -99,16 +99,16 @@ def check_download(n_bytes: int, stated: int | None, folder: Path, what: str) ->
     limit = os.environ.get(DOWNLOAD_LIMIT, "")
     most = int(limit) if limit.isascii() and limit.isdecimal() else None if stated is not None else MOST_UNSTATED
     if most is not None and n_bytes > most:
-        how = "it has" if stated else "the server does not say how many bytes come, and these are"
+        stated_size = "it has" if stated else "the server does not say how many bytes come, and these are"
         raise InputError(
-            f"cannot read {what}: {how} more than {most} bytes; download it by hand, or set {DOWNLOAD_LIMIT}"
+            f"cannot read {subject}: {stated_size} more than {most} bytes; download it by hand, or set {DOWNLOAD_LIMIT}"
         )
-    check_fits(n_bytes, what)
+    check_fits(n_bytes, subject)
     disk = shutil.disk_usage(folder)
-    left = (stated or n_bytes) - n_bytes
-    if disk.free - left < min(LEAST_FREE, disk.total // 20):
+    n_missing = (stated or n_bytes) - n_bytes
+    if disk.free - n_missing < min(LEAST_FREE, disk.total // 20):
         raise InputError(
-            f"cannot read {what}: the disk of {folder} would be full; make room, or name another AUCDIST_CACHE"
+            f"cannot read {subject}: the disk of {folder} would be full; make room, or name another AUCDIST_CACHE"
         )
 
 

@@ -39,8 +39,8 @@ class NamelessFile:
     """A file without a name, which the system removes when nothing refers to it any more."""
 
     def __init__(self, folder: Path | None = None):
-        with tempfile.TemporaryFile(dir=folder) as opened:
-            self.descriptor = os.dup(opened.fileno())
+        with tempfile.TemporaryFile(dir=folder) as file:
+            self.descriptor = os.dup(file.fileno())
         # Not in `__del__`, during which another thread could get the file from a weak reference.
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         self.end = 0
@@ -48,10 +48,10 @@ class NamelessFile:
 
     def write(self, data: bytes | memoryview, start: int) -> None:
         """Write bytes that begin at an offset; the system may take them in several pieces."""
-        left = memoryview(data)
-        while left.nbytes:
-            n_written = os.pwrite(self.descriptor, left, start)
-            left, start = left[n_written:], start + n_written
+        unwritten = memoryview(data)
+        while unwritten.nbytes:
+            n_written = os.pwrite(self.descriptor, unwritten, start)
+            unwritten, start = unwritten[n_written:], start + n_written
 
 
 class _Mapping(mmap.mmap):

@@ -237,11 +237,11 @@ def require(source: str, folders: Sequence[Path] = ()) -> str:
     """
     place = find(source, folders) if is_relative(source) else source
     if place is None:
-        tried = ", ".join(str(path) for path in candidates(source, folders))
+        looked_at = ", ".join(str(path) for path in candidates(source, folders))
         yaml = "beside the YAML file, " if folders else ""
         raise InputError(
             f"cannot read {source}: no such file or folder. Relative paths are looked up {yaml}in the current folder, and below "
-            f"AUCDIST_DATA ({'set' if os.environ.get('AUCDIST_DATA') else 'not set'}); tried: {tried}"
+            f"AUCDIST_DATA ({'set' if os.environ.get('AUCDIST_DATA') else 'not set'}); tried: {looked_at}"
         )
     return place
 

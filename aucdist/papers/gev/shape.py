@@ -126,9 +126,9 @@ def _move_shape(
         for _ in range(MOST_SHAPE_HALVINGS):
             trial_xi = min(max(xi + step, LEAST_XI), most_xi)
             moved = replace(problem, loss=_likelihood(trial_xi))
-            there = moved.evaluate(point.theta + (trial_xi - xi) * direction)
-            if there.primal + 0.5 * trial_xi * trial_xi / weight < reached:
-                return moved, there, trial_xi
+            trial_point = moved.evaluate(point.theta + (trial_xi - xi) * direction)
+            if trial_point.primal + 0.5 * trial_xi * trial_xi / weight < reached:
+                return moved, trial_point, trial_xi
             step *= 0.5
     return problem, point, xi
 

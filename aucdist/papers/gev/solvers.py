@@ -126,9 +126,9 @@ def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
             """Return the second derivative times a direction, and count the products."""
             nonlocal n_products
             n_products += 1
-            of_losses: np.ndarray = blocks.reduce(hessian_product, direction)["product"] / problem.weight
-            of_losses[-1] *= problem.fit_intercept
-            return free * (of_losses + penalty * direction)
+            loss_product: np.ndarray = blocks.reduce(hessian_product, direction)["product"] / problem.weight
+            loss_product[-1] *= problem.fit_intercept
+            return free * (loss_product + penalty * direction)
 
         hessian = LinearOperator((len(b), len(b)), product, dtype=np.float64)
         x, _ = cg(hessian, b, rtol=tolerance, maxiter=MOST_PRODUCTS, M=diags_array(1.0 / diagonal))

@@ -273,7 +273,7 @@ class AscentSteps(NamedTuple):
 
 
 @kernel
-def dual_steps(rows, drawn, steps, table, w, behind):
+def dual_steps(rows, drawn, steps, table, w, mean_w):
     """Take steps of AUC-SDCD: each maximises the dual over one pair's variable, from 0 to what the pair weighs, and updates w.
 
     `rows`: PairRows.
@@ -281,7 +281,7 @@ def dual_steps(rows, drawn, steps, table, w, behind):
     `steps`: AscentSteps.
     `table`, ndarray of ENTRY: changed.
     `w`, of shape (n_features,), float64: changed by ``sigma / scale * change * z``.
-    `behind`, of shape (n_features,) or (0,), float64: if it has a length, added to: ``sum of (taken + t) * move_t``.
+    `mean_w`, of shape (n_features,) or (0,), float64: if it has a length, added to: ``sum of (taken + t) * move_t``.
         The sum of the w after each step is their number times the last w, minus this.
     Returns `t`, the first step that was not run, because all slots were used or there are no more steps; `used`;
         `behind_dual`, ``sum of (taken + t) * change_t``, of the dual variables.
@@ -309,8 +309,8 @@ def dual_steps(rows, drawn, steps, table, w, behind):
             table[slot]["value"] = new
             move = sign * sigma * (new - old) / scale
             pair_axpy(minority, i, majority, j, move, w)
-            if behind.shape[0] > 0:
-                pair_axpy(minority, i, majority, j, (taken + t) * move, behind)
+            if mean_w.shape[0] > 0:
+                pair_axpy(minority, i, majority, j, (taken + t) * move, mean_w)
                 behind_dual += (taken + t) * (new - old)
         t += 1
     return t, used, behind_dual

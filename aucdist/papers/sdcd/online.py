@@ -117,13 +117,13 @@ def arrival_epoch(
     `scale`: lam, and what the pairs of all blocks weigh.
     """
     weight, positive = block.weights(), block.y > 0
-    mine, read, steps = float(weight[positive].sum()) * float(weight[~positive].sum()), block.n_samples, 0.0
+    pair_weight, read, steps = float(weight[positive].sum()) * float(weight[~positive].sum()), block.n_samples, 0.0
     lam, total = scale
-    if mine > 0.0:
+    if pair_weight > 0.0:
         capacity = block.n_samples if solver.buffer_size is None else solver.buffer_size
         learn = learn_at_once if solver.at_once else learn_in_turn
         n_pairs = total if solver.n_pairs is None else solver.n_pairs
-        bound = 1.0 / (lam * (n_pairs * (mine / total)))
+        bound = 1.0 / (lam * (n_pairs * (pair_weight / total)))
         read, steps = learn(LabelledRows.of(block), w, Buffers.empty(capacity, seed), bound)
     return None, w, {"read": read, "steps": steps}
 

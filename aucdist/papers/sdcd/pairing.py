@@ -234,9 +234,9 @@ class PairSteps:
     shuffled: bool = False
     average: bool = False
 
-    def moved(self, mine: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    def moved(self, own_part: np.ndarray, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """Return a block's term of a sum over blocks after its copy of the sum has changed from `before` to `after`."""
-        return after if self.alone else mine + (self.gamma / self.sigma) * (after - before)
+        return after if self.alone else own_part + (self.gamma / self.sigma) * (after - before)
 
     def draws(self, block: Block, memory: SamplingMemory, turn: "Turn") -> Iterator[tuple[int, np.ndarray]]:
         """Yield the pairs of the block's steps of a round, `CHUNK` at a time, after the number of steps before them.
@@ -340,12 +340,12 @@ class PairSolver(Solver):
 
         def turns() -> Iterator[Turn]:
             """Yield the turns, each with its number of steps."""
-            size, left, taken = total if self.steps is not None and blocks.n_blocks == 1 else n, total, 0
+            size, n_left, taken = total if self.steps is not None and blocks.n_blocks == 1 else n, total, 0
             for number in itertools.count(1):
-                if left <= 0:
+                if n_left <= 0:
                     return
-                n_steps = int(min(size, left))
-                left, taken = left - n_steps, taken + n_steps
+                n_steps = int(min(size, n_left))
+                n_left, taken = n_left - n_steps, taken + n_steps
                 part = (number - 1) % pairing.n_parts
                 pairing.send_minority(part)
                 passes = math.ceil(2 * taken / n + 0.5 * number)

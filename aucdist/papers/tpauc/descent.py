@@ -171,10 +171,10 @@ def errors_of_square(
     deviation = np.sqrt(2.0 * max(primal, 0.0))  # what is left of the objective is the variance
     if moments.covariance.ndim == 2:  # columns that nearly cancel in the scores do not cancel in scatter matrices
         deviation = max(deviation, float(np.sqrt(np.maximum(np.diag(moments.covariance), 0.0)) @ np.abs(w)))
-    apart = rounding.score(w) + rounding.over_rows * rounding.reach(w) + drift
+    error = rounding.score(w) + rounding.over_rows * rounding.reach(w) + drift
     sums = rounding.over_rows + rounding.over_columns
-    value_error = 4.0 * miss * apart + 2.0 * (deviation + apart) * apart + 2.0 * sums * (primal + deviation**2)
-    slope_error = (2.0 * (4.0 * apart + 4.0 * sums * deviation + 2.0 * sums * miss)) * rounding.largest
+    value_error = 4.0 * miss * error + 2.0 * (deviation + error) * error + 2.0 * sums * (primal + deviation**2)
+    slope_error = (2.0 * (4.0 * error + 4.0 * sums * deviation + 2.0 * sums * miss)) * rounding.largest
     slope_error = slope_error + 2.0 * EPS * lam * np.abs(w)
     value_error += rounding.penalty(w, 0.5 * lam * float(w @ w))
     return value_error, value_error + rounding.half_square(slope, slope_error) / lam
@@ -324,8 +324,8 @@ def prepare_sampling(
     eta = 1.0 / (2.0 * mean + 2.0 * (difference @ difference) + lam)
     curvature = n / n_samples * (2.0 * difference**2 + lam)
     for label, mean_of_all, weight in zip((-1, 1), means, moments.weights, strict=True):
-        mine = class_moments(block, label, full=False)
-        curvature += 2.0 * (mine.scatter + mine.weight * (mine.mean - mean_of_all) ** 2) / weight
+        class_sums = class_moments(block, label, full=False)
+        curvature += 2.0 * (class_sums.scatter + class_sums.weight * (class_sums.mean - mean_of_all) ** 2) / weight
     return replace(memory, extra=RowSampling(edges, factors, products, curvature, eta)), {"curvature": curvature}
 
 

@@ -134,9 +134,9 @@ class Exact(Solver):
         """
         groups = pair_groups(blocks, **grouping)
         if blocks.n_features > MOST_FEATURES and (groups is not None or signs is not None):
-            what = "monotone takes" if groups is None else "pairs within groups take"
+            subject = "monotone takes" if groups is None else "pairs within groups take"
             raise InputError(
-                f"{what} a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
+                f"{subject} a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
                 f"{MOST_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
             )
         if signs is not None:
@@ -184,23 +184,23 @@ def centred_moments(block: Block, groups: PairGroups, centres: np.ndarray) -> Su
     coefs, choose = np.zeros(n), []
     for label, other_weight in ((1, weight_neg), (-1, weight_pos)):
         positions, codes = groups.rows_of(block, label)
-        mine = weight[positions]
-        coefs += np.bincount(positions, mine * groups.factor[codes] * other_weight[codes], minlength=n)
-        choose.append(sp.csc_matrix((mine, (codes, positions)), (n_groups, n)))
+        weights = weight[positions]
+        coefs += np.bincount(positions, weights * groups.factor[codes] * other_weight[codes], minlength=n)
+        choose.append(sp.csc_matrix((weights, (codes, positions)), (n_groups, n)))
     key = np.zeros(n, dtype=np.int64)
     positions, row_keys = groups.keys_of(block)
     key[positions] = row_keys
     X, scatter, sums = _matrix(block), np.zeros((d, d)), [np.zeros((n_groups, d)) for _ in choose]
     largest = np.zeros(d)
-    for here in slices_of_rows(block):
-        part = X[here]
+    for chunk in slices_of_rows(block):
+        part = X[chunk]
         x = part if isinstance(part, np.ndarray) else part.toarray()
-        z = x.astype(np.float64) - centres[key[here]]
-        z[coefs[here] == 0.0] = 0.0  # of groups without pairs
+        z = x.astype(np.float64) - centres[key[chunk]]
+        z[coefs[chunk] == 0.0] = 0.0  # of groups without pairs
         largest = np.maximum(largest, np.abs(z).max(axis=0, initial=0.0))
-        scatter += z.T @ (z * coefs[here, np.newaxis])
+        scatter += z.T @ (z * coefs[chunk, np.newaxis])
         for total, chosen in zip(sums, choose, strict=True):
-            total += chosen[:, here] @ z
+            total += chosen[:, chunk] @ z
     return {"scatter": scatter, "pos": sums[0], "neg": sums[1], "largest": [largest]}
 
 

@@ -95,10 +95,10 @@ def square_epoch(rows, order, y, terms, v, out):
             prefetch_row(rows, order[t + AHEAD])
         if t >= average_from:
             # A row added now counts in this step's weights, and shrunk in the weights of all later steps.
-            left = -np.expm1((n_steps - t) * np.log1p(-eta * lam)) / (eta * lam)
+            remaining = -np.expm1((n_steps - t) * np.log1p(-eta * lam)) / (eta * lam)
             if t == average_from:
                 for j in range(v.shape[0]):
-                    out[j] = shrink * left * scale * v[j]
+                    out[j] = shrink * remaining * scale * v[j]
         along = 2.0 * eta * (positive - negative)
         at_row = n0 * products[i, 0] + n1 * products[i, 1] + n2 * products[i, 2] + scale * row_dot(rows, i, v)
         step = eta * factors[i] * (at_row - (positive if own == 1 else negative))
@@ -120,7 +120,7 @@ def square_epoch(rows, order, y, terms, v, out):
             scale = 1.0
         row_axpy(rows, i, -step / scale, v)
         if t >= average_from:
-            row_axpy(rows, i, -step * left, out)
+            row_axpy(rows, i, -step * remaining, out)
             sum0, sum1, sum2 = sum0 + n0, sum1 + n1, sum2 + n2
     if average_from < n_steps:
         count = n_steps - average_from

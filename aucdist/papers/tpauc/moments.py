@@ -93,14 +93,14 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
         moments = _stored_moments(basis_matrix(block.rows.basis), code_histogram(block.rows, coefs), mass)
         return replace(moments, scatter=second_moments(block.rows, coefs, centred=True)) if full else moments
     if isinstance(block.rows, CsrRows) and not full:
-        mine = block.take(block.y == label)
-        return _stored_moments(mine.X, mine.weights(), mass)
+        class_block = block.take(block.y == label)
+        return _stored_moments(class_block.X, class_block.weights(), mass)
     X = block.X
-    for here in slices_of_rows(block):
-        mine = block.y[here] == label
-        part = X[here][mine]
+    for chunk in slices_of_rows(block):
+        class_block = block.y[chunk] == label
+        part = X[chunk][class_block]
         x = (part.toarray() if isinstance(block.rows, CsrRows) else part).astype(np.float64, copy=False)
-        weight = None if block.weight is None else block.weight[here][mine]
+        weight = None if block.weight is None else block.weight[chunk][class_block]
         total = total + _dense_moments(x, weight, full=full)
     return total
 

@@ -379,10 +379,10 @@ def _exponential_sums(block: Block, w: np.ndarray, weights: PerClass) -> Summary
     scores, share = block.scores(w), row_factors(block, weights, 1)
     summary: Summary = {}
     for name, label in (("neg", -1), ("pos", 1)):
-        mine = np.flatnonzero(block.y == label)
+        class_rows = np.flatnonzero(block.y == label)
         with np.errstate(over="ignore"):
-            losses = share[mine] * np.exp(-label * scores[mine])
+            losses = share[class_rows] * np.exp(-label * scores[class_rows])
         slope = np.zeros(block.n_features)
-        accumulate(block.rows, mine, -label * losses, slope)
+        accumulate(block.rows, class_rows, -label * losses, slope)
         summary |= {name: losses.sum(), f"slope_{name}": slope}
     return summary

@@ -170,9 +170,9 @@ def svrg_steps(rows, places, drawn, margins, steps, z):
     (scores, along, y, weight, first), (lam2, before, done) = margins, steps
     for t in range(drawn.shape[0]):
         i, k = drawn[t], done + t
-        here = scores[i] + (row_dot(rows, places[t], z) - k * along[i]) / (before + k + 1)
+        current_score = scores[i] + (row_dot(rows, places[t], z) - k * along[i]) / (before + k + 1)
         change = 0
-        if y[i] * here < 1.0:
+        if y[i] * current_score < 1.0:
             change += 1
         if y[i] * scores[i] < 1.0:
             change -= 1

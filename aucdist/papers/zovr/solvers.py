@@ -412,12 +412,12 @@ class ZOVR(MarginSolver):
         # The seed after those of the blocks.
         common = block_seed(*seeds, blocks.n_blocks)
         directions = random_directions(shape, common)
-        seen = blocks.reduce(project_on_directions, shape, common, self.mu, self.reduced)
-        products = seen["gram"] if problem.gram else directions @ directions.T
-        at_start = seen["at_start"] if problem.gram else directions @ problem.w
+        projected = blocks.reduce(project_on_directions, shape, common, self.mu, self.reduced)
+        products = projected["gram"] if problem.gram else directions @ directions.T
+        at_start = projected["at_start"] if problem.gram else directions @ problem.w
         slopes = at_start
         if self.reduced:
-            slopes = slopes + problem.lam2 * seen["slopes"] - problem.lam1 * seen["pull"]
+            slopes = slopes + problem.lam2 * projected["slopes"] - problem.lam1 * projected["pull"]
         plane = Plane(products, at_start, slopes, problem.lam1, problem.lam2, self.mu)
         step = blocks.reduce(inner_steps, plane, self.n_inner, seeds)["move"]
         problem.move(step, directions)
