@@ -1,4 +1,4 @@
-"""A block: some rows of a data set, held in memory in the form the kernels read; and sums over rows of any kind."""
+"""Blocks: some rows of a data set in memory, in the form that the kernels read; and sums over rows of any layout."""
 
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ ROW_COLUMNS: dict[str, Any] = {
 }
 """What rows may have beside features, label and id, each with its type: attributes of a `Block`, columns of a shard."""
 _MADE: dict[Any, Any] = {}
-"""What was made of the values of a basis, by their identity, for as long as they are in memory."""
+"""The matrices made from a basis, by the identity of its values. They are kept as long as these values are in memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +150,7 @@ class Block:
 
     @property
     def label(self) -> np.ndarray:
-        """The label of each row; where there are several classes, the place of its set of classes."""
+        """The label of each row; with several classes, the index of the row's set of classes."""
         return self.y if self.code is None else self.code
 
     @property
@@ -191,7 +191,7 @@ class Block:
         return as_dense(self.X[:, [j]]).ravel().astype(np.float64, copy=False)
 
     def weights(self) -> np.ndarray:
-        """Return the sample weights, ones where none were given."""
+        """Return the sample weights, which are ones if none were given."""
         return np.ones(self.n_samples) if self.weight is None else self.weight
 
     def take(self, chosen: np.ndarray, *, index: int = 0) -> "Block":
@@ -269,7 +269,7 @@ def as_rows(X: Any) -> Rows:
 
 
 def unmasked(X: Any) -> Any:
-    """Return rows, with NaN in place of what is masked in an array: scikit-learn would take the values below the mask."""
+    """Return rows with NaN for masked entries, because scikit-learn would use the values below the mask."""
     if isinstance(X, np.ma.MaskedArray) and X.dtype.kind in "biuf":
         return np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
     return X
@@ -293,7 +293,7 @@ def n_rows(rows: Rows) -> int:
 
 
 def n_columns(rows: Rows) -> int:
-    """Return the number of columns: of codes, that of the basis functions that they stand for."""
+    """Return the number of columns; for codes, the number of basis functions."""
     if isinstance(rows, BinRows):
         return int(rows.basis.n_features)
     return int(rows.n_features if isinstance(rows, CsrRows) else rows.values.shape[1])
@@ -305,7 +305,7 @@ def rows_at(rows: Rows, positions: np.ndarray) -> Rows:
         return BinRows(rows.codes.take(positions, axis=0), rows.basis)
     if isinstance(rows, CsrRows):
         return as_rows(as_csr(rows)[positions])
-    return DenseRows(rows.values.take(positions, axis=0))  # several times as fast as indexing
+    return DenseRows(rows.values.take(positions, axis=0))  # several times faster than indexing
 
 
 def stacked(blocks: Sequence[Block]) -> Block:
@@ -352,12 +352,12 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
 
 
 def basis_matrix(basis: CodeBasis) -> sp.csr_matrix:
-    """Return the values of all basis functions in all cells, of shape (n_cells, n_features), float64; made once for a basis."""
+    """Return the values of all basis functions in all cells, float64 of shape (n_cells, n_features). The matrix is cached."""
     return _made_once(basis, _matrix_of_basis)
 
 
 def _made_once(basis: CodeBasis, make: Callable[..., Any], *options: Any) -> Any:
-    """Return what `make` makes of a basis. Each Newton step asks for it, and making it can take longer than the step."""
+    """Return ``make(basis)`` from a cache. Each Newton step needs it, and making it can take longer than the step."""
     key = id(basis.values), make, *options
     if key not in _MADE:
         weakref.finalize(basis.values, _MADE.pop, key, None)
@@ -372,7 +372,7 @@ def _matrix_of_basis(basis: CodeBasis) -> sp.csr_matrix:
     for first, end, width in zip(basis.starts[:-1], basis.starts[1:], basis.widths, strict=True):
         part = matrix[first:end]
         if width:
-            # Running sums over a grid of cells, along its rows and down its columns.
+            # Running sums over a grid of cells, along its rows and then down its columns.
             used = np.unique(part.indices)
             sums = part[:, used].toarray().reshape(-1, width, len(used)).cumsum(axis=1).cumsum(axis=0)
             cells = sp.csr_matrix(sums.reshape(end - first, -1))
@@ -382,7 +382,7 @@ def _matrix_of_basis(basis: CodeBasis) -> sp.csr_matrix:
 
 
 def _change_basis(basis: CodeBasis, function: Callable[[np.ndarray], np.ndarray]) -> CodeBasis:
-    """Return the basis of a function of all values, one that is 0 at 0.
+    """Apply a function with f(0) = 0 to all values of a basis, and return the new basis.
 
     A step from 0 to a value becomes one to the function of that value. Only codes of one feature have a basis function with
     several steps, whose heights are the differences of the function between them.
@@ -414,7 +414,7 @@ def matrix_of_rows(rows: Rows) -> np.ndarray | sp.csr_matrix:
 
 
 def elementwise(rows: Rows, function: Callable[[np.ndarray], np.ndarray]) -> Rows:
-    """Return the rows with a function of each of their values, one that is 0 at 0."""
+    """Apply a function with f(0) = 0 to each value of the rows."""
     if not isinstance(rows, BinRows):
         return rows._replace(values=function(rows.values.astype(np.float64, copy=False)))
     return BinRows(rows.codes, _made_once(rows.basis, _change_basis, function))
@@ -447,7 +447,7 @@ def second_moments(rows: BinRows, coefs: np.ndarray, *, centred: bool = False) -
     """Return the sum of ``coefs[i] x_i x_i'``, float64 of shape (n_features, n_features).
 
     `coefs`: of shape (n_samples,), float64.
-    `centred`: take x_i less the mean that the coefficients give.
+    `centred`: subtract from x_i the mean weighted by the coefficients.
     """
     cells = _moments_of_cells(rows, coefs)
     if centred and (total := coefs.sum()) != 0.0:
@@ -461,7 +461,7 @@ def pair_moments(
 ) -> np.ndarray:
     """Return the sum of ``w_i w_j (x_i - x_j)(x_i - x_j)'`` over pairs, float64 of shape (n_features, n_features).
 
-    `rows`, `low`, `high`, `weights`: which rows are partners, as of `aucdist.kernels.codes.window_moments`.
+    `rows`, `low`, `high`, `weights`: which rows are partners, as in `aucdist.kernels.codes.window_moments`.
     `partners`, of shape (n_samples,), float64: the weight of each row's pairs.
     """
     cells = _moments_of_cells(rows, partners)

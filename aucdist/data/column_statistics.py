@@ -1,6 +1,6 @@
 """Statistics of columns that merge over blocks: ranges, means, spreads and medians, and the values that replace missing ones.
 
-Ranges decide about shifts and bound rounding.
+The ranges are used to shift columns that are far from 0 and to bound rounding errors.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ KEYS = 1 << (64 - DROPPED)
 
 @dataclass(frozen=True, eq=False)
 class ColumnRanges:
-    """The least and the greatest value of each column over rows of weight above 0; ranges of several blocks merge by ``+``.
+    """The smallest and largest value of each column over rows with a weight above 0. Ranges of several blocks merge by ``+``.
 
     `low` and `high`, of shape (n_features,), float64: values that a sparse row does not store are 0 and count as well.
         Without any row: inf and -inf.
@@ -49,7 +49,7 @@ class ColumnRanges:
         """Return the ranges of a block's columns; one reading of its rows."""
         if not isinstance(block.rows, BinRows):
             return ranges_of(block.rows, None if block.weight is None else block.weight > 0)
-        # They hold for any codes: a value is a sum over some of the cells that the column occurs in.
+        # These ranges are valid for any codes: a value is a sum over some of the cells in which the column occurs.
         basis, d = block.rows.basis, block.n_features
         parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), d) for sign in (-1.0, 1.0)]
         return cls(-parts[0], parts[1], len(basis.offsets) - 1 + block.rows.codes.shape[1])
@@ -94,7 +94,7 @@ def _pieces(rows: DenseRows) -> Iterator[np.ndarray]:
 class ColumnStatistics:
     """Statistics of the values of each column that are not missing, which merge by ``+``.
 
-    `count`, of shape (n_features,), int64: values that are not missing; zeros that CSR rows do not store are values.
+    `count`, of shape (n_features,), int64: the number of values that are not missing. Zeros that CSR rows omit are counted.
     `mean`, `low` and `high`, of shape (n_features,), float64: the mean, the least and the greatest value; 0, inf and
         -inf where there is no value.
     """
@@ -130,17 +130,17 @@ class ColumnStatistics:
         for x in _pieces(rows):
             present = ~np.isnan(x)
             count = present.sum(axis=0)
-            # Each value is divided before they are added, so that the largest floats have a mean.
+            # Values are divided before they are added, so that the sum of very large floats does not overflow.
             mean = (np.where(present, x, 0.0) / np.maximum(count, 1)).sum(axis=0)
             total += cls(count, mean, ranges.low, ranges.high)
         return total
 
     def fill(self) -> np.ndarray:
-        """Return the mean of each column; nan where there is no value."""
+        """Return the mean of each column; NaN if it has no value."""
         return np.where(self.count > 0, self.mean, np.nan)
 
     def include(self, other: "ColumnStatistics") -> bool:
-        """Tell whether all values of `other`, which are some of these, lie within the ranges."""
+        """Return whether all values of `other`, the statistics of some of these rows, lie within these ranges."""
         nonempty = other.count > 0
         return bool(
             (other.count <= self.count).all()
@@ -196,7 +196,7 @@ def moments(rows: DenseRows | CsrRows) -> Moments:
 
 @dataclass(frozen=True, eq=False)
 class Medians:
-    """A histogram of each column over cells of equal relative width, which merges by ``+`` whatever the order.
+    """A histogram of each column over cells of equal relative width. Histograms merge by ``+`` in any order.
 
     A cell holds the floats that agree in sign, exponent and the first `KEPT_BITS` bits behind the point. Only cells that
     occur are stored: a column rarely has more than some thousands.
@@ -237,7 +237,7 @@ class Medians:
         return cells_of_all
 
     def fill(self) -> np.ndarray:
-        """Return the median of each column, rounded towards zero (see `MEDIAN_ERROR`); nan where there is no value."""
+        """Return the median of each column, rounded towards zero (see `MEDIAN_ERROR`); NaN if it has no value."""
         filled, column = np.full(self.n_features, np.nan), self.cell // KEYS
         edges = np.searchsorted(column, np.arange(self.n_features + 1))
         for j in range(self.n_features):
@@ -248,7 +248,7 @@ class Medians:
                 middle = np.searchsorted(below, [(n - 1) // 2, n // 2], side="right")
                 key = (
                     self.cell[column_bins][middle] % KEYS - KEYS // 2
-                )  # of the number in the cell that is nearest to zero
+                )  # the bits of the number in the cell that is nearest to zero
                 filled[j] = (np.sign(key) * (np.abs(key) << DROPPED).view(np.float64)).mean()
         return filled
 
@@ -261,16 +261,16 @@ def _cell(column: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 
 def first_missing(rows: Rows) -> tuple[int, int] | None:
-    """Return row and column of the first value that is missing; None if none is."""
+    """Return the row and the column of the first missing value; None if no value is missing."""
     if not has_missing(rows):
         return None
     return entry_at(rows, int(np.argmax(np.isnan(rows.values.reshape(-1)))))
 
 
 def refuse_unsound(rows: Rows, first: int, *, may_miss: bool) -> None:
-    """Raise an InputError unless all values are finite, or missing where they may be.
+    """Raise an InputError unless all values are finite, or missing if `may_miss`.
 
-    It names row and column of the first value that is not. `first`: the number of the first row.
+    The error names the row and the column of the first invalid value. `first`: the number of the first row.
     """
     unsound = np.isinf(rows.values) if may_miss else ~np.isfinite(rows.values)
     if unsound.any():
@@ -293,7 +293,7 @@ def entry_at(rows: Rows, k: int) -> tuple[int, int]:
 def has_missing(rows: Rows) -> bool:
     """Tell whether a value is missing."""
     with np.errstate(over="ignore", invalid="ignore"):
-        suspect = np.isnan(rows.values.sum())  # avoids an array of flags; infinite values may also sum to nan
+        suspect = np.isnan(rows.values.sum())  # avoids an array of flags; infinite values may also sum to NaN
     return bool(suspect) and bool(np.isnan(rows.values).any())
 
 

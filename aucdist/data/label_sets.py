@@ -15,7 +15,7 @@ from aucdist.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class LabelSets:
-    """The distinct sets of classes that rows have; `Block.code` holds the place of a row's set.
+    """The distinct sets of classes that rows have. `Block.code` is the index of a row's set.
 
     Attributes
     ----------
@@ -110,13 +110,13 @@ class LabelSets:
         return [str(name) for name in self.classes.tolist()]
 
     def signs(self, k: int) -> np.ndarray:
-        """Return for each set +1 where it has the class at position `k`, and else -1: int8 of shape (n_sets,)."""
+        """Return +1 for sets with the class at position `k` and -1 for others, int8 of shape (n_sets,)."""
         signs = np.full(self.members.shape[0], -1, dtype=np.int8)
         signs[self.members.indices[self.members.indptr[k] : self.members.indptr[k + 1]]] = 1
         return signs
 
     def only(self, classes: Sequence[int]) -> "LabelSets":
-        """Return the table of some of the classes; rows of other classes stay, with none of these classes."""
+        """Return the table restricted to some classes. Rows of other classes stay, with an empty set."""
         at = np.asarray(classes, dtype=np.intp)
         return replace(self, classes=self.classes[at], members=self.members[:, at])
 
@@ -133,7 +133,7 @@ class LabelSets:
 def sets_of_topics(
     texts: Iterable[str], classes: Sequence[str], known: Sequence[tuple[int, ...]] = ()
 ) -> tuple[tuple[int, ...], ...]:
-    """Return the distinct sets of rows, as positions in `classes`, behind those that are `known`.
+    """Return the sets that are `known`, followed by the other distinct sets of the rows, as positions in `classes`.
 
     Parameters
     ----------

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 SHOWN = 20
 NO_TOPIC = "(none)"
 EACH = "each"
-"""In place of a positive class: each class against the rest."""
+"""The value of ``positive`` that fits each class against the rest."""
 MOST_CLASSES = 1000
-"""Fitted each against the rest: more distinct values are a number to predict, or an identifier."""
+"""The largest number of classes that are fitted against the rest. More distinct values mean a regression target or an id."""
 WHOLE = re.compile(r"-?\d{1,18}")
 HEXADECIMAL = re.compile(r"\d+e\d+", re.IGNORECASE)
-"""A text of digits around an "e" is rather an identifier: what writes numbers puts a point or a sign into them, as in 1e+06."""
+"""Digits around an "e", which are probably an identifier: programs write numbers with a point or a sign, as in 1e+06."""
 
 
 class LabelWarning(UserWarning):
@@ -44,7 +44,7 @@ class Labels:
 
     @classmethod
     def of(cls, codes: np.ndarray, texts: Sequence[str], *, topics: bool = False) -> "Labels":
-        """Make labels of texts as a file spells them, where two may be one class, such as 1 and +1."""
+        """Make labels from texts. Different texts may be one class, such as 1 and +1."""
         spelled = [class_name(text) for text in texts]
         if topics:  # the classes in a list like ``ccat,c15``, in order
             lists = ({class_name(topic) for topic in text.split(",") if topic.strip()} for text in texts)
@@ -171,7 +171,7 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
 
 
 def look_alikes(names: Iterable[str]) -> list[list[str]]:
-    """Return the classes whose names differ only in case, spaces or Unicode normal form, together."""
+    """Return groups of classes whose names differ only in case, spaces or Unicode normal form."""
     groups: dict[str, list[str]] = {}
     for name in sorted(names, key=class_order):
         groups.setdefault("".join(unicodedata.normalize("NFC", name).casefold().split()), []).append(name)
@@ -230,7 +230,7 @@ def class_order(name: str) -> tuple[bool, float, str]:
 
 
 def _number(text: str) -> float | None:
-    """Return the value of a class that is a number. Beyond 2**53 two classes could share one: those stay text."""
+    """Return the value of a class that is a number; None above 2**53, where two classes could have the same value."""
     try:
         number = float(text)
     except ValueError:
@@ -239,7 +239,7 @@ def _number(text: str) -> float | None:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Return names for a message: in order, and the first of them only where they are many."""
+    """Return names for a message: sorted, and only the first ones if there are many."""
     ordered = sorted(names, key=class_order)
     more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
     return ", ".join(ordered[:SHOWN]) + more
@@ -307,7 +307,7 @@ def _hashed(series: "pd.Series") -> np.ndarray:
 
 
 def numbers_of_texts(texts: Sequence[str]) -> np.ndarray:
-    """Return a number for each text, int64: that of whole numbers however they are written, or else of a hash."""
+    """Return a number for each text, int64: the value of an integer however it is written, or a hash of other texts."""
     import pandas as pd
 
     spelled = [class_name(text) for text in texts]

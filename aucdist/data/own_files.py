@@ -29,16 +29,16 @@ T = TypeVar("T")
 CHECKED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 OPEN = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
 MOST_BYTES = 2**31
-"""The largest JSON that is read. Ten million features with their names take a tenth of it."""
+"""The size limit of JSON files, in bytes. The names of ten million features take a tenth of it."""
 SHOWN = 120  # characters of a value in an error
 REPAIR = "Copy the file again, or run the command that wrote it again"
-"""What to do about a damaged file of our own."""
+"""The remedy in errors about damaged files that aucdist wrote."""
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Positive = Annotated[int, Field(ge=1, le=2**62)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 MOST_GROWTH = 1000
-"""Scores of a model that is constant shrink to a thousandth."""
+"""The largest expansion of a Parquet file: the scores of a constant model compress to a thousandth."""
 ROW_ID = "row_id"
 UNLABELLED = {"labelled": False}
 """The validation context of pydantic for a source that needs no label: its rows are only scored, or a file of ours says how they
@@ -52,7 +52,7 @@ def _file_name(name: str) -> str:
 
 
 FileName = Annotated[str, AfterValidator(_file_name)]
-"""The name of a file in its folder: no path leads out of it."""
+"""A file name without a path, so that it cannot lead out of its folder."""
 
 
 FilePath = Annotated[str, AfterValidator(lambda path: "/".join(map(_file_name, path.split("/", 1))))]
@@ -60,7 +60,7 @@ FilePath = Annotated[str, AfterValidator(lambda path: "/".join(map(_file_name, p
 
 
 def parse_checked(data: bytes, kind: type[T], where: str) -> T:
-    """Return JSON as an object of a type.
+    """Parse JSON as an object of a type.
 
     `kind`: a dataclass, a pydantic model, or a type such as ``list[int]``.
     Raises InputError if it is no JSON, is too large or too deep, has a number that is not finite, or is not of that type, naming
@@ -68,7 +68,7 @@ def parse_checked(data: bytes, kind: type[T], where: str) -> T:
     """
     if len(data) > MOST_BYTES:
         raise InputError(f"{where} is damaged: it has {len(data)} bytes, and at most {MOST_BYTES} are read. {REPAIR}")
-    parse_any(data, where)  # fields that a schema leaves open must be finite, too
+    parse_any(data, where)  # fields that the schema does not check must be finite, too
     try:
         content: T = _adapter(kind).validate_json(data, context=UNLABELLED)  # type: ignore[arg-type]  # types are hashable
         return content
@@ -85,7 +85,7 @@ def read_json(url: str, kind: type[T]) -> T:
 
 
 def write_json(url: str, content: Any) -> None:
-    """Write an object that `read_json` reads: a dataclass, or what types of JSON hold."""
+    """Write a dataclass or JSON types, so that `read_json` can read the file."""
     files.write_bytes(url, json.dumps(to_jsonable(content, type(content))).encode())
 
 
@@ -166,7 +166,7 @@ def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray
 
 
 def parse_any(data: bytes, where: str) -> Any:
-    """Return JSON of unknown content; errors as `parse_checked`."""
+    """Parse JSON without a schema. Errors are those of `parse_checked`."""
     try:
         content = from_json(data)
     except ValueError as e:
@@ -189,7 +189,7 @@ def _infinite(content: Any, key: str) -> Iterator[tuple[str, float]]:
 
 
 def to_jsonable(content: Any, kind: type[Any]) -> Any:
-    """Return an object of a type that `parse_checked` reads, in types of JSON."""
+    """Return an object in types of JSON, so that `parse_checked` can read it."""
     return _adapter(kind).dump_python(content, mode="json")  # type: ignore[arg-type]
 
 
@@ -201,7 +201,7 @@ def first_fault(error: ValidationError) -> str:
     value = first["input"]
     plain = isinstance(value, str | int | float | bool | None) and first["type"] != "value_error"
     if isinstance(value, int) and value.bit_length() > 4 * SHOWN:
-        plain = False  # Python never writes numbers with so many digits
+        plain = False  # Python never writes numbers with this many digits
     shown = repr(value)[:SHOWN] if plain else ""
     return printable(f"{f'`{key}`: ' if key else ''}{cause}{f', not {shown}' if shown else ''}")
 

@@ -26,7 +26,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.kernels.rows import CsrRows, Rows
 
 WITHOUT_FILL = ("refuse", "keep")
-"""The values of impute that replace nothing."""
+"""The values of `impute` that do not replace missing values."""
 SCALES = ("none", "standard", "minmax", "maxabs", "unit-row")
 CENTRING = ("standard", "minmax")
 
@@ -53,17 +53,17 @@ class Preprocessor:
     Attributes
     ----------
     log1p : tuple of int
-        The columns put through log(1 + x).
+        The columns that are transformed by log(1 + x).
     scale : str
         One of `SCALES`.
     shift, factor : ndarray of shape (n_features,), float64, or None
-        None does nothing.
+        None if features are not scaled.
     impute : str
         One of `aucdist.data.column_statistics.IMPUTES`.
     fill : ndarray of shape (n_features,), float64, or None
-        What stands in for missing values; None refuses them.
+        The values that replace missing ones. If None, missing values raise an error.
     fill_error : float
-        How far each of `fill` may be from the statistic that it stands for, as a share of its size.
+        A bound on the relative error of `fill`, which is approximate for medians.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Preprocessor:
     fill_error: Annotated[float, Field(ge=0.0)] = 0.0
 
     def transform(self, block: Block) -> Block:
-        """Return the block with its features scaled, in the type they had.
+        """Return the block with scaled features in their original type.
 
         Sparse rows that have to be centred, because the training rows were dense, become dense like those.
 
@@ -131,7 +131,7 @@ class Preprocessor:
         return to_jsonable(self, Preprocessor)
 
     def check(self, n_features: int) -> None:
-        """Raise an InputError unless the preprocessor, which was in a file, is one of rows with this number of features.
+        """Raise an InputError unless a preprocessor that was loaded from a file fits rows with this number of features.
 
         Its scaling and imputation must be known, and no array may be missing that they need.
         """
@@ -167,14 +167,14 @@ def fit_preprocessor(
     each : EachBlock
         Calls a function on each block of the training rows; their statistics merge in this order.
     log1p : "numeric", list of str or None
-        Features to put through log(1 + x) first; ``"numeric"`` means all that are not 0/1 features of a category.
+        Features that are first transformed by log(1 + x); ``"numeric"`` means all that are not 0/1 features of a category.
     scale : str
         ``none``; ``standard`` (mean 0, variance 1); ``minmax`` (from 0 to 1); ``maxabs`` (largest size 1);
         ``unit-row`` (each row of Euclidean length 1; rows of zeros stay). A constant column gets the factor 1.
     categories : mapping of str to sequence of str
         As in the schema.
     impute : str
-        What stands in for missing values, before all else: ``refuse`` (nothing); ``keep`` (they stay missing, for a feature
+        What replaces missing values, before all other steps: ``refuse`` (nothing); ``keep`` (they stay missing, for a feature
         map that has a place for them; with ``scale="none"``); ``mean``; ``median``, which is approximate
         (`aucdist.data.column_statistics.MEDIAN_ERROR`). Zeros of sparse rows are values, and not missing.
     Raises
@@ -203,7 +203,7 @@ def fit_preprocessor(
         _refuse_infinite(fill, feature_names, "it is missing in every training row, or too large; leave it out")
     if scale in ("none", "unit-row"):
         return Preprocessor(columns, scale, None, None, impute, fill, error)
-    # Values that overflow are refused below.
+    # values that overflow raise an error below
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         statistics = functools.reduce(
             operator.add, each(functools.partial(_moments, tuple(feature_names), columns, scale, fill))

@@ -27,7 +27,7 @@ limit lies outside, all are gathered."""
 
 @dataclass(frozen=True)
 class Split:
-    """A choice of test rows, for whichever block they lie in.
+    """A choice of test rows that can be applied to any block.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class TimeSplit:
     stop : float
         Training rows come before it; rows between the two are neither.
     n_test, n_train : tuple of int
-        Negative and positive rows of either side; of several classes the latter are none.
+        The numbers of negative and positive rows of each side. With several classes, the second number is 0.
     groups, latest : ndarray of shape (n_groups,), or None
         The groups, ascending, and the time of the last row of each, which counts for all of its rows.
     per_day : dict of str to float
@@ -114,7 +114,7 @@ class TimeSplit:
 
 
 def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0) -> TimeSplit:
-    """Choose the last rows as test rows. Rows of the same time stay together, and so do those of a group.
+    """Choose the last rows as test rows. Rows with the same time stay together, and so do the rows of a group.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     Raises
     ------
     InputError
-        If a side has no rows, or of two classes rows of one only.
+        If a side has no rows or, for two classes, rows of one class only.
     """
     time, y, group, coded = _gathered(each(functools.partial(_time_and_labels, column)))
     groups = latest = None
@@ -196,7 +196,7 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         columns, stratum_counts = zip(*parts, strict=True)
         number, stratum, positive = _gathered(columns)
         if positive is not None:
-            # The groups of the smallest numbers have about this share of all rows.
+            # the groups with the smallest numbers have about this share of all rows
             groups, at = np.unique(number, return_inverse=True)
             if len(groups) < 2:
                 raise InputError(
@@ -266,12 +266,12 @@ def _numbers_near(
 
 
 def _gathered(parts: Iterable[Arrays]) -> tuple[Any, ...]:
-    """Return the columns of the blocks as whole ones; None where the blocks have none."""
+    """Concatenate the columns of the blocks; None if the blocks do not have the column."""
     return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
 
 
 def scrambled(row_id: np.ndarray, seed: int) -> np.ndarray:
-    """Return a random number for each row, uint64: the finisher of SplitMix64, so that no two ids share one."""
+    """Return a random number for each row, uint64, by the finaliser of SplitMix64: different ids get different numbers."""
     return _mixed(row_id.astype(np.uint64) ^ _mixed(np.array([seed % 2**64], dtype=np.uint64)))
 
 

@@ -1,4 +1,4 @@
-"""Read Parquet, and convert tables of pandas and of Arrow.
+"""Read Parquet files, and convert pandas and Arrow tables.
 
 From Parquet files with one feature in each column, only the columns and row groups that are needed are read.
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
-"""The name of the folder of rows whose value is missing."""
+"""The folder name that Hive uses for a missing value."""
 INTEGER = re.compile(r"-?[0-9]{1,15}")
 """Integers that every float64 has. Other values are texts, and so are all of a column if one folder has a text. pyarrow takes
 integers of 32 bits for numbers and others for texts."""
@@ -51,7 +51,7 @@ MOST_GROWTH, MOST_GROWTH_OF_LARGE = 10_000, 1000
 
 
 def size_of_texts(table: pa.Table) -> int:
-    """Return the bytes that texts take once each row has its own: in a dictionary one long text may stand for many rows."""
+    """Return the bytes of all texts after dictionaries are expanded: in a dictionary, one long text may stand for many rows."""
     size = 0
     for column in table.columns:
         if pa.types.is_dictionary(column.type):
@@ -66,7 +66,7 @@ def size_of_texts(table: pa.Table) -> int:
 
 
 def digest_of(table: pa.Table) -> str:
-    """Return a checksum of the columns, whatever the chunks they came in."""
+    """Return a checksum of the columns that does not depend on their chunks."""
     digest = hashlib.sha256(str(table.schema.remove_metadata()).encode())
     for name in table.column_names:
         for value in pa.chunked_array([table[name].combine_chunks()]).chunks:
@@ -75,7 +75,7 @@ def digest_of(table: pa.Table) -> str:
 
 
 def from_pandas(frame: "pd.DataFrame", where: str) -> pa.Table:
-    """Return a frame as a table of Arrow, without its index; a column of values of several types becomes one of texts."""
+    """Return a DataFrame as an Arrow table without its index. Columns with values of several types become texts."""
     import pandas as pd
 
     frame = frame.rename(columns=str)
@@ -95,7 +95,7 @@ def from_pandas(frame: "pd.DataFrame", where: str) -> pa.Table:
 
 
 def _of_one_type(column: "pd.Series") -> "pd.Series":
-    """Return a column of objects; if they are of several types as numbers, or else as texts."""
+    """Convert a column of objects of several types to numbers if possible, and to texts otherwise."""
     import pandas as pd
 
     missing = np.array([pd.api.types.is_scalar(value) and pd.isna(value) for value in column], dtype=bool)
@@ -139,21 +139,21 @@ def path_values(url: str) -> dict[str, str]:
 
 
 def typed(value: str) -> int | str | None:
-    """Return the value that the name of a folder gives: an integer, a text, or None where it is missing."""
+    """Return the value in a folder name: an integer, a text, or None if it is missing."""
     if value == NULL:
         return None
     return int(value) if INTEGER.fullmatch(value) else value
 
 
 def text_columns(urls: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns that hold a text in the folders of at least one of some files, sorted."""
+    """Return the partition columns that have a text in the path of at least one file, sorted."""
     return tuple(
         sorted({name for url in urls for name, value in path_values(url).items() if isinstance(typed(value), str)})
     )
 
 
 def folder_values(part: FilePart, names: Sequence[str], texts: Collection[str] = ()) -> dict[str, pa.Scalar]:
-    """Return the value of each column that the folders of a part add to those of its file: a text, an integer, or null.
+    """Return the value of each partition column that is not in the file itself: a text, an integer, or null.
 
     `names`: the columns of the file. `texts`: columns whose integers are texts, besides those of the part.
     """
@@ -168,7 +168,7 @@ def folder_values(part: FilePart, names: Sequence[str], texts: Collection[str] =
 
 
 def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, data: bytes | None = None) -> Parsed:
-    """Read a Parquet file, or row groups of one; numbers and booleans become numbers, float32 stays float32.
+    """Read a Parquet file, or some of its row groups. Numbers and booleans become numbers; float32 stays float32.
 
     `data`: the whole file, where that was read.
     `part`: names the file in errors; its folders may stand for columns, see `aucdist.data.formats.arrow_tables.path_values`.
@@ -184,7 +184,7 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
 
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
-    """Return the columns of a table of Arrow, wherever it comes from. Other parameters and errors as `parse_parquet`."""
+    """Parse the columns of an Arrow table. The other parameters and the errors are those of `parse_parquet`."""
     form = TableForm.of(source, schema, unique(table.column_names, where), where)
     table = filtered(table, source, where)
     where += f", where {source.where}" * (source.where is not None)
@@ -192,7 +192,7 @@ def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schem
 
 
 def filtered(table: pa.Table, source: SourceFields, where: str, of_folders: Collection[str] = ()) -> pa.Table:
-    """Return the rows of a table for which the conditions of a source hold, but for those on columns that are folders."""
+    """Return the rows that meet the conditions of a source, except for conditions on partition columns."""
     conditions = [condition for condition in source.where or () if condition[0] not in of_folders]
     if not conditions:
         return table
@@ -201,7 +201,7 @@ def filtered(table: pa.Table, source: SourceFields, where: str, of_folders: Coll
 
 
 def read_row_groups(source: SourceFields, part: FilePart) -> pa.Table:
-    """Return all columns of the row groups of a part, those of its folders among them; errors as `parse_parquet`."""
+    """Return all columns of the row groups of a part, including partition columns. Errors are those of `parse_parquet`."""
     with _parquet_file(part) as (file, parquet):
         table = _rows(parquet, file, source, part, _names(parquet, part.url), ())[0]
         table.validate(full=True)  # texts are UTF-8, and indices lie within their dictionaries
@@ -225,10 +225,10 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
 
 @contextmanager
 def _parquet_file(part: FilePart, data: bytes | None = None) -> Iterator[tuple[pa.NativeFile, pq.ParquetFile]]:
-    """Open a Parquet file, or what was read of one; what Arrow raises of it becomes an `InputError`."""
+    """Open a Parquet file, or the bytes of one. Exceptions of Arrow become InputErrors."""
 
     def say(e: BaseException) -> str:
-        """Return what is wrong with the file, in words."""
+        """Describe what is wrong with the file."""
         page = not files.is_web(part.url) and files.read_range(part.url, 0, 64).lstrip()[:1] == b"<"
         return "it is a web page" if page else first_line(e)
 
@@ -241,7 +241,7 @@ def _parquet_file(part: FilePart, data: bytes | None = None) -> Iterator[tuple[p
 
 
 def _condition(conditions: Sequence[Condition], names: Sequence[str], where: str) -> pc.Expression:
-    """Return conditions on the columns with these names as Arrow has them."""
+    """Return conditions on columns as an Arrow expression."""
     for column, _, _ in conditions:
         pick(names, column, where, "where")
     return pq.filters_to_expression([tuple(c) for c in conditions])
@@ -265,14 +265,14 @@ def _needed_groups(
 
 
 def _conditions_explained(where: str) -> AbstractContextManager[None]:
-    """Turn Arrow's errors about a condition that does not go with the columns into an `InputError`."""
+    """Convert errors of Arrow about a condition that does not fit the columns to InputErrors."""
     return as_input_error(
         f"{where}: `where` does not go with its columns", pa.ArrowInvalid, pa.ArrowNotImplementedError
     )
 
 
 def _names(file: pq.ParquetFile, url: str) -> list[str]:
-    """Return the columns of a file, and behind them those of its folders."""
+    """Return the columns of a file, followed by its partition columns."""
     return list(dict.fromkeys([*unique(file.schema_arrow.names, files.shown(url)), *path_values(url)]))
 
 
@@ -280,7 +280,7 @@ def _rows(
     file: pq.ParquetFile, raw: pa.NativeFile, source: SourceFields, part: FilePart, read: Sequence[str],
     texts: Collection[str],
 ) -> tuple[pa.Table, int, str]:  # fmt: skip
-    """Return the rows of a part that the source asks for, the number of the first one, and where they are from.
+    """Return the rows of a part that meet the source's conditions, the number of the first one, and their place for errors.
 
     `read`: the columns; `texts`: those whose values in the names of folders are texts.
     """
@@ -299,7 +299,7 @@ def _rows(
         )
     check_fits(cells, where)
     columns = [name for name in dict.fromkeys([*read, *conditions_on]) if name not in added]
-    # Columns of texts in whose dictionaries a long one may stand for so many rows that they fill the memory.
+    # One long text in a dictionary may stand for so many rows that expanding the column would fill the memory.
     chunks = (group.column(j) for group in map(file.metadata.row_group, needed) for j in range(group.num_columns))
     repeated = sorted(
         {
@@ -328,6 +328,6 @@ def _rows(
         table = table.append_column(name, pa.repeat(scalar, table.num_rows))
     first = sum(file.metadata.row_group(i).num_rows for i in range(part.start)) + 1
     if source.where is not None:
-        table, first = filtered(table, source, where, added), 1  # the others were checked against the folders
+        table, first = filtered(table, source, where, added), 1  # conditions on partition columns were checked before
         where = f"{where}, where {source.where}"
     return table, first, where

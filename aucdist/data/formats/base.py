@@ -45,12 +45,12 @@ FIRST = 2**11  # number of bytes by which a compressed file is recognised
 
 @dataclass(frozen=True)
 class FilePart:
-    """A file, or the bytes from `start` to `stop` of one, which are whole lines; of a Parquet file, its row groups.
+    """A file, or a range of whole lines from offset `start` to `stop`. For Parquet, the offsets count row groups.
 
     `stop`: None: the whole file, which may be compressed and have a header.
     `columns`: for a range of a CSV file the names of its columns.
     `row`: the number of its first row in the data set (from 0), once known.
-    `line`: the number of its first line in the file (from 1); None: not counted, for no error has to name a line yet.
+    `line`: the number of its first line in the file (from 1). None: lines are not counted, since only errors need them.
     `folder_texts`: columns that folders stand for (`aucdist.data.formats.arrow_tables`) and that hold a text in some folder of
         the data set.
     `version`: identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
@@ -69,7 +69,7 @@ class FilePart:
 
     @property
     def where(self) -> str:
-        """What messages call its file."""
+        """The name of the file in messages."""
         return files.shown(self.url)
 
     def check_version(self) -> None:
@@ -119,13 +119,13 @@ class Survey:
         )
 
     def n_rows_of(self, classes: Collection[str]) -> int:
-        """Return the number of rows that are of one of these classes, or of several of them."""
+        """Return the number of rows that belong to at least one of these classes."""
         if self.sets:
             return sum(n for names, n in self.sets.items() if not set(classes).isdisjoint(names.split(",")))
         return sum(self.classes.get(name, 0) for name in classes)
 
     def __add__(self, other: "Survey") -> "Survey":
-        """Return the survey of both.
+        """Merge two surveys.
 
         Raises InputError if they differ in their columns.
         """
@@ -160,7 +160,7 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
-    """The parsed rows of a part.
+    """The rows of a part after parsing.
 
     `X`: of svmlight a csr_matrix of shape (n_samples, width), float32 or float64, without zeros; its width is that of the widest
         row, written zeros included, where it was not given. Of a table an ndarray of shape (n_samples, n_numbers): the features
@@ -185,7 +185,7 @@ def _added(counts: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 def check_expectations(source: SourceFields, name: str, figures: Mapping[str, Any]) -> None:
-    """Check that rows, features and rows of each class are those that the source states, if it states them.
+    """Compare the numbers of rows, of features and of rows of each class with those that the source states.
 
     Raises InputError naming what was expected and what was found.
     """
@@ -210,7 +210,7 @@ def feature_names(
 def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str, Collection[str]], rows: int) -> None:
     """Raise an InputError if a column has too many categories.
 
-    Fewer are too many where they are guessed (``categorical: auto``).
+    The limit is lower for columns that were detected (``categorical: auto``).
     """
     guessed = source.categorical == "auto"
     most = min(MOST_GUESSED, max(FEW_CATEGORIES, rows // 2)) if guessed else MOST_CATEGORIES
@@ -225,7 +225,7 @@ def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str
 
 
 class Format(ABC):
-    """A format of data.
+    """The base class of all formats.
 
     Attributes
     ----------
@@ -248,11 +248,11 @@ class Format(ABC):
         """Raise an InputError unless the keys of a source go together."""
 
     def is_present(self, source: SourceFields) -> bool:
-        """Tell whether a data set can be read here without a network; by default that is not known before it is read."""
+        """Return whether a data set can be read without a network. Formats that cannot know this return True."""
         return True
 
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
-        """Return each URL without its password, and of files size and ETag (local: the last change), in types of JSON."""
+        """Return each URL without its password; for files also size and ETag (local files: the time of the last change)."""
         return [{"url": files.shown(url)} for url in source.urls()]
 
     def part_urls(self, source: SourceFields) -> list[str]:
@@ -290,7 +290,7 @@ class Format(ABC):
         return tuple(unique(feature_names(survey.columns, survey.categories, survey.hashed), survey.where))
 
     def is_sparse(self, survey: Survey, n_features: int) -> bool:
-        """Return whether rows become CSR if the source states no layout; by default, if columns are hashed."""
+        """Return whether rows become CSR if the source states no layout. By default they do if columns are hashed."""
         return bool(survey.hashed)
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
@@ -312,7 +312,7 @@ class FileFormat(Format):
         return all(not files.is_web(url) and Path(find(url) or url).exists() for url in source.urls())
 
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
-        """Return URL, size and ETag of each file; of a file of the web the URL alone."""
+        """Return the URL, size and ETag of each file; for a file on the web, the URL only."""
         urls = files.expand(source.source)
         return [{"url": files.shown(url)} | ({} if files.is_web(url) else asdict(files.stat(url))) for url in urls]
 
@@ -342,8 +342,8 @@ class FileFormat(Format):
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Parse a whole file and return its rows."""
         data = files.read_bytes(part.url, source.sha256)
-        part.check_version()  # once they are read, so that they are of one version
-        # Hashing can take as long as reading: a part with a version needs no checksum but the one that its source states.
+        part.check_version()  # after reading, so that all bytes belong to one version
+        # Hashing can take as long as reading, so a part with a version is only hashed if its source states a checksum.
         digest = "" if part.version and source.sha256 is None else files.sha256_of(data)
         if source.sha256 not in (None, digest):
             raise InputError(
@@ -374,7 +374,7 @@ class FileFormat(Format):
 
 
 class TableFormat(Format):
-    """A format of named columns, of which a source chooses the label and the features."""
+    """A format with named columns, from which a source chooses the label and the features."""
 
     needs_label = True
 
@@ -386,7 +386,7 @@ class TableFormat(Format):
         }  # fmt: skip
 
     def check(self, source: SourceFields) -> None:
-        """Refuse a column that is to be read in two ways, and words for missing values that may not be missing."""
+        """Refuse a column with two roles, and words for missing values without ``missing: keep``."""
         if source.missing_values and source.missing == "refuse":
             raise InputError("`missing_values` says what stands for a missing value: give `missing: keep` with it")
         if source.labels == "topics":
@@ -411,9 +411,9 @@ class LineFormat(FileFormat):
     """
 
     def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
-        """Return ranges of files; fewer than `n` where lines are long, and more where there are more files."""
+        """Return ranges of files: fewer than `n` if lines are long, and more than `n` if there are more files."""
         parts = super().split(source, n)
-        if source.sha256 is not None or source.encoding == "utf-16":  # where a line break is not a single byte
+        if source.sha256 is not None or source.encoding == "utf-16":  # in utf-16 a line break is not a single byte
             return parts
         stats = {part.url: files.stat(part.url) for part in parts if not files.is_web(part.url)}
         part_bytes = even_share(sum(stat.size for stat in stats.values()), n)
@@ -446,7 +446,7 @@ class LineFormat(FileFormat):
         data = files.read_range(part.url, part.start, part.stop, part.version)
         try:
             return self.parse(data, source, part, schema)
-        except InputError:  # Parse again to count the lines before the error.
+        except InputError:  # parse again, counting lines, so that the error names the line
             chunks = ((at, min(at + CHUNK, part.start)) for at in range(0, part.start, CHUNK))
             before = sum(files.read_range(part.url, *chunk, part.version).count(b"\n") for chunk in chunks)
             self.parse(data, source, replace(part, line=1 + before), schema)
@@ -466,5 +466,5 @@ def after_line_break(url: str, position: int, stat: files.Stat) -> int:
 
 
 def even_share(n_bytes: int, n: int | None) -> int:
-    """Return the bytes of each of `n` parts of all bytes, or of parts of about `PART_BYTES`."""
+    """Return the number of bytes of each part: an n-th of all bytes, or about `PART_BYTES` if `n` is None."""
     return max(1, math.ceil(n_bytes / (n or max(1, math.ceil(n_bytes / PART_BYTES)))))

@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
 
 HEAD = 2**16
-"""The number of bytes that are tried first, because a column with a cell that is no number costs another reading of all bytes."""
+"""The number of bytes that are parsed first to find text columns. Otherwise a text cell costs a second reading of all bytes."""
 BLOCK, LINES_IN_BLOCK = 2**20, 256
-"""pyarrow reads the lines of a block of this size at a time, which fits into caches. A block has to hold a whole line."""
+"""The block size of pyarrow, in bytes. A block fits into the processor's cache and must hold a whole line."""
 BLANK_TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
 FAILED_COLUMN = re.compile(r"In CSV column #(\d+):")
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
 QUOTES = {"double": '"', "single": "'"}
 MOST_BELOW = 2**20
-"""Bytes of the row below a header."""
+"""The number of bytes that are read for the row below a header."""
 OF_CELLS = frozenset(
     {"header", "columns", "separator", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines"}
 )
@@ -84,9 +84,9 @@ class CsvText:
     first_line: int = 1
 
     def read(self, names: Sequence[str], numbers: Collection[str], missing: Collection[str]) -> "pa.Table":
-        """Return the columns of `numbers` as float64 if each cell is a number, and all others as dictionaries of texts.
+        """Return the columns. Those in `numbers` are float64 if each cell is a number; all others are dictionaries of texts.
 
-        `missing`: what says, in small letters, that a number is missing: it becomes a null.
+        `missing`: the words, in lower case, that mark a missing number. They become nulls.
         Raises InputError if a line has too many or too few cells, or a cell cannot be read, naming line and column.
         """
         import pyarrow as pa
@@ -113,7 +113,7 @@ class CsvText:
         return f"{self.where}, line {cells[self.names.index(name)][0]}"
 
     def rows(self) -> Iterator[list[tuple[int, str]]]:
-        """Yield the cells of each row, each with its line; a byte that is no UTF-8 becomes a surrogate.
+        """Yield the cells of each row with their lines. Bytes that are not UTF-8 become surrogates.
 
         Raises InputError if a row has too many or too few cells, or quotes are not closed.
         """
@@ -142,7 +142,7 @@ class CsvText:
 
     @cached_property
     def _arrow_agrees(self) -> bool:
-        """Whether pyarrow cuts cells as `rows` does: quotes enclose whole cells, and lines end in LF or CR LF."""
+        """Whether pyarrow splits cells as `rows` does: quotes enclose whole cells, and lines end in LF or CR LF."""
         data, sep = self.data, self.separator
         returns = data.count(b"\r")
         if data.isspace() or not data or (returns and returns != data.count(b"\r\n")):
@@ -171,7 +171,7 @@ class CsvText:
         data, separator = self.data, self.separator
         if separator == BLANKS:
             data, separator = data.translate(BLANK_TO_SPACE), " "
-            while b"  " in data:  # several times as fast as a regular expression
+            while b"  " in data:  # several times faster than a regular expression
                 data = data.replace(b"  ", b" ")
             data = data.replace(b" \n", b"\n").replace(b"\n ", b"\n").lstrip(b" ")
         spelled = {form for text in missing for form in (text, text.upper(), text.title(), text.capitalize(), "NaN")}
@@ -204,27 +204,27 @@ def parse_cells(text: CsvText, form: "TableForm") -> Parsed:
     numbers, spelling = form.parsed_numbers, form.spelling
     missing = spelling.number_words if form.missing else ()
     columns = text.read(form.columns, () if spelling.thousands or spelling.symbols else numbers, missing)
-    # Beyond 2**53 the digits decide whether a float64 has the number, and what is not finite has to be named.
+    # Above 2**53 the digits show whether a float64 can represent the number, and errors name values that are not finite.
     most = min(2.0**53, float(np.finfo(form.dtype or "float64").max))
     for i, name in enumerate(columns.column_names):
         if not pa.types.is_float64(columns[name].type):
             continue
         chunks = (as_numpy(chunk.drop_null()) for chunk in columns[name].chunks)
-        # Nan is not within the limits, either.
+        # this is also true for NaN
         if not all(len(values) == 0 or (-most < values.min() and values.max() < most) for values in chunks):
             columns = columns.set_column(i, name, text.read([name], (), ())[name])
     return table_of(columns, form, text.where, text.place, are_cells=True)
 
 
 class CsvFormat(TableFormat, LineFormat):
-    """CSV files, and others with a separator of their own."""
+    """CSV files and other files with separators."""
 
     name = "csv"
     fields = OF_COLUMNS | OF_CELLS
     suffixes: ClassVar = {".csv": {}, ".tsv": {"separator": "tab"}}
 
     def check(self, source: SourceFields) -> None:
-        """Refuse names of columns for files that have a header, and a column that is to be read in two ways."""
+        """Refuse column names for files that have a header, and a column with two roles."""
         super().check(source)
         if source.columns is not None and source.header:
             raise InputError("`columns` names the columns of a file without a header: give `header: false` with it")
@@ -246,7 +246,7 @@ class CsvFormat(TableFormat, LineFormat):
         return start + after, tuple(names)
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Return the columns. A range of a file, which has no header, brings their names."""
+        """Return the columns. For a range of a file, which has no header, the names come from `part`."""
         from aucdist.data.formats.table_form import TableForm
 
         where, first_line, names = part.where, part.line or 1, list(part.columns)
@@ -259,7 +259,7 @@ class CsvFormat(TableFormat, LineFormat):
 
 
 def csv_text(data: bytes, where: str, source: SourceFields, names: Sequence[str], first_line: int) -> "CsvText":
-    """Return the lines below the header of a CSV file, which are UTF-8, in the spelling of a source."""
+    """Return the lines below the header of a CSV file, in UTF-8, with the separators of a source."""
     data = data if data.endswith(b"\n") else data + b"\n"
     return CsvText(data, where, names, separator_of(source), QUOTES[source.quote], source.decimal, first_line)
 
@@ -289,7 +289,7 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
         return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), start, 1 + skip
     try:
         first = first_row(data, where, separator, start=end, encoding=encoding, quote=quote)[1]
-    except InputError:  # either there are no rows, or the error is reported when the row is read
+    except InputError:  # there are no rows, or reading the rows will report the error
         first = None
     if not any(cells):
         return unique(cells, where), end, next_line

@@ -34,7 +34,7 @@ from aucdist.data.storage.scratch import Stored
 from aucdist.errors import InputError
 
 NONE = -1
-"""In place of a feature: none of a column's 0/1 features is 1, because the category is unknown."""
+"""The code of an unknown category: all 0/1 features of the column are 0."""
 
 
 class StoredPart(Stored[Parsed]):
@@ -64,7 +64,7 @@ def parse_part(source: SourceFields, schema: Schema | None, part: FilePart) -> P
 def resolve_source_and_schema(
     source: AnySource, total: Survey, schema: Schema | None, labelled: bool, name: str
 ) -> tuple[AnySource, Schema]:
-    """Return the source with its layout and type of values decided, and the schema of all parts.
+    """Return the source with `layout` and `dtype` resolved, and the schema of all parts.
 
     `total`: the survey of all parts.
     `schema`: that of the training data, for rows that are to be encoded like them.
@@ -98,7 +98,7 @@ def resolve_source_and_schema(
 
 
 def _schema_of(source: AnySource, total: Survey, name: str) -> Schema:
-    """Return the names of the features and the classes of training data, by the survey of all their parts."""
+    """Return the schema of training data from the survey of all their parts."""
     categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
     refuse_identifiers(source, total.where, categories, total.rows)
     names = FORMATS[source.format].feature_names(source, replace(total, categories=categories))
@@ -168,7 +168,7 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
     Raises InputError if the features are not those of the schema.
     """
     categories, names = features_as(table.survey, schema, where)
-    # Features that belong together, and how many: numbers, or for each row which of 0/1 features is 1 (or `NONE`).
+    # Groups of features with their sizes: numbers, or the index of the 0/1 feature that is 1 in each row (or `NONE`).
     pieces: list[tuple[np.ndarray, int]] = []
     n_numbers, hashed = 0, table.survey.hashed
     for is_number, run in itertools.groupby(table.survey.columns, lambda name: name not in {*categories, *hashed}):
@@ -180,7 +180,7 @@ def encoded_matrix(table: Parsed, where: str, schema: Schema, *, sparse: bool) -
         for name in of_run:
             column, width = table.texts[name], hashed.get(name) or len(categories[name])
             if name in hashed:
-                # 64 bits that depend on the text alone, in every process and on every machine.
+                # A hash of 64 bits that depends only on the text, in every process and on every machine.
                 hashes = (hashlib.blake2b(value.encode(), digest_size=8).digest() for value in column.categories)
                 feature = [int.from_bytes(digest, "little") % width for digest in hashes]
             else:

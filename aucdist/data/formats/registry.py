@@ -1,4 +1,4 @@
-"""All formats by name: a new one is a class here or in a module beside this one, and a row here.
+"""All formats by name. A new format is a class here or in a module of this folder, and a row here.
 
 Parquet is read by row groups. A format that another library reads as a whole has one part for each file or query.
 """
@@ -48,32 +48,32 @@ SELECT = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|values|from|
 CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IGNORECASE)
 TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 DENSE_ABOVE = 0.5
-"""Rows with a larger share of non-zero entries are read faster as dense rows, which hardly take more memory."""
+"""Rows with a larger share of nonzero entries are stored as dense rows, which are faster and take hardly more memory."""
 ALWAYS_WIDE, WIDTH_PER_VALUE = 2**20, 10
-"""The number of features that is always allowed, and the number of features that is allowed for each value that is not
+"""The number of features that is always allowed, and the additional number for each value that is not
 zero. Without a limit, a file of one line could name feature 2 147 483 647."""
 BYTES_PER_FEATURE = 150
 """The memory that the name, the weight and the statistics of a feature take."""
 EMBEDDED = ("breast_cancer", "digits", "iris", "wine")
 SVMLIGHT_ROW = re.compile(rb"\s*[+-]?[\w.]+(,[\w.]+)*(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
 ROWS_AT_ONCE = 2**16
-"""The number of rows of a database's answer that are read at a time, so that its size is checked as it comes."""
+"""The number of rows of a query result that are read at a time, so that the size is checked while they arrive."""
 READ_ONLY = {
     "mysql": "SET SESSION TRANSACTION READ ONLY", "mariadb": "SET SESSION TRANSACTION READ ONLY",
     "oracle": "SET TRANSACTION READ ONLY", "sqlite": "PRAGMA query_only = ON",
 }  # fmt: skip
-"""The first statement to databases of some kinds; SQLAlchemy has an option for PostgreSQL. Nothing is ever committed."""
+"""The statement that makes a connection read-only, by kind of database. SQLAlchemy has an option for PostgreSQL."""
 FIRST_BYTES = {b"PAR1": "parquet", b"ARROW1": "arrow", b"PK\x03\x04": "excel", b"{": "jsonl", b"[": "jsonl"}
 
 
 class ArrowFileFormat(TableFormat, FileFormat):
-    """A format of files, each of which becomes a table of Arrow."""
+    """A format of files that are each converted to an Arrow table."""
 
     fields = OF_COLUMNS | {"where"}
 
     @abstractmethod
     def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
-        """Return what is in a file, decompressed. `where` names it in errors."""
+        """Return the table in a file. `data`: decompressed. `where`: names the file in errors."""
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return the columns."""
@@ -89,7 +89,7 @@ class JsonLinesFormat(ArrowFileFormat):
     suffixes: ClassVar = {".jsonl": {}, ".ndjson": {}, ".json": {}}
 
     def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
-        """Return the columns; a key that an object lacks is missing there.
+        """Return the columns. A key that an object does not have is a missing value.
 
         Raises InputError if a line is no JSON object, or a key has values of several types.
         """
@@ -103,7 +103,7 @@ class JsonLinesFormat(ArrowFileFormat):
             str(data, "utf-8")  # Arrow does not check this
             options = pa.json.ReadOptions(use_threads=False, block_size=2**26)
             table = pa.json.read_json(pa.BufferReader(data), options)
-            # Arrow would change the hours of texts with a time zone to those of UTC.
+            # Arrow would convert texts with a time zone to UTC.
             times = [pa.field(field.name, pa.string()) for field in table.schema if pa.types.is_timestamp(field.type)]
             if times:
                 as_texts = pa.json.ParseOptions(explicit_schema=pa.schema(times))
@@ -112,7 +112,7 @@ class JsonLinesFormat(ArrowFileFormat):
 
 
 class ArrowFormat(ArrowFileFormat):
-    """Files and streams of Arrow. Feather files are among them."""
+    """Arrow files and streams, including Feather files."""
 
     name = "arrow"
     suffixes: ClassVar = {".arrow": {}, ".feather": {}, ".ipc": {}}
@@ -126,7 +126,7 @@ class ArrowFormat(ArrowFileFormat):
 
         from aucdist.data.formats.arrow_tables import size_of_texts
 
-        # A file is a stream between two marks. Its end says once more where batches are, and need not be read.
+        # A file is a stream between two magic strings. Its footer repeats where the batches are, so it is not read.
         stream = pa.py_buffer(data)[8 if data.startswith(b"ARROW1") else 0 :]
         kinds = pa.ArrowException, OSError, ValueError, struct.error
         with as_input_error(f"{where} is not a valid Arrow file", *kinds):
@@ -139,7 +139,7 @@ class ArrowFormat(ArrowFileFormat):
 
 
 class ExcelFormat(ArrowFileFormat):
-    """Workbooks of spreadsheets, of which one sheet is read."""
+    """Excel workbooks, from which one sheet is read."""
 
     name = "excel"
     fields = OF_COLUMNS | {"where", "sheet", "skip_lines"}
@@ -172,7 +172,7 @@ class ExcelFormat(ArrowFileFormat):
 
 
 class LoadedFormat(TableFormat):
-    """A format whose rows a library fetches by a URL, so that there are no files to be read one by one."""
+    """A format whose rows a library fetches from a URL, so there are no files to read."""
 
     fields = OF_COLUMNS - {"sha256"} | {"where"}
 
@@ -184,7 +184,7 @@ class LoadedFormat(TableFormat):
         """
 
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
-        """Return each URL with a digest of its rows, because nothing else says of all databases that they have changed."""
+        """Return each URL with a digest of its rows, which is the only way to notice a change in every kind of database."""
         from aucdist.data.formats.arrow_tables import digest_of
 
         return [{"url": files.shown(url), "rows": digest_of(self.table(url, source))} for url in source.urls()]
@@ -198,12 +198,12 @@ class LoadedFormat(TableFormat):
 
 
 def _fetched(url: str, fault: str) -> AbstractContextManager[None]:
-    """Explain what drivers and clients raise, by many names, without the secrets of the URL."""
+    """Convert exceptions of drivers and clients to InputErrors that do not contain secrets."""
     return as_input_error(f"{files.shown(url)}{fault}", Exception, say=lambda e: hide_error(e, url))
 
 
 class DeltaFormat(LoadedFormat):
-    """The newest version of tables of Delta Lake, by the URL of their folder."""
+    """Delta Lake tables in their newest version, by the URL of the folder."""
 
     name = "delta"
 
@@ -215,7 +215,7 @@ class DeltaFormat(LoadedFormat):
 
 
 class IcebergFormat(LoadedFormat):
-    """The current snapshot of tables of Iceberg, by the URL of a metadata file."""
+    """Iceberg tables in their current snapshot, by the URL of a metadata file."""
 
     name = "iceberg"
 
@@ -227,13 +227,13 @@ class IcebergFormat(LoadedFormat):
 
 
 class SqlFormat(LoadedFormat):
-    """What a query of a database returns."""
+    """The result of a database query."""
 
     name = "sql"
     fields = LoadedFormat.fields | {"query"}
 
     def check(self, source: SourceFields) -> None:
-        """Refuse a source without a query, or with one that does anything but select.
+        """Refuse a source without a query, or with a query that is not a single SELECT.
 
         Databases differ in what ends a text or a comment, so a semicolon is allowed only at the end, and in a text that all of
         them read alike.
@@ -312,7 +312,7 @@ class ParquetFormat(TableFormat, FileFormat):
     suffixes: ClassVar = {".parquet": {}, ".pq": {}}
 
     def whole_files(self, source: SourceFields) -> list[FilePart]:
-        """Return each file as one part, which knows the columns of folders that hold texts."""
+        """Return each file as one part with its partition columns that contain texts."""
         from aucdist.data.formats.arrow_tables import text_columns
 
         urls = self.part_urls(source)
@@ -320,7 +320,7 @@ class ParquetFormat(TableFormat, FileFormat):
         return [FilePart(url, folder_texts=texts) for url in urls]
 
     def split(self, source: SourceFields, n: int | None) -> list[FilePart]:
-        """Return ranges of row groups, each of about an n-th of all bytes, uncompressed; files with a `sha256` stay whole."""
+        """Return ranges of row groups, each with about an n-th of all uncompressed bytes. Files with a `sha256` stay whole."""
         from aucdist.data.formats.arrow_tables import row_group_sizes
 
         parts = super().split(source, n)
@@ -340,7 +340,7 @@ class ParquetFormat(TableFormat, FileFormat):
         return ranges or [replace(parts[-1], stop=0)]
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Return the columns; the digest is that of the columns that the folders of the file stand for, if there are any."""
+        """Return the columns. The digest covers the partition columns, if there are any."""
         from aucdist.data.formats.arrow_tables import parse_parquet, path_values
 
         values = path_values(part.url)
@@ -352,14 +352,14 @@ class ParquetFormat(TableFormat, FileFormat):
 
         if part.stop is None:
             return super().read_part(source, part, schema)
-        part.check_version()  # its row groups may be others now
+        part.check_version()  # the row groups may have changed meanwhile
         parsed = parse_parquet(source, part, schema)
         part.check_version()
         return parsed
 
 
 class SvmlightFormat(LineFormat):
-    """Files of svmlight and libsvm."""
+    """svmlight (libsvm) files."""
 
     name = "svmlight"
     fields = UNSHARDED | {"n_features", "zero_based", "labels", "qid"}
@@ -390,11 +390,11 @@ class SvmlightFormat(LineFormat):
         return tuple(map(str, range(start, start + n_features)))
 
     def is_sparse(self, survey: Survey, n_features: int) -> bool:
-        """Tell whether at most half of the entries are not zero."""
+        """Return whether at most half of the entries are nonzero."""
         return survey.stored <= DENSE_ABOVE * survey.rows * n_features
 
     def for_scoring(self, source: SourceFields, schema: "Schema") -> dict[str, Any]:
-        """Refuse a model whose features have names."""
+        """Return the changes of `Format.for_scoring`. Raise an InputError if the model's features have names."""
         if schema.feature_names != self._numbers(source, len(schema.feature_names)):
             raise InputError(
                 f"{source.display_name}: the model was trained on features with names "
@@ -413,12 +413,12 @@ class ShardsFormat(FileFormat):
     name = "shards"
 
     def check(self, source: SourceFields) -> None:
-        """Refuse several sources."""
+        """Raise an InputError if the source has several URLs."""
         if not isinstance(source.source, str):
             raise InputError("format 'shards' reads one folder: give `source` one path")
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> NoReturn:
-        """Refuse."""
+        """Raise an InputError, because shards are read as blocks."""
         raise InputError("shards are blocks already: read them with aucdist.data.shards.reading.open_rows")
 
 
@@ -429,7 +429,7 @@ class EmbeddedFormat(Format):
     fields = UNSHARDED
 
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
-        """Return all rows; their checksum is that of the numbers."""
+        """Return all rows. The digest is the checksum of their numbers."""
         import numpy as np
         import sklearn.datasets
 
@@ -484,7 +484,7 @@ def format_from_bytes(head: bytes, where: str) -> dict[str, Any]:
     """Return the keys of a source that the first bytes of a file decide, its format among them.
 
     `head`: unpacked.
-    Raises InputError if they are those of a web page, or of no format that is known.
+    Raises InputError if they belong to a web page or to no known format.
     """
     first = head.lstrip()
     if first[:1] == b"<":

@@ -58,7 +58,7 @@ def parse_svmlight(
     most_rows, most_values = kernels.count_at_most(array)
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
     indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
-    hard = np.empty((len(array) // 17 + 1, 3), dtype=np.int64)  # memory that is never written is not allocated
+    hard = np.empty((len(array) // 17 + 1, 3), dtype=np.int64)  # the system allocates only pages that are written
     last = LAST if n_features is None else n_features - 1 + first
     queries = np.empty(most_rows if source.qid == "use" else 0, dtype=np.int64)
     topics = source.labels == "topics"
@@ -87,7 +87,7 @@ def parse_svmlight(
 
 
 def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
-    """Return the labels, the pieces of the text that start and stop at `spans`, of shape (n, 2)."""
+    """Return the labels in a text. `spans`, of shape (n, 2): where each label starts and stops."""
     offsets = np.concatenate([[0], np.cumsum(spans[:, 1] - spans[:, 0])])
     joined = np.empty(offsets[-1], dtype=np.uint8)
     kernels.gather(text.array, spans, offsets, joined)
@@ -117,7 +117,7 @@ def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
 
 
 def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: str) -> str:
-    """Say what is wrong with the pair at an offset."""
+    """Describe what is wrong with the pair at an offset."""
     token = (text.data[offset : text.data.index(b"\n", offset)].partition(b"#")[0].split() or [b""])[0]
     index, _, value = token.partition(b":")
     if fault == kernels.NO_PAIR and index == b"qid":

@@ -28,41 +28,41 @@ if TYPE_CHECKING:
     from aucdist.data.formats.base import Texts
 
 ANY_CASE = ("", "?", "<null>", "nan")
-"""What says in any column and in any case that a value is missing."""
+"""Texts that mark a missing value in every column, in lower or upper case."""
 AS_PANDAS = (
     "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "1.#IND", "1.#QNAN", "<NA>", "N/A", "NA", "NULL", "None", "n/a",
     "null",
 )  # fmt: skip
-"""What pandas takes for missing as well, in this spelling: a category `none` is one. Among numbers any case counts."""
+"""Other texts that pandas treats as missing. In text columns the case must match, so `none` is a category."""
 NUMBER_AS_CATEGORY = re.compile(r"(-?)(0|[1-9]\d*)(?:\.(\d*))?", re.ASCII)
 NOT_OF_LABELS = ("None",)
-"""A class may be called so."""
+"""Missing-value texts that are valid names of classes in the label column."""
 SPACES = " \u00a0\u202f\u2009"
 ACCOUNTING = r"^\(\s*([^()-]*\d[^()-]*?)\s*\)$"
 """A negative number as accountants write it: (1,234.50)."""
 DASH = "^[\u2212\u2013](\\d)"
-"""A minus that is no hyphen but the sign of mathematics, or a dash."""
+"""Minus signs other than the hyphen: the mathematical sign and dashes."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([T ]\d.*)?")
 
 ZERO_DATE = re.compile(r"0000-00-00([T ]|$)|0{8}$")
-"""How MySQL, among others, writes a date that is missing."""
+"""A missing date as MySQL and others write it."""
 CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
 DAYS = (
     "%d.%m.%Y", "%Y-%m-%d", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%m/%d/%y", "%d/%m/%y", "%d.%m.%y", "%d-%m-%Y", "%m-%d-%Y",
     "%Y.%m.%d", "%d-%b-%Y", "%d %b %Y", "%d-%b-%y",
 )  # fmt: skip
 DATE_FORMATS = tuple(day + clock for day in DAYS for clock in CLOCKS)
-"""Spellings other than those of ISO 8601 that are common, such as 2025-1-5; of several that fit, the first."""
+"""Common date formats other than ISO 8601, such as 2025-1-5. If several match, the first is suggested."""
 COMPACT = "%Y%m%d"
 COMPACT_FORMATS = tuple(COMPACT + clock for clock in CLOCKS)
-"""Spellings that are named besides where a cell is no date: numbers of eight digits may be something else."""
+"""Date formats that are suggested only in error messages, because numbers of eight digits may be something else."""
 PANDAS_INDEX = re.compile(r"__index_level_\d+__")
-"""Columns in which pandas and Arrow store the index of a data frame: row numbers, and no features."""
+"""Columns in which pandas and Arrow store the index of a DataFrame. They are not features."""
 MISSING_CATEGORY = "(missing)"
-"""What a missing value of a column of categories is called; a cell with this text is one, where values may be missing."""
+"""The category of missing values. With ``missing: keep``, a cell with this text counts as missing."""
 UNKNOWN_CATEGORY = "\0unknown"
-"""Stands for a category that the training data did not have; no file holds it."""
+"""The category for values that the training data did not have. It cannot occur in a file."""
 REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
 SHOWN = 5
 
@@ -71,7 +71,7 @@ SHOWN = 5
 class Spelling:
     """How the cells of a table are written.
 
-    `missing`: what says that a value of a feature is missing, besides `ANY_CASE` and `AS_PANDAS`.
+    `missing`: texts that mark a missing value of a feature, besides `ANY_CASE` and `AS_PANDAS`.
     `decimal`: what stands before the fraction of a number.
     `thousands`: what groups three digits each: a character, or ``space``.
     `symbols`: what may stand before or behind a number, such as a currency or per cent. It does not change the number.
@@ -122,7 +122,7 @@ class Spelling:
         return np.array([float(text) for text in texts if is_finite_number(text)])
 
     def plain_numbers(self, texts: "Sequence[str] | pa.StringArray") -> "pa.StringArray":
-        """Return numbers in the spelling of Python's `float`; null for texts that are not numbers.
+        """Return numbers in the form that Python's `float` reads; null for texts that are not numbers.
 
         One symbol may stand before the digits and one behind them, and a sign before or behind the first of these. A minus may
         stand behind a fraction, as in 12.50-, which SAP writes.
@@ -153,7 +153,7 @@ PLAIN = Spelling()
 
 
 BOOLEANS = {"false": "0", "true": "1"}
-"""Texts of booleans, in lower case, as the numbers that booleans become: CSV has only texts for them, and Parquet has a type."""
+"""The numbers for texts that mean booleans, in lower case. Boolean columns of Parquet become the same numbers."""
 
 
 def category_key(text: str) -> str:
@@ -193,24 +193,24 @@ def is_finite_number(text: str) -> bool:
 
 
 def parse_date(text: str, form: str | None) -> datetime | None:
-    """Return the date of a text in a format of `strptime`, or of ISO 8601 where there is none; None if it is no date."""
+    """Parse a date in a `strptime` format, or in ISO 8601 if `form` is None. Return None if the text is not a date."""
     try:
         if form is not None:
-            return datetime.strptime(text, form)  # a date without a time zone counts as one in UTC
+            return datetime.strptime(text, form)  # dates without a time zone are taken as UTC
         return datetime.fromisoformat(text) if ISO.fullmatch(text) else None
     except (ValueError, OverflowError):
         return None
 
 
 def are_dates(texts: Iterable[str], missing: str) -> bool:
-    """Tell whether texts are dates as ISO 8601 writes them, but for missing and zero ones. It stops at the first that is not."""
+    """Return whether all texts are ISO 8601 dates, except missing and zero dates. It stops at the first that is not."""
     present = (text for text in texts if text != missing and not ZERO_DATE.match(text))
     first = next(present, None)
     return first is not None and all(parse_date(text, None) for text in itertools.chain([first], present))
 
 
 def refuse_dates(names: Sequence[str], texts: Mapping[str, "Texts"], missing: str, where: str) -> None:
-    """Raise an InputError if a column that has been taken for categories, because its cells are not numbers, holds dates.
+    """Raise an InputError if a column that was detected as categorical contains dates.
 
     Each date would become a category of its own.
     """
@@ -224,7 +224,7 @@ def refuse_dates(names: Sequence[str], texts: Mapping[str, "Texts"], missing: st
 
 
 def problem_with_date(text: str, form: str | None) -> str | None:
-    """Say what is wrong with a cell of a column of dates, if anything is, and by which `date_format` it would be a date."""
+    """Describe what is wrong with a cell of a date column, and which `date_format` would read it; None if it is valid."""
     if parse_date(text, form) is not None:
         return None
     expected = "a date as ISO 8601 writes it, such as 2025-01-31" if form is None else f"a date of the format {form!r}"
@@ -236,9 +236,9 @@ def problem_with_date(text: str, form: str | None) -> str | None:
 
 
 def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None, missing: str) -> np.ndarray:
-    """Return the parts of dates, float64 of shape (n_samples, n_parts); nan where the date is missing.
+    """Return the parts of dates, float64 of shape (n_samples, n_parts); NaN if the date is missing.
 
-    `column`: texts that `problem_with_date` finds sound, and `missing`.
+    `column`: valid dates by `problem_with_date`, and `missing`.
     `parts`: some of `PARTS`.
     `form`: as for `parse_date`.
     """
@@ -259,21 +259,21 @@ def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None, m
 class TableForm:
     """How the columns of a table are read.
 
-    `label`: the one with the classes; empty where there is none.
-    `features`: those that are features, in the order of these. What is neither that nor the label is passed over.
+    `label`: the column with the classes; empty if there is none.
+    `features`: the columns that are features, in their order. Columns with no role are ignored.
     `categorical`: the features that are texts, and become one feature for each value.
-    `guess`: whether the features with a cell that is no number are texts as well.
-    `hashed`: the features that are texts, and become so many features.
-    `allowed`: for a text column the values that it may have; a column that is not here may have any.
-    `missing`: whether features may have missing values: nan among numbers, `MISSING_CATEGORY` among texts.
+    `guess`: whether features with a cell that is not a number are texts as well.
+    `hashed`: for each hashed text column the number of its features.
+    `allowed`: the values that a text column may have; columns that are not listed may have any value.
+    `missing`: whether features may have missing values: NaN among numbers, `MISSING_CATEGORY` among texts.
     `dtype`: ``float64`` or ``float32``; None: as the columns are stored.
     `dates`: the features that are dates, and the parts that become numbers.
     `date_format`: how dates are written; None: as in ISO 8601.
     `unknown`: what to do with a text that is not allowed: ``error``; ``ignore`` (it becomes `UNKNOWN_CATEGORY`);
         ``as-missing``.
     `spelling`: how numbers and missing values are written.
-    `groups`: the column that says which rows belong together; empty where there is none.
-    `cost`: the column of numbers that says what a wrong decision on each row costs; empty where there is none.
+    `groups`: the column that says which rows belong together; empty if there is none.
+    `cost`: the column with the cost of a wrong decision on each row; empty if there is none.
     """
 
     label: str
@@ -297,7 +297,7 @@ class TableForm:
 
         `schema`: that of the training data, for rows that are encoded like them.
         `names`: the columns.
-        Raises InputError if a column is not there.
+        Raises InputError if a column does not exist.
         """
         role_columns = {"label": source.label, "groups": source.groups, "cost_column": source.cost_column}
         roles = {key: pick(names, column, where, key) for key, column in role_columns.items() if column is not None}
@@ -335,7 +335,7 @@ class TableForm:
 
     @cached_property
     def spellings(self) -> dict[str, dict[str, str]]:
-        """For each column of `allowed` the value that is meant, by its key and by itself."""
+        """For each column of `allowed`, its values by their keys and by the values themselves."""
         return {name: by_key(values) for name, values in self.allowed.items()}
 
     @property
@@ -357,5 +357,5 @@ class TableForm:
 
     @property
     def parsed_numbers(self) -> list[str]:
-        """The columns of numbers that are read: those of the features, and behind them the costs, if they are none."""
+        """The columns that are parsed as numbers: numeric features, and the costs if they are not a feature."""
         return list(dict.fromkeys([*self.numbers, self.cost] if self.cost else self.numbers))

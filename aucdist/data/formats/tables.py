@@ -1,4 +1,4 @@
-"""Convert columns of Arrow to a table: numbers become a matrix, everything else categories."""
+"""Convert Arrow columns to parsed rows: numbers become a matrix, and everything else becomes categories."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -35,20 +35,20 @@ CACHED = 2**17  # values
 
 
 def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, are_cells: bool = False) -> Parsed:
-    """Return columns as a table; dates become numbers.
+    """Parse the columns of a table. Dates become numbers.
 
     `columns`: those of ``form.columns``, and perhaps others.
     `where`: names the file in errors.
-    `are_cells`: whether a number may be there as its text, as in a CSV file.
-    Raises InputError if a number is none or is not finite, a value is missing or not allowed, naming the place.
+    `are_cells`: whether numbers may be texts, as in a CSV file.
+    Raises InputError, naming the place, if a number is invalid or not finite, or if a value is missing or not allowed.
     """
     columns = columns.select(form.columns)
     if not are_cells:
         for i, (name, kind) in enumerate(zip(columns.column_names, columns.schema.types, strict=True)):
             plain = (
                 kind.value_type if pa.types.is_dictionary(kind) else kind
-            )  # a dictionary may hold values that no row has
-            if pa.types.is_null(plain):  # no row has a value, and nothing says of what type one would be
+            )  # a dictionary may contain values that no row has
+            if pa.types.is_null(plain):  # no row has a value, so the type is unknown
                 plain = pa.string() if name in form.texts else pa.float64()
             if plain != kind:
                 columns = columns.set_column(i, name, columns.column(i).cast(plain))
@@ -97,7 +97,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def as_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """Return numbers or booleans as an array, nan for a null.
+    """Return numbers or booleans as an array with NaN for nulls.
 
     `to_numpy`, `pa.array` and `pa.scalar` load pandas, which takes longer than reading a small file.
     """
@@ -108,13 +108,13 @@ def as_numpy(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 
 def as_arrow(values: np.ndarray) -> pa.Array:
-    """Return an array of numbers as Arrow has it."""
+    """Return an array of numbers as an Arrow array."""
     buffers = [None, pa.py_buffer(np.ascontiguousarray(values))]
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), buffers)
 
 
 def scalar(value: float, kind: pa.DataType) -> pa.Scalar:
-    """Return a number as Arrow has it."""
+    """Return a number as an Arrow scalar."""
     return as_arrow(np.array([value]))[0].cast(kind)
 
 
@@ -133,7 +133,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """Return what can be labels or categories (`is_plain`) such that equal values are written alike; None for other types."""
+    """Return labels or categories as texts, where equal values have equal texts; None unless the type is plain (`is_plain`)."""
     if not is_plain(column.type) or _is_text(column.type):
         return column if _is_text(column.type) else None
     if pa.types.is_dictionary(column.type):
@@ -141,14 +141,14 @@ def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     if pa.types.is_boolean(column.type):
         # so that `positive: true` in a YAML file, which is read as 1, matches its class
         column = column.cast(pa.int8())
-    if pa.types.is_float16(column.type):  # Arrow has no arithmetic for it
+    if pa.types.is_float16(column.type):  # Arrow has no arithmetic for float16
         column = column.cast(pa.float32())
     return pc.add(column, scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column  # -0.0 is 0.0
 
 
 @dataclass(frozen=True, eq=False)
 class _TableReader:
-    """Makes a table of columns of Arrow; see `table_of`."""
+    """Parses Arrow columns; see `table_of`."""
 
     columns: pa.Table
     form: TableForm
@@ -286,7 +286,7 @@ class _TableReader:
         return as_arrow(values[codes])
 
     def _texts_of(self, name: str) -> tuple[Texts, int, int]:
-        """Return a text column, and how many of them are missing or of a category that is not allowed."""
+        """Return a text column, and the numbers of missing values and of unknown categories in it."""
         form, column = self.form, self.columns[name]
         if name in form.dates and pa.types.is_temporal(column.type):
             form = replace(form, date_format=None)  # that is for texts
@@ -303,7 +303,7 @@ class _TableReader:
             else:
                 codes, kinds = distinct(plain)
                 spelled = [str(value) for value in kinds.to_pylist()]
-                if "nan" in spelled:  # which is no null
+                if "nan" in spelled:  # NaN is not a null
                     raise self._fault(codes == spelled.index("nan"), name, f"the value is missing ('nan'); {REMEDY}")
                 column = pa.chunked_array([pa.array(spelled, pa.string()).take(as_arrow(codes))])
         codes, texts = distinct(column)

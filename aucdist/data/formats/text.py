@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.errors import InputError, unknown
 
-SHOWN = 40  # characters of a wrong piece of text
+SHOWN = 40  # characters of an invalid text in a message
 MOST_DIGITS = 400  # a float64 cannot hold more digits
-MOST_OF_ROW = 2**18  # bytes in which a row begins and ends, but for its last line
+MOST_OF_ROW = 2**18  # bytes of a row without its last line
 UNDECODED = re.compile("[\udc80-\udcff]")
-"""A byte that is not of the encoding, once it is decoded with surrogates."""
+"""The surrogates that stand for bytes that are invalid in the encoding."""
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
 REMEDY_EXACT = "; leave the column out, or list it under `categorical` or `hashed`"
 MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -30,7 +30,7 @@ def not_utf8(text: str) -> str | None:
 
 
 def shown(raw: bytes) -> str:
-    """Return a wrong piece of text for a message."""
+    """Return an invalid text for a message."""
     return repr(raw[: 4 * SHOWN].decode(errors="replace")[:SHOWN])
 
 
@@ -48,7 +48,7 @@ def problem_with_number(raw: bytes, value: float) -> str | None:
 
 
 def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) -> bytes:
-    """Return text that is in the encoding of a source as UTF-8.
+    """Decode text from the encoding of a source, and return it as UTF-8.
 
     `data`: a file, or whole lines of one.
     `first_line`: the number of the first line, for errors.
@@ -137,7 +137,7 @@ def hint(names: Sequence[str]) -> str:
 
 
 def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether a first row holds values and not names.
+    """Return whether a first row contains values instead of names.
 
     Names differ from each other, are not all numbers, and do not stand below themselves; an index that pandas wrote has none.
 
@@ -146,7 +146,7 @@ def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
     named = [cell for cell in first if cell]
     numbers = [_is_number(cell) for cell in named]
     if not any(numbers):
-        return False  # a first line of words is taken for names, whatever stands below
+        return False  # a first line of words is taken as names in any case
     if all(numbers) or len(set(named)) < len(named):
         return True
     return any(
@@ -166,7 +166,7 @@ def _is_number(text: str) -> bool:
 def rows_of_cells(
     text: str, where: str, separator: str, quote: str, line: int, names: Sequence[str] = ()
 ) -> Iterator[tuple[list[tuple[int, str]], int]]:
-    """Yield the cells of each row, each with its line, and where in the text the next row begins.
+    """Yield the cells of each row with their lines, and the position of the next row in the text.
 
     `text`: ends in a line break. Lines of blanks do not count.
     `separator`: one character, or `BLANKS`. A cell in quotes may hold separators, line breaks, and doubled quotes.

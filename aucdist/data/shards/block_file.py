@@ -31,7 +31,7 @@ COLUMNS = ("count", "mean", "low", "high")
 
 @dataclass(frozen=True)
 class Form:
-    """What the blocks of a data set have in common.
+    """The properties that all blocks of a data set share.
 
     `layout`: ``dense`` or ``csr``.
     `dtype`: ``float32`` or ``float64``.
@@ -76,7 +76,7 @@ class Form:
 
 
 def nbytes(block: Block) -> int:
-    """Return the memory that a block takes."""
+    """Return the number of bytes that a block takes in memory."""
     arrays = (*block.rows, block.y, block.row_id, *(getattr(block, name) for name in ROW_COLUMNS))
     return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
 
@@ -108,7 +108,7 @@ def to_parquet(block: Block) -> bytes:
     sample = np.ascontiguousarray(block.rows.values).reshape(-1).view(np.uint8)[:SAMPLE].tobytes()
     shrinks = len(pa.compress(sample, codec="lz4", asbytes=True)) < WORTHWHILE * len(sample)
     n, out = max(1, block.n_samples), io.BytesIO()
-    # One row group, so that a column comes back in one piece; 0/1 features shrink well even by the fastest codec.
+    # One row group, so that a column is read as one array. Even the fastest codec compresses 0/1 features well.
     codec = "lz4" if shrinks else "none"
     pq.write_table(to_table(block), out, row_group_size=n, use_dictionary=False, compression=codec)
     return out.getvalue()
@@ -118,7 +118,7 @@ def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
     """Return the block that `to_parquet` wrote.
 
     `index`: the block's number in its data set.
-    Raises InputError if what is found has another form.
+    Raises InputError if the block has another form.
     Raises ArrowException, OSError if the bytes are no Parquet file.
     """
     file = pq.ParquetFile(pa.BufferReader(data))
@@ -132,11 +132,11 @@ def _listed(columns: pa.Schema) -> str:
 
 
 def from_table(table: pa.Table, form: Form, index: int) -> Block:
-    """Return the block of a table as `to_table` makes them; its arrays are views of the table's.
+    """Return the block of a table that `to_table` made. Its arrays are views of the table.
 
     Raises InputError if the indices of CSR rows do not go with values and features.
     """
-    # A column in one piece is that piece itself.
+    # A column of one chunk is used without a copy.
     whole = {
         name: table[name].chunk(0) if table[name].num_chunks == 1 else table[name].combine_chunks()
         for name in table.column_names
@@ -149,7 +149,7 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
     else:
         offsets, ends = (whole[name].offsets.to_numpy().astype(np.int64) for name in ("indices", "values"))
         features = whole["indices"].flatten().to_numpy(zero_copy_only=False)
-        # The kernels do not check where they write.
+        # the kernels do not check indices before they write
         in_range = len(features) == 0 or 0 <= features.min() <= features.max() < form.n_features
         if not in_range or not np.array_equal(np.diff(offsets), np.diff(ends)):
             raise InputError(f"its indices are not those of {len(values)} values in rows of {form.n_features} features")
@@ -164,13 +164,13 @@ def statistics_to_parquet(names: Sequence[str] | None, statistics: ColumnStatist
     if statistics is not None:
         columns |= {name: pa.array(getattr(statistics, name)) for name in COLUMNS}
     out = io.BytesIO()
-    # Compressed well: most features of a wide sparse shard do not occur in it.
+    # Compression pays here: most features of a wide sparse data set do not occur in one shard.
     pq.write_table(pa.table(columns), out, compression="zstd")
     return out.getvalue()
 
 
 def statistics_of_table(table: pa.Table) -> ColumnStatistics | None:
-    """Return the statistics in such a file; None where it has none.
+    """Return the statistics in such a file; None if it has none.
 
     Raises InputError if they are not numbers.
     """

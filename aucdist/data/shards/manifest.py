@@ -5,7 +5,7 @@ The folder of a data set has
 * ``shard-00000-<digest>.parquet``, ...: the rows;
 * ``features-<digest>.parquet``: a row for each feature, with its name and its statistics;
 * ``manifest-<digest>.json``: a generation of the data set, with the checksums of the files above;
-* ``CURRENT``: the name of the manifest that counts.
+* ``CURRENT``: the name of the manifest in use.
 
 Every file but ``CURRENT`` is named after its content and written once, so a process that reads a data set while it is replaced
 reads the old one to its end. A generation is committed by creating its manifest and then pointing ``CURRENT`` to it.
@@ -83,7 +83,7 @@ class Shard(StoredFile):
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a sharded data set consists of. In its file the fields of form and schema stand beside the others.
+    """The description of a sharded data set. In the file, the fields of `form` and `schema` are at the top level.
 
     `format`: version of the layout on disk.
     `form`: what its blocks have in common.
@@ -115,7 +115,7 @@ class Manifest:
         return self.url.rpartition("/")[0]
 
     def sizes(self) -> dict[str, Any]:
-        """Return layout and type, and how many shards there are and the bytes that they take, in types of JSON."""
+        """Return the layout, the type of the values, and the number of shards and their bytes, in types of JSON."""
         return {
             "layout": self.form.layout,
             "dtype": self.form.dtype,
@@ -143,7 +143,7 @@ def commit(
     statistics: ColumnStatistics | None = None,
     origin: dict[str, Any] | None = None,
 ) -> Manifest:
-    """Write the manifest of shards that are written already, which makes them the data set of a folder.
+    """Write the manifest of shards that have been written. This makes them the data set of a folder.
 
     `statistics`: of all rows.
     Raises InputError if the folder is not writable or cannot be reached.
@@ -170,7 +170,7 @@ def commit(
 
 
 def manifest_of(source: SourceFields) -> Manifest | None:
-    """Return the manifest of a sharded source; None of another one."""
+    """Return the manifest of a sharded source; None for other sources."""
     return read_manifest(files.require(str(source.source))) if source.is_sharded else None
 
 
@@ -190,7 +190,7 @@ def read_manifest(url: str) -> Manifest:
     return _generation(below(url, pointer))
 
 
-@functools.lru_cache(maxsize=4)  # cached: a generation never changes, and each block that is read needs it
+@functools.lru_cache(maxsize=4)  # cached, because reading any block needs it and a generation never changes
 def _generation(url: str) -> Manifest:
     where = files.shown(url)
     data = files.read_bytes(url)
@@ -252,7 +252,7 @@ def read_schema(manifest: Manifest) -> Schema:
 
 
 def read_statistics(manifest: Manifest) -> ColumnStatistics | None:
-    """Read the statistics of the features; None where a data set has none.
+    """Read the statistics of the features; None if the data set has none.
 
     Raises InputError if the file with the features is missing or altered.
     """
@@ -353,7 +353,7 @@ def verify_shard(url: str, index: int) -> str | None:
 
 
 def _fault(block: Block, shard: Shard, manifest: Manifest) -> str | None:
-    """Return what is wrong with the rows of a block, if anything."""
+    """Describe what is wrong with the rows of a block; None if they are valid."""
     rows = block.rows
     if not np.isin(block.y, (-1, 1)).all():
         return "a label is neither -1 nor +1"

@@ -1,4 +1,4 @@
-"""Read any data set as blocks, each of them by the process that works on it.
+"""Read any data set as blocks. Each block is read by the process that works on it.
 
 Sharded data sets know their blocks. Other files are split into parts, and parsed once before to number the rows and to learn the
 classes, features and categories. `open_rows` may keep what was parsed on the local disk of the process that parsed it; `read`
@@ -47,15 +47,15 @@ class BlockReader:
     Attributes
     ----------
     source : Source
-        As it was given, with layout and type decided.
+        The source, with `layout` and `dtype` resolved.
     form : Form
-        What its blocks have in common.
+        The properties that all blocks share.
     rows, positives : tuple of int
         The numbers of rows and of positives of each block.
     memory : int
         Bytes that all blocks take in memory.
     classes : dict of str to int
-        Rows of each class; empty for shards, which know positives and negatives only.
+        The number of rows of each class; empty for shards, which only count positive and negative rows.
     fingerprint : str
         SHA-256 (hexadecimal) that identifies this version of the data: of shards that of the manifest, else of the URLs, sizes
         and ETags of the files and of the options of reading.
@@ -67,7 +67,7 @@ class BlockReader:
         For files: the missing values, and the values of categories that the training data did not have, of the columns
         that have some.
     kept : tuple
-        What `open_rows` kept of each block; it is in no file.
+        The stored parts that `open_rows` kept, which are never written to a file.
     """
 
     __pydantic_config__ = CHECKED
@@ -87,7 +87,7 @@ class BlockReader:
     kept: Annotated[tuple[Any, ...], Field(max_length=0, exclude=True)] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse a reader that was in a file if its blocks do not go with its parts."""
+        """Refuse a reader from a file if the numbers of blocks and parts differ."""
         if len(self.rows) != len(self.positives) or len(self.parts) not in (0, len(self.rows)):
             raise InputError("its numbers of blocks, parts and positives differ")
         if any(part.row is None for part in self.parts):
@@ -95,7 +95,7 @@ class BlockReader:
 
     @property
     def items(self) -> Sequence[Any]:
-        """What `read` takes for each block: what was kept of it, else its number."""
+        """The argument of `read` for each block: the stored part, or the block's number."""
         return self.kept or range(self.n_blocks)
 
     @property
@@ -115,23 +115,23 @@ class BlockReader:
 
     @property
     def largest_block(self) -> int:
-        """Bytes that the largest block takes in memory; of parts of files about as many."""
+        """The number of bytes of the largest block in memory (approximate for parts of files)."""
         if self.manifest:
             return max(shard.memory for shard in read_manifest(self.manifest).shards)
         return int(max(self.rows) / self.n_samples * self.memory)
 
     def is_of(self, source: Source, manifest: str) -> bool:
-        """Tell whether the reader, which was in a file, reads nothing but what a source names, or the URL of its manifest."""
+        """Return whether a reader from a file reads only the URLs that a source names, or its manifest."""
         urls = {part.url for part in self.parts}
         return self.manifest == manifest and urls <= set(source.format_of().part_urls(source))
 
     def read(self, item: int | StoredPart) -> Block:
-        """Read a block, given its number or what was kept of it.
+        """Read a block, given its number or its stored part.
 
         Raises
         ------
         InputError
-            If what is there is damaged, or has changed.
+            If the data are damaged or have changed.
         """
         index = index_of(item)
         if self.manifest:
@@ -142,25 +142,26 @@ class BlockReader:
         return self.encode(parsed, index)
 
     def encode(self, parsed: Parsed, index: int) -> Block:
-        """Return what was parsed of a part as its block."""
+        """Return the block of a parsed part."""
         part = self.parts[index]
         return replace(encode(parsed, part.where, self.source, self.schema, part.row or 0), index=index)
 
     @property
     def secret_urls(self) -> tuple[Url, ...]:
-        """The URLs with secrets: these are in no file, and travel with each task to a process that is to know them."""
+        """The URLs with secrets. They are never written to a file, and are sent with each task."""
         return secret_urls(*self.source.urls(), self.manifest)
 
     def without_copies(self) -> "BlockReader":
-        """Return a reader that keeps nothing."""
+        """Return the same reader without stored parts."""
         return replace(self, kept=())
 
     def saved(self, folder: str) -> "SavedReader":
-        """Write the reader into a folder that every worker can read, and return an object that reads blocks by this file.
+        """Write the reader to a folder that every worker can read, and return an object that reads blocks with this file.
 
         A description of thousands of parts would otherwise travel with the task of each of them.
         """
-        url = below(folder, f"reader-{uuid.uuid4().hex[:16]}.json")  # of this run alone, which may remove it
+        # a unique name, so that the run may remove the file
+        url = below(folder, f"reader-{uuid.uuid4().hex[:16]}.json")
         write_json(url, self)
         return SavedReader(url, self.secret_urls)
 
@@ -172,9 +173,9 @@ def index_of(item: int | StoredPart) -> int:
 
 @dataclass(frozen=True)
 class SavedReader:
-    """Reads the blocks of a reader: ``saved(item) -> Block``. Each process reads the file of the reader first.
+    """A function that reads blocks: ``saved(item) -> Block``. Each process first loads the file of the reader.
 
-    `secret_urls`: are not in the file, and a process knows their secrets once they have arrived.
+    `secret_urls`: sent with the object, because the file does not contain secrets.
     """
 
     url: str
@@ -203,7 +204,7 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
     Returns
     -------
     Dataset
-        Dense, or CSR for svmlight files of which at most half of the entries are not zero (`Source.layout` decides
+        CSR for svmlight files in which at most half of the entries are nonzero, and dense otherwise (`Source.layout` decides
         otherwise). float64, but float32 for Parquet files whose numbers are all float32 (`Source.dtype` decides otherwise).
 
     Raises
@@ -215,7 +216,7 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
     parts = source.format_of().whole_files(source)
 
     def parse(source: Source) -> tuple[list[Parsed], list[Survey]]:
-        """Parse all parts, and return them and their surveys."""
+        """Parse all parts, and return the parsed rows and the surveys."""
         parsed = [parse_part(source, schema, part) for part in parts]
         return parsed, [part.survey for part in parsed]
 
@@ -243,7 +244,7 @@ def open_rows(
     each : ParallelMap
         Makes the surveys of the parts that `place_on_workers` has placed; by default this process does, one after the other.
     place_on_workers : callable, optional
-        Puts the parts where `each` parses them and where they will be read (``list``: in this process), and keeps the parsed rows
+        Places the parts on the workers that parse and later read them (``list``: in this process), and keeps the parsed rows
         on the local disk there, for as long as the reader keeps the parts. By default this process makes the surveys, and
         nothing of what was parsed is kept.
     n_parts : int, optional
@@ -284,7 +285,7 @@ def open_rows(
     parts = source.format_of().split(source, n_parts)
 
     def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
-        """Survey all parts, and return what is kept of them and the surveys."""
+        """Survey all parts, and return the stored parts and the surveys."""
         if place_on_workers is None:
             return (), [parse_part(source, schema, part).survey for part in parts]
         kept = place_on_workers([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
@@ -302,7 +303,7 @@ def _survey(
     labelled: bool,
     name: str,
 ) -> tuple[BlockReader, Kept]:
-    """Return the reader of all parts, without a fingerprint, and what was kept of them.
+    """Return the reader of all parts without a fingerprint, and the stored parts.
 
     `survey`: ``survey(source)`` returns what it keeps of the parts, and their surveys.
     """
@@ -310,9 +311,9 @@ def _survey(
     texts = {name for part in surveys for name in part.categories}
     if source.categorical == "auto" and any(set(part.categories) != texts for part in surveys):
         values = {name: {v for part in surveys for v in part.categories.get(name, ())} for name in sorted(texts)}
-        # only while the types are guessed
+        # a second survey is needed only if types were detected
         refuse_identifiers(source, surveys[0].where, values, sum(part.rows for part in surveys))
-        # A column may look like numbers in one part and hold texts in another. Now the type is known for all parts.
+        # A column may contain only numbers in one part and texts in another. The merged survey decides the type for all parts.
         source = source.model_copy(update={"categorical": sorted(texts)})
         kept, surveys = survey(source)
     total = reduce(add, surveys)
@@ -335,7 +336,7 @@ def _survey(
 
 
 def fingerprint_of(source: Source) -> str:
-    """Return a fingerprint of the version of a data set and of the way it is read; see `BlockReader`."""
+    """Return a fingerprint of the version of a data set and of the options of reading; see `BlockReader`."""
     if manifest := manifest_of(source):
         return digest_of(manifest)
     return json_digest([source.format_of().describe_files(source), source.keys_for_fingerprint()])

@@ -5,7 +5,7 @@ among the rows of its class. The positions of both classes, one class after the 
 turn. Each worker therefore knows where its rows belong, and the bytes of a shard depend on the source, the options and
 the seed, not on parts or workers.
 
-1. `survey` has every part parsed once and makes the job.
+1. `survey` parses every part once and makes the job.
 2. `route` takes what was parsed of one part, sorts its rows by shard and writes them to the work folder: one file for each part.
 3. `gather` takes the rows of one shard out of all of these files, and writes the shard.
 4. `finish` merges the statistics, commits the manifest and removes the files of the work folder.
@@ -73,7 +73,7 @@ ROUNDS = 6
 JOB = "job.json"
 WORK, IN_PROGRESS = "_sharding-", "in-progress"
 OURS = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
-"""The names of the files that a run writes into its work folder. Only these are removed."""
+"""The file names that a run uses in its work folder. Only these files are removed."""
 
 
 def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -95,7 +95,7 @@ def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
     walking = np.arange(len(places))
     while len(walking):
         left, right = places[walking] >> half, places[walking] & mask
-        for key in keys:  # the halves change places, one mixed with a hash of the other
+        for key in keys:  # one round: swap the halves, and mix one with a hash of the other
             left, right = right, left ^ (scrambled(right ^ key, 0) & mask)
         places[walking] = (left << half) | right
         walking = walking[places[walking] >= np.uint64(n)]
@@ -107,7 +107,7 @@ class ShardJob:
     """The settings of a sharding that every worker needs.
 
     `work`: the work folder, which is in the folder of the shards.
-    `origin`: what the manifest will state of the rows' origin, and the key of the request.
+    `origin`: the origin of the rows for the manifest, and the key of the request.
     """
 
     __pydantic_config__ = CHECKED
@@ -180,7 +180,7 @@ def request(
     Raises
     ------
     InputError
-        If an option is wrong, if the source is not there, or if the target cannot be written to.
+        If an option is wrong, if the source does not exist, or if the target cannot be written to.
     """
     if rows_per_shard is not None and rows_per_shard < 1:
         raise InputError(f"rows_per_shard must be at least 1; got {rows_per_shard}")
@@ -209,7 +209,7 @@ def finished(wanted_form: Request, each: ParallelMap = map) -> Manifest | None:
 
 
 def _committed(target: str, key: str) -> Manifest | None:
-    """Return the current manifest if its key is this one or begins with it."""
+    """Return the current manifest if its key begins with this one."""
     if not files.exists(below(target, CURRENT)):
         return None
     manifest = read_manifest(target)
@@ -217,7 +217,7 @@ def _committed(target: str, key: str) -> Manifest | None:
 
 
 def _committed_beside(job: str) -> Manifest | None:
-    """Return the manifest of a run equal to that of a job, given by its URL, that has ended meanwhile, if there is one."""
+    """Return the manifest if an equal run has ended meanwhile; otherwise None. `job`: the URL of the job."""
     target, name, _ = job.rsplit("/", 2)
     return _committed(target, name.removeprefix(WORK))
 
@@ -245,7 +245,7 @@ def survey(
     source = asked.source
     sharded = manifest_of(source)
     manifest = "" if sharded is None else sharded.url
-    with suppress(InputError):  # else no earlier run, or its job is damaged
+    with suppress(InputError):  # no earlier run, or its job is damaged
         known = read_job(below(asked.work, JOB))
         same = (known.origin.get("key"), known.seed) == (asked.key, asked.seed)
         if same and known.reader.is_of(source, manifest):
@@ -258,15 +258,16 @@ def survey(
         "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
     }  # fmt: skip
     job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin)
-    write_json(job.url, replace(job, work=""))  # what is written never says where
+    write_json(job.url, replace(job, work=""))  # the work folder is never read from the file
     return job
 
 
-_job_at = functools.lru_cache(maxsize=2)(read_job)  # its folder is named after what decides it
+# cached: the folder is named after everything that determines the job
+_job_at = functools.lru_cache(maxsize=2)(read_job)
 
 
 def _read_record(url: str, kind: type[T]) -> T | None:
-    """Return what an earlier run has written of a step; None if that is missing or damaged, so that the step is done again."""
+    """Return the record of a step of an earlier run; None if it is missing or damaged, and the step must be repeated."""
     try:
         return read_json(url, kind) if files.exists(url) else None
     except InputError:
@@ -299,7 +300,7 @@ def route(url: str, item: int | StoredPart, urls: tuple[Url, ...] = ()) -> list[
             return known
         reader, block = job.reader, job.reader.read(item)
         shards = np.empty(block.n_samples, dtype=np.int64)
-        # The rows of the parts before this one, class by class, are counted first.
+        # Number the rows: count the rows of each class in the parts before this one.
         pos_before, n_neg = sum(reader.positives[:index]), reader.n_samples - reader.n_pos
         for label, n, before, start in (
             (-1, n_neg, sum(reader.rows[:index]) - pos_before, 0),
@@ -331,7 +332,7 @@ def _part(job: ShardJob, index: int) -> str:
 
 
 def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
-    """Write one shard, unless it is there with the checksum that an earlier run noted.
+    """Write one shard, unless it exists with the checksum that an earlier run recorded.
 
     Parameters
     ----------
@@ -379,7 +380,7 @@ def _damaged(url: str) -> AbstractContextManager[None]:
 
 def items_of(job: ShardJob, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
     """Return the arguments of `gather`, one for each shard, from the results of `route`."""
-    starts = starts if all(starts) else ()  # an equal run has ended meanwhile: every shard is there
+    starts = starts if all(starts) else ()  # an equal run has ended meanwhile, so every shard exists
     return [(k, [(first_row_of[k], first_row_of[k + 1]) for first_row_of in starts]) for k in range(job.n_shards)]
 
 
@@ -388,7 +389,7 @@ def _statistics(job: ShardJob, index: int) -> str:
 
 
 def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
-    """Make the shards the data set of the target, and remove the files of the work folder.
+    """Commit the shards as the data set of the target, and remove the files of the work folder.
 
     Parameters
     ----------

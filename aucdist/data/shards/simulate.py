@@ -17,18 +17,18 @@ from aucdist.data.sources import Dtype
 def simulate(
     n_samples: int, n_features: int, positive_share: float, *, seed: int, shift: float = 1.2, index: int = 0
 ) -> Block:
-    """Draw rows from two Gaussians with the identity as covariance.
+    """Draw rows from two Gaussian distributions with identity covariance.
 
     Parameters
     ----------
     positive_share : float
         The probability that a row is positive, between 0 and 1.
     seed : int
-        The direction between the classes comes from it alone, the rows from it and `index`.
+        The seed determines the direction between the class means. The rows also depend on `index`.
     shift : float, default=1.2
         Distance between the class means; the best AUC is the normal distribution function at ``shift / sqrt(2)``.
     index : int, default=0
-        Which block of the data set this is: equal blocks with different rows and row ids.
+        The index of the block in the data set. It changes the rows and their ids, but not their distribution.
 
     Returns
     -------

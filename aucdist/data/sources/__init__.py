@@ -47,7 +47,7 @@ class Source(SourceFields):
         file_format = self.format_of()
         for key, field in Source.model_fields.items():
             if key not in file_format.fields | COMMON_FIELDS and getattr(self, key) != field.default:
-                # A key that has no effect is an error.
+                # a key without effect is an error
                 allowed = ", ".join(formats_with(key))
                 raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {allowed}: leave it out")
         labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
@@ -67,7 +67,7 @@ class Source(SourceFields):
         return self
 
     def format_of(self) -> Format:
-        """Return the format: what it can do, and how its files are read."""
+        """Return the format object, which reads the files."""
         return FORMATS[self.format]
 
 
@@ -99,7 +99,7 @@ def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
         raise InputError(f"{where}: {f'`{key}`: ' if key else ''}{cause}") from None
 
 
-# libyaml's loader is ten times as fast, but not on every machine.
+# libyaml's loader is ten times faster, but not installed everywhere
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -112,7 +112,7 @@ def catalog_folder() -> Path:
 
 @functools.cache
 def catalog(folder: Path | None = None) -> dict[str, Source]:
-    """Return all data sets that have a name.
+    """Return the sources of all data sets in the catalog, by name.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def find_source(name: str) -> Source:
     Raises
     ------
     InputError
-        If there is none of that name; the message names the nearest.
+        If there is no data set of this name. The message suggests the most similar name.
     """
     sources = catalog()
     if name not in sources:
@@ -162,9 +162,9 @@ def is_present(source: Source) -> bool:
 
 
 def refuse_absent(names: Iterable[str]) -> None:
-    """Raise an InputError unless the files of these data sets of the catalog are here, or lie in a store or on the web.
+    """Raise an InputError if files of these data sets of the catalog are missing on this machine.
 
-    The message lists those whose relative path is nowhere, where each belongs, and where its files come from.
+    Files in object stores and on the web are not checked. The message says where each file belongs and comes from.
     """
     lines = []
     for name in dict.fromkeys(names):
@@ -201,7 +201,7 @@ def fetch(
     Returns
     -------
     places : list of str
-        The files, or their addresses where they are of the web and have been read into the download cache.
+        The local paths of the files, or the URLs of files that are in the download cache.
     fetched : bool
         Whether anything was downloaded.
 
@@ -232,7 +232,7 @@ def fetch(
     if files.is_web(url):
         copy = files.downloaded(url, None if packed_here else source.sha256, received)
         data = copy.read_bytes()
-        copy.unlink()  # remove the cached file: a wrong one would be used again, and a right one has been copied
+        copy.unlink()  # remove the cached file: a wrong one would be used again, and a correct one has been copied
     else:
         data = files.read_bytes(url)
     if packed_here:

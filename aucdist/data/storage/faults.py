@@ -1,6 +1,6 @@
-"""Errors of file systems and stores: which ones another try may not meet, and what to say of the others.
+"""Errors of file systems and stores: which of them a retry may avoid, and how to explain the others.
 
-The exceptions of S3 and web clients are known by name: a client that was never imported has raised none, and is not loaded.
+The exceptions of S3 and web clients are looked up by name, so that clients that are not in use need not be imported.
 """
 
 import logging
@@ -31,33 +31,33 @@ BUSY = {429, 500, 502, 503, 504}
 BUSY_CODES = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict"}
 
 _log = logging.getLogger(__name__)
-_dice = random.Random()  # a generator of its own, so that seeded random numbers do not depend on the network
+_dice = random.Random()  # a separate generator, so that seeded random numbers do not depend on the network
 _working: ContextVar[bool] = ContextVar("working", default=False)
 NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound")
-"""Exceptions of botocore: it found no credentials, or not all."""
+"""Exceptions of botocore about missing or incomplete credentials."""
 
 
 def loaded(module: str, *names: str) -> Exceptions:
-    """Return exception classes of a module for an ``except`` clause; none where the module has not been imported."""
+    """Return exception classes of a module for an ``except`` clause; none if the module has not been imported."""
     imported = sys.modules.get(module)
     return () if imported is None else tuple(getattr(imported, name) for name in names)
 
 
 class StorageError(InputError):
-    """A file or a store cannot be read or written, which says nothing about the data, and may be over the next time."""
+    """A file or a store cannot be read or written. The data may be valid, and a later attempt may succeed."""
 
 
 class Changed(Exception):
-    """An object is not the one it was when its first bytes were read."""
+    """An object was replaced while it was read."""
 
 
 class BadAnswer(Exception):
-    """A server answers in a way that S3 does not."""
+    """A server gave an answer that S3 never gives."""
 
 
 @contextmanager
 def long_retries() -> Iterator[None]:
-    """Wait for a store as long as the work that depends on it is worth, not as long as a user at a prompt would."""
+    """Use the longer time limit for retries in this context, because a run would be lost."""
     token = _working.set(True)
     try:
         yield
@@ -85,10 +85,10 @@ def retried(call: Callable[[], T]) -> T:
 
 
 def may_pass(error: BaseException) -> bool:
-    """Tell whether an error of a store is one that another try may not meet."""
+    """Return whether a retry may succeed after this error of a store."""
     if isinstance(error, loaded(AIOHTTP, "ClientResponseError")):
         return getattr(error, "status", None) in BUSY
-    # s3fs turns the server's answers into errors of Python's own, and keeps the answer as their cause.
+    # s3fs converts answers of the server to built-in exceptions, whose cause has the answer.
     server_error = loaded(BOTO, "ClientError")
     answered = error if isinstance(error, server_error) else error.__cause__
     if isinstance(answered, server_error):
@@ -102,18 +102,18 @@ def may_pass(error: BaseException) -> bool:
 
 
 def response_of(error: BaseException | None) -> dict[str, Any]:
-    """Return what an S3 server answered; empty where the error is not an answer."""
+    """Return the answer of an S3 server; empty if the error is not an answer."""
     return dict(getattr(error, "response", {})) if isinstance(error, loaded(BOTO, "ClientError")) else {}
 
 
 def code_of(error: BaseException | None) -> str:
-    """Return the code in a server's answer, such as ``NoSuchKey``; empty where there was no answer."""
+    """Return the code in a server's answer, such as ``NoSuchKey``; empty if there was no answer."""
     return str(response_of(error).get("Error", {}).get("Code", ""))
 
 
 @contextmanager
 def storage_errors(url: str, action: str) -> Iterator[None]:
-    """Turn what a file system raises into a `StorageError`. Its own text is left out where it could hold a secret."""
+    """Convert exceptions of file systems to StorageErrors, without texts that could contain a secret."""
     remote = "://" in url and not url.startswith("file://")
     try:
         yield
@@ -126,7 +126,7 @@ def storage_errors(url: str, action: str) -> Iterator[None]:
 
 
 def _reason(e: Exception, remote: bool) -> str | None:
-    """Say what an exception of a file system or a store means; None for one that is not theirs."""
+    """Explain an exception of a file system or a store; None for other exceptions."""
     kind = type(e).__name__
     if isinstance(e, FileNotFoundError):
         return "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
@@ -152,6 +152,6 @@ def _reason(e: Exception, remote: bool) -> str | None:
     if "Invalid endpoint" in str(e):
         return "AWS_ENDPOINT_URL, or endpoint_url of the profile, is no address of a server, such as https://host:9000"
     if remote and isinstance(e, KeyError | ValueError | TypeError | AttributeError | IndexError):
-        # Clients of stores read headers and XML without checks, so a wrong answer of a server may raise anything.
+        # Clients of stores parse headers and XML without checks, so an invalid answer may raise any exception.
         return f"the server's answer cannot be understood ({kind})"
     return None

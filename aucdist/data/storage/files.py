@@ -1,6 +1,6 @@
-"""Reading and writing of files by path or URL; patterns and folders stand for the files in them.
+"""Read and write files by path or URL. Patterns and folders stand for the files in them.
 
-Every function raises an InputError if a store cannot be reached, or if what is to be read, written or removed cannot be.
+Every function raises an InputError if a store cannot be reached, or if reading, writing or removing fails.
 """
 
 import errno
@@ -38,7 +38,7 @@ class Stat:
 
 
 def expand(source: str | list[str]) -> list[str]:
-    """Return the files that a source means, sorted within each part of it.
+    """Return the files of a source, sorted within each of its paths and URLs.
 
     A folder or prefix ending in a slash means all files below it, but for those whose name starts with a dot or an
     underscore (markers of other tools); ``*``, ``?`` and ``[...]`` match names, unless a file is called so.
@@ -56,7 +56,7 @@ def expand(source: str | list[str]) -> list[str]:
             paths = retried(lambda: [p for p in fs.glob(path) if not fs.isdir(p)])
         elif url.endswith("/") or _is_folder(fs, path):
             paths = retried(lambda: fs.find(path))
-            # No data are hidden files, those like ``_SUCCESS``, and S3's marks of folders.
+            # skip hidden files, markers such as ``_SUCCESS``, and S3's folder objects
             places = {p: p.removeprefix(path).split("/") for p in paths if not p.endswith("/")}
             paths = [p for p, parts in places.items() if not any(part[:1] in (".", "_") for part in parts if part)]
         else:
@@ -69,12 +69,12 @@ def expand(source: str | list[str]) -> list[str]:
 def _is_folder(fs: Any, path: str) -> bool:
     try:
         return bool(retried(lambda: fs.isdir(path)))
-    except PermissionError:  # one object can be read without the right to list the bucket
+    except PermissionError:  # reading an object does not need the permission to list the bucket
         return False
 
 
 def read_bytes(url: str, sha256: str | None = None) -> bytes:
-    """Return the bytes of a file as they are stored; a file of the web comes by way of the download cache.
+    """Return the bytes of a file as they are stored. Files on the web are read through the download cache.
 
     Raises InputError if the file is empty or unreadable.
     """
@@ -95,9 +95,9 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
 
 
 def downloaded(url: str, sha256: str | None = None, received: web.Received = lambda n, stated: None) -> Path:
-    """Return the copy of a file of the web in the download cache, see `aucdist.data.storage.web.fetch`.
+    """Return the cached copy of a file on the web: see `aucdist.data.storage.web.fetch`.
 
-    `received`: is called with the bytes that have come, and with all of them where the server says how many.
+    `received`: called with the number of bytes received, and the total if the server states it.
     """
     with storage_errors(url, "read"):
         fs, _ = open_fs(url)
@@ -118,7 +118,7 @@ def stat(url: str) -> Stat:
 
 
 def read_range(url: str, start: int, end: int, version: str = "") -> bytes:
-    """Return the bytes from `start` to before `end`, or to the end of the file where it is shorter.
+    """Return the bytes from `start` up to `end` (exclusive), or to the end of a shorter file.
 
     `start` and `end`: counted from 0.
     `version`: the ETag that `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
@@ -140,9 +140,9 @@ def read_range(url: str, start: int, end: int, version: str = "") -> bytes:
 
 
 def write_bytes(url: str, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all; folders are made.
+    """Write a file atomically, and create its folders.
 
-    A local file is written aside and renamed; object stores show an object only when all of it has arrived.
+    A local file is written to a temporary name and renamed. Object stores show an object only when it is complete.
     """
     with storage_errors(url, "write"):
         fs, path = open_fs(url)
@@ -150,13 +150,14 @@ def write_bytes(url: str, data: bytes) -> None:
             with _aside(Path(path), data) as aside:
                 aside.replace(path)
         elif is_s3(url):
-            retried(lambda: fs.pipe_file(path, data, chunksize=s3.PART))  # nothing shows unless all parts have arrived
+            # the object appears only when all parts have arrived
+            retried(lambda: fs.pipe_file(path, data, chunksize=s3.PART))
         else:
             fs.pipe_file(path, data)
 
 
 def create_bytes(url: str, data: bytes) -> bool:
-    """Write a small file unless there is one of that name, and return whether it now has these bytes.
+    """Create a small file unless it exists, and return whether it now has these bytes.
 
     One of several writers wins, and all of them learn which. S3 holds this for objects of one part and buckets without
     versions; other stores than S3 and local files cannot hold it.
@@ -185,12 +186,12 @@ def exists(url: str) -> bool:
     """Tell whether there is a file or a folder."""
     with storage_errors(url, "read"):
         fs, path = open_fs(url)
-        # fsspec says of a local path in a folder that may not be read that it is not there
+        # fsspec reports that a local path does not exist if its folder may not be read
         return Path(path).exists() if "file" in fs.protocol else bool(retried(lambda: fs.exists(path)))
 
 
 def names_in(url: str) -> list[str]:
-    """Return the names of what lies directly in a folder, sorted; none where there is no folder."""
+    """Return the sorted names of the files and folders in a folder; none if the folder does not exist."""
     with storage_errors(url, "read"):
         fs, path = open_fs(url)
         try:
@@ -201,7 +202,7 @@ def names_in(url: str) -> list[str]:
 
 
 def remove(url: str) -> None:
-    """Remove a file, or a folder with all that is in it, if it is there."""
+    """Remove a file, or a folder with its content, if it exists."""
     with storage_errors(url, "write"):
         fs, path = open_fs(url)
         if retried(lambda: fs.exists(path)):
@@ -209,7 +210,7 @@ def remove(url: str) -> None:
 
 
 def remove_files(folder: str, names: Sequence[str]) -> None:
-    """Remove some files of a folder, as far as they are there, and then the folder if it is empty.
+    """Remove some files of a folder if they exist, and then the folder if it is empty.
 
     Folders and links are not followed: what is in another folder stays.
     """
@@ -220,7 +221,7 @@ def remove_files(folder: str, names: Sequence[str]) -> None:
                 file = Path(path, name)
                 if file.is_symlink() or not file.is_dir():
                     file.unlink(missing_ok=True)
-            with suppress(OSError):  # something else is in it, or another run has removed it
+            with suppress(OSError):  # the folder has other files, or another run has removed it
                 Path(path).rmdir()
         elif names:
             retried(lambda: fs.rm([f"{path}/{name}" for name in names]))
@@ -235,7 +236,7 @@ def refuse_link(folder: str) -> None:
 
 @contextmanager
 def _aside(target: Path, data: bytes) -> Iterator[Path]:
-    """Write the bytes to a file beside the target, which is gone in the end, or after a kill is one that nobody reads."""
+    """Write the bytes to a temporary file next to the target. It is removed at the end, and never read after a kill."""
     target.parent.mkdir(parents=True, exist_ok=True)
     aside = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
@@ -246,24 +247,26 @@ def _aside(target: Path, data: bytes) -> Iterator[Path]:
 
 
 def open_fs(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL, with short time-outs, and the path on it.
+    """Return the file system of a URL, with short timeouts, and the path on it.
 
     Raises InputError if nothing here can open such a URL.
     """
     url, named = reveal(url), url
     if "\0" in url:
         raise InputError(f"{shown(named)!r} is neither a path nor a URL: correct it")
-    if (local := local_path(url)) is not None:  # unchanged: fsspec would expand `~`, and interpret `file:a` and `a::b`
+    # without fsspec, which would expand `~` and interpret `file:a` and `a::b`
+    if (local := local_path(url)) is not None:
         return fsspec.filesystem("file"), str(local.absolute())
     scheme = url.split("://", 1)[0]
     if scheme in S3_SCHEMES:
         load_optional("s3fs")
-        if not re.fullmatch(r"[A-Za-z0-9._:-]+", bucket := urlsplit(url).netloc):  # also the ARN of an access point
+        # this also allows the ARN of an access point
+        if not re.fullmatch(r"[A-Za-z0-9._:-]+", bucket := urlsplit(url).netloc):
             raise InputError(
                 f"{shown(named)}: S3 has no bucket of this name; write s3://BUCKET/KEY, with letters, digits, dots and hyphens "
                 "in BUCKET"
             )
-        # No `url_to_fs`: keys may have the ``::`` by which that chains URLs.
+        # `url_to_fs` is not used, because it would treat ``::`` in a key as a chain of URLs.
         kind = fsspec.get_filesystem_class(scheme)
         fs = kind(**s3.options(bucket), **kind._get_kwargs_from_urls(url))
         fs.retries = 1  # number of retries by s3fs, which adds no jitter
@@ -278,7 +281,7 @@ def open_fs(url: str) -> tuple[Any, str]:
 
 
 class RangeFile(AbstractBufferedFile):
-    """A remote file that is read range by range, all of them of one version of it."""
+    """A remote file that is read in ranges, all from the same version."""
 
     def __init__(self, url: str):
         version = stat(url)
@@ -295,13 +298,13 @@ def sha256_of(data: bytes) -> str:
 
 
 def local_path(url: str) -> Path | None:
-    """Return the path of a local file, be it given as a path or as a URL; None for a remote one."""
+    """Return the path of a local file, which may be given as a path or a URL; None for remote files."""
     scheme, is_url, path = url.partition("://")
     if not is_url:
         return Path(url)
     if scheme.lower() != "file":
         return None
-    as_listed = Path(path)  # as `expand` lists it, such as city=a%2Fb of a Hive partition
+    as_listed = Path(path)  # a path from `expand` is not decoded: city=a%2Fb is the folder of a Hive partition
     return as_listed if as_listed.is_absolute() and as_listed.exists() else Path("/" + unquote(path.partition("/")[2]))
 
 
@@ -313,7 +316,7 @@ def absolute(url: str) -> str:
 
 @contextmanager
 def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
-    """Open a file so that only what is asked for is read; a file of the web comes by way of the download cache.
+    """Open a file for reading in pieces. Files on the web are read through the download cache.
 
     `mapped`: map a local file into memory: one that nobody overwrites in place, since truncating it would kill this process.
     Raises InputError if the file is missing, empty or unreadable, or its store cannot be reached.
@@ -336,7 +339,7 @@ def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
 
 
 def read_buffer(url: str) -> "pa.Buffer":
-    """Return all bytes of a file of our own, those of a local one without a copy. Errors as `opened`."""
+    """Return all bytes of a file that aucdist wrote; local files are mapped without a copy. Errors are those of `opened`."""
     import pyarrow as pa
 
     if local_path(url) is None:

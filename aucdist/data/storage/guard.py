@@ -1,4 +1,4 @@
-"""The guard of everything that enters: regular files, size, expansion, progress, and room on the disk.
+"""Checks of everything that is read from outside: regular files, size, expansion, progress, and disk space.
 
 What reads bytes from outside asks here before it takes memory or disk for them, whatever the format. The general limits stand
 here; a format that needs another one has it beside its reader.
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ALWAYS_ALLOWED = 2**26
-"""Bytes that any file may unpack to."""
+"""The number of bytes to which any file may expand."""
 MOST_GROWTH = 500
-"""Tables of numbers shrink to a tenth. What grows more than this was made to fill the memory, or is not worth reading."""
+"""The largest expansion by decompression. Tables of numbers shrink to a tenth; files beyond this limit are probably attacks."""
 SURELY_ALLOWED = 2**30
-"""From here on the part that has been unpacked is judged, too: a large bomb fills the memory before its end."""
+"""The number of unpacked bytes from which the expansion is checked during decompression, before the memory is full."""
 MOST_CONFIGURATION = 2**22
-"""Bytes of a YAML file."""
+"""The size limit of a YAML file, in bytes."""
 MOST_UNSTATED = 2**31
-"""Bytes of a download whose server does not say how many they are."""
+"""The size limit of a download whose size the server does not state, in bytes."""
 DOWNLOAD_LIMIT = "AUCDIST_DOWNLOAD_BYTES"
 LEAST_FREE = 2**30
-"""Bytes of the disk that a download leaves free."""
+"""The number of bytes of the disk that a download leaves free."""
 SLOWEST = 2**10
-"""Bytes a second. What is slower than this on average since the first byte, after the grace, is given up."""
+"""The lowest average speed of a transfer after `GRACE`, in bytes per second. Slower transfers are cancelled."""
 GRACE = 60.0
-"""Seconds in which a transfer may be slower: connections start slowly, and servers wait for their disks."""
+"""The number of seconds during which a transfer may be slower, because connections and disks start slowly."""
 BETWEEN_CHECKS = 5.0
 """Seconds."""
 TRUSTED = "if you trust the file, "
@@ -59,7 +59,7 @@ MOST_SHEET_ROWS, MOST_EMPTY, EMPTY_FOR_EACH = 2**20, 2**22, 20
 
 
 def total_memory() -> int:
-    """Return the bytes of physical memory; a very large number where the system does not state them."""
+    """Return the number of bytes of physical memory; a very large number if the system does not state it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -79,10 +79,10 @@ def check_fits(n_bytes: int, subject: str) -> None:
 
 
 def collected(parts: Iterable[T], size: Callable[[T], int], subject: str) -> list[T]:
-    """Return the parts of an answer, such as that of a query, whose length nobody states.
+    """Collect the parts of an answer of unknown length, such as the result of a query.
 
     `size`: returns the bytes of a part in memory.
-    Raises InputError as soon as they are more than a quarter of this machine's memory: encoding takes copies of them.
+    Raises InputError as soon as they exceed a quarter of the machine's memory, because encoding makes copies.
     """
     kept, n_bytes = [], 0
     for part in parts:
@@ -92,9 +92,9 @@ def collected(parts: Iterable[T], size: Callable[[T], int], subject: str) -> lis
 
 
 def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str) -> None:
-    """Raise an InputError unless a download may go on, of which so many bytes have come, or are stated.
+    """Raise an InputError if a download is too large, by the bytes received or by the size that the server states.
 
-    The disk of `folder` must have room for the rest.
+    The disk of `folder` must have space for the rest.
     """
     limit = os.environ.get(DOWNLOAD_LIMIT, "")
     most = int(limit) if limit.isascii() and limit.isdecimal() else None if stated is not None else MOST_UNSTATED
@@ -120,7 +120,7 @@ def check_regular(path: Path, url: str) -> None:
     try:
         info = path.stat()
     except (OSError, ValueError):
-        return  # the reader will raise the error
+        return  # reading will raise the error
     if not (stat.S_ISREG(info.st_mode) or stat.S_ISDIR(info.st_mode)):
         raise InputError(
             f"cannot read {shown(url)}: it is a pipe, a socket or a device, which cannot be read again; save it as a file"
@@ -148,11 +148,11 @@ def read_configuration(path: Path) -> str:
 
 
 class TooSlow(OSError):
-    """A transfer makes too little progress."""
+    """A transfer is too slow."""
 
 
 class Progress:
-    """The bytes that have arrived, against a deadline.
+    """The speed of a transfer, compared with `SLOWEST`.
 
     `clock`: returns seconds.
     """
@@ -173,7 +173,7 @@ class Progress:
 
 
 async def watched(transfer: Awaitable[T], progress: Progress) -> T:
-    """Return what a transfer returns, and cancel it when its progress is too slow, even if nothing arrives at all.
+    """Return the result of a transfer, and cancel the transfer if it is too slow, even if no bytes arrive.
 
     Raises TooSlow if it is.
     """
@@ -190,10 +190,10 @@ async def watched(transfer: Awaitable[T], progress: Progress) -> T:
 
 
 def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: int = MOST_GROWTH) -> None:
-    """Raise an InputError if a file would unpack to so many bytes that it grew beyond all measure.
+    """Raise an InputError if a file expands by more than the limit.
 
     `packed`: the bytes of the file.
-    `remedy`: what somebody can do who trusts the file.
+    `remedy`: what users can do if they trust the file.
     """
     limit = max(ALWAYS_ALLOWED, growth * packed)
     if unpacked > limit:
@@ -224,7 +224,7 @@ OPENERS: dict[str, Callable[[io.BytesIO, str], Any]] = {
 FIRST_BYTES = {
     b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"PK\x03\x04": ".zip",
 }  # fmt: skip
-"""How compressed files begin, whatever their names."""
+"""The first bytes of compressed files, by format."""
 WORKBOOK = b"[Content_Types].xml"
 """A file in each workbook of a spreadsheet, which is an archive of many files and is not unpacked here."""
 BOM = b"\xef\xbb\xbf"
@@ -273,7 +273,7 @@ def unpacked(data: bytes, url: str) -> bytes:
 
 
 def size_of_arrow(data: "pa.Buffer") -> int:
-    """Return the bytes that a stream of Arrow takes in memory, by what it states; nothing is unpacked.
+    """Return the number of bytes that an Arrow stream states for its memory, without unpacking it.
 
     A value counts eight bytes at least, also in a column of nulls, which has none.
     Raises ValueError if the stream is damaged.
@@ -296,21 +296,21 @@ def size_of_arrow(data: "pa.Buffer") -> int:
 
 
 class _Table:
-    """A table of a flatbuffer, which is how Arrow writes what it says of its bytes."""
+    """A table of a flatbuffer, the format of Arrow's metadata."""
 
     def __init__(self, data: bytes, place: int | None = None):
         self.data = data
         self.place = struct.unpack_from("<I", data, 0)[0] if place is None else place
 
     def at(self, number: int) -> int | None:
-        """Return where a field is, or None if the table does not have it."""
+        """Return the position of a field; None if the table does not have it."""
         vtable = self.place - struct.unpack_from("<i", self.data, self.place)[0]
         size, entry = struct.unpack_from("<H", self.data, vtable)[0], 4 + 2 * number
         offset = struct.unpack_from("<H", self.data, vtable + entry)[0] if entry + 2 <= size else 0
         return self.place + offset if offset else None
 
     def target(self, number: int) -> int:
-        """Return where what a field refers to is."""
+        """Return the position that a field refers to."""
         if (place := self.at(number)) is None:
             raise ValueError(f"field {number} is missing")
         return int(place + struct.unpack_from("<I", self.data, place)[0])
@@ -329,7 +329,7 @@ class _Table:
 
 
 def check_sheet(file: Any, where: str) -> None:
-    """Raise an InputError if the rectangle that the cells of a sheet span is far larger than their number.
+    """Raise an InputError if the bounding rectangle of a sheet is far larger than the number of its cells.
 
     It is so with one cell in the last column, and whatever reads the sheet fills the rectangle. `file`: the XML of the sheet.
     """
@@ -337,7 +337,7 @@ def check_sheet(file: Any, where: str) -> None:
     farthest = ""
 
     def start(tag: str, attributes: dict[str, str]) -> None:
-        """Count the rows and cells that the elements of a sheet announce."""
+        """Count the rows and cells of a sheet by its XML elements."""
         nonlocal rows, columns, cells, row, column, farthest
         kind, place = tag.rpartition(":")[2], attributes.get("r", "")
         if kind == "row":

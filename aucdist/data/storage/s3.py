@@ -1,4 +1,4 @@
-"""S3: how to connect, and what s3fs leaves open: reads that belong to one version of an object, and writes that never replace.
+"""S3 connections, and two operations that s3fs lacks: reading one version of an object, and writing without replacing.
 
 Credentials are found by botocore, which looks at the environment, the profile, and the identity of the pod or machine; no
 function here takes, keeps or shows one. Everything else comes from the environment too, so that the workers a run starts have
@@ -26,13 +26,13 @@ PART = 16 * 2**20  # of an object, for each of PARTS_AT_ONCE requests; S3 takes 
 PARTS_AT_ONCE = 4
 CHUNK = 2**20
 MOST_LISTED = 10**6
-"""Objects in a listing."""
+"""The largest number of objects in a listing."""
 FREE_PAGES, FEWEST_ON_A_PAGE = 100, 100
 """The largest number of pages of a listing, and the number of objects for which it may have one more."""
 
 
 def options(bucket: str) -> dict[str, Any]:
-    """Return how to connect, as s3fs takes it; without credentials, which are botocore's to find."""
+    """Return the options of s3fs without credentials, which botocore finds."""
     return {
         "anon": bucket in _buckets("AUCDIST_S3_ANONYMOUS"),
         "requester_pays": bucket in _buckets("AUCDIST_S3_REQUESTER_PAYS"),
@@ -41,14 +41,14 @@ def options(bucket: str) -> dict[str, Any]:
         "config_kwargs": {
             "connect_timeout": CONNECT_SECONDS,
             "read_timeout": READ_SECONDS,
-            # Quick tries of each request, parts of an object among them; `retries` waits out what lasts longer.
+            # Quick retries of single requests. Longer faults are handled by `retried`.
             "retries": {"total_max_attempts": 2, "mode": "standard"},
         },
     }
 
 
 def forget_connections() -> None:
-    """Connect anew from now on: s3fs keeps connections, whatever the environment has become."""
+    """Forget cached connections of s3fs, so that changes of the environment take effect."""
     fsspec.get_filesystem_class("s3").clear_instance_cache()
 
 
@@ -57,7 +57,7 @@ def _buckets(variable: str) -> set[str]:
 
 
 def read(fs: Any, path: str, start: int = 0, end: int | None = None) -> tuple[bytes, str]:
-    """Return the bytes from `start` to before `end` of an object, and its ETag; large ones come in several parts at once.
+    """Return the bytes from `start` up to `end` (exclusive) of an object, and its ETag. Large ranges are read in parallel.
 
     Raises Changed if the object was replaced between two parts.
     """
@@ -75,9 +75,9 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
         answer = await watched(fs._call_s3("get_object", **names, Range=f"bytes={first}-{last - 1}"), progress)
 
         async def received(body: Any) -> bytes:
-            """Read the body of an answer, which may not be longer than what was asked for."""
+            """Read the body of an answer, which may not be longer than requested."""
             data = bytearray()
-            while chunk := await body.read(CHUNK):  # the checksum is compared at the end
+            while chunk := await body.read(CHUNK):  # the client compares the checksum at the end
                 data += chunk
                 progress.add(len(chunk))
                 if len(data) > last - first:
@@ -111,7 +111,7 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
 
 
 def _size(answer: Any, n_bytes: int) -> int:
-    """Return the size of an object from an answer: it is stated where only a part of it was sent."""
+    """Return the size of an object from an answer, which states it if only a part was sent."""
     stated = answer.get("ContentRange")
     if stated is None:
         return n_bytes
@@ -122,7 +122,7 @@ def _size(answer: Any, n_bytes: int) -> int:
 
 
 async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, Any]]:
-    """Return the pages of a listing as s3fs does, of a server that may say for ever that there is one more.
+    """Yield the pages of a listing as s3fs does, but stop if a server announces further pages without an end.
 
     Raises BadAnswer if the pages repeat or are nearly empty, InputError if more than `MOST_LISTED` objects are listed.
     """
@@ -144,12 +144,12 @@ async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, A
 
 
 def create(fs: Any, path: str, data: bytes) -> bool:
-    """Write a small object unless there is one, and return whether it is there with these bytes, ours or another's."""
+    """Create a small object unless it exists, and return whether it now has these bytes."""
     try:
         fs.pipe_file(path, data, mode="create")
     except OSError as e:
         if not isinstance(e, FileExistsError) and code_of(e.__cause__) not in ("PreconditionFailed", "412"):
             raise
-        # The object may be ours, if the answer to an earlier try was late or lost.
+        # The object may be from an earlier try whose answer was lost.
         return read(fs, path)[0] == data
     return True

@@ -1,4 +1,4 @@
-"""Copies on the local disk of what was decoded, as raw arrays that are mapped: from the second time on, nothing is decoded.
+"""Copies of decoded rows on the local disk, as raw arrays that are memory-mapped, so that rows are decoded only once.
 
 Decoding a shard and checking it takes ten times as long as reading it. So a process writes what the first reading made into a
 file without a name, which the system removes when the process ends, however it ends. A block is mapped while a step works on it,
@@ -28,26 +28,26 @@ Kept = TypeVar("Kept")
 
 LIMIT = "AUCDIST_SCRATCH_BYTES"
 SHARE_THAT_STAYS_FREE = 0.2
-"""So much of the disk is left to others."""
+"""The share of the disk that is left free."""
 FILE_BYTES = 2**29
-"""A file takes copies until it is so large: a process may have some hundred files open, and a file stays for its last copy."""
+"""The size of a file after which a new file is started: a file is only removed with its last copy, but few files can be open."""
 ALIGNMENT = 64
 """The alignment of arrays in a copy, in bytes: a line of a processor's cache. A copy begins with a page, as a mapping has to."""
 
 
 class NamelessFile:
-    """A file without a name, which the system removes when nothing refers to it any more."""
+    """A file without a name, which the system removes with the last reference to it."""
 
     def __init__(self, folder: Path | None = None):
         with tempfile.TemporaryFile(dir=folder) as file:
             self.descriptor = os.dup(file.fileno())
-        # Not in `__del__`, during which another thread could get the file from a weak reference.
+        # Not `__del__`: while it runs, another thread could get the file from a weak reference.
         weakref.finalize(self, os.close, self.descriptor).atexit = False
         self.end = 0
         """The bytes that it has."""
 
     def write(self, data: bytes | memoryview, start: int) -> None:
-        """Write bytes that begin at an offset; the system may take them in several pieces."""
+        """Write bytes at an offset. The system may accept them in several pieces."""
         unwritten = memoryview(data)
         while unwritten.nbytes:
             n_written = os.pwrite(self.descriptor, unwritten, start)
@@ -55,7 +55,7 @@ class NamelessFile:
 
 
 class _Mapping(mmap.mmap):
-    """What is mapped, which arrays refer to."""
+    """A memory mapping that arrays refer to."""
 
     file: NamelessFile
 
@@ -75,8 +75,8 @@ class Copy:
     pieces: tuple[tuple[int, int], ...]
 
     def read(self) -> Any:
-        """Return the object, whose arrays are mapped for as long as they are used."""
-        # Private and writable, so that kernels meet the type of array that they were compiled for; nothing writes.
+        """Return the object. Its arrays are mapped as long as they are used."""
+        # Private and writable, because kernels were compiled for writable arrays. They do not write to them.
         mapped = _Mapping(
             self.file.descriptor, self.size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE, offset=self.start
         )
@@ -87,7 +87,7 @@ class Copy:
 
 
 class Stored(Generic[Kept]):
-    """An object that is not kept in memory: it is made when it is asked for, and mapped once the local disk has a copy.
+    """An object that is not kept in memory. It is made when needed, and mapped from the local disk once there is a copy.
 
     `make`: ``make(item)``: picklable, and the same each time. Where this object is sent it runs again.
     """
@@ -105,7 +105,7 @@ class Stored(Generic[Kept]):
         return self._copy is not None
 
     def read(self) -> Kept:
-        """Return the object, and copy it unless there is a copy, or no room for one."""
+        """Return the object, and write a copy unless there is one or the disk has no space."""
         if self._copy is not None:
             stored: Kept = self._copy.read()
             return stored
@@ -117,7 +117,7 @@ class Stored(Generic[Kept]):
 class Scratch:
     """Copies on the local disk.
 
-    `folder`: on the disk. What has no disk, a file system in memory, gets no copies.
+    `folder`: the folder of the copies. On a file system in memory, no copies are made.
     `limit`: the most bytes that copies may take; by default as many as leave a fifth of the disk free.
     """
 
@@ -132,7 +132,7 @@ class Scratch:
         return sum(file.end for file in self._files)
 
     def copy(self, made: Any) -> Copy | None:
-        """Write a copy of an object, or return None where there is no room for it."""
+        """Write a copy of an object; return None if there is no space."""
         buffers: list[pickle.PickleBuffer] = []
         structure = pickle.dumps(made, protocol=5, buffer_callback=buffers.append)
         raw, pieces, size = [memoryview(structure), *(buffer.raw() for buffer in buffers)], [], 0
@@ -162,7 +162,7 @@ class Scratch:
 
 
 def _is_memory(folder: Path, mounts: Path = Path("/proc/mounts")) -> bool:
-    """Return whether a folder lies in memory, where a copy would take what it should save; False where nothing says so."""
+    """Return whether a folder is on a file system in memory, where copies would save nothing; False if unknown."""
     try:
         lines = [line.split() for line in mounts.read_text().splitlines()]
     except OSError:
@@ -197,7 +197,7 @@ def scratch() -> Scratch:
             limit = limit_from_environment()
             try:
                 _scratch = Scratch(Path(tempfile.gettempdir()), limit)
-            except FileNotFoundError:  # no folder for temporary files can be written to
+            except FileNotFoundError:  # no writable folder for temporary files
                 _scratch = Scratch(Path(os.curdir), limit=0)
         return _scratch
 
@@ -211,7 +211,7 @@ def use_folder(folder: Path) -> None:
 
 
 def _forget() -> None:
-    """A forked process writes files of its own."""
+    """Forget the copies in a forked process, which must write its own files."""
     global _scratch, _lock
     _scratch, _lock = None, threading.Lock()
 

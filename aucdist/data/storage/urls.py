@@ -1,4 +1,4 @@
-"""Paths and URLs: where relative ones are looked up, which are of S3 or the web, and what of a URL may be seen.
+"""Paths and URLs: where relative paths are looked up, which URLs are on S3 or the web, and how secrets are hidden.
 
 A URL may hold secrets: a user, a password, a query. It is parsed once, by `enter`, where it comes in: from the command line, a
 YAML file, the environment or a `Source`. From there on a `Url` travels, whose text has a number in place of the secrets
@@ -45,7 +45,7 @@ class Url(str):
 
 
 def enter(url: str) -> str:
-    """Return a URL as a `Url` if it has secrets; anything else as it is."""
+    """Return a `Url` if the URL has secrets, and the unchanged text otherwise."""
     if not isinstance(url, str) or isinstance(url, Url) or "://" not in url:
         return url
     if NUMBERED.match(url):
@@ -70,7 +70,7 @@ def _arrived(name: str, url: str) -> Url:
 
 
 def reveal(url: str) -> str:
-    """Return the whole URL, for the client that opens it; also of a file below a URL that entered.
+    """Return the URL with its secrets for the client that opens it. Files below a known URL are revealed as well.
 
     Raises InputError if its secrets are not known to this process, as of one in a file that an earlier run wrote.
     """
@@ -88,7 +88,7 @@ def reveal(url: str) -> str:
 
 
 def hide(text: str) -> str:
-    """Return a text, such as the error of a client, without the secrets of the URLs that have entered."""
+    """Remove the secrets of all known URLs from a text, such as the error of a client."""
     for secret in sorted(_secrets, key=len, reverse=True):
         if len(secret) >= FEWEST_HIDDEN:
             text = text.replace(secret, "***")
@@ -96,7 +96,7 @@ def hide(text: str) -> str:
 
 
 def hide_error(error: BaseException, *urls: str) -> str:
-    """Return the first line of an error of the client that opened these URLs, without their secrets; else its type."""
+    """Return the first line of a client's error without the secrets of these URLs; its type if this is not possible."""
     text = first_line(error)[:300]
     secrets = {secret for url in urls for secret in _secrets_of(reveal(url))}
     for secret in sorted(secrets, key=len, reverse=True):
@@ -107,12 +107,12 @@ def hide_error(error: BaseException, *urls: str) -> str:
 
 
 def secret_urls(*urls: str) -> tuple[Url, ...]:
-    """Return those of some URLs that have secrets, for what is sent to a worker, which then knows them."""
+    """Return the URLs that have secrets. Sending them to a worker makes the secrets known there."""
     return tuple(dict.fromkeys(url for url in map(enter, urls) if isinstance(url, Url)))
 
 
 def visible_text(text: str) -> str:
-    """Return a text whose URLs have no secrets, such as a note; what follows a blank or a quote belongs to no URL."""
+    """Remove secrets from the URLs in a text. A URL ends at a blank or a quote."""
     return EMBEDDED.sub(lambda url: shown(url[0]), text)
 
 
@@ -121,7 +121,7 @@ FreeText = Annotated[str, AfterValidator(visible_text)]
 
 
 def shown(url: str) -> str:
-    """Return a URL for people: without user, password and query, and without the number that stands for them."""
+    """Return a URL for messages: without user, password and query, and without the number that replaces them."""
     return _visible(NUMBERED.sub(r"\1", url, count=1)) if "://" in url else str(url)
 
 
@@ -142,7 +142,7 @@ def _visible(url: str) -> str:
     _, colon, port = (host.partition("]")[2] if host.startswith("[") else host).partition(":")
     if at:
         unclear = more_at
-    elif colon and not port.isdecimal():  # a user and the beginning of a password
+    elif colon and not port.isdecimal():  # what looks like host and port is a user and the beginning of a password
         unclear = more_at or (bool(port) and scheme.lower() not in ("tcp", "tls"))
     else:
         in_fragment = scheme.lower() in WEB_SCHEMES and "@" in rest.partition("?")[0]
@@ -157,7 +157,7 @@ def name_of(url: str) -> str:
 
 
 def _tail(url: str) -> str:
-    """Return the query and the fragment of a URL, with what introduces them."""
+    """Return the query and the fragment of a URL, with ``?`` and ``#``."""
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
     if scheme in FOLDER_SCHEMES:
@@ -168,13 +168,13 @@ def _tail(url: str) -> str:
 
 
 def _secrets_of(url: str) -> set[str]:
-    """Return what must not be seen of a URL, as it is written and as it is meant."""
+    """Return the secrets of a URL, both as written and decoded."""
     visible = _visible(url)
     if visible == url:
         return set()
     rest, tail = url.partition("://")[2], _tail(url)
     pieces = [url, tail[1:]]
-    for pair in {*re.split(r"[?#&;]", tail[1:]), *tail[1:].split("&")}:  # a value may have signs that should be escaped
+    for pair in {*re.split(r"[?#&;]", tail[1:]), *tail[1:].split("&")}:  # values may contain unescaped separators
         key, _, value = pair.partition("=")
         if SECRET_KEY.search(key) or (len(value) > 11 and not value.isalpha()):
             pieces += [value, *(part.partition("=")[2] for part in unquote_plus(value).split(";"))]
@@ -196,7 +196,7 @@ def cache_folder() -> Path:
         try:
             user = str(Path.home() / ".cache")
         except RuntimeError:  # the user has no home, as in a container
-            user = str(Path(tempfile.gettempdir()) / f"aucdist-{os.getuid()}")  # which users do not share
+            user = str(Path(tempfile.gettempdir()) / f"aucdist-{os.getuid()}")  # a folder for each user
     return Path(user) / "aucdist"
 
 
@@ -211,7 +211,7 @@ def data_root() -> Path:
 
 
 def is_relative(source: str) -> bool:
-    """Tell whether a source is a relative path, and not an absolute one or a URL."""
+    """Return whether a source is a relative path."""
     return "://" not in source and not Path(source).is_absolute()
 
 
@@ -221,7 +221,7 @@ def candidates(source: str, folders: Sequence[Path] = ()) -> list[Path]:
 
 
 def find(source: str, folders: Sequence[Path] = ()) -> str | None:
-    """Return the first of `candidates` that is there, or that a pattern matches; None if there is none."""
+    """Return the first of `candidates` that exists or matches as a pattern; None if there is none."""
     for path in candidates(source, folders):
         with suppress(OSError, ValueError):
             pattern = str(path.relative_to(path.anchor))
@@ -231,9 +231,9 @@ def find(source: str, folders: Sequence[Path] = ()) -> str | None:
 
 
 def require(source: str, folders: Sequence[Path] = ()) -> str:
-    """Return a URL or an absolute path as it is, and a relative path where `find` finds it.
+    """Return URLs and absolute paths unchanged, and relative paths as `find` locates them.
 
-    Raises InputError if a relative path is nowhere; the message lists what was tried.
+    Raises InputError if a relative path is not found. The message lists the places.
     """
     place = find(source, folders) if is_relative(source) else source
     if place is None:
@@ -247,10 +247,10 @@ def require(source: str, folders: Sequence[Path] = ()) -> str:
 
 
 def is_web(url: str) -> bool:
-    """Tell whether a URL is one of the web, where files are downloaded and folders cannot be listed."""
+    """Return whether a URL is on the web, where files are downloaded and folders cannot be listed."""
     return url.startswith(("https://", "http://"))
 
 
 def is_s3(url: str) -> bool:
-    """Tell whether a URL is one of S3."""
+    """Return whether a URL is on S3."""
     return url.startswith(tuple(f"{scheme}://" for scheme in S3_SCHEMES))

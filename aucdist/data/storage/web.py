@@ -1,4 +1,4 @@
-"""Files of the web: downloaded once, kept in a cache, and checked each time they are used."""
+"""Files on the web: downloaded once, kept in a cache, and checked each time they are used."""
 
 import fcntl
 import hashlib
@@ -17,13 +17,13 @@ from aucdist.errors import InputError
 from aucdist.extras import load_optional
 
 CONNECT_SECONDS, READ_SECONDS = 3, 10
-"""Nobody should wait for a minute to learn that an address is wrong."""
+"""The timeout of a connection, in seconds: a wrong address should be reported within a minute."""
 Received = Callable[[int, int | None], None]
-"""Is called with the bytes of a download that have come, and with all of them where the server says how many."""
+"""Called with the number of bytes received, and the total if the server states it."""
 
 
 def options() -> dict[str, Any]:
-    """Return how to connect to a web server, as fsspec takes it."""
+    """Return the options of fsspec for connections to web servers."""
     timeout = load_optional("aiohttp").ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=READ_SECONDS)
     return {"client_kwargs": {"timeout": timeout, "trust_env": True}}
 
@@ -43,10 +43,10 @@ def fetch(url: str, sha256: str | None, download: Callable[[IO[bytes]], object])
     if expected is not None and target.is_file() and _digest(target) == expected:
         return target
     folder.mkdir(parents=True, exist_ok=True)
-    for path in folder.parent.glob("*/.*.part"):  # left by downloads whose process was killed
+    for path in folder.parent.glob("*/.*.part"):  # files of downloads that were killed
         with suppress(OSError), path.open("rb") as partial:
-            fcntl.flock(partial, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its process lives
-            if path.stat().st_mtime < time.time() - 60:  # a process may just have made it, and not locked it yet
+            fcntl.flock(partial, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while the process is alive
+            if path.stat().st_mtime < time.time() - 60:  # a newer file may not be locked yet
                 path.unlink()
     aside = folder / f".{uuid.uuid4().hex}.part"
     try:
@@ -73,7 +73,7 @@ def _digest(path: Path) -> str:
 
 
 def download(fs: Any, url: str, received: Received, file: IO[bytes]) -> None:
-    """Download a file; give up if the server is too slow, sends without an end, or more than there is room for."""
+    """Download a file; give up if the server is too slow, or sends more than the limit or the disk allows."""
     progress, where, folder = Progress(), shown(url), Path(file.name).parent
 
     async def receive() -> None:

@@ -118,9 +118,9 @@ def loss_and_dual_point(block: Block, margins: np.ndarray, shares: np.ndarray) -
     active = np.where(margins < 1.0, shares, 0.0)
     point = np.zeros((2, block.n_features + 1))
     for k, label in enumerate((-1, 1)):
-        mine = np.flatnonzero(block.y == label)
-        point[k, -1] = active[mine].sum()
-        accumulate(block.rows, mine, active[mine], point[k, :-1])
+        class_rows = np.flatnonzero(block.y == label)
+        point[k, -1] = active[class_rows].sum()
+        accumulate(block.rows, class_rows, active[class_rows], point[k, :-1])
     return {"loss": mean_hinge(shares, margins), "point": point}
 
 
