@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from support.forked_workers import forked_workers
+
+# The tests already take all cores. Threads of OpenMP and BLAS beside them would wait for each other by computing, which cost a third
+# of what a fit of LightGBM takes. What must hold for several threads asks for them by threadpoolctl. Read when NumPy is imported.
+assert "numpy" not in sys.modules
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The same examples each time, so that what passed here passes everywhere; HYPOTHESIS_PROFILE=explore looks for new ones.
 # No test depends on how fast the machine is, so no deadline and no limit on the time that making examples takes.
