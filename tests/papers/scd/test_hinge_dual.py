@@ -18,8 +18,6 @@ from aucdist.solvers.base import Status, solve
 hinge_cdcd = rounds_of(CDCD)
 hinge_sdcd = rounds_of(SDCD)
 
-pytestmark = pytest.mark.nojit
-
 SOLVERS = [hinge_sdcd, hinge_cdcd]
 
 
@@ -30,6 +28,7 @@ def after(rounds, n):
 # ---- one block: the published algorithm ---------------------------------------------------------------------------------
 
 
+@pytest.mark.nojit
 def test_cdcd_is_sweep_after_sweep_of_the_twin():
     X, y, weight = problem(weighted=True)
     lam = 1e-2
@@ -43,6 +42,7 @@ def test_cdcd_is_sweep_after_sweep_of_the_twin():
         assert state.dual == pytest.approx(2 * lam * (duals.sum() - 0.5 * w @ w), rel=1e-11)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("form", FORMS)
 def test_cdcd_is_the_twin_to_the_bit(form):
     X, y = exact_problem()
@@ -57,6 +57,7 @@ def test_cdcd_is_the_twin_to_the_bit(form):
 # ---- the minimum and the certificate ------------------------------------------------------------------------------------
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("lam", [1.0, 1e-2, 1e-4])
 @pytest.mark.parametrize("n_blocks", [1, 3])
@@ -71,6 +72,7 @@ def test_every_round_is_certified(solver, lam, n_blocks):
     assert (np.diff(seen) >= -1e-13).all()
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_intercept_is_the_weight_of_a_column_of_ones(solver):
     X, y, weight = problem(10, 40, weighted=True)
@@ -82,6 +84,7 @@ def test_intercept_is_the_weight_of_a_column_of_ones(solver):
         assert (one.primal, one.dual) == pytest.approx((other.primal, other.dual), rel=1e-10)
 
 
+@pytest.mark.nojit
 def test_a_row_of_weight_two_is_two_rows():
     X, y, _ = problem(6, 18)
     twice = np.arange(24) % 3 == 0
@@ -115,6 +118,7 @@ def test_many_blocks_same_minimum(solver, n_blocks):
     assert solution.certificate.primal == pytest.approx(l2_minimum(X, y, 1e-2, weight), rel=1.1e-5)
 
 
+@pytest.mark.nojit
 def test_blocks_of_one_class_and_empty_ones():
     X, y, _ = problem(10, 50)
     parts = [np.flatnonzero(y > 0), np.arange(0), np.flatnonzero(y < 0)]

@@ -20,8 +20,6 @@ from aucdist.papers.sdcd.online import MSGD
 from aucdist.papers.sdcd.pairing import Pairing
 from aucdist.solvers.base import solve
 
-pytestmark = pytest.mark.nojit
-
 sdcd, sdcd_perm = rounds_of(SDCD), rounds_of(SDCDPerm)
 SOLVERS = [sdcd, sdcd_perm]
 
@@ -67,6 +65,7 @@ def algorithm(X, y, lam, n_steps, seed, shuffled):
     return w, alpha, path
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(("sizes", "lam"), [((9, 23), 1e-3), ((19, 6), 1.0), ((1, 1), 1.0), ((1, 5), 1e-3)])
 def test_one_block_is_the_published_algorithm(solver, sizes, lam):
@@ -80,6 +79,7 @@ def test_one_block_is_the_published_algorithm(solver, sizes, lam):
     assert state.dual == pytest.approx(alpha.mean() - 0.5 * lam * (w @ w), rel=1e-10)
 
 
+@pytest.mark.nojit
 def test_all_steps_are_one_sweep_over_all_pairs():
     X, y = small()
     blocks = watched(blocks_of(X, y))
@@ -87,6 +87,7 @@ def test_all_steps_are_one_sweep_over_all_pairs():
     assert pair_duals(blocks).nnz == 9 * 23  # at so large a lam each pair's first step makes it 1
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_average_is_that_of_lemma_1(solver, n_blocks):
@@ -159,6 +160,7 @@ def test_a_block_that_loses_its_duals_leaves_a_feasible_dual_and_the_right_w(com
     assert state.primal == pytest.approx(best, rel=1e-4)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("sizes", "n_blocks", "minority_bytes"), [((9, 23), 1, 2**28), ((19, 6), 3, 2**28), ((9, 23), 3, 100)]
 )
@@ -173,6 +175,7 @@ def test_w_is_that_of_the_duals(sizes, n_blocks, minority_bytes):
 # ---- forms of the data --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_sparse_rows_of_float32_give_the_same_weights(solver, n_blocks):
@@ -184,6 +187,7 @@ def test_sparse_rows_of_float32_give_the_same_weights(solver, n_blocks):
     assert other.primal == pytest.approx(plain.primal, rel=1e-11)
 
 
+@pytest.mark.nojit
 def test_sparse_minority_goes_round():
     X, y = small(d=6)
     X[np.abs(X) < 0.5] = 0.0
@@ -197,6 +201,7 @@ def test_sparse_minority_goes_round():
     np.testing.assert_allclose(one.w, other.w, rtol=1e-11)
 
 
+@pytest.mark.nojit
 def test_pairs_beyond_32_bits():
     n, r = 70_000, np.random.default_rng(0)
     y = np.repeat([1, -1], n)
@@ -214,6 +219,7 @@ def test_pairs_beyond_32_bits():
 # ---- rounds -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize(
     ("n_blocks", "length", "sizes"),
     [
@@ -271,6 +277,7 @@ def descent(pairs, pos, neg, lam):
     return w
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("sizes", [(9, 23), (19, 6), (1, 1)])
 @pytest.mark.parametrize("lam", [1.0, 1e-3])
 def test_one_block_is_the_published_algorithm_of_msgd(sizes, lam):
@@ -292,6 +299,7 @@ def test_it_nears_the_optimum(n_blocks, minority_bytes):
     assert states[-1].primal < states[2].primal
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("n_blocks", [2, 5, 40])
 def test_the_first_round_averages_the_blocks(n_blocks):
     X, y = small()
@@ -306,6 +314,7 @@ def test_the_first_round_averages_the_blocks(n_blocks):
     np.testing.assert_allclose(state.w, total / 32, rtol=1e-11)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_sparse_rows_of_float32_give_the_same_weights_of_msgd(n_blocks):
     X, y = small(d=6)
@@ -315,11 +324,13 @@ def test_sparse_rows_of_float32_give_the_same_weights_of_msgd(n_blocks):
     np.testing.assert_allclose(other, plain, rtol=1e-11)
 
 
+@pytest.mark.nojit
 def test_equal_rows_in_both_classes_leave_w_at_zero():
     state = last(msgd(blocks_of(np.ones((6, 2)), np.array([1, -1, -1, 1, -1, -1])), 1.0, seed=0, epochs=2))
     assert (state.w.tolist(), state.primal) == ([0.0, 0.0], 1.0)
 
 
+@pytest.mark.nojit
 def test_rounds_and_passes_of_msgd():
     states = list(msgd(blocks_of(*small()), 1e-2, seed=0))
     assert len(states) == MSGD.default_epochs

@@ -14,7 +14,6 @@ from aucdist.errors import InputError
 from aucdist.papers.epochs import random_order
 from aucdist.papers.tpauc import OPAUC, TPAUC, UniExp, UniSqu, online
 
-pytestmark = pytest.mark.nojit
 SEED, ETA, LAM = 7, 0.03, 0.2
 tpauc, opauc, uni_exp, uni_squ = (rounds_of(solver) for solver in (TPAUC, OPAUC, UniExp, UniSqu))
 
@@ -27,6 +26,7 @@ def drawn_order(n, epoch=1, index=0):
     return random_order(block_seed(SEED, epoch, index), n)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("factor", ["corrected", "print"])
 def test_tpauc_is_the_published_algorithm(form, factor):
@@ -41,6 +41,7 @@ def test_tpauc_is_the_published_algorithm(form, factor):
     assert end.dual == pytest.approx(max(0.0, end.primal - slope @ slope / (2 * LAM)), abs=1e-12)
 
 
+@pytest.mark.nojit
 def test_tpauc_goes_on_from_a_start_and_epoch_after_epoch():
     X, y, _ = problem()
     first, second = list(tpauc(one_block(X, y), LAM, seed=SEED, eta=ETA, epochs=2))[1:]
@@ -52,6 +53,7 @@ def test_tpauc_goes_on_from_a_start_and_epoch_after_epoch():
     assert np.abs(again.w - second.w).max() > 1e-6  # another epoch, another order
 
 
+@pytest.mark.nojit
 def test_tpauc_averages_blocks_by_their_rows():
     X, y, _ = problem(d=3)
     blocks = [Block.of(X[:20], y[:20], index=0), Block.of(X[20:], y[20:], index=1)]
@@ -90,6 +92,7 @@ def test_many_epochs_of_tpauc_go_near_the_minimum():
     assert printed.primal > 1.1 * best
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("rank", ["full", 3])
 def test_opauc_is_the_published_algorithm(form, rank):
@@ -102,6 +105,7 @@ def test_opauc_is_the_published_algorithm(form, rank):
     assert end.primal == pytest.approx(square_value(end.w, X, y, LAM, weight), rel=1e-12)
 
 
+@pytest.mark.nojit
 def test_opauc_sketches_where_whole_statistics_do_not_fit(monkeypatch):
     monkeypatch.setattr(online, "MOST_FEATURES", 5)
     monkeypatch.setattr(online, "RANK", 3)
@@ -116,6 +120,7 @@ def test_opauc_sketches_where_whole_statistics_do_not_fit(monkeypatch):
 LOSSES = {"uni-exp": (uni_exp, True), "uni-squ": (uni_squ, False)}
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("solver", LOSSES)
 def test_univariate_is_online_gradient_descent(form, solver):
@@ -128,6 +133,7 @@ def test_univariate_is_online_gradient_descent(form, solver):
     assert (start.passes, end.passes) == (0, 1)
 
 
+@pytest.mark.nojit
 @pytest.mark.parametrize("solver", LOSSES)
 def test_univariate_value_is_the_least_over_the_bias(solver):
     rounds, exponential = LOSSES[solver]
@@ -157,6 +163,7 @@ def test_univariate_square_has_the_minimiser_of_the_pairwise_square():
     assert pairs @ end.w / np.linalg.norm(pairs) / np.linalg.norm(end.w) > 0.9999
 
 
+@pytest.mark.nojit
 def test_univariate_exponential_is_the_root_of_the_mean_over_pairs():
     X, y, _ = problem()
     w = np.array([0.3, -0.2, 0.1, 0.4])
