@@ -2,7 +2,6 @@
 
 import gc
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.forked_workers import forked_workers
 
-# The tests already take all cores. Threads of OpenMP and BLAS beside them would wait for each other by computing, which cost a third
-# of what a fit of LightGBM takes. What must hold for several threads asks for them by threadpoolctl. Read when NumPy is imported.
-assert "numpy" not in sys.modules
+# Before NumPy is imported: the tests' processes take all cores, and threads of BLAS and OpenMP beside them would wait for each
+# other by computing, as long as they compute. Tests of several threads ask for them by threadpoolctl.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The same examples each time, so that what passed here passes everywhere; HYPOTHESIS_PROFILE=explore looks for new ones.
