@@ -97,8 +97,8 @@ def of_trees() -> Sentences:
         ),
         (
             page,
-            f"`auto` is more than 0.005 above LightGBM's default on {(above > 0.005).sum()} sets, and more than 0.005 below it "
-            f"on {(above < -0.005).sum()}. It is more than 0.005 below our own linear model on {(linear > 0.005).sum()} sets",
+            f"The AUC of `auto` is more than 0.005 above that of LightGBM with its defaults on {(above > 0.005).sum()} sets, and more "
+            f"than 0.005 below it on {(above < -0.005).sum()}. It is more than 0.005 below that of our own linear model on {(linear > 0.005).sum()} sets",
         ),
         (page, f"and {linear.max():.3f} below it on one of them."),
         (
@@ -130,7 +130,7 @@ def of_pairs() -> Sentences:
             f"takes [{shown.min():.2g} to {shown.max():.2g} times](#time-to-a-certificate) as long as logistic regression, on "
             f"{WORDS[shown.index.get_level_values(0).nunique()]} data sets",
         ),
-        ("docs/pages/benchmarks.md", f"for kddcup99 at `lam` 0.001, against {over['kddcup99', 1e-3]:.2g} here."),
+        ("docs/pages/benchmarks.md", f"for kddcup99 at `lam` 0.001. Here it is {over['kddcup99', 1e-3]:.2g} times."),
         ("docs/pages/benchmarks.md", needs),
         ("CHANGELOG.md", needs),
         (
@@ -161,7 +161,7 @@ def of_passes() -> Sentences:
         ("docs/pages/benchmarks.md", f"The {WORDS[len(worse)]} fits of the suite `passes` in this table"),
         (
             "docs/pages/theory.md",
-            f"In {collapsed.sum()} of these {len(top)} fits with `max_fpr`, the objective ended above 0.999",
+            f"In {collapsed.sum()} of these {len(top)} fits with `max_fpr`, it ended above 0.999",
         ),
         (
             "docs/pages/how-to/thresholds.md",
@@ -184,7 +184,7 @@ def of_workers() -> Sentences:
             f"four million rows in memory took {one} with one thread, {two} with two threads and {workers} with two workers "
             f"(`docs/benchmarks/workers.csv`, version {version('workers')}).",
         ),
-        ("docs/pages/how-to/dask-cluster.md", f"two workers took {workers} where two threads took {two}"),
+        ("docs/pages/how-to/dask-cluster.md", f"a fit took {workers} with two workers, and {two} with two threads"),
     ]
 
 
@@ -197,7 +197,7 @@ def of_many_rows() -> Sentences:
         (
             "docs/pages/how-to/large-data.md",
             f"A run with {run['rows'] / 1e6:.0f} million rows and {run['features']} features took {took}, from shards to report "
-            f"([benchmarks](../benchmarks.md#many-rows)). The run is of version {version('large-runs')}.",
+            f"([benchmarks](../benchmarks.md#many-rows), version {version('large-runs')}).",
         ),
     ]
 
@@ -236,7 +236,7 @@ def of_simulations() -> Sentences:
     equal, runs = models["equal"].sum(), models["runs"].sum()
     most = f"{100 * broken.max() + 1e-9:.1f}"
     return [
-        ("docs/pages/how-to/comparing.md", f"promoted {equal} of {runs:,} equal models"),
+        ("docs/pages/how-to/comparing.md", f"promoted {equal} of {runs:,} models"),
         ("docs/pages/benchmarks.md", f"At most {most} % of the thresholds missed"),
         (
             "docs/pages/how-to/alert-queues.md",
@@ -252,8 +252,8 @@ def of_a_million_rows() -> Sentences:
     return [
         (
             "docs/pages/benchmarks.md",
-            f"It is {ebm['AUC'] - ours['AUC']:.3f} above bins with ten interactions, and takes {ebm['seconds']:,.0f} seconds "
-            f"instead of {ours['seconds']:.2f}.",
+            f"Its AUC is {ebm['AUC'] - ours['AUC']:.3f} above that of bins with ten interactions, and it takes "
+            f"{ebm['seconds']:,.0f} seconds instead of {ours['seconds']:.2f}.",
         ),
         (
             "docs/pages/coming-from.md",
