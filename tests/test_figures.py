@@ -97,8 +97,9 @@ def of_trees() -> Sentences:
         ),
         (
             page,
-            f"The AUC of `auto` is more than 0.005 above that of LightGBM with its defaults on {(above > 0.005).sum()} sets, and more "
-            f"than 0.005 below it on {(above < -0.005).sum()}. It is more than 0.005 below that of our own linear model on {(linear > 0.005).sum()} sets",
+            f"The AUC of `auto` is more than 0.005 above that of LightGBM with its defaults on {(above > 0.005).sum()} sets, "
+            f"and more than 0.005 below it on {(above < -0.005).sum()}. It is more than 0.005 below that of our own linear model "
+            f"on {(linear > 0.005).sum()} sets",
         ),
         (page, f"and {linear.max():.3f} below it on one of them."),
         (
