@@ -94,13 +94,13 @@ class ScoresAlong(NamedTuple):
 
 
 @kernel
-def slopes_along_move(along, terms, steps, out):
-    """Add the derivative of the loss along a move, at several steps, to out, float64 of shape (n_steps,)."""
-    scores, moves, y, weight = along
+def slope_along_move(along, terms, step):
+    """Return the derivative of the loss along a move at a step."""
+    (scores, moves, y, weight), total = along, 0.0
     for i in range(scores.shape[0]):
         if weight[i] != 0.0 and moves[i] != 0.0:
-            for k in range(steps.shape[0]):
-                out[k] += weight[i] * moves[i] * slope_of(terms, scores[i] + steps[k] * moves[i], y[i] > 0)
+            total += weight[i] * moves[i] * slope_of(terms, scores[i] + step * moves[i], y[i] > 0)
+    return total
 
 
 @kernel

@@ -15,20 +15,21 @@ next means. The result is the mean of xi; the mean of the weights is a by-produc
 000 samples in the first and 20 000 in the last. Differences from the paper: the samples of a round come from several chains,
 each with its own seed, which continue from round to round. The covariance of the proposals is the inverse information at the
 mode, times 2.38^2 over the number of unknowns (Roberts, Gelman & Gilks, 1997). A chain needs all rows, so all rows are gathered
-and sent to every block once. Each block then runs its share of the chains, so that the chains run in parallel on a cluster. The
-method is meant for small data; see `MOST_VALUES` and `MOST_FEATURES`.
+once, and the chains run where the fit was called, as many at the same time as there are blocks. The method is meant for small
+data: see `MOST_VALUES` and `MOST_FEATURES`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block, stacked
-from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
+from aucdist.engine.blocks import Blocks, Summary, block_seed
+from aucdist.engine.steps import in_threads
 from aucdist.errors import InputError
 from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev.kernels import Proposals, Samples, information_rows, metropolis, shape_slopes
@@ -181,7 +182,8 @@ def bayes_shape(
     means = np.zeros(len(precision))
     # The steps are proposed by the scaled covariance of the normal approximation at the mode.
     score_factors, shape_factors = np.empty(data.n_samples), np.empty(data.n_samples)
-    information_rows(LabelledRows.of(data), mode, score_factors, shape_factors)
+    rows = LabelledRows.of(data)
+    information_rows(rows, mode, score_factors, shape_factors)
     X: Any = data.X
     X = X.toarray() if sp.issparse(X) else X
     scores = np.column_stack([X * score_factors[:, np.newaxis], score_factors, shape_factors])
@@ -192,13 +194,11 @@ def bayes_shape(
     inside, factor = np.ix_(fitted, fitted), np.zeros_like(information)
     factor[inside] = 2.38 / np.sqrt(fitted.sum()) * np.linalg.cholesky(np.linalg.inv(information[inside]))
     positions: Sequence[np.ndarray] = [mode] * N_CHAINS
-    workers = blocks.without_memory()
-    workers.reduce(keep_all_rows, data)
     for number, size in enumerate(np.linspace(n_samples, 2 * n_samples, n_rounds)):
         proposals, n_of_chain = Proposals(means, precision, factor, LEAST_XI, most_xi), max(1, round(size / N_CHAINS))
         starts = [(position, block_seed(seed, number, chain)) for chain, position in enumerate(positions)]
-        chains = workers.reduce(run_chains, proposals, n_of_chain, starts, blocks.n_blocks)["chains"]
-        _, positions, samples, accepted = zip(*sorted(chains, key=itemgetter(0)), strict=True)
+        run = partial(run_chain, rows, proposals, n_of_chain, starts)
+        positions, samples, accepted = zip(*in_threads(run, N_CHAINS, min(blocks.n_blocks, N_CHAINS)), strict=True)
         taken = N_CHAINS * n_of_chain
         means = np.sum([chain.total for chain in samples], axis=0) / taken
         measures = {
@@ -241,24 +241,11 @@ def send_rows(block: Block) -> Summary:
     return {"parts": [block]}
 
 
-def keep_all_rows(block: Block, memory: None, data: Block) -> tuple[Block, Summary]:
-    """Keep the rows of all blocks with this block."""
-    return data, {}
-
-
-@without_rows
-def run_chains(
-    number: int, memory: Block, proposals: Proposals, n_samples: int, starts: Sequence[tuple[np.ndarray, int]], n_blocks: int
-) -> Summary:  # fmt: skip
-    """Continue the block's share of the chains over the rows of all blocks, each from its position, with its seed.
-
-    Return number, last position, samples and accepted steps of each.
-    """
-    chains = []
-    for k in range(number, N_CHAINS, n_blocks):
-        position, samples = starts[k][0].copy(), Samples(np.zeros(len(starts[k][0])), *np.empty((2, n_samples)))
-        n_accepted = metropolis(
-            LabelledRows.of(memory), proposals, starts[k][1], _skipped(n_samples), position, samples
-        )
-        chains.append((k, position, samples, n_accepted))
-    return {"chains": chains}
+def run_chain(
+    rows: LabelledRows, proposals: Proposals, n_samples: int, starts: Sequence[tuple[np.ndarray, int]], chain: int
+) -> tuple[np.ndarray, Samples, int]:
+    """Continue a chain from its position, with its seed, and return its last position, samples and accepted steps."""
+    start, seed = starts[chain]
+    position, samples = start.copy(), Samples(np.zeros(len(start)), *np.empty((2, n_samples)))
+    n_accepted = metropolis(rows, proposals, seed, _skipped(n_samples), position, samples)
+    return position, samples, n_accepted

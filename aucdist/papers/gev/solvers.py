@@ -11,7 +11,7 @@ from scipy.sparse import diags_array
 from aucdist.data.block import Block, column_squares, elementwise
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
-from aucdist.papers.gev.kernels import ScoresAlong, slopes_along_move
+from aucdist.papers.gev.kernels import ScoresAlong, slope_along_move
 from aucdist.papers.gev.problem import (
     MOST_FEATURES,
     LinkProblem,
@@ -34,8 +34,7 @@ MOST_PRODUCTS = 100
 LEAST_CURVATURE = 1e-12
 """The curvature that is added for an intercept without a penalty, in case no row has any curvature left."""
 
-N_BISECTIONS = 3
-"""The number of reductions of the bisection. Each evaluates seven steps at once, which replaces three halvings."""
+N_BISECTIONS = 9
 
 CountedSolve = Callable[[np.ndarray], tuple[np.ndarray, int]]
 """Solves a linear system, and returns the solution and the passes that this took."""
@@ -312,24 +311,17 @@ def bisect_length(problem: LinkProblem, point: LinkRound, move: np.ndarray, leng
     problem.blocks.reduce(keep_scores_along, point.theta, move)
     penalty = problem.penalty
 
-    def slopes(steps: np.ndarray) -> np.ndarray:
-        """Return the derivative of the objective along the line at each step."""
-        loss_slope = problem.blocks.reduce(loss_slopes, steps, problem.loss)["slopes"] / problem.weight
-        penalty_slope: np.ndarray = (penalty * point.theta) @ move + steps * float((penalty * move) @ move)
-        return loss_slope + penalty_slope
+    def rises(step: float) -> bool:
+        """Return whether the objective rises along the line at a step."""
+        loss_slope = problem.blocks.reduce(loss_slope_at, step, problem.loss)["slope"] / problem.weight
+        return bool(loss_slope + (penalty * point.theta) @ move + step * float((penalty * move) @ move) >= 0.0)
 
-    doubled = length * 2.0 ** np.arange(-3, 4)
-    rises = np.flatnonzero(slopes(doubled) >= 0.0)
-    while len(rises) == 0:
-        doubled = doubled * 64.0
-        rises = np.flatnonzero(slopes(doubled) >= 0.0)
-    high = float(doubled[rises[0]])
-    low = float(doubled[rises[0] - 1]) if rises[0] > 0 else 0.0
+    low, high = 0.0, length / 8.0
+    while not rises(high):
+        low, high = high, 2.0 * high
     for _ in range(N_BISECTIONS):
-        inside = np.linspace(low, high, 9)
-        rises = np.flatnonzero(slopes(inside[1:-1]) >= 0.0)
-        first = int(rises[0]) if len(rises) else 7
-        low, high = float(inside[first]), float(inside[first + 1])
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if rises(middle) else (middle, high)
     return 0.5 * (low + high)
 
 
@@ -340,8 +332,6 @@ def keep_scores_along(block: Block, memory: object, theta: np.ndarray, move: np.
 
 
 @without_rows
-def loss_slopes(number: int, memory: ScoresAlong, steps: np.ndarray, loss: LinkLoss) -> Summary:
-    """Return the derivative of the loss along the move, at several steps."""
-    out = np.zeros(len(steps))
-    slopes_along_move(memory, loss.terms, steps, out)
-    return {"slopes": out}
+def loss_slope_at(number: int, memory: ScoresAlong, step: float, loss: LinkLoss) -> Summary:
+    """Return the derivative of the loss along the move at a step."""
+    return {"slope": slope_along_move(memory, loss.terms, step)}

@@ -38,7 +38,6 @@ from aucdist.papers.scd.kernels import (
     Active,
     DualSweeps,
     dual_sweeps,
-    find_slopes,
 )
 from aucdist.papers.scd.primal import EQUAL, ClassWeight, row_shares, shares_of
 from aucdist.solvers.base import Round, Solver
@@ -98,8 +97,8 @@ def dual_ascent(
 
 def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, constant: float) -> tuple[RowDuals, Summary]:
     """Return the loss at w, in units of the dual variables, and activate the rows whose variable could move."""
-    slopes = np.empty(block.n_samples)
-    loss = find_slopes(block.rows, memory.table, constant, w, slopes)
+    slopes = memory.table[:, LABEL] * (block.scores(w[:-1]) + constant * w[-1]) - 1.0
+    loss = float((memory.table[:, UPPER] * np.maximum(-slopes, 0.0)).sum())
     active, idle = memory.order[: memory.active.n], memory.order[memory.active.n :]
     can_move = np.where(memory.table[idle, DUAL] == 0.0, slopes[idle] < 0.0, slopes[idle] > 0.0)
     order = np.concatenate([active, idle[can_move], idle[~can_move]])

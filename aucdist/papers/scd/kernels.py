@@ -55,19 +55,6 @@ class Active(NamedTuple):
 
 
 @kernel
-def find_slopes(rows, table, constant, w, slopes):
-    """Write ``label * (w.x + one * w[-1]) - 1`` of each row into slopes; return the sum of ``UPPER * max(-slope, 0)``.
-
-    The other parameters are those of `dual_sweeps`.
-    """
-    loss, last = 0.0, w.shape[0] - 1
-    for i in range(slopes.shape[0]):
-        slopes[i] = table[i, LABEL] * (row_dot(rows, i, w) + constant * w[last]) - 1.0
-        loss += table[i, UPPER] * max(-slopes[i], 0.0)
-    return loss
-
-
-@kernel
 def dual_sweeps(rows, table, order, active, sweeps, w):
     """Sweep over the active rows until at least `n_steps` steps have been taken, or a sweep changes nothing.
 

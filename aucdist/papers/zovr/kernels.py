@@ -16,35 +16,19 @@ from aucdist.kernels.rows import SUM_IN_ANY_ORDER, row_axpy, row_dot
 
 
 @kernel
-def unit_vectors(seed, out):
-    """Write independent uniform points of the unit sphere into the rows of out, float64 of shape (n_directions, n)."""
+def fill_directions(seed, out):
+    """Write independent normal vectors into the rows of out, float64 of shape (n_directions, n)."""
     for a in range(out.shape[0]):
         fill_normal(stream(seed, a), out[a])
-        total = 0.0
-        for j in range(out.shape[1]):
-            total += out[a, j] * out[a, j]
-        for j in range(out.shape[1]):
-            out[a, j] /= np.sqrt(total)
 
 
-@kernel
+@register_jitable
 def slope_at(margin, move, mu):
-    """Return the central difference of the hinge along a direction that changes the margin by `move`, with step mu."""
-    return (max(0.0, 1.0 - (margin + mu * move)) - max(0.0, 1.0 - (margin - mu * move))) / (2.0 * mu)
+    """Return the central difference of the hinge along a direction that changes the margin by `move`, with step mu.
 
-
-@kernel
-def slopes_along(moves, scores, y, mu, out):
-    """Write the central difference of each row's hinge along each direction into out, float64 of shape (n_rows, n_directions).
-
-    `moves`: of shape (n_rows, n_directions), float64.
-    `scores`: of shape (n_rows,), float64.
-    `y`, of shape (n_rows,), int8: labels, -1 or +1.
-    `mu`: float.
+    Margins and moves are numbers in a kernel, and may be arrays outside of one.
     """
-    for i in range(scores.shape[0]):
-        for a in range(out.shape[1]):
-            out[i, a] = slope_at(y[i] * scores[i], y[i] * moves[i, a], mu)
+    return (np.maximum(0.0, 1.0 - (margin + mu * move)) - np.maximum(0.0, 1.0 - (margin - mu * move))) / (2.0 * mu)
 
 
 @register_jitable(fastmath=SUM_IN_ANY_ORDER)
@@ -58,11 +42,13 @@ def _dot(x, y):
 class RowsInPlane(NamedTuple):
     """The rows of a block in the form that `steps_along` reads.
 
-    `moves`, `scores` and `y`: as in `slopes_along`.
+    `moves`, of shape (n_rows, n_directions), float64: inner products of the rows with the directions.
+    `scores`, of shape (n_rows,), float64: at c = 0.
+    `y`, of shape (n_rows,), int8: labels, -1 or +1.
     `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
     `pull`, of shape (n_rows,), float64: the contribution of the margin mean: y times the factor of the class.
-    `own`, of shape (n_rows, n_directions) or (0, 0), float64: result of `slopes_along`; if it is empty, there is no
-        variance reduction.
+    `own`, of shape (n_rows, n_directions) or (0, 0), float64: the slope of each row's hinge along each direction
+        at c = 0; if it is empty, there is no variance reduction.
     """
 
     moves: np.ndarray

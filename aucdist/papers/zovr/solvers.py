@@ -58,10 +58,10 @@ from aucdist.papers.zovr.kernels import (
     Plane,
     RowsInPlane,
     draw_integers,
-    slopes_along,
+    fill_directions,
+    slope_at,
     steps_along,
     svrg_steps,
-    unit_vectors,
 )
 from aucdist.parameters import Constraints, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
@@ -335,8 +335,8 @@ def project_on_directions(
     moves = np.ascontiguousarray(products, dtype=np.float64)
     slopes, summary = NOTHING, Summary()
     if reduced:
-        slopes = np.empty(moves.shape)
-        slopes_along(moves, memory.scores, memory.y, mu, slopes)
+        y = memory.y[:, np.newaxis]
+        slopes = slope_at(y * memory.scores[:, np.newaxis], y * moves, mu)
         summary = {"slopes": memory.share @ slopes, "pull": (memory.share * memory.pull) @ moves}
     if memory.first >= 0:
         own = directions[:, memory.own]
@@ -372,10 +372,10 @@ def move_and_evaluate(
 
 
 def random_directions(shape: tuple[int, int], seed: int) -> np.ndarray:
-    """Return the directions of a round, random unit vectors as rows, float64 of shape (n_directions, size)."""
+    """Return the directions of a round, independent uniform points of the unit sphere as rows: float64, (n_directions, size)."""
     directions = np.empty(shape)
-    unit_vectors(seed, directions)
-    return directions
+    fill_directions(seed, directions)
+    return directions / np.linalg.norm(directions, axis=1, keepdims=True)
 
 
 @keyword_parameters

@@ -324,12 +324,8 @@ def test_an_intercept_that_is_not_there_stays_0_and_the_shape_below_its_limit():
 @pytest.mark.parametrize(("penalised", "precision"), [(True, 1.0), (False, 0.0)])
 def test_an_intercept_without_a_penalty_has_a_flat_prior(monkeypatch, penalised, precision):
     X, y = drawn(60, 0.3, 3)
-    seen, run = [], bayes.run_chains
-    monkeypatch.setattr(
-        bayes,
-        "run_chains",
-        bayes.without_rows(lambda block, memory, task, *more: seen.append(task[1]) or run(block, memory, task, *more)),
-    )
+    seen, run = [], bayes.run_chain
+    monkeypatch.setattr(bayes, "run_chain", lambda rows, task, *more: seen.append(task[1]) or run(rows, task, *more))
     start = np.array([1.0, 1.0, 0.2, 0.1])
     next(bayes_shape(blocks_of(X, y), start, seed=0, n_samples=100, **FIXED | {"penalise_intercept": penalised}))
     np.testing.assert_array_equal(seen[0], [1.0, 1.0, precision, 1.0])

@@ -14,8 +14,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.random import fill_normal, stream
 from aucdist.maps.gaussian import gaussian_kernel, median_distance
-from aucdist.papers.zovr.kernels import unit_vectors
-from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, score_and_evaluate
+from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, random_directions, score_and_evaluate
 from aucdist.solvers.base import Status, solve
 
 svrg = rounds_of(SVRG)
@@ -189,10 +188,8 @@ def test_median_distance_leaves_equal_rows_out(form):
 # ---- zeroth order ------------------------------------------------------------------------------
 
 
-def unit(n_directions, size, seed=1):
-    out = np.empty((n_directions, size))
-    unit_vectors(seed, out)
-    return out
+def unit(n_directions, size):
+    return random_directions((n_directions, size), 1)
 
 
 @pytest.mark.nojit
