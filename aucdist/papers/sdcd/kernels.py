@@ -63,27 +63,12 @@ class PairRows(NamedTuple):
 
 
 @register_jitable(fastmath=SUM_IN_ANY_ORDER)
-def _dense_dot(a, i, b, j, w):
-    total = 0.0
-    for f in range(w.shape[0]):
-        total += (np.float64(a.values[i, f]) - np.float64(b.values[j, f])) * w[f]
-    return total
-
-
-@register_jitable(fastmath=SUM_IN_ANY_ORDER)
 def _dense_square(a, i, b, j):
     total = 0.0
     for f in range(a.values.shape[1]):
         difference = np.float64(a.values[i, f]) - np.float64(b.values[j, f])
         total += difference * difference
     return total
-
-
-# Inlined by Numba: LLVM would call it and count references to the arrays, at four times the cost of the sum itself.
-@register_jitable(inline="always")
-def _dense_axpy(a, i, b, j, c, out):
-    for f in range(out.shape[0]):
-        out[f] += c * (np.float64(a.values[i, f]) - np.float64(b.values[j, f]))
 
 
 @register_jitable
@@ -104,12 +89,17 @@ def _csr_square(a, i, b, j):
     return total
 
 
-@by_kind()
+@register_jitable(inline="always")
 def pair_dot(a, i, b, j, w):
     """Return the inner product of ``a_i - b_j`` and the float64 vector w."""
-    if is_rows(a, CsrRows):
-        return lambda a, i, b, j, w: row_dot(a, i, w) - row_dot(b, j, w)
-    return lambda a, i, b, j, w: _dense_dot(a, i, b, j, w)
+    return row_dot(a, i, w) - row_dot(b, j, w)
+
+
+@register_jitable(inline="always")
+def pair_axpy(a, i, b, j, c, out):
+    """Add c times ``a_i - b_j`` to the float64 vector out."""
+    row_axpy(a, i, c, out)
+    row_axpy(b, j, -c, out)
 
 
 @by_kind()
@@ -118,19 +108,6 @@ def pair_square(a, i, b, j):
     if is_rows(a, CsrRows):
         return _csr_square
     return lambda a, i, b, j: _dense_square(a, i, b, j)
-
-
-def _csr_axpy(a, i, b, j, c, out):
-    row_axpy(a, i, c, out)
-    row_axpy(b, j, -c, out)
-
-
-@by_kind(inline="always")
-def pair_axpy(a, i, b, j, c, out):
-    """Add c times ``a_i - b_j`` to the float64 vector out."""
-    if is_rows(a, CsrRows):
-        return _csr_axpy
-    return lambda a, i, b, j, c, out: _dense_axpy(a, i, b, j, c, out)
 
 
 class PairPlaces(NamedTuple):
