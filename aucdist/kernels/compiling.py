@@ -43,8 +43,8 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     try:
         compiled = njit(**{"nogil": True, "cache": True, "no_cfunc_wrapper": True, "_nrt": False} | options)(function)
     finally:
-        numba.config.CACHE_DIR = chosen  # it belongs to every package of the process
-    if hasattr(compiled, "compile"):  # with NUMBA_DISABLE_JIT=1 it is the function itself
+        numba.config.CACHE_DIR = chosen  # restored, because other packages in this process use the setting
+    if hasattr(compiled, "compile"):  # with NUMBA_DISABLE_JIT=1, `compiled` is the plain function
         compiled.compile = _one_at_a_time(compiled)
     return compiled
 
@@ -62,7 +62,7 @@ def _own_folder(file: str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         if os.access(folder, os.W_OK):
             return folder
-    # Compiled code is executed, so no other user may own the folder.
+    # Cached code is executed, so no other user may own the folder.
     own = Path(tempfile.gettempdir()) / f"aucdist-kernels-{os.getuid()}"
     own.mkdir(mode=0o700, exist_ok=True)
     if own.stat().st_uid != os.getuid() or own.stat().st_mode & 0o022:
@@ -72,7 +72,7 @@ def _own_folder(file: str) -> Path:
 
 @cache
 def _sources(file: Path) -> bytes:
-    """Return the source of a file of kernels, and behind it that of every file of aucdist that it imports, directly or not."""
+    """Return the source of a file of kernels, followed by the sources of all files of aucdist that it imports."""
     source = file.read_bytes()
     imported = sorted(set(re.findall(rb"^from aucdist\.([\w.]+) import", source, re.MULTILINE)))
     return source + b"".join(_sources(PACKAGE / f"{name.decode().replace('.', '/')}.py") for name in imported)
@@ -87,7 +87,7 @@ def _one_at_a_time(compiled: Any) -> Callable[[Any], Any]:
         folder = compiled.stats.cache_path
         if folder is None or (isinstance(signature, tuple) and signature in compiled.overloads):
             return compile_or_load(signature)
-        # Threads first: of two that waited for each other, one would hold Numba's lock and the other one the file's.
+        # Take the lock of threads first. Otherwise two threads could wait for each other, with Numba's lock and the file's lock.
         with global_compiler_lock, _locked(Path(folder) / name):
             return compile_or_load(signature)
 
@@ -96,7 +96,7 @@ def _one_at_a_time(compiled: Any) -> Callable[[Any], Any]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a file, or none where the folder is not writable or knows no locks.
+    """Hold the lock of a file, or none if the folder is not writable or its file system has no locks.
 
     A kernel calls kernels and is never called by them, so that processes which wait for each other do so in one order.
     The lock ends with its process.

@@ -117,7 +117,7 @@ def below(state, n):
     state = next_state(state)
     bits = mix(state)
     if u64(bits * n) < n:
-        # 2**64 mod n values would be drawn once too often.
+        # reject 2**64 mod n values, so that all results are equally likely
         surplus = u64(u64(0) - n) % n
         while u64(bits * n) < surplus:
             state = next_state(state)

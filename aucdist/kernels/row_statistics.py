@@ -1,4 +1,4 @@
-"""What is found in the values of rows: the range of each column, and a digest of each row."""
+"""Kernels for the range of each column and the digest of each row."""
 
 import numpy as np
 from numba.extending import register_jitable
@@ -11,7 +11,7 @@ _SIGN, _INFINITE = np.uint64(0x8000000000000000), np.uint64(0x7FF0000000000000)
 
 @kernel
 def dense_ranges(values, counted, low, high):
-    """Lower `low` and raise `high` to the values of the rows that are there; a value that is not a number is passed over.
+    """Update `low` and `high` with the values of the counted rows. NaN is ignored.
 
     `values`: of shape (n_samples, n_features), float32 or float64.
     `counted`: of shape (n_samples,), bool.
@@ -28,7 +28,7 @@ def dense_ranges(values, counted, low, high):
 
 @kernel
 def csr_ranges(values, indices, offsets, counted, low, high, stored):
-    """Do the same for the values that sparse rows store, count them by column, and return the most that a row has.
+    """Update `low`, `high` and the counts of stored values by column; return the largest number of stored values of a row.
 
     `values`, `indices` and `offsets`: of `CsrRows`.
     `counted`: of shape (n_samples,), bool.
@@ -54,7 +54,7 @@ def _digest(bits, j):
     if size == np.uint64(0):
         return np.uint64(0)
     if size > _INFINITE:
-        bits = _INFINITE + np.uint64(1)  # every NaN is one missing value
+        bits = _INFINITE + np.uint64(1)  # all NaN have the same digest
     return mix(next_state(bits ^ mix(next_state(j))))
 
 

@@ -34,7 +34,7 @@ SUM_IN_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 CACHE_LINE = 64
 BATCH = 64
-"""The number of rows that are chosen before they are added up."""
+"""The number of rows that are collected before they are added."""
 
 
 class DenseRows(NamedTuple):
@@ -87,12 +87,12 @@ def _dense_dot(rows, i, w):
     return total
 
 
-# Inlined by Numba itself: called from a loop they otherwise spend more on counting references than on adding.
+# Inlined by Numba, because otherwise calls in a loop spend more time on counting references than on adding.
 @register_jitable(inline="always")
 def _csr_dot(rows, i, w):
-    # In the order of the features: as SIMD, the sum would wait for what an axpy has just written one by one.
+    # Sums in the order of the features: a SIMD sum would wait for values that an axpy has just written.
     total = 0.0
-    # Unsigned, so that Numba need not ask whether a place counts from the end: twice as fast.
+    # Unsigned, so that Numba does not check for negative indices: twice as fast.
     for k in range(np.uint64(rows.offsets[i]), np.uint64(rows.offsets[i + 1])):
         total += rows.values[k] * w[np.uint32(rows.indices[k])]
     return total
@@ -143,7 +143,7 @@ def row_dot(rows, i, w):
 
 
 def is_rows(rows, kind) -> bool:
-    """Tell whether rows, or Numba's type of them, are of a kind."""
+    """Return whether rows, or their Numba type, are of a kind."""
     return getattr(rows, "instance_class", type(rows)) is kind
 
 
@@ -197,12 +197,12 @@ def table_of(rows, w):
 
 
 def sums_for(rows, out):
-    """Return a table for `table_axpys` to add to, for sums of the last dimension of out; `add_sums` adds it to out."""
+    """Return a table of zeros for `table_axpys`. `add_sums` adds it to `out`, whose last dimension is that of the sums."""
     return np.zeros((*out.shape[:-1], rows.basis.offsets.shape[0] - 1)) if isinstance(rows, BinRows) else out
 
 
 def add_sums(rows, sums, out):
-    """Add to out, float64 of shape (n_features,), what the table of `sums_for` has gathered; the table is used up."""
+    """Add the sums in a table of `sums_for` to out, float64 of shape (n_features,). The table is overwritten."""
     if isinstance(rows, BinRows):
         fold(rows.basis, sums, out)
 
@@ -283,7 +283,7 @@ def prefetch_row(rows, i):
 
 @overload(prefetch_row)
 def _prefetch_row_by_type(rows, i):
-    # A constant when it is compiled: a division by the array's own itemsize would take as long as the arithmetic on a row.
+    # A compile-time constant, because a division by the array's itemsize takes as long as the arithmetic of a row.
     per_line = CACHE_LINE * 8 // rows.types[0].dtype.bitwidth
 
     def csr(rows, i):
@@ -303,7 +303,7 @@ def _prefetch_row_by_type(rows, i):
 
 # ---- passes -----------------------------------------------------------------------------------------------------------
 
-# These prepare in Python what their kernels need: an allocation or a choice by type takes longer to compile than a loop.
+# These functions allocate and choose by type in Python, which would take longer to compile than the loops.
 
 
 def project(rows, w, out):
@@ -346,7 +346,7 @@ def _accumulate(rows, positions, coefs, chosen, values, sums):
     for k in range(n):
         a = coefs[k]
         chosen[held], values[held] = positions[k], a
-        held += a != 0.0  # without a branch, which a processor could not foresee
+        held += a != 0.0  # without a branch, which would be mispredicted
         if held == BATCH or k == n - 1:
             table_axpys(rows, chosen, values, held, sums)
             held = 0

@@ -58,7 +58,7 @@ separate the highest negatives, and the order of all rows is the better guide.""
 
 
 def _silent(*_: Any) -> None:
-    """Say nothing."""
+    """Ignore progress and notes."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class AutoSearch:
     points : list of dict
         The settings: maps, and values of lam unless one is given.
     measure : Measure
-        What the folds measure.
+        The metric of the folds.
     rule : str
     n_first : int
         The number of folds after which maps are dropped each time: see `aucdist.search.schedule.race`.
@@ -201,7 +201,7 @@ def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
 
 
 def default_metric(max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None) -> Json:
-    """Return the default measure by which a feature map is chosen: ``metric`` and its parameters for `find_measure`.
+    """Return the default metric for the choice of a feature map: ``metric`` and its parameters for `find_measure`.
 
     For the top of the list it is the partial AUC, which is shrunk towards the AUC if there are few positives
     (`aucdist.metrics.partial.shrunk_partial_auc`). Within groups it is the AUC of their pairs. If the rows of groups
@@ -225,7 +225,7 @@ def choose_features(
     note: Callable[[str], None] = _silent,
     done: Callable[[int, int, Point], None] = _silent,
 ) -> Json:
-    """Choose a feature map by folds, with the measure that the model is trained for.
+    """Choose a feature map by cross-validation, with the metric that the model is trained for.
 
     The rows stay in their blocks: rows outside of a fold get weight 0. Folds keep groups whole. For several classes,
     one map is chosen for all by the mean over them, and the smallest class decides which maps are tried.
@@ -237,7 +237,7 @@ def choose_features(
     missing, lam, metric
         As of `auto_search`.
     whole : ndarray of int64, optional
-        Groups that folds keep whole without being those of the pairs: that of each row, at the place of its id.
+        The group of each row, indexed by row id. Folds keep these groups whole; pairs ignore them.
     note : callable
         Called with a sentence about each map that is left out.
     done : callable
@@ -320,9 +320,9 @@ def try_settings(
         for number, job in enumerate(jobs, n_tasks - len(jobs) + 1):
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # the table says what did not converge
+                    warnings.simplefilter("ignore")  # the table shows which fits did not converge
                     results.append(score_job(rough, job, folds.sides(job.fold), rows, search.measure))
-            except ValueError as error:  # InputError is one
+            except ValueError as error:  # InputError is a ValueError
                 results.append([{"error": str(error)} for _ in job.points])
             done(number, n_tasks, job.points[0])
         return results

@@ -1,4 +1,4 @@
-"""The feature maps that `features: auto` tries, and their order from the simplest on."""
+"""The feature maps that `features: auto` tries, ordered from the simplest to the most complex."""
 
 from collections.abc import Callable
 from typing import Any
@@ -85,7 +85,7 @@ def candidates(
     grouped : bool
         Whether rows have groups.
     note : callable
-        Takes a sentence on the map that would have been tried if its package were there.
+        Called with a sentence about a map that is not tried because its package is not installed.
 
     Raises
     ------
@@ -128,7 +128,7 @@ def _leaves(estimator: BlockClassifier, is_top_only: bool, n_samples: int, group
     """Return the forests to try; `is_top_only`: whether the estimator is trained for the top of the list."""
     if is_top_only and estimator.monotone is None:
         return [*LEAVES_OF_TOP]
-    # LightGBM's score may be no column of a model with directions, nor of one of probabilities.
+    # LightGBM's score may not be a column if the model has monotonic constraints or probabilities.
     may_have_score = estimator.monotone is None and "link" not in estimator.get_params()
     return [
         *(FORESTS if may_have_score else (LEAVES,)),
@@ -138,10 +138,10 @@ def _leaves(estimator: BlockClassifier, is_top_only: bool, n_samples: int, group
 
 
 def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
-    """Return a key that orders feature maps, as a configuration names them, from the simplest on.
+    """Return a key that orders feature maps from the simplest to the most complex. `features`: as in a configuration.
 
     None comes first, then bins, landmarks, landmarks of half the width, bins with pairs by the number of pairs, and leaves by
-    their number; the same map with directions comes just before it without.
+    their number. A map with monotonic constraints comes just before the same map without them.
     """
     if monotone is not None:
         first, second, third = complexity(features)

@@ -1,4 +1,4 @@
-"""The results of each setting over the folds, the choice of the best one, an interval of its score, and a summary of all."""
+"""The results of each setting over the folds, the choice of a setting, an interval of its score, and a summary."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ of all weights."""
 
 
 def group_shares(measured: OfGroups) -> dict[str, list[float]]:
-    """Return the shares of a fold's groups, whose names are numbers."""
+    """Return the contributions of the groups of a fold, by group set."""
     bundle = scrambled(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(BUNDLES)
     keys, at = np.unique(bundle, return_inverse=True)
     weight = measured.weights / measured.weights.sum()
@@ -127,7 +127,7 @@ class SettingScores:
     results : tuple of dict
         Fold by fold: ``value`` and more, or ``error``; see `aucdist.search.fold.score_path`.
     max_passes : int
-        The most passes of each fit.
+        The largest number of passes of each fit.
     """
 
     parameters: Point
@@ -141,7 +141,7 @@ class SettingScores:
 
     @property
     def errors(self) -> list[str]:
-        """The errors, each message once."""
+        """The distinct error messages."""
         return list(dict.fromkeys(result["error"] for result in self.results if "error" in result))
 
     @property
@@ -200,7 +200,7 @@ def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
     Olshen & Stone, Classification and Regression Trees, 1984, section 3.4.3). ``simplest`` is the simplest feature map that is
     not clearly worse than the best setting, at the lam that is best for it: the mean difference over the folds is at most `CLEAR`
     standard errors of the differences. Paired differences remove the effect that a fold has on all maps alike. Among the settings
-    whose AUC is not clearly worse, those whose average precision is clearly worse than the best of these are left out as well.
+    whose AUC is not clearly worse, those whose average precision is clearly worse than the best one are excluded as well.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ def complexity_of(point: Point) -> tuple[float, int, int]:
 
 
 def errors_behind(values: Sequence[float | None], best: Sequence[float | None], measure: Measure) -> float:
-    """Return the mean difference from the best setting over the folds, in units of its standard error."""
+    """Return how far a setting is behind the best one: the mean difference over the folds divided by its standard error."""
     best_values = np.array(best, dtype=float)
     differences = measure.sign * (best_values - np.array(values, dtype=float))
     n, mean = len(differences), float(differences.mean())
@@ -257,7 +257,7 @@ def errors_behind(values: Sequence[float | None], best: Sequence[float | None], 
 def interval(
     values: Sequence[float], measure: Measure, test_over_train: float, fewest: int, shares: Shares | None = None
 ) -> tuple[float, float] | None:
-    """Return a 95 % interval of the mean over folds, by the corrected resampled t-test, or by the spread of groups.
+    """Return a 95 % interval of the mean over folds, by the corrected resampled t-test or by the variance of groups.
 
     Parameters
     ----------
@@ -271,7 +271,7 @@ def interval(
         The number of rows of the smaller class, or of groups. It is used if all values are equal, so that no variance can be
         estimated. A share then gets the bound of `aucdist.metrics.ranking.auc_interval` for this case.
     shares : mapping, optional
-        Those of groups in the mean: the interval is that of `aucdist.search.choice.corrected_groups_test`.
+        The contributions of groups to the mean. The interval is then that of `corrected_groups_test`.
 
     Returns
     -------
@@ -290,7 +290,7 @@ def search_summary(
     rows: Sequence[SettingScores], folds: Folds, measure: Measure, rule: Rule, classes: SearchedClasses | None = None,
     nested: Sequence[Json] | None = None,
 ) -> Json:  # fmt: skip
-    """Choose a setting, and return what the folds say of all, under the keys of ``aucdist cv --json``.
+    """Choose a setting, and return the results of all settings under the keys of ``aucdist cv --json``.
 
     With `nested`, the score is the mean over the settings that the folds chose for themselves. Otherwise it is the mean of the
     chosen setting, which is optimistic.
@@ -304,7 +304,7 @@ def search_summary(
     classes : SearchedClasses, optional
         For several classes, over which the scores are means.
     nested : sequence of dict, optional
-        For each fold the ``parameters`` that its own training rows chose, None if they could not, and their ``value`` on it.
+        For each fold the ``parameters`` that its training rows chose (None if the choice failed), and their ``value``.
 
     Raises
     ------
@@ -352,12 +352,12 @@ def summary_of_classes(
     Parameters
     ----------
     chosen : sequence of dict
-        For each fold the result of what was chosen, as `aucdist.search.fold.score_path` returned it.
+        For each fold the result of the chosen setting, as `aucdist.search.fold.score_path` returned it.
     rows : sequence of SettingScores
         All settings.
     rule : {"best", "one-se", "simplest"}
     share : float
-        Held-out rows for each training row.
+        The number of held-out rows divided by that of training rows.
 
     Returns
     -------

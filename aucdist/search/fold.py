@@ -30,7 +30,7 @@ def score_job(
     estimator: BlockClassifier, job: FitJob, sides: Sides, rows: AnyBlocks, measure: Measure,
     prepare: Preprocessor | None = None,
 ) -> list[FoldScore]:  # fmt: skip
-    """Do a job of a search on blocks that are not copied: rows outside of its fold get weight 0.
+    """Fit and score the settings of a job on the original blocks, where rows outside its fold have weight 0.
 
     Parameters
     ----------
@@ -39,12 +39,12 @@ def score_job(
     rows : Blocks or ClassBlocks
         All rows.
     prepare : Preprocessor, optional
-        The encoding that the fold has learnt.
+        The encoding fitted to the training rows of the fold.
 
     Returns
     -------
     list of dict
-        Those of `score_path`.
+        The results of `score_path`.
     """
     train = training_rows(clone(estimator).set_params(**job.points[0]), rows, sides.train, prepare)
     held_out = rows.then(partial(masked_blocks, inside=sides.held_out, prepare=prepare))
@@ -75,7 +75,7 @@ def score_path(
     Parameters
     ----------
     points : sequence of dict
-        One, or several that differ in lam alone and whose solver has a path: see `aucdist.search.schedule.paths_of`.
+        One point, or several that differ only in lam, if the solver has a path: see `aucdist.search.schedule.paths_of`.
     train, held_out : Blocks or ClassBlocks
         Blocks of one kind. Each class and its rest have rows in both.
     n_always : int, optional
@@ -85,12 +85,17 @@ def score_path(
     Returns
     -------
     list of dict
-        In the order of the points: ``value``, and of the fit ``status``, ``passes``, ``seconds`` and ``relative_gap``, and
-        ``features_kept`` where the penalty leaves features out; by a measure within groups also ``groups``, and by the AUC
-        ``average_precision``: see `aucdist.search.choice`. For several classes, under ``classes`` the values of the classes,
-        under ``value`` their mean, and under ``weighted`` their mean weighted by the held-out rows of the class; ``passes`` and
-        ``seconds`` are sums, ``relative_gap`` is the largest, and ``status`` that of a class whose fit was not finished, if there
-        is one. Empty for points after the end of the path.
+        One for each point, in their order; empty for points after the end of the path.
+
+        * ``value``: the metric on the held-out rows.
+        * ``status``, ``passes``, ``seconds``, ``relative_gap``: those of the fit.
+        * ``features_kept``: if the penalty can leave features out.
+        * ``groups``: for metrics within groups, see `aucdist.search.choice`.
+        * ``average_precision``: if the metric is the AUC.
+
+        For several classes, ``classes`` has the values of the classes, ``value`` is their mean, and ``weighted`` is their mean
+        weighted by the held-out rows of each class. ``passes`` and ``seconds`` are sums, ``relative_gap`` is the largest one,
+        and ``status`` is that of a class whose fit was not finished, if there is one.
 
     Raises
     ------
@@ -102,13 +107,13 @@ def score_path(
         results = _score_path_of_classes(estimator, points[:n_always], train, held_out, measure)
         return results + [{}] * (len(points) - len(results))
     assert isinstance(held_out, Blocks)
-    # Of the one that is searched, so that all settings are measured alike.
+    # the estimator of the search decides, so that all settings have the same metric
     group_weight: GroupWeight = estimator.group_weight or "pairs"
     mapped: list[Blocks] = []
     by_lam: dict[Any, FoldScore] = {}
 
     def is_last(model: Any) -> bool:
-        """Score a model, and tell whether the path ends with it. Models along lam have one feature map: rows are mapped once."""
+        """Score a model, and return whether the path ends with it. All models of a path share one feature map and its rows."""
         if not mapped:
             mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (measure.needs == "costs"))]
         if measure.needs == "costs":
@@ -163,7 +168,8 @@ def _score_path_of_classes(
 def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks) -> FoldScore:
     kept = getattr(model, "n_features_kept", None)
     if measure.name == "auc":
-        counts = count_scores(*_scored(model, held_out, mapped)[:2])  # both measures are of the order alone
+        # both metrics depend only on the order of the rows
+        counts = count_scores(*_scored(model, held_out, mapped)[:2])
         value = {"value": measure.of(counts), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts)}
     else:
         values = measured(model, held_out, measure, group_weight, mapped)
@@ -184,18 +190,18 @@ def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupW
 def measured(
     model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs", mapped: Blocks | None = None
 ) -> Any:
-    """Return the measure of a fitted model on rows: a number, or an `OfGroups` of one within groups.
+    """Return the metric of a fitted model on rows: a number, or an `OfGroups` for metrics within groups.
 
     Parameters
     ----------
     model : estimator
-        Fitted; with ``predict_proba`` where the measure needs probabilities.
+        A fitted model, with ``predict_proba`` if the metric needs probabilities.
     blocks : Blocks
-        With groups or grades where the measure is one within groups, and with costs where it takes those of the rows.
+        Rows with groups or grades for metrics within groups, and with costs for metrics of the costs of rows.
     group_weight : {"pairs", "groups"}
-        What a group weighs in the AUC within groups.
+        The weight of a group in the AUC within groups.
     mapped : Blocks, optional
-        The rows as the model's weights score them, where they are mapped already.
+        The rows after the feature map, if they have been mapped.
     """
     if mapped is None:
         mapped = mapped_rows(model, blocks)
@@ -211,15 +217,15 @@ def measured(
 
 
 def _scored(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[Blocks, Scorer, float, float]:
-    """Return rows, what scores them, the threshold of these scores, and what probabilities add to a score."""
+    """Return the rows, their scorer, the threshold of the scores, and the shift between scores and probabilities."""
     if hasattr(model, "coef_"):
-        # Without the intercept, which could round two scores into one.
+        # without the intercept, because adding it could make two scores equal
         return mapped, model.coef_[0], model.raw_threshold, model.decision_intercept
     return blocks.unmapped, partial(_decisions, model), 0.0, 0.0
 
 
 def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -> None:
-    """Raise an InputError for a measure within groups where rows have none, and for one that cannot be computed of their grades.
+    """Raise an InputError if a metric needs groups that the rows do not have, or is not defined for their grades.
 
     Parameters
     ----------
@@ -227,7 +233,7 @@ def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -
     grouped : bool
         Whether rows have groups.
     lowest_grade : float or None
-        Where labels are grades, which without groups are those of one group.
+        The lowest grade, if labels are grades. Rows with grades but without groups are one group.
     """
     if measure.needs == "groups" and not grouped and lowest_grade is None:
         others = ", ".join(name for name in MEASURES if name not in WITHIN_GROUPS)

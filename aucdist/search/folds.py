@@ -90,7 +90,7 @@ class Folds:
 
     @property
     def fewest(self) -> int:
-        """How many units there are to draw of: rows of the smaller class, or groups, which stay whole, if those are fewer."""
+        """The number of independent units: rows of the smaller class, or groups if there are fewer of them."""
         rows = int(min((self.y == label).sum() for label in (-1, 1)))
         return rows if self.groups is None else min(rows, len(np.unique(self.groups)))
 
@@ -151,12 +151,12 @@ def _attributes(block: Block, names: tuple[str, ...]) -> Summary:
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Gives the rows outside weight 0, and scales what is left; a change of `ViewBlocks`.
+    """A function for `ViewBlocks` that sets the weight of rows outside a mask to 0 and scales the other rows.
 
     Attributes
     ----------
     inside : ndarray of bool
-        Whether a row is inside, indexed by ``row_id``; a byte for each row travels, once, and each block keeps its weights.
+        Whether a row is inside, indexed by ``row_id``. The array is sent once, and each block keeps its weights.
     """
 
     inside: np.ndarray
@@ -172,7 +172,7 @@ class Mask:
         return partial(_weighted, np.where(self.inside[block.row_id], block.weights(), 0.0), self.prepare)
 
     def __call__(self, block: Block) -> Block:
-        """Return the block with these weights."""
+        """Return the block with the weights of the mask."""
         return self.at(block)(block)
 
     @staticmethod
@@ -216,9 +216,10 @@ def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | No
 
 
 def smallest_class(sets: LabelSets, codes: np.ndarray, least: int) -> tuple[int, int]:
-    """Return the rows of the smallest class, and of its rest: of those with at least `least` rows, if there are such.
+    """Return the numbers of rows of the smallest class and of all other classes.
 
-    What is tried for all classes is decided by it.
+    Classes with fewer than `least` rows are ignored if there are larger ones. The result decides which maps are tried for all
+    classes.
     """
     n_pos, n = sets.counts(codes), len(codes)
     rows = np.minimum(n_pos, n - n_pos)
@@ -234,9 +235,9 @@ class SearchedClasses:
     Attributes
     ----------
     sets : LabelSets
-        The sets of these classes.
+        The sets of classes of the rows, restricted to these classes.
     n_rows : ndarray of shape (n_classes,), int64
-        Training rows of each.
+        The number of training rows of each class.
     left_out : tuple of str
         Classes that have too few rows for the folds.
     """
@@ -252,9 +253,9 @@ def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Cal
     Parameters
     ----------
     codes : ndarray of shape (n_samples,), int
-        The place of the set of each row of the folds, in their order.
+        The index of the class set of each row, in the order of the folds' rows.
     note : callable
-        Takes a sentence on each of the others.
+        Called with a sentence about each class that is left out.
 
     Raises
     ------

@@ -44,7 +44,7 @@ def fit_settings(
     max_passes: int,
     run_jobs: RunJobs,
 ) -> list[list[SettingScores]]:
-    """Fit all settings on all folds by jobs that run together, and return their rows for each set of folds."""
+    """Fit all settings on all folds, in jobs that run together, and return the results for each set of folds."""
     paths = paths_of(estimator, points)
     jobs = [
         FitJob(fold, tuple(points[i] for i in path), max_passes) for folds in sets for fold in folds for path in paths
@@ -65,13 +65,13 @@ def halve(
     estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], measure: Measure, run_jobs: RunJobs,
     halving: tuple[int, int],
 ) -> list[SettingScores]:  # fmt: skip
-    """Fit all settings with few passes, the better ones with more, and so on, and return for each the results of its last rung.
+    """Run successive halving, and return the results of each setting from the last stage that it reached.
 
     Successive halving (Jamieson & Talwalkar, "Non-stochastic Best Arm Identification", AISTATS 2016), the passes being the
     resource: each rung keeps the best ``ceil(n / factor)`` settings and gives them ``factor`` times the passes, until one is left
     or the estimator's own `max_passes` are reached; those that are left are fitted with these in the end.
 
-    `halving`: the passes of the first rung, and the factor.
+    `halving`: the passes of the first stage, and the factor.
     """
     rows: dict[int, SettingScores] = {}
     alive, (passes, factor) = list(range(len(points))), halving
@@ -81,7 +81,7 @@ def halve(
         rows |= zip(alive, table, strict=True)
         if passes == estimator.max_passes:
             return [rows[i] for i in range(len(points))]
-        # Those that failed come last.
+        # settings that failed come last
         ranked = sorted(alive, key=lambda i: (rows[i].mean is None, -measure.sign * (rows[i].mean or 0.0), i))
         alive = sorted(ranked[: math.ceil(len(alive) / factor)])
         passes *= factor

@@ -80,9 +80,9 @@ def partition(
         With `time`, in its unit: a training row lies at least this long before the first held-out row of the fold.
     strata : ndarray of shape (n_samples,), int, optional
         For rows with several classes: the number of each row's set of classes. Without `groups` and `time`, rows are divided
-        within these; which classes a fold then has is for the caller to check. `y` says nothing.
+        within these, and `y` is ignored. The caller checks that each fold has the classes that it needs.
     group_names : sequence of str, optional
-        What errors call the groups, which are then numbered from 0.
+        The names of the groups in errors. Groups are then numbered from 0.
 
     Returns
     -------
@@ -220,9 +220,9 @@ def fold_numbers_of_groups(
     """Return the fold of each row such that groups stay together and the folds have about as many rows of each class.
 
     The groups go one after the other to the fold with the fewest positives so far, and with the fewest rows where they are
-    equal; a group without positives to the fold with the fewest rows. Groups of many positives, or else of many rows, come
-    first, for nothing can make up for them later; among groups of about the same size (powers of two) a random number from
-    the smallest row id and the seed decides. So the order of the rows does not matter.
+    equal; a group without positives goes to the fold with the fewest rows. Groups with many positives, or else with many rows,
+    come first, because later groups are too small to balance them. Among groups of about the same size (powers of two), a
+    random number from the smallest row id and the seed decides. So the order of the rows does not matter.
 
     Parameters
     ----------
@@ -297,7 +297,7 @@ def _gaps(time: np.ndarray, part: np.ndarray, n_folds: int, gap_rows: int, gap_t
         held_out = part > fold
         if not held_out.any():
             continue  # a fold without rows, which `partition` refuses
-        # In terms of rows: of the earlier ones fewer than `gap_rows` are later than this one.
+        # a row is in the gap if fewer than `gap_rows` earlier rows are later than it
         in_gap[fold] = ~held_out & (later - np.count_nonzero(held_out) < gap_rows)
         in_gap[fold] |= ~held_out & (time + gap_time > time[held_out].min())
     return in_gap
@@ -313,7 +313,7 @@ def refuse_straddling(groups: np.ndarray, part: np.ndarray, sides: str, names: S
     sides : str
         The name of the parts in the message.
     names : sequence of str, optional
-        What the message calls the groups, which are then numbered from 0.
+        The names of the groups in the message. Groups are then numbered from 0.
     """
     order = np.lexsort((part, groups))
     g, p = groups[order], part[order]
