@@ -1,1 +1,1 @@
-"""Wiring of the library into flows and the command `aucdist`: parameters, stages, progress, run folders."""
+"""The command `aucdist` and its Prefect flows: configurations, stages, progress and run folders."""

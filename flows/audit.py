@@ -37,7 +37,7 @@ from flows.train.config import load_train
 from flows.train.run import train
 
 PRINCIPAL = 0.1
-"""A column is a principal reason of an alert if it has at least this part of what raises its score."""
+"""A column is a principal reason for an alert if it makes up at least this share of the positive contributions to its score."""
 
 
 class AuditConfig(Strict):
@@ -72,7 +72,7 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
 
 
 def _reported(run: str, about: Json, config: AuditConfig) -> Json:
-    """Write the page and the JSON file of a run; return what the latter holds."""
+    """Write the page and the JSON file of a run, and return the content of the JSON file."""
     model = load_two_classes(f"{run}/model", "an audit")
     test = read_scores(run) if exists(f"{run}/{SCORES}") else None
     groups: list[Json] = []
@@ -131,7 +131,7 @@ def digests_of_run(run: str, about: Json) -> dict[str, str]:
     """Return the SHA-256 digests of the results of a run: the weights, the rest of the model, and the test scores."""
     content = json.loads(files_of_model(f"{run}/model")[ABOUT])
     model = {key: content[key] for key in ("schema", "preprocessor", "reading")}
-    # Where the threshold was changed, the scores and the map to probabilities were shifted, which rounds once more.
+    # if the threshold was changed, scores and calibration were shifted, which rounds once more
     shifted = "threshold_of" in about
     model["classes"] = [
         {key: entry[key] for key in ("intercept", "spread", *(() if shifted else ("probability",)))}
@@ -173,7 +173,7 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
 
 
 def calibration_of(model: LinearModel, test: pd.DataFrame) -> Json | None:
-    """Return how the probabilities of test rows agree with their labels, all together and in bands; None without any."""
+    """Compare the probabilities of test rows with their labels, overall and in bands; None if there are no probabilities."""
     if model.probability is None:
         return None
     p = model.probability(test["score"].to_numpy())[:, 1]
@@ -188,7 +188,7 @@ def calibration_of(model: LinearModel, test: pd.DataFrame) -> Json | None:
 
 
 def _figures(rows: pd.DataFrame) -> Json:
-    """Return the figures of a group of test rows with their intervals of 95 %; a group of one class has what it has rows for."""
+    """Return the metrics of a group of test rows with 95 % intervals. Metrics that need the other class are left out."""
     y, scores = rows["y"].to_numpy(), rows["score"].to_numpy()
     measured, flagged = drift.performance(y, scores), int((scores > 0).sum())
     alerts = {"value": flagged / len(rows), "interval": list(clopper_pearson(flagged, len(rows)))}
@@ -201,7 +201,7 @@ def _figures(rows: pd.DataFrame) -> Json:
 
 
 def reasons_of(run: str, model: LinearModel) -> Json:
-    """Return the principal reasons of the alerts among the test rows: all columns with `PRINCIPAL` of what raises a score.
+    """Return the principal reasons for the alerts among the test rows: columns with a share of at least `PRINCIPAL`.
 
     What a column adds is beside its mean over the test rows. The rows are read again; ``not_known`` says why nothing is known.
     """

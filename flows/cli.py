@@ -21,13 +21,13 @@ COMMANDS = tuple(Command(name, **row) for name, row in tomllib.loads(_TABLE).ite
 """All commands. tests/flows/test_commands.py checks that deployments, configuration reference and documentation have them."""
 
 GROUPS = {"data": "The catalog of data sets, and what is in a data set."}
-"""Words below which there are several commands, and what they are about."""
+"""The groups of commands, with their descriptions."""
 
 
 class Commands(click.Group):
-    """The commands below a word; a command's modules are imported when it is asked for.
+    """A group of commands. The modules of a command are imported only when it runs.
 
-    `above`: the word, with a blank behind it; empty for `aucdist` itself.
+    `above`: the name of the group and a blank; empty for `aucdist` itself.
     """
 
     def __init__(self, above: str = "", **options: Any):
@@ -47,7 +47,7 @@ class Commands(click.Group):
         return super().parse_args(ctx, [a if before == "--set" else _entered(a) for before, a in pairs])
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the table, groups at their first command."""
+        """Return the names in the order of `commands.toml`. A group stands at its first command."""
         return list(self.sections)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -59,7 +59,7 @@ class Commands(click.Group):
         return self.rows[cmd_name].as_click()
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; Ctrl-C ends it at any time, also while its modules are imported."""
+        """Run the command. Ctrl-C ends it at any time, even while its modules are imported."""
         with report_interrupt():
             return super().invoke(ctx)
 
@@ -102,7 +102,7 @@ def _set_log(ctx: click.Context, option: click.Parameter, kind: str | None) -> N
 
     with report_errors(debug=False):
         if kind is not None:
-            os.environ[LOG_FORMAT] = kind  # the environment, which the flows read as well
+            os.environ[LOG_FORMAT] = kind  # in the environment, because the flows read it as well
         log_format()
 
 
@@ -137,14 +137,14 @@ def _on_sigint(number: int, frame: object) -> None:
 
 def main() -> None:
     """Run the command."""
-    # What is imported stays, and looking through it for garbage would take a tenth of the time of a short command.
+    # Imported modules stay in memory. Searching them for garbage would take a tenth of the time of a short command.
     gc.set_threshold(50_000, 10, 10)
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the encoding of the terminal does not have ends no run
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names that the terminal's encoding lacks are escaped
         sys.stdout.reconfigure(errors="backslashreplace")
     signal.signal(signal.SIGINT, _on_sigint)
     signal.signal(signal.SIGTERM, _on_sigterm)
-    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # otherwise the command was started by nohup
-        # SIGTERM, whose handler may write a checkpoint first
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # not if the command was started by nohup
+        # as for SIGTERM, whose handler may first write a checkpoint
         signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
     try:
         app()

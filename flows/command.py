@@ -1,4 +1,4 @@
-"""Commands of `aucdist`: a command is a pydantic model and a function, and the rest follows from these.
+"""Commands of `aucdist`. A command is a pydantic model and a function; options, help and output are derived from them.
 
 A table of `commands.toml` names both. The fields of the model that have a `Cli` note are the arguments and options; their
 descriptions are what ``--help`` prints and what the reference of configurations lists. The same model is the parameter of the
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 OK, FAILED, WRONG_INPUT, ALARMS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 LONGEST_ERROR = 4000
-"""Characters of an error that are printed: it may repeat what the user gave, which may be long."""
+"""The largest number of characters of a printed error, which may repeat long input."""
 TYPES = {int: click.INT, float: click.FLOAT}
 DATA = "A data set of the catalog, a YAML file with the keys of a source, or a file or URL."
 SET_KEY_OF_SOURCE = "Change a key of the source, as in --set label=clicked. May be repeated."
@@ -42,7 +42,7 @@ DEBUG = click.Option(["--debug"], is_flag=True, help="Show the traceback of an e
 class Command:
     """A command of `aucdist`.
 
-    `name`: as it is typed; of a command below another one, both names with a blank between them.
+    `name`: the name as typed; for a command in a group, both names with a blank between them.
     `section`: the heading below which ``aucdist --help`` lists it.
     `summary`, `more`: the first sentence of its help, and what follows it.
     `page`: its page of the documentation, ``docs/pages/how-to/<page>.md``.
@@ -77,7 +77,7 @@ class Command:
         with report_errors(debug):
             config = config_from_options(resolve_name(self.model), f"aucdist {self.name}", options)
             if self.flow and api_configured():
-                flow = resolve_name(self.flow)  # importing Prefect configures its logging
+                flow = resolve_name(self.flow)  # this import configures Prefect's logging
                 quiet_prefect_log(debug)
                 result = flow(config)
             else:
@@ -92,7 +92,7 @@ class Command:
 
                 for line in resolve_name(self.lines)(result) if self.lines else ():
                     if isinstance(line, str):
-                        click.echo(printable(line))  # names from files cannot move the cursor or colour the terminal
+                        click.echo(printable(line))  # so that names from files cannot contain control characters
                     else:  # a table of rich
                         from rich.console import Console
 
@@ -112,13 +112,13 @@ class Command:
 
 
 class ImportedLater(ModuleType):
-    """A module that is imported when something of it is asked for.
+    """A module that is imported when one of its attributes is first used.
 
     scikit-learn imports scipy.stats, which takes half a second of CPU, for a function that few commands reach.
     """
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name != "__path__":  # `inspect` asks all modules for their files
+        if name.startswith("__") and name != "__path__":  # `inspect` reads ``__file__`` of all modules
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
@@ -165,7 +165,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
 
 
 def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
-    """Yield name, field and note of the fields that are given on the command line."""
+    """Yield the name, the field and the note of each field with a `Cli` note."""
     from flows.config.base import Cli
 
     for name, field in model.model_fields.items():
@@ -175,7 +175,7 @@ def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
 
 
 def config_from_options(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> Any:
-    """Return the configuration that options stand for; those that were not given take the defaults of the model.
+    """Return the configuration of the given options. Other options have the defaults of the model.
 
     `where`: the command, as errors name it.
     Raises InputError if an option is wrong.
@@ -205,7 +205,7 @@ def config_from_options(model: "type[BaseModel]", where: str, options: dict[str,
 
 @contextmanager
 def progress_on_stderr() -> Iterator["RunObserver"]:
-    """Yield an observer that writes on stderr: moving bars on a terminal, else lines of text or of JSON."""
+    """Yield an observer that writes to stderr: progress bars on a terminal, and lines of text or JSON otherwise."""
     from rich.console import Console
 
     from flows.progress import LiveObserver, log_format, log_observer
@@ -219,7 +219,7 @@ def progress_on_stderr() -> Iterator["RunObserver"]:
 
 
 def quiet_prefect_log(debug: bool) -> None:
-    """Remove tracebacks and the cluster's messages from Prefect's lines on stderr; its server gets the whole records."""
+    """Remove tracebacks and messages of the cluster from Prefect's log on stderr. Its server gets the complete records."""
     for handler in logging.getLogger().handlers if not debug else []:
         handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.name.startswith("distributed"))
         handler.format = _without_traceback(handler.format)  # type: ignore[assignment]
@@ -236,7 +236,7 @@ def _without_traceback(form: Callable[[logging.LogRecord], str]) -> Callable[[lo
 
 @contextmanager
 def report_interrupt() -> Iterator[None]:
-    """Turn Ctrl-C into a message on stderr and its exit code."""
+    """On Ctrl-C, print a message to stderr and exit with the code for it."""
     try:
         yield
     except KeyboardInterrupt:
@@ -246,7 +246,7 @@ def report_interrupt() -> Iterator[None]:
 
 @contextmanager
 def report_errors(debug: bool) -> Iterator[None]:
-    """Turn an exception into a message on stderr and an exit code; the traceback is shown with ``--debug`` only."""
+    """Convert exceptions to a message on stderr and an exit code. The traceback is shown only with ``--debug``."""
     try:
         with report_interrupt():
             yield
@@ -279,7 +279,7 @@ def report_errors(debug: bool) -> Iterator[None]:
 
 
 def _print_error(event: str, text: str, code: int) -> None:
-    """Write on stderr how a command failed, in the format of the log."""
+    """Write the error of a command to stderr, in the format of the log."""
     from aucdist.data.storage.urls import hide
     from aucdist.errors import printable, shortened
     from flows.progress import LOG_FORMAT, json_line

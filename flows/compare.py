@@ -43,7 +43,7 @@ OF_ROWS = ("group", "grade", "cost")
 MOST_KEYS, MOST_TEXT = 3, 60
 """The largest number of settings that are added to the name of a run, and of characters of each."""
 IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines")
-"""Keys that decide nothing of a model."""
+"""Keys of a configuration that do not affect the model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,7 @@ class Run:
         return counts_of(self.table)
 
     def column(self, name: str) -> np.ndarray | None:
-        """Return the group, grade or cost of each test row; None where they have none."""
+        """Return the group, grade or cost of each test row; None if the rows have none."""
         return self.table[name].to_numpy() if name in self.table else None
 
     def labels(self, name: str) -> np.ndarray:
@@ -93,7 +93,7 @@ class Run:
         return self.table[f"score {name}" if name else "score"].to_numpy()
 
     def wrong(self, name: str = "") -> np.ndarray:
-        """Return which rows are decided wrongly as to a class."""
+        """Return which rows are predicted wrongly for a class."""
         return (self.score(name) > 0) != (self.labels(name) > 0)
 
 
@@ -197,7 +197,7 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
 
 def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
     y, areas = runs[0].y, _areas_in_groups(runs)
-    # what a wrong decision on each test row costs, where the operating points say it
+    # the costs of wrong decisions on the test rows, if the operating points have costs
     costs = common_costs([run.about.get("operating_point") for run in runs])
     column = next((values for run in runs if (values := run.column("cost")) is not None), None)
     cost = None if costs is None or (costs.differ_by_row and column is None) else costs.of_rows(y > 0, column)
@@ -261,7 +261,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.n
 def _tests(
     runs: Sequence[Run], test: Callable[[Run, Run, str], Difference], classes: Sequence[str] = ("",)
 ) -> list[Json]:
-    """Return the test of every pair of runs, and of each of several classes; Holm's method corrects for all of them."""
+    """Return the test of every pair of runs, for each class if there are several. Holm's method corrects for all of them."""
     tests = [
         ({"class": name} if name else {}) | {"first": a.name, "second": b.name} | asdict(test(a, b, name))
         for name in classes
@@ -272,7 +272,7 @@ def _tests(
 
 
 def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
-    """Return the AUC within groups of each run; none where a run has no groups, or no group has a pair.
+    """Return the AUC within groups of each run; none if a run has no groups or no group has a pair.
 
     All runs are measured by the groups of the first one, by its grades if it has some, and by what it lets a group weigh.
     """
@@ -304,7 +304,7 @@ def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
         (search["folds"], search["metric"], run.about["data"]["fingerprint"], run.about["n_samples"])
         for search, run in zip(searches, runs, strict=True)
     ]
-    # The score of each fold: that of what the fold chose if the search was nested, else that of the best parameters.
+    # The score of each fold: of the fold's own choice if the search was nested, and of the best parameters otherwise.
     values: dict[str, list[float]] = {
         run.name: [choice["value"] for choice in search["nested"] or ()]
         or next(row["folds"] for row in search["table"] if row["parameters"] == search["best"])
@@ -369,7 +369,7 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
 
 
 def unique_names(runs: Sequence[Run]) -> list[str]:
-    """Return names of runs, no two alike: those of their configurations, or with their settings, or of their folders."""
+    """Return distinct names of runs: from their configurations, with settings that differ, or from their folders."""
     settings, folders = [settings_of(run) for run in runs], [shown(run.url) for run in runs]
     by_settings = [f"{run.name}{_difference(own, settings)}" for run, own in zip(runs, settings, strict=True)]
     for candidates in ([run.name for run in runs], by_settings, [folder.rpartition("/")[2] for folder in folders]):
@@ -381,7 +381,7 @@ def unique_names(runs: Sequence[Run]) -> list[str]:
 def settings_of(run: Run) -> Json:
     """Return the settings of a run by their keys, such as ``model.lam``; none without a readable ``config.yaml``.
 
-    Those that a search chose are its own.
+    Parameters that a search chose are not settings.
     """
     try:
         config = configuration_of(run.url)
@@ -395,7 +395,7 @@ def settings_of(run: Run) -> Json:
 def _difference(facts: Json, all_runs: Sequence[Json]) -> str:
     """Return the settings of one run that not all runs have: those of the model, or else of the data, or else the others."""
     if not all(all_runs):
-        return ""  # one of the runs has no such value
+        return ""  # one of the runs does not have the value
     keys = list(dict.fromkeys(key for run in all_runs for key in run))
     differing_keys = [key for key in keys if len({repr(run.get(key)) for run in all_runs}) > 1]
     parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
@@ -404,7 +404,7 @@ def _difference(facts: Json, all_runs: Sequence[Json]) -> str:
     for key in chosen:
         is_search_key = key.startswith(("grid.", "folds."))
         name, value = key.replace(".", " ") if is_search_key else key.rpartition(".")[2], facts.get(key)
-        if value is None:  # the default; of what belongs to a feature map or a search that there is none
+        if value is None:  # the default, or no feature map or search
             text = f"no {name}" if is_search_key or ".features." in key else f"default {name}"
         else:
             text = f"{name} {value_text(value) if isinstance(value, Mapping) else value}"

@@ -51,7 +51,7 @@ class VerifyConfig(Strict):
 
 
 def list_data(config: ListConfig) -> Json:
-    """Return the data sets of the catalog by their names; one is present if it can be read here without a network."""
+    """Return the data sets of the catalog by name. A data set is present if it can be read without a network."""
     return {
         name: {
             "format": source.format, "rows": source.rows, "features": source.features, "present": is_present(source),
@@ -159,6 +159,6 @@ def verified_lines(result: dict[str, list[str]]) -> list[str]:
 
 
 def refuse_faults(result: dict[str, list[str]]) -> None:
-    """Raise InputError where a data set is not what its description says."""
+    """Raise an InputError if a data set differs from its description."""
     if faults := [fault for set_faults in result.values() for fault in set_faults]:
         raise InputError("\n".join(faults))

@@ -25,7 +25,7 @@ from flows.run_folder.folder import model_folder
 
 SUFFIXES = (".csv", ".parquet")
 FEW = 10
-"""Rows that are printed where no number is given."""
+"""The number of rows that are printed by default."""
 PAIR = " & "
 
 
@@ -78,7 +78,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
         for name in config.classes:
             if name not in model.classes:
                 raise unknown("class", name, model.classes)
-        models = {  # with the divisors of their scores; that of two classes has no name
+        models = {  # with the divisors of their scores; a model of two classes has an empty name
             name: (model.of_class(k), model.weights[k].spread)
             for k, name in enumerate(model.classes or ("",))
             if not config.classes or name in config.classes
@@ -122,7 +122,7 @@ def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
 
 
 def _table(model: LinearModel, spread: float, rows: Block, name: str) -> pd.DataFrame:
-    """Return ids, scores and contributions of all rows, and of several classes the name of the class."""
+    """Return ids, scores and contributions of all rows, and the name of the class if there are several."""
     columns = {"row_id": rows.row_id} | ({"class": name} if name else {})
     scores = pd.DataFrame(columns | {"score": model.decision_function(rows.X) / spread})
     table = pd.concat([scores, model.explain(rows.X) / spread], axis=1)
@@ -132,7 +132,7 @@ def _table(model: LinearModel, spread: float, rows: Block, name: str) -> pd.Data
 
 
 def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> list[Json]:
-    """Return for each row the contributions that are largest in size, the rest of them as one number, and the score."""
+    """Return the largest contributions to the score of each row, the sum of the others, and the score."""
     contributions, X = model.explain(rows.X) / spread, rows.X
     table = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X, columns=list(model.schema.feature_names))
     names, explained = list(contributions), []
@@ -155,7 +155,7 @@ def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> 
 
 
 def _reasons(model: LinearModel, spread: float, rows: Block, config: ExplainConfig) -> list[Json]:
-    """Return for each row the columns that change its score most, compared with the best cell and with the average row."""
+    """Return the columns that change the score of each row most, compared with the most favourable value and the average row."""
     sign = -1 if config.lower else 1
     reasons = model.reasons(rows.X, sign)
 
@@ -175,7 +175,7 @@ def _reasons(model: LinearModel, spread: float, rows: Block, config: ExplainConf
 
 
 def _value_of(values: dict[Any, Any], name: str) -> Any:
-    """Return the value of a feature, or those of a pair of features as a list."""
+    """Return the value of a feature, or the values of a pair of features as a list."""
     if name in values:
         return values[name]
     for at in range(len(name)):
@@ -186,7 +186,7 @@ def _value_of(values: dict[Any, Any], name: str) -> Any:
 
 
 def explanation_lines(result: Json) -> list[str]:
-    """Return the lines that `aucdist explain` prints: a paragraph for each row, or where the table is."""
+    """Return the lines that `aucdist explain` prints: a paragraph for each row, or the path of the table."""
     if result["output"] is not None:
         return [f"{result['output']}: contributions of {result['rows']} rows"]
     lines = []

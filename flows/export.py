@@ -99,7 +99,7 @@ class ExportConfig(Strict):
 
 
 def export(config: ExportConfig, observer: RunObserver) -> Json:
-    """Write a model in the form of another system.
+    """Write a model as a file for another system.
 
     Raises InputError if there is no such model, the target cannot express it, or the file already exists.
     """
@@ -114,7 +114,7 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
         if config.to == "scorecard":
             model = load_two_classes(folder, "a scorecard")
             card = to_scorecard(model, config.scaling(), rows=config.rows)
-            # what the rounding costs on the rows of the run, if these can be read
+            # the effect of rounding on the rows of the run, if these can be read
             parts = {"train": Losses(model, card), "test": Losses(model, card)}
             try:
                 for name, block in rows_of_run(folder.rpartition("/")[0], model):
@@ -144,7 +144,7 @@ def export_lines(result: Json) -> list[str]:
 
 def _name_of(folder: str) -> str:
     """Return the name of the run whose model is in a folder."""
-    parts = absolute(folder).split("/")  # in a run folder, model.json would be taken for its model
+    parts = absolute(folder).split("/")  # not in the run folder, where model.json would be taken as its model
     return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] else "model"
 
 
@@ -171,7 +171,7 @@ def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
 
 
 def _read(source: Source, data: DataConfig, schema: Schema | None) -> tuple[str, Iterator[Block]]:
-    """Return the fingerprint of a data set and its rows, read as the run did: as a whole, or block by block."""
+    """Return the fingerprint of a data set and its rows, read in the same way as the run did."""
     if not data.direct and not source.is_sharded:
         whole = read(source, schema=schema)
         return whole.fingerprint, iter([whole.block])

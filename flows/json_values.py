@@ -1,4 +1,4 @@
-"""Values as JSON has them."""
+"""Convert values to types of JSON."""
 
 import json
 from typing import Any
@@ -9,8 +9,8 @@ from aucdist.errors import Json
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value in types of JSON; a number that is not finite becomes null, which is what JSON has for it."""
-    # what pydantic does not know is a scalar of NumPy
+    """Return a value in types of JSON. Numbers that are not finite become null."""
+    # values that pydantic does not know are NumPy scalars
     return to_jsonable_python(value, inf_nan_mode="null", fallback=lambda scalar: scalar.item())
 
 
@@ -20,7 +20,7 @@ def json_text(value: Any) -> str:
 
 
 def flattened(content: Json) -> Json:
-    """Return the values in mappings of mappings, each by the keys that lead to it, as in ``model.lam``."""
+    """Flatten nested mappings: the key of each value is its path, such as ``model.lam``."""
     flat: Json = {}
     for name, value in content.items():
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A night of a model in service: train on the newest rows, compare, promote, score and watch."""
+"""Keep a model current: train on the newest rows, compare, promote, score and watch."""
 
 from typing import Literal
 
@@ -98,7 +98,7 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: St
         stages = Stages(observer, run_stage)
         promotion = stages("promote", promote, config, store, str(trained["run"]), held)
         scored, watched = None, None
-        if config.new is not None:  # by the version that is in use now
+        if config.new is not None:  # score with the version that is now in use
             current = read_store(store).current
             assert current is not None  # the run was promoted, or another version is in use
             batch = f"{config.batch or batch_name(config.new)}-version-{current.version:05d}"
@@ -115,7 +115,7 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: St
 
 
 def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Json:
-    """Promote the run where the condition holds, unless another run has taken the store."""
+    """Promote the run if the condition holds, unless another run has taken over the lease of the store."""
     held.check()
     result = promote_run(PromoteConfig(run=run, store=store, condition=config.condition, margin=config.margin))
     removed = [] if config.keep is None else keep(read_store(store), config.keep)
@@ -123,7 +123,7 @@ def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Jso
 
 
 def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
-    """Return the training run with the files that it is for: the newest of the pattern, and those held out.
+    """Return the training configuration with the newest files of the pattern, and the files held out for the test.
 
     Raises InputError if there are not enough files.
     """

@@ -22,20 +22,20 @@ from flows.model_store import decision_svg
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about
 
 SCHEME = "models:"
-"""How MLflow's URIs of registered models begin."""
+"""The beginning of MLflow's URIs of registered models."""
 REGISTERED = re.compile(r"models:/+([^/:@\s]+)(?:@([A-Za-z0-9_.-]+))?")
 CHAMPION = "champion"
 """The alias of the version in use, as MLflow's documentation calls it, unless the URI has another."""
 TRACKING = "MLFLOW_TRACKING_URI"
 MODEL_FOLDER, REPORT = "aucdist", "report.html"
 DEFAULTS = {
-    # MLflow's own 7 tries take four minutes where no server listens.
+    # MLflow's default of 7 tries takes four minutes if no server listens
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
-    # The address that MLflow would print has the password.
+    # MLflow would print the address with its password
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 LARGEST_METRIC = 2**1023
-"""The largest number that MLflow takes."""
+"""The largest number that MLflow accepts."""
 LONGEST_PARAMETER = 500
 """The length of a parameter's text that every tracking server takes."""
 
@@ -88,7 +88,7 @@ class Registry:
     folder: Path
 
     def version_in_use(self) -> int | None:
-        """Return the version that has the alias; None if none has, or there is no such model."""
+        """Return the version with the alias; None if no version has it or the model does not exist."""
         missing = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
         name, alias = self.target.name, self.target.alias
         try:
@@ -151,7 +151,7 @@ class Registry:
 def promote_to_mlflow(
     target: Registered, run: str, content: Mapping[str, bytes], condition: str, decide: Callable[[str], Json]
 ) -> Json:
-    """Log a run in MLflow and, if it is as good as asked, register its model and move the alias to it.
+    """Log a run in MLflow and, if the condition holds, register its model and move the alias to it.
 
     The alias is moved last: a promotion that ends before leaves the version in use as it was.
 
@@ -195,7 +195,7 @@ def metrics_of(metrics: Json) -> dict[str, float]:
 
 
 def parameters_of(config: Json) -> dict[str, str]:
-    """Return the settings of the model in the configuration of a run, but for those that are not given."""
+    """Return the model settings that the configuration of a run gives."""
     return {
         name: str(value)[:LONGEST_PARAMETER] for name, value in config.get("model", {}).items() if value is not None
     }

@@ -1,4 +1,4 @@
-"""The commands `models` and `rollback`, and what was decided of a promotion, in words and as a picture."""
+"""The commands `models` and `rollback`, and decisions about promotions as text and as a picture."""
 
 import math
 from typing import Annotated, Any
@@ -51,7 +51,7 @@ def history(config: StoreConfig) -> Json:
 
 
 def history_lines(result: Json) -> list[str]:
-    """Return the history as lines of text, the first change first, with the runs that were not promoted."""
+    """Return the history as lines of text in chronological order, including runs that were not promoted."""
     lines = []
     for change in result["changes"]:
         number = change["version"]
@@ -69,7 +69,7 @@ def history_lines(result: Json) -> list[str]:
 
 
 def _test(test: Json) -> str:
-    """Return the test that decided, in few words."""
+    """Summarise the test that decided."""
     margin = f" by {test['margin']:g}" if test["margin"] else ""
     condition = f", {test['condition']}{margin}" if "condition" in test else ""
     value = f"{test['value']:+.5f} ({test['low']:+.5f} to {test['high']:+.5f})"
@@ -92,7 +92,7 @@ def rollback_lines(result: Json) -> list[str]:
 
 
 def promotion_lines(result: Json) -> list[str]:
-    """Return what was decided and done, as lines of text."""
+    """Return the decision and the change as lines of text."""
     lines = []
     if (test := result["decision"]) is not None:
         lines.append(
@@ -124,7 +124,7 @@ def promotion_lines(result: Json) -> list[str]:
 
 
 def measure_text(test: Json) -> str:
-    """Return what was compared; the first versions of model stores do not say it, and had the AUC alone."""
+    """Return the name of the metric that was compared. The first model stores do not state it, and compared the AUC."""
     if (measure := test.get("measure", "auc")) == "partial_auc":
         return f"partial AUC up to a false positive rate of {test.get('max_fpr', math.nan):g}"
     return {"auc": "AUC", "macro_auc": "mean AUC of the classes"}[measure]

@@ -38,7 +38,7 @@ WIDTH, HEIGHT = 160.0, 56.0
 
 
 def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]]:
-    """Return what each of several classes has, and sentences on what is suspicious in the rows.
+    """Return the number of rows and the best column of each class, and warnings about the rows.
 
     First for each class ``class``, ``rows``, ``column`` and ``auc``, the class of the most rows first. ``column`` ranks the rows
     of the class before all others best alone, with this AUC; None beyond `MOST_CLASSES` classes, and of data that are too
@@ -182,7 +182,7 @@ def column_kind(column: str, schema: Schema) -> str:
 
 
 def _range(values: np.ndarray) -> str:
-    """Return the range of a column, and how many of its values are missing, in words."""
+    """Describe the range of a column and the number of its missing values."""
     present = values[~np.isnan(values)]
     missing = len(values) - len(present)
     text = f"{present.min():.6g} to {present.max():.6g}" if len(present) else "no values"
@@ -220,10 +220,10 @@ def preview_lines(seen: Json) -> list[str]:
 
 @dataclass(frozen=True)
 class ColumnDrawing:
-    """A column as the page shows it.
+    """The drawing of a column on the page.
 
-    `auc`: by which it ranks the rows alone.
-    `missing`: the share of the rows that have no value.
+    `auc`: the AUC of the column alone.
+    `missing`: the share of rows without a value.
     `bars`: of each the shares of the negative and of the positive rows, as heights, and a label.
     """
 
@@ -268,7 +268,7 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
 
 
 def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
-    """Return the columns as they are shown, those that rank the rows best first."""
+    """Return the drawings of the columns, ordered by their AUC, the best first."""
     alone, features = columns_alone(sample, schema), schema.by_column()
     names = sorted(alone, key=lambda name: (-alone[name].auc, name))[:MOST_SHOWN]
     return [_drawing_of(name, features[name], alone[name].auc, sample, schema) for name in names]
@@ -286,7 +286,7 @@ def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample,
         shown_range = f"{len(values)}: {', '.join(labels[:3])}"
         missing = float(flags[:, values.index(MISSING_CATEGORY)].mean()) if MISSING_CATEGORY in values else 0.0
     else:
-        column = sample.values[:, list(features)[-1]]  # of a date the last of its parts
+        column = sample.values[:, list(features)[-1]]  # for a date, its last part
         present = ~np.isnan(column)
         if not present.any():
             return ColumnDrawing(name, kind, auc, "no values", 1.0, [])

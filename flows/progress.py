@@ -27,7 +27,7 @@ from aucdist.report.text import search_verdict, seconds_text, summary_rows, valu
 from flows.json_values import jsonable
 
 Record = Mapping[str, Any]
-EVERY = 1.0  # seconds between two lines where there is no terminal, and between two messages to the scheduler
+EVERY = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
 LOG_FORMAT = "AUCDIST_LOG"
 FORMATS = ("text", "json")
 FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deployment's run
@@ -58,7 +58,7 @@ class Tasks:
 
 
 class RunObserver(Protocol):
-    """Is called with the progress of a run."""
+    """An object that is called with the progress of a run."""
 
     def stage(self, name: str) -> None:
         """A stage starts."""
@@ -280,9 +280,9 @@ class JsonLineObserver:
 
 @contextmanager
 def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) -> Iterator[None]:
-    """Send warnings to `observer` as notes, without the paths of Python's own lines.
+    """Send warnings to `observer` as notes, without the paths that Python adds.
 
-    Those that differ in their numbers only, as from the fits of several folds, are one note, which has the first and the count.
+    Warnings that differ only in their numbers, for example from several folds, become one note with the first one and the count.
 
     `ignored`: warnings of these kinds are left out.
     """

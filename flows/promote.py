@@ -1,6 +1,6 @@
-"""The command `promote`: it compares the model of a run with the one in use, and puts it in its place.
+"""The command `promote`: compare the model of a run with the version in use, and replace this version.
 
-The test is a paired one, on rows that neither model was trained on. A store is a folder or a registered model of MLflow.
+The test is paired, on rows that neither model was trained on. A store is a folder or a registered model of MLflow.
 """
 
 import math
@@ -33,7 +33,7 @@ from flows.run_folder.scores import SCORES, THRESHOLD_ROWS, max_fpr_of, members_
 LEVEL = 0.95
 """The level of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
 NOT_WORSE_BY = 0.005
-"""The margin of `not-worse` where none is named: with a margin of 0 it would be the same as `better`."""
+"""The default margin of `not-worse`. With a margin of 0 it would be the same as `better`."""
 IN_USE = "the version in use"
 
 
@@ -68,7 +68,7 @@ class PromoteConfig(Strict):
 class PairedScores:
     """The scores of the same rows by two models.
 
-    `rows`: what they are, in words.
+    `rows`: a description of the rows.
     `y`, `new` and `old`, of shape (n_samples,): labels, the run's scores, and those of the version in use. For several
         classes ``(n_samples, n_classes)``: which of them a row has, bool, and a score for each.
     """
@@ -113,7 +113,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
 
 
 def _test_ranking(pair: PairedScores, new: LinearModel, run: str) -> tuple[Difference, Json]:
-    """Return the test of the AUC, the partial AUC or the macro AUC, and what it measures."""
+    """Return the test of the AUC, the partial AUC or the macro AUC, and the metric."""
     if not new.classes:
         n_pos, max_fpr = int((pair.y == 1).sum()), max_fpr_of(new, run)
         if max_fpr is None:
@@ -136,7 +136,7 @@ def _test_ranking(pair: PairedScores, new: LinearModel, run: str) -> tuple[Diffe
 
 
 def _test_calibration(pair: PairedScores, new: LinearModel, old: LinearModel) -> Json | None:
-    """Return by how much the Brier score is better, with its interval; None unless both models have probabilities."""
+    """Return the improvement of the Brier score with its interval; None unless both models have probabilities."""
     new_probabilities, old_probabilities = new.probabilities(pair.new), old.probabilities(pair.old)
     if new_probabilities is None or old_probabilities is None:
         return None
@@ -202,7 +202,7 @@ def _scored_by(folder: str, subject: str, source: Source, data: str, row_ids: np
 
 
 def promote_run(config: PromoteConfig) -> Json:
-    """Promote the model of a run, if it is as good as asked.
+    """Promote the model of a run if the condition holds.
 
     ``better``: the interval of the difference lies above the margin; ``not-worse``: above minus the margin. Where the
     configuration names no margin it is 0 for ``better`` and `NOT_WORSE_BY` for ``not-worse``.

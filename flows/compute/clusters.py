@@ -1,4 +1,4 @@
-"""The workers of a run, and the clusters that they come from.
+"""The workers of a run, and the clusters that they belong to.
 
 A function is called on many items there; blocks of rows stay in their memory or are streamed. Each kind of cluster is opened for
 a run, with a client and scratch space, and released when the run ends. S3 is configured by environment variables, of this
@@ -38,7 +38,7 @@ from flows.progress import RunObserver, Tasks
 SHARE_FOR_ROWS = 0.5
 """The share of a worker's memory that rows may take. Dask spills to disk from 0.6 on, and solvers need some memory too."""
 BLOCKS_WHILE_STREAMING = 4
-"""Blocks that a thread has in memory while it streams: the current one, and the next as a file, decompressed and as a block."""
+"""The blocks in the memory of a streaming thread: the current one, and the next one as a file, decompressed and parsed."""
 IDENTITY = {
     "aws_access_key_id": "AWS_ACCESS_KEY_ID",
     "aws_secret_access_key": "AWS_SECRET_ACCESS_KEY",
@@ -53,9 +53,9 @@ REGION, ENDPOINT = "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3"
 class Workers:
     """The workers of a run: this process, or those of a Dask cluster.
 
-    `client`: None: this process does everything.
+    `client`: the Dask client; None if this process does all work.
     `scratch`: a folder or URL that every worker can read and write; empty without a client.
-    `n_jobs`: threads that work on blocks in this process, where there is no client; -1: one for each core.
+    `n_jobs`: without a client, the number of threads that work on blocks; -1 means one for each core.
     """
 
     client: Any = None
@@ -63,7 +63,7 @@ class Workers:
     n_jobs: int = 1
 
     def parallel_map(self, observer: RunObserver | None = None) -> ParallelMap:
-        """Return a `map` over the workers (or in this process): results come in order.
+        """Return a `map` over the workers (or in this process) with results in order.
 
         `observer`: is called with the number of finished items after each.
         """
@@ -71,7 +71,8 @@ class Workers:
         def parallel_map(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
             results: Iterator[Any]
             if self.client is None:
-                results = map(long_retries()(function), items)  # waits if a store does not answer for a while
+                # long retries, because a store may not answer for a while
+                results = map(long_retries()(function), items)
             else:
                 from aucdist.engine.dask import map_on_workers
 
@@ -84,7 +85,7 @@ class Workers:
         return parallel_map
 
     def place(self, items: Sequence[Any]) -> Sequence[Any]:
-        """Put small objects on the workers, and return their handles for `parallel_map`; without workers return the objects."""
+        """Send small objects to the workers, and return handles for `parallel_map`; without workers, return the objects."""
         if self.client is None:
             return list(items)
         from aucdist.engine.dask import place_items
@@ -98,7 +99,7 @@ class Workers:
 def choose_cache(
     mode: CacheMode, n_bytes: int, largest_block: int, worker_memory: Sequence[tuple[int, int]]
 ) -> tuple[bool, str]:
-    """Decide whether blocks are streamed, and say why.
+    """Decide whether blocks are streamed, and give the reason.
 
     `mode`: {"auto", "memory", "stream"}.
     `n_bytes` and `largest_block`: bytes that all blocks take in memory, and the largest of them.
@@ -147,7 +148,7 @@ def _size(n_bytes: int) -> str:
 def open_cluster(
     config: ClusterConfig | FitClusterConfig, name: str, observer: RunObserver | None = None
 ) -> Iterator[Workers]:
-    """Connect to a cluster, or start one, and yield its workers; afterwards the cluster and its scratch folder are released.
+    """Connect to a cluster or start one, and yield its workers. Afterwards, release the cluster and its scratch folder.
 
     `name`: of the run; names the scratch folder, and a cluster that is started for it.
     `observer`: is called with a remark for each worker that is lost.
@@ -230,7 +231,7 @@ def environment_of(config: S3Config) -> dict[str, str | None]:
     if config.block is not None:
         changes |= _of_block(config.block)
     elif config.profile is not None:
-        # Keys in the environment would take precedence over the profile.
+        # keys in the environment would take precedence over the profile
         changes |= dict.fromkeys(IDENTITY.values()) | {"AWS_PROFILE": config.profile}
     named = {
         ENDPOINT: reveal(config.endpoint or ""),

@@ -106,7 +106,7 @@ class Api:
 
 
 def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
-    """Call a function, again while the namespace's quota is not counted, as in the first minutes after it was applied."""
+    """Call a function, and repeat the call while the quota of the namespace has not been counted yet."""
     end = time.monotonic() + QUOTA_PATIENCE
     for attempt in itertools.count():
         try:
@@ -245,10 +245,10 @@ def _owner() -> Json | None:
 
 
 def _has_scheduler(api: Api, name: str) -> bool:
-    """Tell whether the scheduler's pod is ready.
+    """Return whether the scheduler's pod is ready.
 
     The phase of the DaskCluster is not reliable: it often stays Pending, because two writes of the operator race
-    (dask-kubernetes issue 968). The pod is.
+    (dask-kubernetes issue 968). The status of the pod is reliable.
     """
     schedulers = (pod for pod in api.pods(name) if pod.metadata.labels["dask.org/component"] == "scheduler")
     return any(c.type == "Ready" and c.status == "True" for pod in schedulers for c in pod.status.conditions or ())
@@ -289,7 +289,7 @@ def _wait(api: Api, name: str, part: str, is_there: Callable[[], bool], timeout:
 def trouble(api: Api, name: str) -> tuple[list[str], float, float | None]:
     """Return why a cluster has not started, as Kubernetes reports it, and how many seconds it is worth waiting.
 
-    Third, how many seconds it must stay so until it is hopeless; None if it may become better.
+    The third result is the number of seconds after which the fault is final; None if it may pass.
     """
     reasons, worth, fatal = [], float("inf"), None
     deployments, pods = api.deployments(name), api.pods(name)
@@ -298,7 +298,7 @@ def trouble(api: Api, name: str) -> tuple[list[str], float, float | None]:
         worth = PATIENCE
     for deployment in deployments:
         for condition in deployment.status.conditions or ():
-            if condition.type == "ReplicaFailure":  # as when a quota is used up
+            if condition.type == "ReplicaFailure":  # for example if a quota is used up
                 reasons.append(f"{deployment.metadata.name}: {condition.message}")
                 worth = PATIENCE
     for pod in pods:
@@ -345,17 +345,17 @@ ROUTES = ("scheduler.api", "scheduler.prometheus", "scheduler.info", "scheduler.
 
 TLS_FOLDER = "/etc/aucdist/tls"
 TLS_FILES = (f"{TLS_FOLDER}/ca.crt", f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls.key")
-"""Where a Secret in the form of `kubernetes.io/tls` shows up, in the flow's pod as in the workers'."""
+"""The folder at which a Secret of type `kubernetes.io/tls` is mounted, in the flow's pod and in the workers'."""
 
 SCRATCH = "/scratch"
-"""The one folder that can be written to; the image points its caches and temporary files there."""
+"""The only writable folder. The image puts its caches and temporary files there."""
 
 
 def dask_cluster_of(config: KubernetesConfig, name: str, labels: dict[str, str], owner: Json | None) -> Json:
     """Return the DaskCluster.
 
-    `labels`: for the cluster; the operator puts them on all that it makes of it.
-    `owner`: an owner reference: when the owner is gone, so is the cluster.
+    `labels`: the labels of the cluster, which the operator also gives to its pods and services.
+    `owner`: an owner reference; Kubernetes removes the cluster with its owner.
     """
     scheduler_args = [
         "dask", "scheduler", "--protocol", _protocol(config), "--port", str(PORT), "--dashboard-address", f":{DASHBOARD}",
@@ -412,7 +412,7 @@ def autoscaler_of(config: KubernetesConfig, name: str) -> Json | None:
 
 
 def address_of(config: KubernetesConfig, name: str) -> str:
-    """Return the address of the scheduler of the cluster `name`, for all who are in the cluster's network."""
+    """Return the address of the scheduler of the cluster `name`, inside the network of Kubernetes."""
     return f"{_protocol(config)}://{name}-scheduler.{config.namespace}:{PORT}"
 
 
@@ -421,7 +421,7 @@ def _protocol(config: KubernetesConfig) -> str:
 
 
 def _memory_limit(resources: Resources) -> int:
-    """Return the bytes at which Dask acts: a tenth less than the pod has, for the worker's nanny needs some, too."""
+    """Return Dask's memory limit: a tenth less than the pod's, because the worker's nanny needs memory, too."""
     return int(0.9 * parse_bytes(resources.memory if resources.memory[-1].isdigit() else f"{resources.memory}B"))
 
 
@@ -470,7 +470,7 @@ def _pod(config: KubernetesConfig, role: str, resources: Resources, args: list[s
 
 def _environment(config: KubernetesConfig) -> list[Json]:
     settings = {
-        # Blocks are assigned to workers; moving them to save a few milliseconds costs more than it gains.
+        # Blocks stay on their workers: moving them costs more than the milliseconds that it saves.
         "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
         "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": str([f"distributed.http.{part}" for part in ROUTES]),
     }

@@ -32,7 +32,7 @@ class Stages:
     `observer`: is called with the name of each stage when it starts.
     `run_stage`: makes a task of each stage; by default a stage is called.
     `seconds`, dict of str to float: wall time of each stage so far, in order; of a stage that ran twice, the last. The time in
-        which this process compiled kernels stands apart, under `COMPILING`.
+        which this process compiled kernels is listed separately, under `COMPILING`.
     """
 
     def __init__(self, observer: RunObserver, run_stage: StageRunner | None = None):
@@ -108,7 +108,7 @@ class ResultCache:
     def get(self, label: str, task: Any) -> Any:
         """Return the result of a task, or None if it is not in the cache, or damaged there.
 
-        `label`: for people: the start of the file's name, which may have folders.
+        `label`: a readable beginning of the file's name, which may have folders.
         `task`: what determines the result beyond what all tasks share, in types of JSON.
         """
         file = self._file(label, task)
@@ -116,7 +116,7 @@ class ResultCache:
             return None
         try:
             stored = read_json(f"{self._url}/{file}", _Result)
-        except InputError:  # damaged: it is computed again, and replaced
+        except InputError:  # damaged: the result is computed again and replaced
             return None
         return stored["result"] if stored["sha256"] == json_digest(stored["result"]) else None
 

@@ -177,7 +177,7 @@ class DataConfig(DataRef):
             )
         content = dict(content)
         split = content.pop("split")
-        return {"test": split} | content  # `--set data.test=null` takes it back
+        return {"test": split} | content  # `--set data.test=null` removes the default
 
     @property
     def of_each(self) -> bool:
@@ -187,7 +187,7 @@ class DataConfig(DataRef):
 
     @property
     def test_source(self) -> Source | None:
-        """The source of the test rows, where they are a data set of their own."""
+        """The source of the test rows, if they are a separate data set; otherwise None."""
         return source_of(self.test) if self.test is not None and self.test.is_separate_data_set else None
 
 
@@ -198,7 +198,7 @@ def refuse_for_classes(config: Any) -> None:
 
 
 def source_of(config: DataRef | TestConfig) -> Source:
-    """Return the source of a data set: the catalog's entry of its name, or the source written out."""
+    """Return the source of a data set: the entry of the catalog, or the `source` of the configuration."""
     if config.name is not None:
         return find_source(config.name)
     assert config.source is not None  # the models check that one of the two is given

@@ -74,7 +74,7 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
 
 
 def _entered(content: Any, count: Iterator[int], depth: int = 0) -> Any:
-    """Return the content of a YAML file with its URLs parsed (see `aucdist.data.storage.urls`) and its aliases written out."""
+    """Return the content of a YAML file with URLs parsed (see `aucdist.data.storage.urls`) and aliases expanded."""
     if next(count) > MOST_VALUES or depth > MOST_DEEP:
         raise ValueError(
             f"more than {MOST_VALUES} values with its aliases written out, or more than {MOST_DEEP} levels"
@@ -232,7 +232,7 @@ def named_cluster(cluster: Any) -> Any:
 
 
 def explain(error: ValidationError, where: str) -> str:
-    """Return a message for an error of pydantic: a line for each wrong key."""
+    """Return a message for a validation error of pydantic, with a line for each wrong key."""
     lines = []
     for fault in error.errors():
         key, cause = ".".join(str(part) for part in fault["loc"]), fault.get("ctx", {}).get("error")

@@ -9,7 +9,7 @@ from aucdist.errors import InputError, Json, unknown
 from flows.config.base import Strict
 
 AUTO = "auto"
-"""In place of a feature map: folds choose one."""
+"""The value of `features` for which cross-validation chooses the feature map."""
 
 
 class ModelConfig(Strict):
@@ -49,12 +49,12 @@ class ModelConfig(Strict):
 
     @property
     def chooses_features(self) -> bool:
-        """Whether the feature map is to be chosen by folds; `built` then has none."""
+        """Whether cross-validation chooses the feature map. `built` then has none."""
         return bool(self.map_name == AUTO)
 
     @cached_property
     def features_metric(self) -> str | None:
-        """The full name of the metric by which folds are to choose the feature map; None for that of `aucdist.search.auto`."""
+        """The full name of the metric that chooses the feature map; None for the default of `aucdist.search.auto`."""
         if not isinstance(self.features, dict) or not self.chooses_features:
             return None
         from aucdist.metrics.measures import MEASURES, find_measure
@@ -75,7 +75,7 @@ class ModelConfig(Strict):
 
     @property
     def resolved(self) -> Json:
-        """All parameters, with the values that the estimator has by default; those that folds choose are left to them."""
+        """All parameters, with the defaults of the estimator. Parameters that cross-validation chooses keep their values."""
         unresolved = {"features": self.features} | ({"lam": None} if self.lam is None else {})
         chosen = unresolved if self.chooses_features else {}
         parameters: Json = self.built.plain_params()
@@ -157,7 +157,7 @@ class ShapesConfig(Strict):
 
 
 def check_shapes(config: ShapesConfig, model: ModelConfig) -> None:
-    """Raise an InputError for fits that a model cannot have."""
+    """Raise an InputError for additional fits that are not possible for a model."""
     if config.compare_free and getattr(model.built, "monotone", None) is None and not model.chooses_features:
         raise InputError(
             "shapes: `compare_free` compares with a fit without `monotone`, which the model does not have: leave it out"

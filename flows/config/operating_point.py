@@ -1,4 +1,4 @@
-"""The operating point: what the threshold of predictions is to meet."""
+"""The operating point: the requirement on the threshold of predictions."""
 
 from typing import Annotated, Any, Literal
 
@@ -75,12 +75,12 @@ class OperatingPointConfig(Strict):
 
     @property
     def row_costs(self) -> Costs | None:
-        """What decisions cost, where rows have costs of their own; None elsewhere."""
+        """The costs of decisions, if each row has its own cost; otherwise None."""
         costs = None if self.cost is None else Costs(**self.cost.model_dump())
         return costs if costs is not None and costs.differ_by_row else None
 
     def scores_unseen(self, estimator: Any) -> bool:
-        """Whether models of other rows score the training rows of this estimator."""
+        """Whether the threshold of this estimator is set by out-of-fold scores."""
         if self.out_of_fold is not None or self.confidence is not None:
             return self.out_of_fold is not False
         from aucdist.maps import expander_of  # here, because it loads scikit-learn
@@ -112,7 +112,7 @@ class OperatingPointConfig(Strict):
 
 
 def hold_out(data: DataConfig, point: OperatingPointConfig | None) -> None:
-    """Have some training rows held out for a guarantee, unless rows or models of other rows are named for it.
+    """Hold out training rows for a guarantee, unless the configuration names threshold rows or out-of-fold scores.
 
     Raises InputError if alerts are counted by the day and rows have no time, or both are named.
     """

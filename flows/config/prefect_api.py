@@ -12,7 +12,7 @@ KEY = "PREFECT_API_URL"
 
 
 def api_configured() -> bool:
-    """Tell whether the settings that Prefect would read in this folder name an API.
+    """Return whether the settings that Prefect would read in this folder name an API.
 
     They are read in Prefect's order, and the first counts: the environment, ``.env``, ``prefect.toml`` and
     ``pyproject.toml`` of the working folder, and the active profile. An empty ``PREFECT_API_URL`` means none, whatever
@@ -31,7 +31,7 @@ def api_configured() -> bool:
 
 
 def as_user_error(error: Exception) -> Exception:
-    """Return an error of a flow; one of Prefect's client about its server becomes an `InputError` that says what to do."""
+    """Return the error of a flow. Errors of Prefect's client about its server become InputErrors with a remedy."""
     text = str(error)
     if text.startswith("Failed to reach API at"):
         where = text.removeprefix("Failed to reach API at ").rstrip("/")
@@ -48,7 +48,7 @@ def as_user_error(error: Exception) -> Exception:
 
 
 def _active_profile(dotenv: dict[str, str], tables: tuple[Json, ...]) -> Json:
-    """Return the settings of the active profile; where there is no file of profiles, of the one that Prefect ships."""
+    """Return the settings of the active profile; without a file of profiles, those of Prefect's default profile."""
     named = [os.environ.get("PREFECT_PROFILES_PATH"), dotenv.get("PREFECT_PROFILES_PATH")]
     named += [table.get("profiles_path") for table in tables]
     home, own = os.environ.get("PREFECT_HOME"), Path()

@@ -14,7 +14,7 @@ from flows.config.loading import apply_setting, find_sources, read_mapping
 
 PATTERN = "*?["
 HEAD = 2**16
-"""Bytes that show what a file without a known suffix holds."""
+"""The number of bytes by which the format of a file without a known suffix is detected."""
 
 
 def source_from_name(
@@ -63,12 +63,12 @@ def source_from_name(
 
 
 def is_yaml(data: str) -> bool:
-    """Tell whether a name is that of a YAML file."""
+    """Return whether a name is that of a YAML file."""
     return Path(data).suffix in (".yaml", ".yml")
 
 
 def _in_catalog(data: str) -> bool:
-    # The names of files and folders need no catalog, which takes a while to read.
+    # look for files and folders first, because reading the catalog is slow
     return not (is_yaml(data) or "/" in data or _format_from_suffix(data)) and data in catalog()
 
 
@@ -94,7 +94,7 @@ def _entry(data: str) -> Json:
 
     if GENERATION.fullmatch(data.rpartition("/")[2]):
         return {"source": url, "format": "shards"}
-    if not on_the_web:  # a folder, if the suffixes of all of its files agree
+    if not on_the_web:  # a folder: the suffixes of all files must agree
         # The Parquet files of a Delta table may hold rows that were deleted.
         for name, form in ((CURRENT, "shards"), ("_delta_log", "delta")):
             if files.exists(below(url, name)):

@@ -27,7 +27,7 @@ from aucdist.search.schedule import FitJob
 from flows.rows.rows import Encoding, Rows, load_and_apply, with_classes
 
 CONCURRENT_FITS = 4
-"""Fits at a time that share the blocks: while one waits for the network, others compute."""
+"""The number of fits that share the blocks at a time: while one waits for the network, others compute."""
 JobResults = Iterator[tuple[int, list[FoldScore]]]
 _BLOCKS: dict[str, list[Block]] = {}
 """All rows of the search that this process works for."""
@@ -35,7 +35,7 @@ _BLOCKS: dict[str, list[Block]] = {}
 
 @dataclass(frozen=True)
 class JobSettings:
-    """What all jobs of a search have in common.
+    """The settings that all jobs of a search share.
 
     `estimator`: unfitted, with the parameters that no setting changes.
     `encoding`: None if the rows are already encoded.
@@ -69,7 +69,7 @@ def select_rows(block: Block, side: np.ndarray) -> Block:
 
 
 def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[FoldScore]:
-    """Do a job on copies of its rows, in this process.
+    """Run a job on copies of its rows, in this process.
 
     Returns one for each setting; see `aucdist.search.fold.score_path`.
     """
@@ -85,7 +85,7 @@ def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequ
 def fit_on_masks(
     job: FitJob, sides: Sides, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: AnyBlocks
 ) -> list[FoldScore]:
-    """Do a job on blocks that are not copied: rows outside the fold get weight 0.
+    """Run a job on the original blocks, where rows outside the fold have weight 0.
 
     `job`, `sides` and `settings`: as for `fit_on_copies`.
     `rows`: the rows of the search, which are read once more for the encoding to learn from.
@@ -101,24 +101,24 @@ def fit_on_masks(
 def fit_on_worker(
     job: FitJob, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
 ) -> list[FoldScore]:
-    """Do a job on copies of its rows, on a worker. The first job of a search reads all rows; they stay for the others.
+    """Run a job on copies of its rows, on a worker. The first job of a search reads all rows, which stay for the others.
 
     `job`, `sides` and `settings`: as for `fit_on_copies`.
     `search`: a name that no other search has.
     `loader`: ``loader(item) -> Block``.
-    `items`: what it gets for each block.
+    `items`: its argument for each block.
     """
     if search not in _BLOCKS:
         _BLOCKS.clear()
         _BLOCKS[search] = [loader(item) for item in items]
     with warnings.catch_warnings():
-        for category in (ConvergenceWarning, RankingWarning):  # the results say it
+        for category in (ConvergenceWarning, RankingWarning):  # the results contain it
             warnings.simplefilter("ignore", category)
         return fit_on_copies(job, sides, settings, _BLOCKS[search])
 
 
 def attempt(work: Any, job: FitJob, *args: Any) -> list[FoldScore]:
-    """Do a job and return its results; an error becomes its results, with whether a retry could help."""
+    """Run a job and return its results. An error is recorded as the result, with whether a retry could help."""
     try:
         return work(job, *args)
     except Exception as e:
@@ -136,7 +136,7 @@ def failed(job: FitJob, e: Exception) -> list[FoldScore]:
 
 
 def run_in_threads(jobs: Sequence[FitJob], do: Callable[[FitJob], list[FoldScore]]) -> JobResults:
-    """Do several jobs at a time in threads of this process, whose steps run on the workers; a failed job is retried once.
+    """Run several jobs at a time in threads of this process, with steps on the workers. A failed job is retried once.
 
     `do`: returns the results of a job.
     Yields (int, list of dict): the position of a job and its results, as they are done.
@@ -152,7 +152,7 @@ def run_on_workers(
     *args: Any,
     client: Any,
 ) -> JobResults:
-    """Do jobs as tasks on the workers of a Dask client; a failed job is retried once, on another worker if there is one.
+    """Run jobs as tasks on the workers of a Dask client. A failed job is retried once, on another worker if there is one.
 
     A job whose worker dies is given to another one by Dask itself.
 
@@ -173,7 +173,7 @@ def run_on_workers(
 
 
 def _as_done(jobs: Sequence[FitJob], submit: Callable[[FitJob, Any], Any]) -> JobResults:
-    """Yield the results of jobs as they are done.
+    """Yield the results of jobs as they finish.
 
     `submit`: ``submit(job, before)`` returns a future of the job; `before` is that of its first attempt, or None.
     """

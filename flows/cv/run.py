@@ -98,7 +98,8 @@ def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, Sea
     """
     data, by_time = config.data, config.folds.time
     if by_time is not None and data.test is not None and data.test.time in (by_time, by_time.removesuffix(".days")):
-        data = data.model_copy(update={"test": data.test.model_copy(update={"keep": True})})  # the folds take it out
+        # the folds remove the column
+        data = data.model_copy(update={"test": data.test.model_copy(update={"keep": True})})
     source = open_source(data, config.blocks, encode=False)
     if source.needs_workers:
         if config.folds.groups is not None or config.folds.time is not None or config.folds.duplicates == "together":
@@ -108,7 +109,7 @@ def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, Sea
         return source, None
     assert source.rows is not None
     search_rows = make_folds(source.rows, config, Workers(), observer)
-    # An error that concerns all rows is raised here.
+    # errors about all rows are raised here
     Encoding(config.data, search_rows.rows.schema).fit(search_rows.rows.train.each(map))
     return source, search_rows
 
@@ -165,7 +166,7 @@ def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndar
     return replace(rows, **changes), values["train"], values["test"]
 
 
-COPIES = 3  # a task has all rows, those of its fold, and these encoded
+COPIES = 3  # a task holds all rows, the rows of its fold, and these rows encoded
 
 
 def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
@@ -193,7 +194,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
             rows = source.prepare(workers, observer, stages)
             search_rows = stages("make folds", make_folds, rows, config, workers, observer)
         if search_rows.classes is not None:
-            refuse_for_classes(config)  # the configuration does not say that shards have several
+            refuse_for_classes(config)  # only now is it known that the shards have several classes
         group_facts = search_rows.grouped, search_rows.lowest_grade
         full = config.with_candidates(search_rows.size, observer.note, *group_facts)
         directions = [getattr(full.model.built, "monotone", None), *(p.get("monotone") for p in full.points)]
@@ -222,14 +223,14 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     runner = JobRunner(config, rows, train, placement, workers, observer)
     sets = [folds.outer()] + [folds.inner(fold) for fold in folds.outer() if config.nested is not None]
     model, halving = config.model.built, config.halving
-    with warnings_to(observer, ignored=(ConvergenceWarning, RankingWarning)):  # the results say those
+    with warnings_to(observer, ignored=(ConvergenceWarning, RankingWarning)):  # the results contain these
         if halving is not None:
             tables = [halve(model, config.points, sets[0], measure, runner.run, (halving.first_passes, halving.factor))]
         else:
             tables = fit_settings(model, config.points, sets, model.max_passes, runner.run)
     outer, *inner = tables
     nested: list[Json] | None = None
-    if config.nested is not None:  # for each fold what its own training rows choose, and its score on the held-out rows
+    if config.nested is not None:  # the choice of each fold's training rows, and its score on the held-out rows
         nested = []
         for k, (fold, inner_rows) in enumerate(zip(folds.outer(), inner, strict=True)):
             choice: Json = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
@@ -291,7 +292,7 @@ class JobRunner:
             "metric": config.measure.name,
             "nested": config.nested,
         }
-        if rows.classes is not None:  # more repeats may leave out more of them
+        if rows.classes is not None:  # more repeats may leave out more classes
             common["classes"] = rows.classes.sets.names()
         self._cache = ResultCache(f"{config.output.rstrip('/')}/cv-{config.name}/tasks", common)
         self.n_jobs = self.n_cached = 0
@@ -316,7 +317,7 @@ class JobRunner:
             else:
                 fold = job.fold
                 inner = "" if fold.inner is None else f", inner fold {fold.inner + 1}"
-                where = f"fold {fold.fold + 1} of repeat {fold.repeat + 1}{inner}"  # as users count them
+                where = f"fold {fold.fold + 1} of repeat {fold.repeat + 1}{inner}"  # counted from 1 for users
                 self._observer.note(f"failed: {where}: {error}")
                 self._n_failed += 1
             n_left = len(jobs) - len(results)
@@ -329,7 +330,7 @@ class JobRunner:
                 self._values.setdefault(parameters_text(point), []).append(result["value"])
 
     def _report(self, total: int, n_left: int, seconds_left: float | None) -> None:
-        """Report how many jobs are done, and the best setting of those that have most values."""
+        """Report how many jobs are done, and the best setting among those with the most results."""
         sign = self._measure.sign
         means = {text: (len(values), sign * float(np.mean(values))) for text, values in self._values.items()}
         best = max(means, key=means.__getitem__, default=None)

@@ -1,4 +1,4 @@
-"""What the columns of a table hold, as far as their cells tell it: numbers, categories, dates, identifiers."""
+"""Find out what the columns of a table contain: numbers, categories, dates or identifiers."""
 
 import re
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from aucdist.drift import columns as single
 
 Kind = Literal["number", "categorical", "hashed", "dates", "drop"]
 MOSTLY = 0.9
-"""A column of which so large a share of the cells are numbers, or dates, is one of these; the others count as missing."""
+"""The share of cells that must be numbers (or dates) for a column of numbers (or dates). The other cells count as missing."""
 SYMBOLS = (
     "$", "€", "£", "¥", "₹", "₽", "₩", "%", "‰", "USD", "EUR", "GBP", "CHF", "JPY", "CAD", "AUD", "Fr.", "kr", "zł", "R$", "US$",
 )  # fmt: skip
 STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (",", "."), (",", "space"))
-"""Decimal and thousands separators; of several that fit as many columns and cells, the first."""
+"""Decimal and thousands separators that are tried. If several fit equally well, the first is used."""
 HASHED_INTO = 256
 SHOWN = 5
 MOST_WORDS, MOST_TYPING_ERRORS = 5, 50
@@ -31,11 +31,11 @@ MOST_WORDS, MOST_TYPING_ERRORS = 5, 50
 LONGEST_WORD = 100
 RARE, OFTEN = 0.02, 0.05
 ROWS_EACH = 1.5
-"""Texts with fewer rows each, on average, are no categories."""
+"""The smallest mean number of rows of a category. Texts with fewer rows are not categories."""
 FEW_OF_A_CLASS, CLEAR = 10, 3.0
-"""The direction of a number is said with so many rows of each class, beyond so many standard deviations of chance."""
+"""A direction is suggested with at least this many rows of each class, and this many standard deviations from chance."""
 LAST = 0.2
-"""The share of the rows that are the test rows where these have dates."""
+"""The share of rows that become test rows if rows have dates."""
 SPANS = {"month": 365, "weekday": 7}
 """Days that the other rows have to span for such a part of a date to be a feature: otherwise new rows have months, or days of
 the week, that no training row has, and `aucdist watch` raises an alarm for each batch."""
@@ -48,7 +48,7 @@ PLACEHOLDERS = frozenset(
         "\\n", "#div/0!", "#value!", "#ref!", "#num!", "(null)", "[null]",
     )
 )  # fmt: skip
-"""What is written in place of a number, in lower case."""
+"""Words that stand for a missing number, in lower case."""
 INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 TYPING_ERROR = re.compile(r"[^\w\s]*\s*[\d.,]*\d.*|\D*")
 """A number with something before or behind it (>100, 12 cm, 1.99.), or no digit at all; a code such as A12 is neither."""
@@ -59,17 +59,17 @@ YEARS = (1900, 2100)
 
 @dataclass
 class Column:
-    """What a column holds.
+    """The content of a column.
 
-    `kind`: what becomes of it.
-    `comment`: what its values are, or why it is dropped.
+    `kind`: how the column is used.
+    `comment`: a description of its values, or why it is dropped.
     `missing`: rows without a value.
-    `parts`: of a column of dates what it becomes.
-    `date_format`: of a column of dates; None: as in ISO 8601.
-    `words`: what stands for missing numbers or dates, besides what always does.
-    `leak`: why it seems to give the label away.
-    `direction`: of a number that has one: ``increasing`` or ``decreasing``.
-    `late`: of dates: rows among the last ones, and those of them that are positive.
+    `parts`: for dates, the parts that become features.
+    `date_format`: for dates, their format; None means ISO 8601.
+    `words`: texts that mark missing numbers or dates, in addition to the default ones.
+    `leak`: why it seems to reveal the label.
+    `direction`: for numbers with a direction, ``increasing`` or ``decreasing``.
+    `late`: for dates, the number of rows among the last ones, and of positive rows among these.
     """
 
     name: str
@@ -91,9 +91,9 @@ class Table:
     `starts`, of shape (n_columns + 1,): where the cells of each column are.
     `text`: for each cell the position of its text in `strings`, the distinct texts without blanks around them.
     `rows` and `positives`: how many rows have this cell, and how many of them are of the positive class.
-    `number`: for each cell its value as a number, nan for none.
-    `missing` and `missing_number`: whether it says that a text or a number is missing.
-    `date_formats`: spellings of dates that are tried.
+    `number`: the value of each cell as a number; NaN if it is not a number.
+    `missing` and `missing_number`: whether each cell marks a missing text or a missing number.
+    `date_formats`: the formats of dates that are tried.
     """
 
     names: list[str]
@@ -182,7 +182,7 @@ class Table:
         return column
 
     def _number(self, name: str, at: slice) -> Column | None:
-        """Return a column of numbers, some of which may be missing; None if it is none."""
+        """Return a column of numbers, some of which may be missing; None if the column does not contain numbers."""
         rows, values = self.rows[at], self.number[at]
         is_number, infinite, words, n_others = ~np.isnan(values), False, [], 0
         other = ~is_number & ~self.missing_number[at]
@@ -203,7 +203,7 @@ class Table:
             texts = self._texts(at, is_number)
             n_zeros = sum(text[0] == "0" and text[1:2].isdigit() for text in texts)
             if n_zeros > OFTEN * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1):
-                return None  # codes: some begin with a zero, and all are equally long or it is not rare
+                return None  # codes: leading zeros are frequent, or all cells have the same length
             if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and len(values) > 2:
                 dates = [parse_date(text, COMPACT) for text in texts]
                 if all(dates):
@@ -215,7 +215,7 @@ class Table:
         return Column(name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words))
 
     def _dates(self, name: str, at: slice) -> Column | None:
-        """Return a column of dates, or None if it is none."""
+        """Return a column of dates; None if the column does not contain dates."""
         present = ~self.missing[at]
         texts, rows = self._texts(at, present), self.rows[at][present]
         first_texts = texts[:20]
@@ -269,7 +269,7 @@ class Table:
         return Column(name, "categorical", f"{n}: {shown}" + (", ..." if n > SHOWN else ""))
 
     def _look_for_leaks(self, column: Column, at: slice, absent: np.ndarray) -> None:
-        """Say what a column gives away, alone or by one of its values, and of numbers the direction that they seem to have."""
+        """Find out whether a column or one of its values reveals the label, and the direction of a column of numbers."""
         rows, positives = self.rows[at], self.positives[at]
         if column.kind == "categorical":
             area = single.alone(single.shares(rows, positives), rows, positives)
@@ -304,14 +304,14 @@ def _which(texts: list[str], holds: Callable[[str], bool]) -> np.ndarray:
 
 
 def numbers_in(texts: pa.StringArray, spelling: Spelling) -> np.ndarray:
-    """Return the numbers that texts are, written in this way; nan for those that are none, float64."""
+    """Return the values of texts that are numbers in a spelling, float64; NaN for other texts."""
     return as_numpy(pc.utf8_ltrim(spelling.plain_numbers(texts), "+").cast(pa.float64()))
 
 
 def _spelling(
     texts: pa.StringArray, missing: np.ndarray, text: np.ndarray, column: np.ndarray, rows: np.ndarray
 ) -> Spelling:
-    """Return the spelling of numbers by which most columns hold them.
+    """Return the spelling of numbers that fits most columns.
 
     `missing`, of shape (n_texts,), bool: texts that say that a value is missing.
     `text`, `column` and `rows`: of each cell the text, the column, and the rows that have it.
@@ -320,7 +320,7 @@ def _spelling(
     n_present = np.bincount(column[present], rows[present])
 
     def fit(spelling: Spelling) -> tuple[int, int]:
-        """Return in how many columns most cells are numbers, and how many cells these are."""
+        """Return the number of columns in which most cells are numbers, and the number of these cells."""
         numbers = present & ~np.isnan(numbers_in(texts, spelling)[text])
         n_numbers = np.bincount(column[numbers], rows[numbers], len(n_present))
         mostly = (n_numbers >= MOSTLY * n_present) & (n_present > 0)
@@ -348,7 +348,7 @@ def _spelling(
 
 
 def _others(texts: list[str], n_rows: int) -> str:
-    """Return what is said of cells that are no numbers, or no dates."""
+    """Describe the cells that are not numbers or not dates."""
     listed = ", ".join(map(repr, texts[:SHOWN])) + (", ..." if len(texts) > SHOWN else "")
     return f", but for {listed} in {n_rows:,} rows" if texts else ""
 
@@ -359,7 +359,7 @@ def _identifier(name: str, n: int, present: int, kind: str) -> str:
 
 
 def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: int) -> bool:
-    """Tell whether the cells of a column that are no numbers stand for missing ones.
+    """Return whether the cells of a column that are not numbers mark missing values.
 
     `others`: the distinct ones; `n_others`: their rows, of `present` ones.
     `n_numbers`: distinct numbers.

@@ -36,7 +36,7 @@ CANDIDATES = (",", ";", "tab", "|", "space")
 COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")
 COMMENTS = (b"#", b"%", b"//", b";;")
 NAMES_SEPARATOR = re.compile(rb"\s*\"?sep=.?\"?\s*", re.IGNORECASE)
-"""The first line of files for Excel, which says what stands between cells."""
+"""The first line of some CSV files for Excel, which states the separator."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def first_rows(source: Source) -> FirstRows:
 
 
 def head_of(url: str) -> tuple[bytes, bool]:
-    """Return the first lines of a file, and whether they are all."""
+    """Return the first lines of a file, and whether these are all lines."""
     if files.is_web(url) or files.stat(url).size <= MOST_BYTES or packing_of(url, files.read_range(url, 0, FIRST)):
         data = unpacked(files.read_bytes(url), url)
     else:
@@ -78,14 +78,14 @@ def head_of(url: str) -> tuple[bytes, bool]:
 
 
 def survey(source: Source) -> "tuple[Survey, bool]":
-    """Return what the first rows of an svmlight or KEEL file hold, and whether they are all.
+    """Survey the first rows of an svmlight or KEEL file; also return whether these are all rows.
 
     Raises InputError if the file cannot be read.
     """
     urls, file_format = files.expand(source.source), source.format_of()
     if source.format == "svmlight":
         data, whole = head_of(urls[0])
-    else:  # its header is needed, and its files are small
+    else:  # KEEL: the header is needed, and files are small
         data, whole = unpacked(files.read_bytes(urls[0]), urls[0]), True
 
     def read(source: Source) -> "Survey":
@@ -116,9 +116,9 @@ def _of_csv(source: Source, urls: list[str]) -> FirstRows:
 
 
 def _refuse_second_header(columns: pa.Table, text: CsvText) -> None:
-    """Raise an InputError if a row repeats the names of the columns, as where files were joined.
+    """Raise an InputError if a row repeats the column names, for example because files were joined.
 
-    It would be a class of its own.
+    Its label would count as a class.
     """
     is_header = np.ones(columns.num_rows, dtype=bool)
     for name in columns.column_names:
@@ -132,7 +132,7 @@ def _refuse_second_header(columns: pa.Table, text: CsvText) -> None:
 
 
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:
-    """Return whether the first line of a file is one of values."""
+    """Return whether the first line of a file contains values."""
     separator, start = separator_of(source), csv_head(data, where, source.model_copy(update={"header": False}))[1]
     rows: list[list[str]] = []
     last = start + BYTES_BELOW
@@ -143,7 +143,7 @@ def _has_no_header(data: bytes, where: str, source: Source) -> bool:
 
 
 def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
-    """Read the first rows of a format that becomes a table of Arrow."""
+    """Read the first rows of a format that is read as an Arrow table."""
     from aucdist.data.formats.arrow_tables import filtered
 
     file_format, whole, read_urls, where = source.format_of(), len(urls) == 1, urls[:1], files.shown(urls[0])
@@ -162,10 +162,10 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
 
 
 def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[str]]:
-    """Return the first row groups of Parquet files, whether they are all rows, and the files that were read."""
+    """Return the first row groups of Parquet files, whether these are all rows, and the files that were read."""
     from aucdist.data.formats.arrow_tables import path_values, read_row_groups, row_group_sizes, text_columns
 
-    # In one file alone each column of the folders would have one value.
+    # a partition column has only one value in each file
     read_urls = [urls[i * len(urls) // MOST_FILES] for i in range(MOST_FILES)] if len(urls) > MOST_FILES else urls
     read_urls = read_urls if path_values(urls[0]) else urls[:1]
     whole, tables, texts = len(read_urls) == len(urls), [], text_columns(urls)
@@ -184,7 +184,7 @@ def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[s
 
 
 def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]:
-    """Return a source with what it leaves open decided, and the bytes as UTF-8.
+    """Detect the layout keys that a source leaves open; return the source, and the bytes as UTF-8.
 
     `source`: of a CSV file. Keys that it gives are not looked for.
     `data`: the first lines of the file.
@@ -211,7 +211,7 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
 
 
 def found_layout(source: Source, decided: Source) -> list[str]:
-    """Return what was found of the layout of a file, in words, but for separators, which are common."""
+    """Describe the detected layout of a file, except common separators."""
     options = {
         "encoding": f"It is written in {decided.encoding}.",
         "quote": "Its cells are enclosed in single quotes.",
@@ -227,7 +227,7 @@ def _decided(source: Source, key: str, value: object) -> Source:
 
 
 def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -> tuple[float, str, int]:
-    """Return how well a separator fits the lines, the separator, and the lines before the first row."""
+    """Return how well a separator fits the lines, the separator, and the number of lines before the first row."""
     skipped = source.skip_lines
     rows = [_cells(line, separator, source, where) for line in _whole_rows(lines[skipped:], source)]
     counts = [len(cells) for cells in rows]
@@ -242,7 +242,7 @@ def _shape(lines: Sequence[bytes], separator: str, source: Source, where: str) -
     above = [line.strip() for line in lines[skipped : skipped + first]]
     if any(above) and all(not line or line.startswith(COMMENTS) or NAMES_SEPARATOR.fullmatch(line) for line in above):
         preamble = True
-    # A comma that is found in numbers, beside a separator that fits as well, is a decimal one.
+    # if another separator fits as well, a comma inside numbers is a decimal comma
     decimal = separator != "," and any(COMMA_IN_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
     fit = (2.0 if share > 0.9 else share) * (100.0 if decimal and share > 0.9 else 1.0)
     fit *= 0.5 if separator == "space" else 1.0
@@ -266,7 +266,7 @@ def _whole_rows(lines: Sequence[bytes], source: Source) -> list[bytes]:
 
 
 def _cells(line: bytes, separator: str, source: Source, where: str) -> list[str]:
-    """Return the cells of a line; none where it is blank, names the separator, or cannot be cut."""
+    """Return the cells of a line; none if it is blank, states the separator, or cannot be split."""
     if not line.strip() or NAMES_SEPARATOR.fullmatch(line):
         return []
     try:

@@ -31,7 +31,7 @@ MOST_CLASSES = 20
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
 IMPUTE = "impute: median  # numbers that are missing; a missing text is a category of its own"
 BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
-"""A date that says nothing of when a row came."""
+"""Names of date columns that do not say when a row was recorded."""
 
 
 class InitConfig(DataFileOptions):
@@ -56,10 +56,10 @@ class InitConfig(DataFileOptions):
 
 @dataclass(frozen=True)
 class Description:
-    """A configuration, and what is said of it.
+    """A configuration, and remarks about it.
 
     `guess`: how the positive class was chosen; empty if it was given.
-    `leaks`: for each column that gives the label away, how it does so.
+    `leaks`: for each column that reveals the label, how it does so.
     """
 
     text: str
@@ -156,7 +156,7 @@ def describe(
     data = []
     if any(c.missing and c.kind in ("number", "dates") for c in columns):
         data.append(IMPUTE)
-    # Hashed columns make sparse rows, which are not centred.
+    # hashed columns give sparse rows, which are not centred
     data.append(f"scale: {'maxabs' if any(c.kind == 'hashed' for c in columns) else 'standard'}")
     data += _test_rows(columns, time, groups, int(signs.sum()))
     head = _head(source, len(signs), rows.whole, output, rows.n_files)
@@ -205,7 +205,7 @@ def _positive(
 def _columns(
     rows: FirstRows, form: TableForm, signs: np.ndarray, role_columns: set[str]
 ) -> tuple[list[Column], Spelling]:
-    """Return what becomes of each column, as the source says or else as its cells tell, and how numbers are written."""
+    """Return the use of each column, from the source or from its cells, and the spelling of numbers."""
     source, columns = rows.source, {name: rows.columns[name] for name in form.features if name not in role_columns}
     texts = {name: column for name, values in columns.items() if (column := _as_texts(values)) is not None}
     spelled = source.format != "csv" or {"decimal", "thousands", "symbols"} & source.model_fields_set
@@ -267,7 +267,7 @@ def _source_keys(
 
 
 def _comments(columns: list[Column], keys: Json) -> Json:
-    """Return why each column is used as it is, by the key that names it; numbers stand behind all keys."""
+    """Return the reason for the use of each column, by the key that names it. Comments on numbers follow all keys."""
     comments: Json = {
         key: {c.name: c.comment for c in columns if c.kind == key} for key in ("drop", "dates", "categorical", "hashed")
     }
@@ -287,7 +287,7 @@ def _comments(columns: list[Column], keys: Json) -> Json:
 
 
 def _test_rows(columns: list[Column], time: str | None, groups: str | None, n_pos: int) -> list[str]:
-    """Return the lines that say which rows are for the test: the last ones where rows have dates, else some of each class."""
+    """Return the YAML lines that choose the test rows: the last rows if there are dates, and a share of each class otherwise."""
     random = "test: {fraction: 0.2, seed: 0}"
     if time is not None or groups is not None:
         keys = {"time": time, "last": LAST} if time is not None else {"fraction": 0.2, "seed": 0}
@@ -308,13 +308,13 @@ def _test_rows(columns: list[Column], time: str | None, groups: str | None, n_po
 
 
 def _without_columns(name: str, source: Source, output: Path | None) -> Description:
-    """Describe a file whose features are numbers, svmlight, or whose header names all, KEEL."""
+    """Describe an svmlight file, whose features are numbers, or a KEEL file, whose header describes all columns."""
     surveyed, whole = survey(source)
     empty = [column for column, n in surveyed.missing.items() if n == surveyed.rows]
     if empty:
         source = source.model_copy(update={"drop": [*(source.drop or ()), *empty]})
         surveyed, whole = survey(source)
-    # A survey has no rows, but so many of each class.
+    # a survey has no rows, only the number of rows of each class
     names = tuple(surveyed.classes)
     labels = Labels(np.repeat(np.arange(len(names)), list(surveyed.classes.values())), names)
     positive, guessed, _ = _positive(source, labels, source.display_name, "the labels have", [])
@@ -389,11 +389,11 @@ def _given_keys(source: Source, stated: Source, output: Path | None) -> Json:
 MOST_COMMENT = 90
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}
-"""What YAML, of one version or another, reads as something else than a text."""
+"""Plain text that some version of YAML would not read as a string."""
 
 
 def quoted(text: str) -> str:
-    """Return a text as YAML reads it back, with quotes where they are needed."""
+    """Return a text as a YAML scalar, quoted if necessary."""
     if PLAIN.fullmatch(text) and text.lower() not in WORDS:
         return text
     return str(yaml.safe_dump(text, default_style='"', allow_unicode=True, width=float("inf"))).rstrip("\n")

@@ -75,7 +75,7 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
 
 
 def is_worth_logging(record: logging.LogRecord) -> bool:
-    """Tell whether a record of Prefect's engine belongs in the log: not the traceback of wrong input.
+    """Return whether a record of Prefect's engine belongs in the log. Tracebacks of wrong input do not.
 
     Its message is in the record of the final state, which follows. Every other exception keeps its traceback.
     """
@@ -87,7 +87,7 @@ for _name in ("prefect.flow_runs", "prefect.task_runs"):
 flow = partial(
     prefect.flow, persist_result=False, timeout_seconds=DAY, on_cancellation=[free_cluster], on_crashed=[free_cluster]
 )
-"""Makes a function a flow, with the options that all flows share."""
+"""A decorator that makes a flow with the options that all flows share."""
 
 
 def training_run_name() -> str:
@@ -104,7 +104,7 @@ def data_run_name() -> str:
 
 
 def short(number: float) -> str:
-    """Return a number as people write it: 1e-3, 2.5e-4."""
+    """Return a number in short form, such as 1e-3 or 2.5e-4."""
     return str(np.format_float_scientific(number, trim="-", exp_digits=1))
 
 
@@ -220,7 +220,7 @@ class ArtifactObserver:
 
 
 def create_roc_artifact(result: Json, key: str, description: str) -> None:
-    """Make the test ROC curve of a run an image artifact; a run without test rows, or of several classes, has none."""
+    """Create an image artifact of the test ROC curve. Runs without test rows or with several classes have none."""
     if result["metrics"]["test_auc"] is None or "classes" in result:
         return
     curves = [("test", counts_of(read_scores(result["run"])))]
@@ -230,7 +230,7 @@ def create_roc_artifact(result: Json, key: str, description: str) -> None:
 
 
 def report_alarms(result: Json, model: str, event: str) -> None:
-    """Make what was found an artifact, and emit an event if there are alarms.
+    """Create an artifact of the result, and emit an event if there are alarms.
 
     The resource of the event has the label ``aucdist.model``, the name of the folder of the model.
     """
