@@ -39,7 +39,7 @@ class ThresholdConfig(OperatingPointConfig):
 
 
 def change_threshold(config: ThresholdConfig) -> Json:
-    """Set another threshold, and write a new run folder, or a new version of the store, beside what is there.
+    """Set another threshold, and write a new run folder or a new version of the store. Nothing is replaced.
 
     Raises InputError if there is no such run, no threshold meets the requirement, or the rows cannot guarantee it.
     """
@@ -106,11 +106,11 @@ def _shifted_profile(folder: str, shift: float) -> dict[str, bytes]:
 def _decide(
     config: ThresholdConfig, run: str, about: Json, model: LinearModel, test: pd.DataFrame | None
 ) -> tuple[float, float, Json]:
-    """Return the new threshold of X w, that of the scores as they were, and what changes in ``metrics.json``."""
+    """Return the new threshold of X w, the new threshold of the old scores, and the changes of ``metrics.json``."""
     kept = about.get("threshold_rows")
     if kept is not None and exists(f"{run}/{THRESHOLD_ROWS}"):
         rows, threshold_counts = kept["rows"], read_threshold_rows(run, about)
-    elif test is not None:  # the run is of an older version
+    elif test is not None:  # the run was made by an older version
         rows, kept, threshold_counts = "test", {}, counts_of(test)
     else:
         raise InputError(f"{shown(run)} keeps neither the rows that set its threshold nor test rows: train it again")

@@ -92,7 +92,7 @@ def deployments_file() -> Path:
 
 def _refuse_second(port: int) -> None:
     if ENV.is_file() and ENV.read_text(encoding="utf-8").startswith(MARK) and not _in_use(port):
-        ENV.unlink()  # the process that wrote it was killed
+        ENV.unlink()  # left by a process that was killed
     if api_configured():
         raise InputError(
             f"Prefect already has a server ({KEY}): add a worker to it by `prefect worker start --pool local --type process`"
@@ -116,7 +116,7 @@ def _server(port: int) -> Iterator[None]:
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
     }
-    # In a session of its own, so that Ctrl-C ends it after the runs, which report their final state to it.
+    # In a separate session, so that Ctrl-C ends the server after the runs, which report their final state to it.
     with tempfile.TemporaryFile() as log:
         server = subprocess.Popen(command, env={**os.environ, **quiet}, stdout=log, stderr=log, start_new_session=True)
         try:

@@ -1,4 +1,4 @@
-"""Watch a batch: its rows against the profile of the training rows, and its labels against the test rows of the run."""
+"""Watch a batch: compare its rows with the profile of the training rows, and its labels with the test rows of the run."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -76,7 +76,7 @@ class WatchConfig(Strict):
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """The model of a watch; `digest` tells it from others, wherever it lies."""
+    """The model of a watch. `digest` identifies it in any folder."""
 
     folder: str
     digest: str
@@ -87,7 +87,7 @@ class Watched:
 
     @property
     def columns(self) -> list[str]:
-        """The columns of scores: of several classes one for each."""
+        """The columns of scores; with several classes, one for each class."""
         return [f"score {name}" for name in self.model.classes] or ["score"]
 
 
@@ -104,7 +104,7 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | N
         if config.labels is not None:
             batch = stages("join labels", join_labels, config.labels, batch, watched)
         page = stages("page", watched.state.write_page, f"Watching {files.shown(config.model)}")
-    assert batch is not None  # the configuration has rows or labels
+    assert batch is not None  # the configuration requires rows or labels
     return result_of(watched.state, batch, page) | {"seconds": stages.elapsed()}
 
 
@@ -150,7 +150,7 @@ def open_watched(config: WatchConfig) -> Watched:
 
 
 def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observer: RunObserver) -> str:
-    """Count the rows of a batch in the bins of the profile, keep what was found, and return the name of the batch."""
+    """Count the rows of a batch in the bins of the profile, write the record, and return the name of the batch."""
     assert config.data is not None
     source, state = batch_scoring.source_for_scoring(source_of(config.data), watched.model), watched.state
     batch = config.batch or batch_name(config.data)
@@ -158,7 +158,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     rerun = files.exists(state.at("batches", batch))
     if rerun and (before := state.read(batch))["rows"]:  # otherwise its rows could not be read, and these replace them
         if before["identity"] == identity:
-            return batch  # the same command again
+            return batch  # the same command was repeated
         raise InputError(
             f"batch {batch} was watched already, with other rows or another model: name this one with --batch"
         )
@@ -186,14 +186,14 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
 
 
 class Unreadable(InputError):
-    """The rows of a batch cannot be read as those of the training, which is drift and not a mistake of the user."""
+    """The rows of a batch cannot be read like the training rows. This is drift, and not a mistake of the user."""
 
 
 @contextmanager
 def _unreadable() -> Iterator[None]:
     try:
         yield
-    except StorageError:  # a store that is out has nothing to do with the rows
+    except StorageError:  # a store that cannot be reached says nothing about the rows
         raise
     except InputError as error:
         raise Unreadable(str(error)) from None
@@ -269,7 +269,7 @@ def count_part(
 
 
 def join_labels(url: str, batch: str | None, watched: Watched) -> str:
-    """Add labels to those known of a batch, measure the rows that have some, and return the name of the batch."""
+    """Add labels to those of a batch, compute the metrics of the labelled rows, and return the name of the batch."""
     state = watched.state
     records = state.batches()
     if batch is None:
@@ -304,7 +304,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
             f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
             "rows: is it another batch? Name it with --batch"
         )
-    # with two at once, one would undo the changes of the other
+    # two processes at once would overwrite the labels of each other
     with lease(state.url, f"watch --labels of batch {batch}"):
         _add_labels(new, missing, batch, scores, watched)
     return batch
@@ -362,7 +362,7 @@ def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: floa
 
 
 def guarantee_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_scores: np.ndarray) -> Json | None:
-    """Return what labelled rows say of what the threshold guarantees; None if it guarantees nothing.
+    """Test the guarantee of the threshold on labelled rows; None if there is no guarantee.
 
     `all_scores`: of all rows of the batch: a guarantee of alerts needs no labels.
     Returns ``measure`` and ``promised``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee by

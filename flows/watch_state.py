@@ -1,4 +1,4 @@
-"""What was watched so far: a record of each batch, its scores, its labels, and one page for all of them.
+"""The state of a watch: a record of each batch, its scores, its labels, and one page for all batches.
 
 The folder has ``batches/<name>.json``, created once for each batch; ``scores/<name>/<digest of rows and model>/`` unless `aucdist
 score` wrote them;
@@ -65,7 +65,7 @@ class Column(Score):
 
 
 class Found(TypedDict):
-    """What `aucdist.drift.batch.moved` returns."""
+    """The result of `aucdist.drift.batch.moved`."""
 
     columns: list[Column]
     score: Score
@@ -109,7 +109,7 @@ class Promised(TypedDict):
 
 
 class Kept(TypedDict):
-    """What a threshold guarantees, the labelled rows that count against it, and those that it is about."""
+    """The guarantee of a threshold, the number of labelled rows against it, and the number of rows that it concerns."""
 
     measure: Literal["precision", "recall", "fpr", "alerts"]
     promised: Number
@@ -131,7 +131,7 @@ class Performance(Promised):
 
 @dataclass(frozen=True)
 class WatchState:
-    """The folder of what was watched; `damaged` says what is wrong with batches that cannot be read, which are left out."""
+    """The folder of a watch. `damaged`: the errors of batches that cannot be read, which are left out."""
 
     url: str
     damaged: list[str] = field(default_factory=list)
@@ -172,7 +172,7 @@ class WatchState:
         return dict(read_json(self.at("batches", batch), Batch))
 
     def performance(self, batch: str) -> Json | None:
-        """Return what is known of the labelled rows of a batch; None without labels.
+        """Return the metrics of the labelled rows of a batch; None without labels.
 
         Raises InputError if it is damaged.
         """

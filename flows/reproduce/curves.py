@@ -56,7 +56,7 @@ FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
 COLUMNS = ("dataset", "system", *FIGURES)
 """The columns of the cells, which are the lines of the CSV: when the goal was reached, if it was, and the final state."""
 LATE = 1e6
-"""Beyond every number of sweeps and seconds: systems that do not reach the goal are compared by the final excess."""
+"""Larger than any number of sweeps or seconds: systems that do not reach the goal are compared by the final excess."""
 
 
 class LearningCurveDataSet(DataSet):
@@ -99,7 +99,7 @@ class LearningCurves(ProtocolKind):
         areas, objectives = [], []
         for limit in steps:
             if task["steps"] is None:
-                # With the first rows alone, `n_pairs` states how many pairs all rows make.
+                # for a fit to the first rows only, `n_pairs` is the number of pairs of all rows
                 rows, limits = _first_rows(train, limit), {"solver__n_pairs": blocks.n_pos * blocks.n_neg}
             else:
                 rows, limits = train, {task["steps"]: limit}
@@ -280,7 +280,7 @@ def count_holding(claim: Claim, cells: pd.DataFrame, shapes: Mapping[str, Any]) 
 
 
 def _by_sweep(runs: list[Result], name: str, sweeps: int) -> np.ndarray:
-    """Return a value of each run after each sweep; a converged run stays where it is."""
+    """Return a value of each run after each sweep. A converged run keeps its last value."""
     return np.array([np.pad(run[name], (0, sweeps - len(run[name])), mode="edge") for run in runs])
 
 
@@ -341,7 +341,7 @@ def _learning_curve(task: Task, i: int) -> Result:
         model.set_params(solver__radius=model.resolved_solver.radius * length)
     few_rows = train.take(np.append(np.flatnonzero(train.y > 0)[:9], np.flatnonzero(train.y < 0)[:9]))
     model.set_params(max_passes=4).fit(LocalBlocks([few_rows]))  # compiles the kernels
-    # No solver takes more than two passes a round.
+    # no solver takes more than two passes in a round
     model.set_params(max_passes=2 * task["sweeps"]).fit(LocalBlocks([train]))
     history = model.history_.iloc[: task["sweeps"]]
     return {
@@ -367,7 +367,7 @@ def minimise_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, floa
     n, d = block.n_samples, block.n_features
     Z = sp.csr_array(sp.diags_array(block.y.astype(np.float64)) @ sp.csr_array(block.X))
     sums = sp.vstack([Z.T, -Z.T], format="csr") / n
-    used = np.flatnonzero(np.diff(sums.indptr))  # a feature that is 0 everywhere gives no constraint
+    used = np.flatnonzero(np.diff(sums.indptr))  # features that are 0 everywhere give no constraints
     solution = linprog(np.full(n, -1.0 / n), sums[used], np.full(len(used), lam), bounds=(0.0, 1.0), method="highs")
     if solution.status != 0:
         raise RunError(f"the linear programme of {n} rows and {d} features was not solved: {solution.message}")

@@ -38,7 +38,7 @@ from flows.reproduce.kind import (
 from flows.reproduce.page import Curve, Figure, PageTable, Report
 
 TOLERANCE = 0.1
-"""A mean estimate this near the true shape counts as correct."""
+"""A mean estimate counts as correct if its distance from the true shape is at most this."""
 SHAPE_COLUMNS = ("system", "n", "xi", "mean", "deviation", "first", "sets", "rounds", "acceptance", "effective_samples")
 
 SOLVERS: dict[str, LinkSolver] = {"lipschitz": Lipschitz(momentum=False), "gradient": Gradient(), "newton": Newton()}
@@ -238,7 +238,7 @@ class Optimisers(ProtocolKind):
         curves = {s: [_log_loss(train, state, loss.link) for state in iterate(s, task["iterations"])] for s in SOLVERS}
         measured: dict[str, list[float]] = {s: [] for s in SOLVERS}
         iterations = {}
-        # The solvers take turns, so that other work on the machine slows all of them alike.
+        # The solvers run in turn, so that other work on the machine slows all of them equally.
         for _, s in itertools.product(range(task["times"]), SOLVERS):
             begin = time.perf_counter()
             iterations[s] = max(len(iterate(s, task["timed"])) - 1, 1)

@@ -53,7 +53,7 @@ Task = dict[str, Any]
 Result = dict[str, Any]
 
 DECIMALS = 12
-"""Values that agree to this number of decimals are equal: what differs beyond is rounding."""
+"""Values that agree to this number of decimals count as equal; further digits are rounding."""
 
 
 class DataSet(Strict):
@@ -93,7 +93,7 @@ class Version:
 
 
 def read_version(dataset: DataSet) -> Version:
-    """Read a data set and return its version; where its files are absent, only its name and note."""
+    """Read a data set and return its version. If its files are absent, the version has only its name and note."""
     source = dataset.source
     note = dataset.note or source.note or ""
     if not is_present(source):
@@ -186,7 +186,7 @@ Params = dict[str, Any]
 Grid = dict[str, list[int | float]]
 Scale = Literal["none", "standard", "minmax", "maxabs", "unit-row"]
 Score = Callable[[Task, Params, Block, Block], float]
-"""What parameters are worth: takes the task, the parameters, the rows to fit to and the rows to score."""
+"""A function that returns the score of parameters, from the task, the parameters, the rows to fit and the rows to score."""
 
 
 class System(Strict):
@@ -210,7 +210,7 @@ class GridSystem(System):
     """Parameters to choose from"""
 
     def points(self, otherwise: Grid | None = None) -> list[Params]:
-        """Return the points of the grid, or of another one where there is none, validated by the estimator."""
+        """Return the points of the system's grid, or of `otherwise` if it has none, validated by the estimator."""
         return self.grid_points(self.grid or otherwise or {})
 
 

@@ -16,7 +16,7 @@ LINE_STYLES = [
     (POS, "-"), (NEG, "-"), (INK, "--"), (MUTED, "-."), (POS, ":"), (NEG, ":"),
     (INK, ":"), (MUTED, "-"),
 ]  # fmt: skip
-"""Colour and line style of each curve in turn."""
+"""The colour and the line style of each curve, in order."""
 MAX_POINTS = 80
 """The points of a curve, and of the band around it, spread evenly along the curve as drawn."""
 
@@ -25,7 +25,7 @@ NOT_RUN = "not run here"
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A labelled curve, with a band from `low` to `high` where these are given."""
+    """A labelled curve, with a band from `low` to `high` if these are given."""
 
     label: str
     x: np.ndarray
@@ -72,9 +72,9 @@ class PageTable:
     """A table of the page, each cell of which is a line of a data frame.
 
     `title`: its heading; empty for the first table of an experiment that has one table.
-    `lines`: where there is a column `highlight`, it holds the background of the cell: "better", "below", "miss" or nothing.
+    `lines`: a column `highlight`, if present, has the background of the cell: "better", "below", "miss" or nothing.
     `cell`: templates of the texts in a cell, the first of which is in large print; one whose value is missing is left out.
-    `rows` and `columns`: what `lines` has in the two columns that `by` names.
+    `rows` and `columns`: the values of `lines` in the two columns that `by` names.
     """
 
     title: str
@@ -105,7 +105,7 @@ class PageTable:
 class Report:
     """The report of an experiment, which is a section of the page.
 
-    `lines`: what the CSV file of the experiment holds; without columns there is no file.
+    `lines`: the content of the experiment's CSV file; without columns, no file is written.
     `counts`: counts, and lists of the cases to look at; the page prints the counts, ``--json`` all of it.
     """
 

@@ -155,7 +155,7 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
             write_bytes(f"{folder}/{name}.csv", csv.encode())
     resolved = config.model_dump(mode="json", exclude_none=True)
     for experiment in resolved["experiments"].values():
-        experiment.pop("targets", None)  # they are in a CSV file of their own
+        experiment.pop("targets", None)  # they are in a separate CSV file
     yaml = yaml_text(resolved)
     page = render_paper_page(config.title, config.departures, reports.values(), datasets, yaml)
     write_bytes(f"{folder}/config.yaml", yaml.encode())
@@ -166,7 +166,8 @@ def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
 def run_task(task: Task) -> Result:
     """Run a task in any process."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the papers' solvers stop after a fixed number of steps, converged or not
+        # the papers' solvers stop after a fixed number of steps, even without convergence
+        warnings.simplefilter("ignore")
         kind = KINDS[task["kind"]]
         assert issubclass(kind, KindOfTasks)
         return kind.run_task(task)

@@ -1,4 +1,4 @@
-"""The kind `scores`: measures of systems over folds or splits, compared with each other and with the printed ones."""
+"""The kind `scores`: metrics of systems over folds or splits, compared with each other and with the printed figures."""
 
 import itertools
 import time
@@ -50,7 +50,7 @@ Measure = Literal["auc", "train", "test", "seconds", "brier", "calibration"]
 G_MEANS: tuple[Measure, ...] = ("train", "test")
 LOWER_IS_BETTER = ("seconds", "brier", "calibration")
 DIGITS = {"train": 1, "test": 1, "seconds": 3}
-"""Decimals on the page; of other measures four."""
+"""The number of decimals on the page. Other metrics have four."""
 
 WITHIN_1, WITHIN_2, BETTER, MISS = "within 1", "within 2", "better", "miss"
 COUNTED = {
@@ -59,7 +59,7 @@ COUNTED = {
 """The verdicts that the page counts, by the names of the counts."""
 HIGHLIGHTS = {BETTER: "better", WITHIN_2: "below", MISS: "miss"}
 ROUNDING = 1e-9
-"""How far a difference may lie beyond the tolerance: subtraction of printed figures rounds."""
+"""The rounding error that is allowed beyond the tolerance, because subtracting printed figures rounds."""
 REACHED = "at_least_print_minus_tolerance"
 
 SAMPLERS: dict[str, Callable[[int], Any]] = {
@@ -98,7 +98,7 @@ class Target(Strict):
 
 
 class Claim(kind.Claim):
-    """A claim about some of the measures."""
+    """A claim about some of the metrics."""
 
     measures: list[Measure] = Field(min_length=1)
 
@@ -160,15 +160,15 @@ class Scores(ProtocolKind):
 
     @property
     def worth(self) -> Measure:
-        """The measure that chooses the parameters."""
+        """The metric that chooses the parameters."""
         return "test" if "test" in self.measures else next(iter(self.measures))
 
     def packages(self) -> set[str]:
-        """Return the package of SMOTE where a system uses it."""
+        """Return the package of SMOTE if a system uses it."""
         return {"imblearn"} if any(SMOTE in system.samplers for system in self.systems.values()) else set()
 
     def task_of(self, dataset: str, system: ScoredSystem) -> Task:
-        """Return estimator, points and rule of a system, and what is measured."""
+        """Return the estimator, the points and the rule of a system, and its metrics."""
         return {
             "estimator": system.model.estimator, "points": system.points(self.grid), "rule": system.rule,
             "measures": list(self.measures), "worth": self.worth, "choice_rows": self.choice_rows,
@@ -223,7 +223,7 @@ class Scores(ProtocolKind):
                 if runs := results_of(results, dataset, system):
                     best = int(np.argmax(np.mean([run[self.worth] for run in runs], axis=0)))
                     own = np.array([run[measure][best] for run in runs]) * (100.0 if measure in G_MEANS else 1.0)
-                    # The first fold may include the compilation of kernels, so the median stands for the seconds.
+                    # seconds are medians, because the first fold may include the compilation of kernels
                     mean = np.median(own) if measure == "seconds" else own.mean()
                     cell |= {"mean": mean, "deviation": own.std(ddof=1) if len(own) > 1 else None, "n_runs": len(own)}
                     cell["chosen"] = self._texts(settings, [run["chosen"][best] for run in runs])
@@ -252,7 +252,7 @@ class Scores(ProtocolKind):
                     cell["mark"] = "**" if p < 0.05 else "*" if p < 0.1 else ""
 
     def _compared(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """Return the cells compared with the print, with their background: by the print, or without one, that of the best."""
+        """Return the cells with their background: by the printed figures, or without these by the best system."""
         lines = compare(lines)
         if self.tolerance is not None:
             lines[REACHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
@@ -317,7 +317,7 @@ def compare(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def reaches(cells: Any, tolerance: float) -> Any:
-    """Return whether our figures are at least as good as the printed ones minus a tolerance; False where one is missing."""
+    """Return whether our figures are at least as good as the printed ones minus a tolerance; False if one is missing."""
     return _sign(cells) * cells["difference"] >= -tolerance - ROUNDING
 
 
@@ -350,7 +350,7 @@ def count_leads(claim: Claim, cells: pd.DataFrame) -> Mapping[str, str]:
 
 
 def p_value(values: Any, best: Any) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed rank test; 1 where no pair differs."""
+    """Return the two-sided p-value of Wilcoxon's signed-rank test; 1 if no pair differs."""
     if not (values != best).any():
         return 1.0
     return float(wilcoxon(values, best, method="approx" if (values == best).any() else "auto").pvalue)

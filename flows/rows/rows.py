@@ -24,17 +24,17 @@ from flows.config.data import CacheMode, DataConfig, TestConfig
 from flows.progress import RunObserver
 
 GROWING = ("days", "year")
-"""Parts of dates that only grow: those of new rows are none that training rows have."""
+"""Parts of dates that only increase, so that new rows have values that no training row has."""
 AS_READ = Preprocessor((), "none", None, None)
-"""Does nothing to the features."""
+"""A preprocessor that does not change the features."""
 BYTES_PER_BLOCK = 64 * 2**20
 CALIBRATION_SEED = 1
-"""Not that of the test rows, which the same random numbers would follow."""
+"""A seed that differs from the seed of the test rows, so that both choices are independent."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How features are encoded, before anything has been learnt from training rows."""
+    """The configured encoding of features, before it is fitted to training rows."""
 
     config: DataConfig
     schema: Schema
@@ -54,7 +54,7 @@ class Encoding:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Training or test rows: what reads each block, and what is known of all of them without reading.
+    """Training or test rows: a function that reads each block, and facts about all rows that need no reading.
 
     `loader`: ``loader(item) -> Block``; it is sent to the workers.
     `items`: what the loader takes for each block: its number, what is kept of it where it was parsed, or the block
@@ -79,7 +79,7 @@ class Rows:
 
     @classmethod
     def of_block(cls, block: Block, requested_blocks: int | None = None) -> "Rows":
-        """Return rows that this process has."""
+        """Return rows that are in the memory of this process."""
         n_bytes = sum(np.asarray(part).nbytes for part in block.rows)
         n_blocks = requested_blocks or max(1, math.ceil(block.rows.values.nbytes / BYTES_PER_BLOCK))
         return cls(
@@ -110,7 +110,7 @@ class Rows:
 
     @property
     def block(self) -> Block:
-        """All rows, in their order, which this process has."""
+        """All rows in their order, if they are in the memory of this process."""
         assert self.in_this_process
         (block,) = self.items
         return block
@@ -160,15 +160,15 @@ class Rows:
         return self._changed(change, n_features=len(kept), n_bytes=n_bytes, largest_block=largest)
 
     def without_groups(self) -> "Rows":
-        """Return the same rows without their groups, which only the split was to keep whole."""
+        """Return the same rows without their groups, which only the split needed."""
         return self._changed(partial(replace, group=None))
 
     def transform(self, preprocessor: Preprocessor) -> "Rows":
-        """Return the same rows with encoded features: at once where this process has them, else each time they are read."""
+        """Return the same rows with encoded features: at once if this process has them, and each time they are read otherwise."""
         return self._changed(preprocessor.transform)
 
     def without_copies(self) -> "Rows":
-        """Return the same rows without the copies of what was parsed: where they are needed again the files are read."""
+        """Return the same rows without copies of parsed parts. If the rows are needed again, the files are read."""
         return self if self.in_this_process else replace(self, items=range(self.n_blocks))
 
     def for_workers(self, schema: Schema, workers: Workers, folder: str) -> "Rows":
@@ -217,7 +217,7 @@ class Rows:
         return DaskBlocks.load(workers.client, self.loader, n_blocks, stream=stream, items=self.items)
 
     def _changed(self, change: Callable[[Block], Block], **sizes: Any) -> "Rows":
-        """Return the rows that `change` makes of each block: at once where this process has them, else when they are read.
+        """Apply a function to each block: at once if this process has the rows, and each time they are read otherwise.
 
         `sizes`: those that change, of rows that have not been read.
         """
@@ -226,13 +226,13 @@ class Rows:
         return Rows.of_block(change(self.block), self.requested_blocks)
 
     def each(self, parallel_map: ParallelMap) -> EachBlock:
-        """Return what calls a function on each block, where the rows are."""
+        """Return a function that applies another one to each block, on the process that has the rows."""
         run = map if self.in_this_process else parallel_map
         return lambda function: run(partial(load_and_apply, self.loader, function), self.items)
 
 
 def load_and_apply(loader: Loader, function: Callable[[Block], Any], item: Any) -> Any:
-    """Read a block, and return what a function makes of it."""
+    """Read a block, and return the result of a function of it."""
     return function(loader(item))
 
 
@@ -249,7 +249,7 @@ def _with_features(kept: np.ndarray, block: Block) -> Block:
 
 
 def _time_feature(time: str, schema: Schema) -> int:
-    """Return the place of the feature that is the time of a split: a column of numbers, or the days of one of dates."""
+    """Return the position of the time of a split among the features: a column of numbers, or the days of a date column."""
     for name in (time, f"{time}.days"):
         if name in schema.feature_names:
             return schema.feature_names.index(name)
@@ -335,13 +335,13 @@ class TrainTestRows:
         return replace(rows._with(lambda side: side.with_features(kept)), schema=schema.without(growing))
 
     def without_groups(self, config: DataConfig) -> "TrainTestRows":
-        """Return the rows without the groups that only the split was to keep whole: pairs are not rows of one group."""
+        """Return the rows without groups that only the split needed, so that pairs are not restricted to groups."""
         if config.test is None or config.test.groups is None:
             return self
         return replace(self._with(Rows.without_groups), grouped=self.train.with_features([0]))
 
     def groups_of_split(self, parallel_map: ParallelMap) -> np.ndarray | None:
-        """Return the group of each training row at the place of its id (int64), where the split kept groups whole; else None."""
+        """Return the group of each training row (int64), indexed by row id, if the split kept groups whole; otherwise None."""
         if self.grouped is None:
             return None
         row_id, groups = self.grouped.gathered(parallel_map, "row_id", "group")
@@ -355,7 +355,7 @@ class TrainTestRows:
         return replace(self._with(lambda rows: rows.transform(preprocessor)), preprocessor=preprocessor)
 
     def _with(self, change: Callable[[Rows], Rows]) -> "TrainTestRows":
-        """Return the same with changed rows."""
+        """Apply a function to the training, test and threshold rows."""
         test, calibration = (rows and change(rows) for rows in (self.test, self.calibration))
         return replace(self, train=change(self.train), test=test, calibration=calibration)
 
@@ -372,7 +372,7 @@ class TrainTestRows:
         return TrainTestBlocks(train, test, calibration)
 
     def without_copies(self) -> "TrainTestRows":
-        """Return the rows without the copies of what was parsed, which the blocks that were made of them do not need."""
+        """Return the rows without copies of parsed parts, which are not needed once blocks have been made."""
         return replace(self._with(Rows.without_copies), grouped=self.grouped and self.grouped.without_copies())
 
     def size(self) -> dict[str, int]:

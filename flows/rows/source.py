@@ -1,4 +1,4 @@
-"""Open the rows of a data set, and hold a configuration against them: directions of features, and costs.
+"""Open the rows of a data set, and check a configuration against them: monotonic constraints, and costs.
 
 Rows are read into this process, or are shards, or files whose parts the workers read.
 """
@@ -33,14 +33,14 @@ from flows.rows.rows import Rows, TrainTestRows
 
 MOST_BLOCKS = 2**16
 MOST_GROUPS = 50
-"""The most values of a column that names groups of an audit."""
+"""The largest number of values of a column that defines groups for an audit."""
 Opened = tuple[Rows, Schema, str]
 """The rows of one source, their schema, and the fingerprint of the data."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowSource:
-    """A data set that has been opened, as far as that takes no workers.
+    """A data set that has been opened as far as possible without workers.
 
     `n_blocks`: number of blocks that the training rows are partitioned into.
     `needs_workers`: whether the rows are read by the workers, and not in this process.
@@ -72,7 +72,7 @@ class RowSource:
 
 
 def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = True) -> RowSource:
-    """Open a data set as far as that takes no workers: files are read into this process, unless the workers are to read them.
+    """Open a data set as far as possible without workers. Files are read into this process, unless workers will read them.
 
     `n_blocks`: blocks that its rows are partitioned into; by default one for each 64 MiB. Shards are the blocks that
         they are.
@@ -116,7 +116,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
 
 
 def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, parallel_map: ParallelMap) -> TrainTestRows:
-    """Split off the test rows, if there are some, and encode the features; False leaves them as they were read."""
+    """Split off the test rows, if there are any, and encode the features unless `encode` is False."""
     rows = rows.split(config, parallel_map)
     return rows.without_groups(config).encode(config, parallel_map) if encode else rows
 
@@ -135,7 +135,7 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
 
 
 def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | None, str], Opened]) -> TrainTestRows:
-    """Return training rows, and test rows where they have a source of their own.
+    """Return training rows, and test rows if they are a separate data set.
 
     `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
     """
@@ -164,7 +164,7 @@ def _read_here(n_blocks: int | None, source: Source, schema: Schema | None, name
 def _open_blocks(
     workers: Workers, parallel_map: ParallelMap, n_parts: int | None, source: Source, schema: Schema | None, name: str
 ) -> Opened:
-    """Open shards, or parts of files, which are surveyed."""
+    """Open shards, or survey parts of files."""
     n_parts = None if schema else n_parts
     reader = open_rows(
         source, each=parallel_map, place_on_workers=workers.place, n_parts=n_parts, schema=schema, name=name
@@ -181,7 +181,7 @@ def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
 
 
 def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> None:
-    """Raise an InputError if the operating point needs costs, and the training data, or test data of their own, have none."""
+    """Raise an InputError if the operating point needs costs that the training data or separate test data do not have."""
     if point is None or point.row_costs is None:
         return
     for part, source in {"training": source_of(data), "test": data.test_source}.items():
@@ -193,7 +193,7 @@ def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> N
 
 
 def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> None:
-    """Raise an InputError if wrong decisions on all training rows of a class cost nothing: no threshold is best then.
+    """Raise an InputError if wrong decisions on a whole class cost nothing, because then no threshold is best.
 
     `rows`: those that are fitted, of two classes or several, which are read once.
     """
@@ -223,7 +223,7 @@ def _costs_of_labels(block: Block, n_labels: int) -> Summary:
 
 
 def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the values of some columns as texts, of test rows, whose files are read once more; an empty text for a missing one.
+    """Return the values of some columns of the test rows as texts, empty if missing. The files are read once more.
 
     Raises InputError if there is no such column, or it has too many values, or the rows are shards, which keep only features.
     """

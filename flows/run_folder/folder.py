@@ -1,4 +1,4 @@
-"""Write run folders atomically, read their metrics, name what killed runs have left, and what code and packages made a run."""
+"""Write run folders atomically, read their metrics, find unfinished folders, and record the code and packages of a run."""
 
 import errno
 import fcntl
@@ -39,7 +39,7 @@ MOST_NAMED = 3
 
 
 def read_about(run: str) -> Json:
-    """Return what ``metrics.json`` of a run folder has.
+    """Return the content of ``metrics.json`` in a run folder.
 
     Raises InputError if it is not the folder of a run, or the file is damaged.
     """
@@ -51,7 +51,7 @@ def read_about(run: str) -> Json:
 
 
 def configuration_of(run: str) -> Json:
-    """Return the configuration of a run, as its ``config.yaml`` has it.
+    """Return the configuration of a run from its ``config.yaml``.
 
     Raises InputError if it is not there, or damaged.
     """
@@ -73,9 +73,9 @@ def data_of(run: str) -> DataConfig:
 
 
 def model_folder(url: str) -> str:
-    """Return the folder of a model, given it, the run folder that it is in, or a model store with or without ``@3``.
+    """Return the folder of a model, given this folder, its run folder, or a model store with or without ``@3``.
 
-    The file of a scorecard is its own.
+    The file of a scorecard is returned unchanged.
     """
     if is_card(url):
         return url
@@ -114,7 +114,7 @@ def timestamped(name: str) -> str:
 
 
 def run_folder(output: str, name: str) -> AbstractContextManager[RunFolder]:
-    """Return a context that checks that `output` can be written to, and has a folder to write in.
+    """Return a context manager that checks that `output` is writable and gives a run folder to write to.
 
     Unless the folder is published, nothing of it remains.
 
@@ -151,10 +151,10 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
         with _full_disk_explained(parent), in_use(draft):
             yield RunFolder(str(parent / name), draft, publish)
     finally:
-        if made:  # otherwise it belongs to another run
+        if made:  # otherwise the folder belongs to another run
             shutil.rmtree(draft, ignore_errors=True)
         for folder in missing:
-            with suppress(OSError):  # the folder is not empty, because there is a run in it
+            with suppress(OSError):  # the folder is not empty, because it contains a run
                 folder.rmdir()
 
 
@@ -191,9 +191,9 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
                 is_published = True
                 for file in files:
                     retried(partial(fs.put_file, str(file), f"{path}/{file.relative_to(draft).as_posix()}"))
-        except BaseException as e:  # also when a signal ends the process
+        except BaseException as e:  # also if a signal ends the process
             if is_published:
-                with suppress(Exception):  # where nothing can be written, perhaps nothing can be removed
+                with suppress(Exception):  # if writing fails, removing may fail as well
                     fs.rm(path, recursive=True)
             if not isinstance(e, InputError):
                 raise
@@ -210,10 +210,10 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
 
 @contextmanager
 def in_use(folder: Path) -> Iterator[None]:
-    """Mark a folder as that of a living process while the context lasts; the mark of a process that is killed ends with it."""
+    """Mark a folder as in use while the context lasts. The mark is a lock, which ends with the process."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
-        with suppress(OSError):  # a file system without locks: the folder then looks like one that was left
+        with suppress(OSError):  # on a file system without locks, the folder looks unfinished
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
@@ -221,7 +221,7 @@ def in_use(folder: Path) -> Iterator[None]:
 
 
 def is_in_use(folder: Path) -> bool:
-    """Tell whether a living process has marked a folder as its own, as far as the file system can say."""
+    """Return whether a running process has marked a folder as in use; False if the file system has no locks."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:
@@ -238,12 +238,12 @@ def is_in_use(folder: Path) -> bool:
 
 
 def unfinished_runs(output: str, command: str) -> str | None:
-    """Return the line that names the run folders which killed runs have left half-written in `output`; None if there are none.
+    """Return a line that names the unfinished run folders of killed runs in `output`; None if there are none.
 
     Run folders on object stores are written here first, so that a killed run leaves nothing there that could be resumed.
 
     `output`: the parent folder of run folders.
-    `command`: that writes them, such as ``"aucdist train"``.
+    `command`: the command that writes them, such as ``"aucdist train"``.
     """
     parent = local_path(output)
     if parent is None or not parent.is_dir():
@@ -280,7 +280,7 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 def digests() -> dict[str, str]:
     """Return the SHA-256 of the code of aucdist, and of the names and versions of all installed packages.
 
-    These are read off the names of their folders: reading what is in them takes half a second.
+    Packages are taken from the names of their folders, because reading their metadata takes half a second.
     """
     root, code = Path(__file__).resolve().parents[2], hashlib.sha256()
     for file in sorted(file for package in ("aucdist", "flows") for file in (root / package).rglob("*.py")):

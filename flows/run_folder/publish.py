@@ -71,7 +71,7 @@ def scores_table(test: ScoredRows, classes: tuple[str, ...], named_groups: Mappi
 
 
 def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
-    """Save the model, and beside it what it keeps of the training rows."""
+    """Save the model, and next to it the profile and the digests of the training rows."""
     rows, point = fitted.rows, fitted.config.operating_point
     contents = [
         {
@@ -114,7 +114,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
     max_fpr, number = (getattr(estimator, name, None) for name in ("max_fpr", "max_false_positives"))
     names, additive = list(rows.schema.feature_names), None
-    if isinstance(feature_map, BinMap):  # which has shapes
+    if isinstance(feature_map, BinMap):  # only models of bins have shapes
         parts, monotone = estimator.shapes(), getattr(estimator, "monotone_", None)
         points = points_table(parts, names)
         additive = additive_section(parts, names, points, monotone, fitted.bands, fitted.config.shapes.halves)
@@ -136,7 +136,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
 
 
 def facts_of(rows: TrainTestRows) -> Json:
-    """Return what the report says of the data."""
+    """Return the facts about the data for the report."""
     schema = rows.schema
 
     def positives(part: Rows) -> str:

@@ -48,21 +48,21 @@ STAGES = {
     "fit": ("fit",),
     "evaluate": ("evaluate",),
 }
-"""The stages of a run whose seconds the results add up."""
+"""The stages of a run whose seconds are added up in the results."""
 Bands = list[tuple[np.ndarray, np.ndarray]]
 """The lowest and the highest value in each bin of each shape of a model, of several fits."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClassEvaluation:
-    """How the model of one class against the rest scores the rows.
+    """The scores of the model of one class against the rest.
 
     `train` and `test`: counts of the scores; `test` is None without test rows, or where these are all on one side.
     `interval`: of the test AUC.
     `threshold_counts`: of the rows that set the threshold: where the model has not seen them, of the threshold rows, or of the
         training rows scored by models of the other folds; else of the training rows, as where costs of rows set the threshold.
-    `costs`: of the training rows, where the cost column says what wrong decisions cost.
-    `guarantee`: what the threshold guarantees, if that was asked for.
+    `costs`: the costs of the training rows, if the operating point uses the cost column.
+    `guarantee`: the guarantee of the threshold, if one was requested.
     """
 
     train: ScoreCounts
@@ -85,7 +85,7 @@ class ScoredRows:
     `table`: what `flows.run_folder.scores.score_test_rows` says of the rows.
     `members`: which classes the rows have, bool.
     `scores`: as the saved model gives them: above 0 is positive.
-    `predicted`: which classes the rows are predicted to have, bool.
+    `predicted`: the predicted classes of the rows, bool.
     """
 
     table: pa.Table
@@ -111,7 +111,7 @@ def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: np.nda
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """How a fitted estimator scores the rows.
+    """The evaluation of a fitted estimator.
 
     `test`: None without test rows.
     `groups`: what `group_results` returns.
@@ -204,7 +204,7 @@ def _ends(interval: Any) -> list[float] | None:
 
 
 def _result_of_class(fitted: FittedRun, k: int) -> Json:
-    """Return what a run says of a class; of two classes, of the positive one."""
+    """Return the results of a class; for two classes, of the positive class."""
     model, measured, test = fitted.estimator.class_models[k], fitted.evaluation.classes[k], fitted.evaluation.test
     test_pos = 0 if measured.test is None else int(measured.test.n_pos)
     recalled = precise = None
@@ -233,7 +233,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
 
 
 def _operating_point(fitted: FittedRun, k: int) -> Json:
-    """Return what the threshold of a class finds on the test rows, or else on the training rows.
+    """Return the rates of a class at its threshold, on the test rows or without these on the training rows.
 
     Weighted rows have no intervals.
     """
@@ -255,7 +255,7 @@ def _operating_point(fitted: FittedRun, k: int) -> Json:
 
 
 def _cost_of_rows(rows: pa.Table, positive: np.ndarray, flagged: np.ndarray, costs: Costs) -> Json:
-    """Return the mean cost of a test row, where rows have a cost of their own, as ``expected_cost``.
+    """Return ``expected_cost``, the mean cost of a test row, if each row has its own cost.
 
     `positive` and `flagged`, of shape (n_test,), bool: which rows are positive, and which are predicted so.
     Returns ``value``; ``interval``, of 95 %, None for weighted rows; ``without_model``: that of the cheaper one of flagging no
@@ -271,11 +271,11 @@ def _cost_of_rows(rows: pa.Table, positive: np.ndarray, flagged: np.ndarray, cos
 
 
 def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str, per_day: float | None) -> Json:
-    """Return what a threshold finds on rows, each rate with its interval of 95 %; weighted rows have none.
+    """Return the rates at a threshold, each with a 95 % interval unless rows are weighted.
 
     `requirement`: the requirement, as `OperatingPointConfig.options`.
-    `rows`: which ones they are.
-    `per_day`: how many of them there are in a day, if that is known.
+    `rows`: the name of the rows.
+    `per_day`: the number of these rows in a day, if it is known.
     """
     table = confusion(counts, threshold)
     rates: Json = {
@@ -304,9 +304,9 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
 def threshold_by(
     config: OperatingPointConfig, counts: ScoreCounts | CostCounts, per_day: float | None
 ) -> tuple[float, Guarantee | None]:
-    """Return the threshold that rows need, on the scale of their scores, and what it guarantees, if that is asked for.
+    """Return the threshold that meets a requirement on rows, on the scale of their scores, and its guarantee if requested.
 
-    `per_day`: how many of these rows there are in a day, if that is known.
+    `per_day`: the number of these rows in a day, if it is known.
     Raises InputError if no threshold meets the requirement, or alerts are counted by the day and `per_day` is not known.
     """
     if isinstance(counts, CostCounts):
@@ -319,7 +319,7 @@ def threshold_by(
 
 
 def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json:
-    """Return what an operating point says of how its threshold was set, in types of JSON.
+    """Describe how the threshold of an operating point was set, in types of JSON.
 
     `rows`: which ones set it; `counts`: of these rows.
     `guarantee`: what it guarantees, if that was asked for.
@@ -332,7 +332,7 @@ def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json
 
 
 def details_of(fitted: FittedRun) -> Json:
-    """Return what ``metrics.json`` has beyond `result_of`."""
+    """Return the content of ``metrics.json`` in addition to `result_of`."""
     details: Json = {
         "name": fitted.config.name,
         "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
@@ -371,7 +371,7 @@ def details_of(fitted: FittedRun) -> Json:
 
 
 def detail_of(counts: ScoreCounts, threshold: float) -> Json:
-    """Return what ``metrics.json`` says of training or test rows: ``details``."""
+    """Return ``details`` of training or test rows for ``metrics.json``."""
     table = confusion(counts, threshold)
     return {
         "auc_error": auc_error(counts),

@@ -1,4 +1,4 @@
-"""What `metrics.json` of a run folder has, as the types by which it is checked when it is read."""
+"""The types by which `metrics.json` of a run folder is checked when it is read."""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
 
@@ -33,7 +33,7 @@ class SearchRow(TypedDict):
 
 
 class Search(TypedDict):
-    """What a run says of the search that chose its parameters."""
+    """The search that chose the parameters of a run."""
 
     folds: Any
     metric: Any
@@ -70,14 +70,14 @@ class Rate(TypedDict):
 
 
 class Cost(TypedDict):
-    """What wrong decisions cost: numbers, or the name of a column."""
+    """The costs of wrong decisions: numbers, or the name of a column."""
 
     false_alarm: Number | str
     miss: Number | str
 
 
 class Requirement(TypedDict, total=False):
-    """What an operating point is to meet."""
+    """The requirement of an operating point."""
 
     fpr: Number
     recall: Number
@@ -89,7 +89,7 @@ class Requirement(TypedDict, total=False):
 
 
 class GuaranteeResult(TypedDict):
-    """What an operating point guarantees."""
+    """The guarantee of an operating point."""
 
     measure: Measure
     asked: Number
@@ -131,7 +131,7 @@ class BoundValues(TypedDict, total=False):
 
 
 class ClassResult(TypedDict):
-    """What a run says of one of several classes."""
+    """The results of one of several classes."""
 
     name: str
     threshold: Number
@@ -141,7 +141,7 @@ class ClassResult(TypedDict):
 
 @with_config(OPEN)
 class RunResult(TypedDict, total=False):
-    """What ``metrics.json`` has that others read."""
+    """The parts of ``metrics.json`` that other commands read."""
 
     name: Required[str]
     estimator: Required[str]

@@ -1,4 +1,4 @@
-"""The scores of a run's test rows, as a Parquet file of the run folder, and what they are measured by."""
+"""The scores of a run's test rows, as a Parquet file of the run folder, and their metrics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,14 +24,14 @@ DECISION = "decision"
 """``score`` in ``metrics.json``: the scores are those of the saved model, of which those above 0 are positive. The runs of older
 versions kept X w, without intercepts and spreads."""
 NAMED = "of "
-"""Before the names of columns that name groups of test rows."""
+"""The prefix of columns that define groups of test rows."""
 THRESHOLD_ROWS = "threshold.parquet"
 """The rows that set the threshold: X w, and the weight of both classes at each value. `aucdist threshold` uses them again."""
 OPTIONAL = {"weight": pa.float64(), "grade": pa.float64(), "cost": pa.float64(), "group": pa.int64()}
 
 
 def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreCounts], pa.Table, np.ndarray]:
-    """Score test rows where they lie by the model of each class, in one reduction.
+    """Score test rows on their workers with the model of each class, in one reduction.
 
     Returns `counts` of each class; `table`, of row id, label ``y`` (of several classes ``code``, the place of the row's set of
         classes), and weight, group, grade and cost if there are some; `scores`, of shape (n_test, n_classes), without
@@ -57,7 +57,7 @@ def _score_block(
 
 
 def _table(block: Block) -> pa.Table:
-    """Return what is known of the rows of a block beside their features."""
+    """Return the ids, labels and other values of the rows of a block, without features."""
     columns = {"row_id": block.row_id} | ({"y": block.y} if block.code is None else {"code": block.code})
     more = {"weight": block.weight, "group": block.group, "grade": block.grade, "cost": block.cost}
     return pa.table(columns | {name: values for name, values in more.items() if values is not None})

@@ -1,4 +1,4 @@
-"""Fits beside that of the model: those of folds that choose its features, of its shapes, and of well-known models."""
+"""Additional fits of a run: of folds that choose the feature map, of the report's shapes, and of baseline models."""
 
 import time
 import warnings
@@ -29,7 +29,7 @@ from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.run_folder.results import Bands, Evaluation
 
 FEWEST_ROWS, MOST_VALUES = 100, 2**24
-"""With fewer training rows a baseline says nothing. More values would take longer than a line of a report is worth."""
+"""Baselines are fitted with at least this many training rows, and at most this many values, which bounds the time."""
 
 
 def choose_feature_map(
@@ -60,7 +60,7 @@ def extra_fits(
     blocks: TrainTestBlocks,
     observer: RunObserver,
 ) -> tuple[Json | None, Bands | None]:
-    """Fit what `shapes` of a configuration asks for.
+    """Run the additional fits that `shapes` of a configuration requests.
 
     `model`: of the fitted model.
     `evaluation`: of the fitted model.
@@ -92,9 +92,9 @@ def extra_fits(
 
 
 def _fit_without_monotone(unfitted: Any, evaluation: Evaluation, blocks: TrainTestBlocks, fitted: Any) -> Json:
-    """Return objective, passes and AUC of the model without directions, and of the model."""
+    """Return objective, passes and AUC of the model with and without monotonic constraints."""
     free = clone(unfitted).set_params(monotone=None)
-    fit_rows(free, blocks.train)  # without its warnings: the summary has the gap of the fit
+    fit_rows(free, blocks.train)  # without its warnings, because the summary has the gap of the fit
     (class_evaluation,) = evaluation.classes
 
     def area(rows: AnyBlocks | None) -> float | None:
@@ -113,7 +113,7 @@ def _fit_without_monotone(unfitted: Any, evaluation: Evaluation, blocks: TrainTe
 
 
 def _half(row_id: np.ndarray, y: np.ndarray, k: int) -> np.ndarray:
-    """Return the half number k of the rows of each class, bool, indexed by row id.
+    """Return a random half of the rows of each class, bool, indexed by row id. `k`: the number of the half.
 
     Shapes of halves that are drawn without replacement lie about as far from those of all rows as these lie from the truth: the
     variance of the mean of n/2 of n rows is that of the mean of n rows.

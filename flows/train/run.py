@@ -24,7 +24,7 @@ from flows.train.stages import Checkpoints, drop_small_classes, evaluate, fit, o
 
 
 class ToFit(NamedTuple):
-    """What a run fits: encoded rows, and a model.
+    """The encoded rows and the model that a run fits.
 
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `start`: a saved model whose weights the fit starts from, where its features are the same.
@@ -109,7 +109,7 @@ def fit_and_publish(
                 ):
                     fitted, checkpoints = fit_and_evaluate(config, prepare, workers, observer, stages)
                 break
-            except ClusterLost as error:  # the fit resumes from its last checkpoint
+            except ClusterLost as error:  # the next attempt resumes from the last checkpoint
                 if attempt == attempts:
                     raise
                 observer.note(f"{error}; attempt {attempt + 1} of {attempts}")
@@ -129,7 +129,7 @@ def fit_and_evaluate(
     """
     rows, model, search, start = prepare(workers)
     point, row_id, groups = config.operating_point, np.zeros(0), {}
-    if config.audit is not None and rows.test is not None:  # before the fit, which a wrong name should not cost
+    if config.audit is not None and rows.test is not None:  # before the fit, so that a wrong name is reported early
         row_id = np.sort(rows.test.gathered(workers.parallel_map(observer), "row_id")[0])
         groups = stages("groups", named_groups, config.data, config.audit.groups, row_id)
     blocks = stages("partition", rows.partition, config.cache, workers, observer)
@@ -141,7 +141,7 @@ def fit_and_evaluate(
         model, search = stages("choose features", choose_feature_map, model, blocks.train, missing, whole, observer)
     checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
     starts = None
-    if start is not None and checkpoints is None:  # a fit that resumes begins as it began
+    if start is not None and checkpoints is None:  # a fit that resumes must have the start of its first attempt
         starts = starts_from(load_model(start), model.built, rows, observer)
     estimator, fits = stages("fit", fit, model, blocks.train, observer, checkpoints, starts)
     per_day = rows.per_day.get("training")

@@ -1,4 +1,4 @@
-"""The stages of training that a search shares: fit an estimator, evaluate it, and keep what is known of the training rows.
+"""The stages of training that a search shares: fit an estimator, evaluate it, and profile the training rows.
 
 Before them the checkpoints of a fit: where they are, when they are written, and how a terminated run writes a last one.
 
@@ -104,7 +104,7 @@ class Checkpoints:
     def finish_round_on_sigterm(self) -> Iterator[None]:
         """Delay SIGTERM until the fits in work have written checkpoints, for `GRACE` seconds at most."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # only the main thread handles signals
+            yield  # signals are handled only in the main thread
             return
         before = signal.getsignal(signal.SIGTERM)
 
@@ -114,7 +114,7 @@ class Checkpoints:
             signal.raise_signal(signal.SIGTERM)
 
         def on_sigterm(number: int, frame: Any) -> None:
-            if self._terminate is not None:  # the second SIGTERM
+            if self._terminate is not None:  # this is the second SIGTERM
                 terminate()
             self._terminate = terminate
             signal.alarm(GRACE)
@@ -203,7 +203,7 @@ def fit(
     checkpoints: Checkpoints | None,
     starts: Sequence[Start | None] | None,
 ) -> tuple[Any, list[Fit]]:
-    """Return the fitted estimator, and what the fit of each class found.
+    """Return the fitted estimator, and the results of the fit of each class.
 
     Rounds and warnings go to `observer`, and each round may write a checkpoint.
     `starts`: see `starts_from`.
@@ -290,7 +290,7 @@ def evaluate(
 def profile(
     estimator: Any, rows: TrainTestRows, blocks: TrainTestBlocks, evaluation: Evaluation
 ) -> tuple[Profile, RowDigests, tuple[str, ...]]:
-    """Return what `aucdist watch` compares new rows with, and warnings.
+    """Return the profile with which `aucdist watch` compares new rows, digests, and warnings.
 
     These are the profile of the training rows, the digests by which a row is known again, and warnings about the test rows
     (`aucdist.drift.leaks`).
@@ -323,7 +323,7 @@ def profile(
 def starts_from(
     model: LinearModel, estimator: Any, rows: TrainTestRows, observer: RunObserver
 ) -> list[Start | None] | None:
-    """Return what the fit of each class starts from: the weights of a model, where these mean the same. A note says what it is.
+    """Return the start of the fit of each class: the weights of a model if the features are the same. A note reports it.
 
     The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now. Of
     several classes each starts from the weights of the same class, and those that the model does not have from zero.
@@ -340,7 +340,7 @@ def starts_from(
 
 
 def _reason_against_warm_start(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | None:
-    """Return why the weights of a model mean something else than those of the fit, or None."""
+    """Return why the weights of a model cannot be the start of the fit; None if they can."""
     old, new, several = model.preprocessor, rows.preprocessor, rows.sets is not None
     if bool(model.classes) != several:
         return f"the model in use is of {'two' if several else 'several'} classes"
