@@ -70,7 +70,8 @@ def performance(
     if 0 < n_pos < len(y):
         counts = ScoreCounts.from_scores(y, scores)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of few rows: the number of rows is beside the interval
+            # warnings about few rows, because the number of rows is shown next to the interval
+            warnings.simplefilter("ignore")
             measures["auc"] = _ends(auc_interval(counts))
             if max_fpr is not None:
                 measures["partial_auc"] = _ends(partial_auc_interval(counts, max_fpr))
@@ -107,7 +108,7 @@ def _ends(estimate: Estimate | Interval) -> dict[str, float]:
 
 
 def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
-    """Return alarms: measures lower than on the test rows of the run, and other numbers of positives than expected.
+    """Return alarms: metrics lower than on the test rows of the run, and unexpected numbers of positives.
 
     The standard error of a measure is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
     run add up, because their rows are independent. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `LEAST_LOSS`.
@@ -126,7 +127,7 @@ def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
         if row["name"] in areas:
             tests.append(_loss("class auc", row["name"], row["auc"], areas[row["name"]]))
     if (ratio := now["measures"].get("calibration")) is not None:
-        # The map to probabilities has errors of its own, which the measure on the test rows of the run has as well.
+        # the calibration has errors of its own, which also affect the metric on the test rows of the run
         own = before["measures"].get("calibration", {"value": 1.0, "high": 1.0})
         error = math.hypot(*((part["high"] - part["value"]) / Z_95 for part in (ratio, own)))
         off = abs(ratio["value"] - own["value"])
@@ -136,7 +137,7 @@ def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
 
 
 def _loss(measure_name: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> Json:
-    """Return the decrease of a measure as ``value``, and its one-sided p-value as ``p``."""
+    """Return the decrease of a metric as ``value``, and its one-sided p-value as ``p``."""
     error = math.hypot(*((part["high"] - part["low"]) / (2 * Z_95) for part in (now, before)))
     loss = before["value"] - now["value"]
     p = 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0
@@ -157,7 +158,7 @@ def alarms_of(tests: list[Json], least: dict[str, float]) -> list[Json]:
 
 @dataclass(frozen=True, eq=False)
 class BatchCounts:
-    """Rows of a batch in the cells of a profile; those of several parts merge by ``+``.
+    """The numbers of rows of a batch in the cells of a profile. Counts of several parts merge by ``+``.
 
     Attributes
     ----------
@@ -216,7 +217,7 @@ class BatchCounts:
 
 
 def moved(profile: Profile, batch: BatchCounts) -> Json:
-    """Return how far a batch is from the training rows, and which differences raise an alarm.
+    """Compare a batch with the training rows, and return the differences and the alarms.
 
     For each column: the PSI; the distance of Kolmogorov and Smirnov between the distribution functions (categories: the total
     variation) with its p-value; the shares of missing values and of unknown categories, and of values outside of the training
@@ -263,7 +264,7 @@ def moved(profile: Profile, batch: BatchCounts) -> Json:
         index = psi(reference, counts)
         scores.append({"class": name, "psi": index, "distance": distance, "p": p, "rows": bins.rows})
         tests.append(_test("score" if name is None else "class score", name, index, p))
-    # The share of rows in cells with few training rows, and an upper bound on its expected value.
+    # the share of rows in cells with few training rows, and an upper bound on its expectation
     before = sum(n for column in profile.columns for n in column.counts if n < RARE)
     before = min(before + 2 * len(profile.columns), profile.rows)
     rare = {
@@ -354,7 +355,7 @@ def more_than(count: int, n: int, before: int, n_before: int) -> float:
     count, n : int
         The count and the number of the new rows.
     before, n_before : int
-        The same of the rows before.
+        The same for the earlier rows.
     """
     if n == 0 or n_before == 0 or count == 0:
         return 1.0

@@ -1,4 +1,4 @@
-"""Examine single columns: how well one ranks the rows, whether a value gives the label away, whether it is an identifier.
+"""Examine single columns: how well they rank the rows, whether a value reveals the label, whether they are identifiers.
 
 Everything is computed from counts of the distinct values of a column.
 """
@@ -11,13 +11,13 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 
 SUSPICIOUS = 0.99
-"""An AUC of one column alone, from which on it is named."""
+"""The AUC of a single column from which it is reported."""
 FEW = 20
-"""With fewer rows of a class nothing is reported: chance separates them too often."""
+"""The smallest number of rows of a class. Fewer rows are too often separated by chance."""
 NEARLY_ALL = 0.95
-"""A value with such a share of positive rows gives the label away."""
+"""The share of positive rows from which a value reveals the label."""
 MOST_FLAG_VALUES = 10
-"""Numbers with more values than this are no flags, whose single values say something."""
+"""The largest number of values of a numeric flag, whose single values are examined."""
 LEAST_ROWS, LEAST_POSITIVES, MOST_CHANCE = 10, 0.05, 1e-4
 """A value counts if it has this number of rows and this share of the positives, and if all its rows are positive by chance only
 this rarely."""
@@ -37,7 +37,7 @@ MOST_ROWS_EACH = 20
 
 
 def auc_and_deviation(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> tuple[float, float]:
-    """Return the AUC of a column, and the standard deviation that the AUC has if the column says nothing.
+    """Return the AUC of a column, and the standard deviation of the AUC of an uninformative column.
 
     `values`, of shape (n,): distinct or not; each stands for some rows, of which some are positive.
     Both classes must have rows.
@@ -50,9 +50,9 @@ def auc_and_deviation(values: np.ndarray, rows: np.ndarray, positives: np.ndarra
 
 
 def alone(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
-    """Return the AUC of a column of numbers alone, in the direction that is above one half; 0.5 where a class has few rows.
+    """Return the AUC of a single column of numbers, in the direction above one half; 0.5 if a class has few rows.
 
-    Where values are missing (nan) it is the larger one of those that are there, and of their being there.
+    If values are missing (NaN), it is the larger one of the AUC of the present values and that of being present.
     """
     present = ~np.isnan(values)
     area = _either_way(values[present], rows[present], positives[present])
@@ -78,7 +78,7 @@ def _either_way(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> 
 def gives_away(
     rows: np.ndarray, positives: np.ndarray, n_rows: int, n_pos: int, negatives_for_one: float = 1.0
 ) -> np.ndarray:
-    """Tell of each value of a column whether nearly all of its rows are positive, as those of a failure mode are.
+    """Return for each value of a column whether nearly all of its rows are positive, as for a failure mode.
 
     `rows` and `positives`, of shape (n_values,): those of each value.
     `n_rows` and `n_pos`: those of all values.
@@ -93,7 +93,7 @@ def gives_away(
 
 
 def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:
-    """Tell whether whole numbers are identifiers of the rows, which say nothing about new rows.
+    """Return whether integers are identifiers of the rows, which carry no information about new rows.
 
     `values`: the distinct ones.
     `n_rows`: rows that have a value.
@@ -110,5 +110,5 @@ def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:
 
 
 def is_entity(name: str, n_values: int, n_rows: int) -> bool:
-    """Tell whether a column identifies the entity of each row, such as a user, with few rows for each value."""
+    """Return whether a column identifies the entity of each row, such as a user, with few rows for each value."""
     return ENTITY.fullmatch(name) is not None and n_values >= 10 and n_rows <= MOST_ROWS_EACH * n_values

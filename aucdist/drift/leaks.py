@@ -1,4 +1,4 @@
-"""Find what makes a test too optimistic: columns that give the label away, order, time, and test rows that were trained on.
+"""Find causes of optimistic tests: columns that reveal the label, order, time, and test rows that were trained on.
 
 The checks use the training rows, or a sample of them. They return sentences and change nothing.
 """
@@ -29,11 +29,11 @@ from aucdist.selection.groups import digests_of
 MOST_ROWS = 20_000
 """The largest number of rows that are examined. If there are more, half are taken from each class."""
 SEED = 2**62 + 1
-"""No seed of a split: training rows are those with the larger of its random numbers, of which a small share would be none."""
+"""A seed that no split uses: training rows have the larger random numbers of their split, so a small share would be empty."""
 MOST_FEATURES = 2000
 """Features are not examined if there are more than this."""
 LATER = 0.05
-"""A warning says so if more than this share of the training rows is later than half of the test rows."""
+"""A warning is given if more than this share of the training rows is later than half of the test rows."""
 MOST_NAMED = 5
 MOST_KEPT = 2**16
 """The number of digests that are kept, which take 512 KiB. With fewer different rows, all digests are kept; with more,
@@ -75,9 +75,9 @@ def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
 
 @dataclass(frozen=True)
 class Alone:
-    """How well one column ranks the rows by itself.
+    """The ranking of the rows by a single column.
 
-    `auc`: how well it ranks the rows.
+    `auc`: the AUC of the column.
     `value`: a value of which nearly all rows are positive, in words; empty if there is none.
     `rows` and `positives`: those of this value in the sample.
     """
@@ -89,7 +89,7 @@ class Alone:
 
 
 def columns_alone(sample: Sample, schema: Schema) -> dict[str, Alone]:
-    """Return how well each column ranks the rows by itself: numbers as they are, categories by their share of positive rows."""
+    """Return the ranking by each single column: numbers by their values, categories by their share of positive rows."""
     if not sample.values.shape[1]:
         return {}
     alone_by_column: dict[str, Alone] = {}
@@ -124,7 +124,7 @@ def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> 
 
 
 def leaks_of(sample: Sample, schema: Schema) -> list[str]:
-    """Return sentences on what is suspicious in training rows.
+    """Return warnings about suspicious columns of the training rows.
 
     `sample`: of the training rows.
     """
@@ -233,7 +233,7 @@ class RowDigests:
         return RowDigests(np.union1d(self.kept, other.kept)[:MOST_KEPT])
 
     def look_up(self, digests: np.ndarray) -> tuple[int, int]:
-        """Return how many of some rows can be looked up, and how many of these are among the stored digests."""
+        """Return the number of digests that can be looked up, and the number of these that are stored."""
         if len(self.kept) == MOST_KEPT:
             digests = digests[digests <= self.kept[-1]]
         at = np.searchsorted(self.kept, digests)
@@ -281,7 +281,7 @@ def smallest(numbers: np.ndarray, n: int) -> np.ndarray:
 
 
 def count_known(blocks: Blocks, known: RowDigests) -> tuple[int, int]:
-    """Return what `RowDigests.look_up` returns of all rows; one reduction."""
+    """Return the result of `RowDigests.look_up` for all rows; one reduction."""
     counts = blocks.sum(_known_step, known)
     return int(counts["checked"]), int(counts["known"])
 

@@ -23,7 +23,7 @@ MOST_COLUMNS = 512
 """If the data have more columns, those that change the score most are watched. This is their weight times their
 range."""
 RARE = 20
-"""A cell with fewer training rows than this is one that the model hardly knows."""
+"""The number of training rows below which a cell counts as rare."""
 MOST_CELLS = 2**16
 
 
@@ -185,13 +185,13 @@ def fit_columns(
     blocks : Blocks
         The training rows, encoded.
     preprocessor : Preprocessor
-        What encoded them.
+        The preprocessor that encoded the rows.
     coef : ndarray
         The weights. They decide what is watched if there are more than `MOST_COLUMNS` columns.
     """
     drawn = draw_rows(blocks)
     columns, numbers = [], []
-    cuts = np.zeros(len(schema.feature_names))  # the encoded values between those of 0 and of 1
+    cuts = np.zeros(len(schema.feature_names))  # midpoints between the encoded values of 0 and 1
     if schema.categories and preprocessor.scale != "unit-row":
         half = Block.of(np.full((1, len(cuts)), 0.5), np.ones(1, dtype=np.int8))
         cuts = np.asarray(preprocessor.transform(half).X[0])
@@ -203,11 +203,11 @@ def fit_columns(
         else:
             numbers += list(features)
     room = max(MOST_COLUMNS - len(columns), 0)
-    if len(numbers) > room and len(coef) == drawn.n_features:  # those that move the score most
+    if len(numbers) > room and len(coef) == drawn.n_features:  # the columns that change the score most
         drawn_ranges = ColumnRanges.of(drawn)
         reach = np.abs(coef) * np.where(drawn_ranges.constant, 0.0, drawn_ranges.largest)
         numbers = sorted(np.array(numbers)[np.argsort(-reach[numbers], kind="stable")][:room].tolist())
-    numbers = numbers[:room]  # the first ones where a feature map has mixed them
+    numbers = numbers[:room]  # the first columns, if a feature map mixes features
     values, weight = Columns(drawn), drawn.weights()
     for j in numbers:
         edges = tuple(bins_of(values[j], weight, N_BINS).edges.tolist())

@@ -73,7 +73,7 @@ def export(model: Any, to: str, output: str | None = None, **options: Any) -> by
 
 
 class _Callable(ModuleType):
-    """A module that can be called as the function in it."""
+    """A module that can be called like its function `export`."""
 
     def __call__(self, *args: Any, **options: Any) -> bytes:
         return export(*args, **options)

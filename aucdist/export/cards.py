@@ -1,4 +1,4 @@
-"""Scorecards of models of bins: whole points, few rows, what rounding costs; as JSON, in Markdown, as CSV and as a page."""
+"""Convert models of bins to scorecards with integer points, and write them as JSON, Markdown, CSV or HTML."""
 
 import csv
 import html
@@ -27,12 +27,12 @@ from aucdist.probability.probability_maps import IsotonicMap, LinkMap, Probabili
 from aucdist.report.text import auc_text, count_text, number_text
 
 TOTAL = 1000
-"""Points between the lowest and the highest possible sum, where neither odds nor a total are asked for."""
+"""The default number of points between the lowest and the highest possible sum."""
 LEAST_ROWS = 2
 CARD_SUFFIXES = ("json", "md", "csv", "html")
 HEADINGS = ("feature", "value", "points", "share of rows")
 SIGNS = re.compile(r"([\\|`*_\[\]#])")
-"""What means something in Markdown within a line: ends of cells, code, emphasis, links, headings."""
+"""Characters with a meaning in Markdown: ends of cells, code, emphasis, links and headings."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Scaling:
     base_points, base_odds : float, default=0.0 and 1.0
         A row with the odds `base_odds` (positive to negative) has `base_points` points.
     total : int or None, default=None
-        Without odds: points between the lowest and the highest possible sum.
+        Used without odds: the number of points between the lowest and the highest possible sum. None means 1000.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Scaling:
 
 @dataclass(eq=False)
 class _Draft:
-    """A feature on the way to the card: neighbouring bins are merged, values are weighted by shares.
+    """A feature of the card while neighbouring bins are merged. Values are weighted by shares.
 
     `values`, of shape (n_bins,), float64: what each bin of the model adds to the score.
     `shares`: of shape (n_bins,), float64.
@@ -103,7 +103,7 @@ class _Draft:
         return 1 if self.is_category and self.missing is None else rows
 
     def merged(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return value and share of each row of the card, without that of missing values."""
+        """Return the value and the share of each line of the card, except the line of missing values."""
         starts = np.concatenate(([0], self.ends[:-1])).astype(np.intp)
         share = np.add.reduceat(self.shares, starts)
         plain = np.add.reduceat(self.values, starts) / np.diff(np.append(starts, len(self.values)))
@@ -111,7 +111,7 @@ class _Draft:
         return np.divide(weighted, share, out=plain, where=share > 0), share
 
     def cheapest(self) -> tuple[float, int]:
-        """Return the smallest change of the mean squared score by merging two neighbours, per line saved, and which they are."""
+        """Return the smallest mean squared change of the score by a merge of neighbours, per line saved, and their position."""
         if len(self.ends) < 2:
             return np.inf, -1
         value, share = self.merged()
@@ -122,7 +122,7 @@ class _Draft:
         return float(costs[k]) / saved, k
 
     def points(self, factor: float) -> tuple[np.ndarray, int | None, float]:
-        """Return the points of each row of the card, those of a missing value, and the value that counts as 0 points."""
+        """Return the points of each line of the card, the points of missing values, and the value with 0 points."""
         value, _ = self.merged()
         lowest = value.min() if self.missing is None else min(value.min(), self.missing)
         zero = float(value[0] if self.is_category else lowest)
@@ -147,9 +147,9 @@ class _Draft:
 def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: int | None = None) -> Scorecard:
     """Return a model of bins as a scorecard.
 
-    Neighbouring bins with equal points share one row. If fewer rows are asked for, those neighbours are merged whose merging
-    changes the scores of the training rows least, in the mean of squares. A monotone shape stays monotone, because the value of
-    a row is a mean of neighbours, and rounding keeps their order.
+    Neighbouring bins with equal points share one line. If `rows` is given, the neighbours are merged for which the mean squared
+    change of the training scores is smallest. A monotone shape stays monotone, because the value of a line is a mean of
+    neighbours, and rounding keeps their order.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     scaling : Scaling, optional
         How scores become points; ``Scaling()`` by default.
     rows : int, optional
-        The largest number of rows. Each category counts as one.
+        The largest number of lines. Each category counts as one line.
 
     Returns
     -------
@@ -259,7 +259,7 @@ def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
 def _points_per_score(
     model: LinearModel, scaling: Scaling, constant: float, drafts: list[_Draft]
 ) -> tuple[float, float]:
-    """Return factor and shift that make points of a score."""
+    """Return the factor and the shift that convert scores to points."""
     if scaling.points_to_double_odds is not None:
         probability = model.probability
         if not isinstance(probability, LinkMap) or probability.link.name != "logit" or probability.slope <= 0.0:
@@ -282,7 +282,7 @@ def _points_per_score(
 
 
 class Losses:
-    """The AUC, and the mean loss that the model was trained for, of a model and of its card, over rows that come in blocks."""
+    """The AUC and the mean training loss of a model and of its card, accumulated over blocks of rows."""
 
     def __init__(self, model: LinearModel, card: Scorecard):
         self._models = (model, card_model(card))
@@ -329,7 +329,7 @@ def mean_pair_hinge(y: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> fl
 class CardRow:
     """A line of a card.
 
-    `above` and `up_to`: the bin; infinite where it has no end.
+    `above` and `up_to`: the bin; infinite if it is open.
     `category`: in place of a bin: which category gets these points, or that missing values do.
     `share`: of the training rows with a value; None for missing values.
     """
@@ -343,7 +343,7 @@ class CardRow:
 
     @property
     def value(self) -> str:
-        """Which values get these points."""
+        """A description of the values that get these points."""
         ends = [] if np.isinf(self.above) else [f"above {self.above:.10g}"]
         ends += [] if np.isinf(self.up_to) else [f"up to {self.up_to:.10g}"]
         return "missing" if self.share is None else self.category or ", ".join(ends) or "any"
@@ -367,14 +367,14 @@ def card_rows(card: Scorecard) -> list[CardRow]:
 
 
 def verdict(card: Scorecard) -> str:
-    """Return how points become a decision, as a sentence."""
+    """Describe in a sentence how points lead to a decision."""
     positive = ", ".join(card.schema.positive) or "positive"
     start = "" if card.base == 0 else f"Begin with {card.base} points. "
     return f"{start}Add the points of each line that applies. Predict {positive} if the points are more than {card.cutoff}."
 
 
 def sentences(card: Scorecard) -> list[str]:
-    """Return what the points mean, and what rounding them cost."""
+    """Describe the meaning of the points and the effect of rounding."""
     scaling, rounding, texts = card.scaling, card.rounding, []
     odds = scaling.get("points_to_double_odds")
     if odds is not None:
@@ -403,12 +403,12 @@ def sentences(card: Scorecard) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return a text that is shown in Markdown as it is, in one line."""
+    """Escape a text for Markdown, in one line."""
     return SIGNS.sub(r"\\\1", html.escape(" ".join(text.split()), quote=False))
 
 
 def _cell(text: str) -> str:
-    """Return a text as a cell of CSV that no spreadsheet takes for a formula: one that begins so gets an apostrophe."""
+    """Return a text as a CSV cell. If a spreadsheet would read it as a formula, an apostrophe is put before it."""
     return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
 
 

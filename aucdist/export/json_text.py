@@ -1,6 +1,6 @@
 """Export a model as one JSON object that describes all that a score needs, in the units of the columns.
 
-Numbers are written with as many digits as tell them from all other floats, so that nothing is lost.
+Numbers are written with the shortest digits that restore the same float.
 """
 
 import json
@@ -16,7 +16,7 @@ from aucdist.maps.explain import Additive
 from aucdist.model.linear_model import LinearModel
 
 VERSION = 1
-"""The version of the description. It grows when a reader of the older one would go wrong."""
+"""The version of the description. It is increased if readers of older versions would misread a file."""
 KINDS = {Linear: "linear", Additive: "steps", Kernel: "kernel", Trees: "trees"}
 
 
@@ -29,12 +29,12 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
         For several classes, the object has a description of each.
     contributions : bool, default=False
         Whether ``contributions`` names what each shape and each pair adds, or each weight of a model without a feature map, in
-        the order in which they stand; the constant comes last.
+        the order of the object; the constant comes last.
 
     Returns
     -------
     str
-        The page "Exporting to ONNX, SQL and JSON" explains its keys.
+        A JSON object. The page "Exporting to ONNX, SQL and JSON" explains its keys.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def _content(model: LinearModel, contributions: bool) -> Json:
 
 
 def _plain(part: Any) -> Any:
-    """Return a part of a score as JSON has it: arrays and tuples as lists, records as objects, without the shares of rows."""
+    """Convert a part of a score to types of JSON, without the shares of rows."""
     if isinstance(part, np.ndarray):
         return part.tolist()
     if isinstance(part, tuple):

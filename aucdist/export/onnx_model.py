@@ -1,4 +1,4 @@
-"""A model as an ONNX graph of double precision: the graph, node by node, its inputs, and the score that they lead to."""
+"""Build an ONNX graph in double precision from a model."""
 
 import json
 from collections.abc import Sequence
@@ -28,20 +28,20 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.probability.probability_maps import IsotonicMap
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
-"""The operators' versions: 5 has trees of double precision (onnx 1.17, onnxruntime 1.20)."""
+"""The versions of the operator sets. Version 5 of ai.onnx.ml has trees in double precision (onnx 1.17, onnxruntime 1.20)."""
 ML = "ai.onnx.ml"
 MINUTE = 60_000_000
 """In microseconds."""
 HOUR, DAY = 60 * MINUTE, 1440 * MINUTE
 NAT = int(np.iinfo(np.int64).min)
-"""The missing date of NumPy."""
+"""NumPy's integer for a missing date."""
 SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, word.upper(), word.title(), "NaN")))
-"""The spellings of missing texts: no operator compares texts without regard to case."""
+"""All spellings of missing texts, because no operator ignores case."""
 OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
 class Graph(Target):
-    """A graph in the making, whose values are terms. Constants are numbers or arrays: floats, integers or booleans.
+    """A graph under construction. Its values are terms; constants are numbers or arrays of floats, integers or booleans.
 
     `taken`: names that inner values may not have: those of the inputs and outputs.
     """
@@ -73,7 +73,7 @@ class Graph(Target):
         return name
 
     def kept(self, part: str, name: str) -> str:
-        """Return the name that a number has already."""
+        """Return the name of a number; every value of a graph has one."""
         return part
 
     def interpolated(self, points: IsotonicMap, score: str) -> str:
@@ -91,14 +91,14 @@ class Graph(Target):
         return (self.vector(share @ rises[:, np.newaxis]) + points.probabilities[0]).name
 
     def input(self, name: str, kind: str, n_columns: int | None = None) -> Term:
-        """Add an input of the type ``DOUBLE``, ``INT64`` or ``STRING``: a number for each row, or so many."""
+        """Add an input of the type ``DOUBLE``, ``INT64`` or ``STRING``, with one value or `n_columns` values for each row."""
         if not name:
             raise InputError("a column has no name, and an input of ONNX needs one: name the column, and train again")
         self._inputs.append(self._value(name, kind, n_columns))
         return Term(self, name)
 
     def output(self, name: str, kind: str, n_columns: int | None = None) -> None:
-        """Name an output, with a number for each row, or so many."""
+        """Declare an output with one value or `n_columns` values for each row."""
         self._outputs.append(self._value(name, kind, n_columns))
 
     def _value(self, name: str, kind: str, n_columns: int | None) -> Any:
@@ -122,7 +122,7 @@ class Graph(Target):
         return self.apply("ReduceSum", x, [1])
 
     def is_missing(self, x: Term) -> Term:
-        """Return where numbers are nan."""
+        """Return whether numbers are NaN."""
         return self.apply("IsNaN", x)
 
     def trees(self, x: Term, trees: Sequence[Node], n_targets: int = 1) -> Term:
@@ -159,7 +159,7 @@ class Graph(Target):
         )  # fmt: skip
 
     def model(self, description: str, properties: dict[str, str], version: str) -> Any:
-        """Return the graph as a model that the checker of ONNX has found sound."""
+        """Return the graph as a model that passes the checker of ONNX."""
         used = {name for node in self._nodes for name in node.input}
         constants = [constant for constant in self._constants if constant.name in used]
         graph = self._helper.make_graph(self._nodes, "aucdist", self._inputs, self._outputs, constants)
@@ -200,7 +200,7 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
     fill = np.array([np.nan if feature.fill is None else feature.fill for feature in described.features])
     if not np.isnan(fill).all():
         X = graph.is_missing(X).choose(fill, X)
-    # Rows of which a value is missing that is needed, or is -1 or less where its logarithm was taken.
+    # rows without a required value, or with a value of at most -1 whose logarithm is taken
     features, columns = described.features, described.columns
     required = [feature.required or columns[feature.column].kind == "category" for feature in features]
     total, logged = _count(graph, graph.is_missing(X), required), [feature.logged for feature in features]
@@ -210,19 +210,19 @@ def features_of(graph: Graph, described: Portable) -> tuple[Term, Term]:
 
 
 def _count(graph: Graph, flags: Term, flags_to_count: list[bool]) -> Term:
-    """Return the number of flags of each row, of some columns."""
+    """Return the number of flags that are set in each row, among some columns."""
     return graph.as_double(flags) @ np.array(flags_to_count, dtype=np.float64)[:, np.newaxis]
 
 
 def _without(graph: Graph, X: Term, described: Portable) -> Term:
-    """Return numbers, and nan for those that say that a value is missing."""
+    """Replace numbers that mark missing values by NaN."""
     for absent in described.spelling.missing_numbers:
         X = graph.apply("Equal", X, float(absent)).choose(np.nan, X)
     return X
 
 
 def _category(graph: Graph, column: PortableColumn, values: list[str], words: Sequence[str]) -> Term:
-    """Return 0/1 features; nan where a category is refused."""
+    """Return the 0/1 features of a column of categories; NaN if the category is refused."""
     zero, refuse = len(values), len(values) + 1
     code = {value: k for k, value in enumerate(values)}
     says = {ZERO: zero, AS_MISSING: code.get(MISSING_CATEGORY, refuse)}
@@ -260,7 +260,7 @@ def _part(graph: Graph, time: Term, part: str) -> Term:
 
 
 def _floored(x: Term, by: int) -> Term:
-    """Return quotients of integers, rounded down; the rest of a division by ``%`` is 0 or more."""
+    """Return integer quotients rounded down, by means of ``%``, whose result is not negative."""
     return (x - x % by) / by
 
 
@@ -272,18 +272,18 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     model : LinearModel
     contributions : bool, default=False
         Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each pair adds to the
-        score, and the constant. The property ``aucdist.contributions`` has their names. Rows without a score have nan.
+        score, and the constant. The property ``aucdist.contributions`` has their names. Rows without a score have NaN.
 
     Returns
     -------
     onnx.ModelProto
         If all columns are numbers, the only input is ``features``, float64 of shape (rows, columns). Otherwise there is an
-        input of shape (rows,) for each column. Numbers are float64, and nan where they are missing. Categories are strings.
+        input of shape (rows,) for each column. Numbers are float64, and NaN if they are missing. Categories are strings.
         Dates are int64, in microseconds since 1970-01-01; a missing date is the smallest int64, as NumPy's NaT.
 
         The outputs have the shape (rows,): ``score`` and, if the model has probabilities, ``probability``, both float64, and
-        ``prediction``, int64, which is 1, -1, or 0 for rows without a score. Rows that `aucdist score` refuses have the score
-        nan. If a column has the name of an output, the output's name ends in an underscore.
+        ``prediction``, int64, which is 1, -1, or 0 for rows without a score. Rows that `aucdist score` rejects have the score
+        NaN. If a column has the name of an output, the output's name ends in an underscore.
 
         For several classes, ``score`` and ``probability`` have the shape (rows, classes), as `LinearModel.decision_function`
         and `LinearModel.probabilities` return them. ``prediction`` is the name of the class, or an empty string for rows
@@ -395,7 +395,7 @@ def _score(graph: Graph, described: Portable, X: Term) -> Term:
         z = (X - score.centers) * score.scales
         lengths = np.einsum("ij,ij->i", score.landmarks, score.landmarks)
         distances = graph.sum(z * z) + lengths - z @ (2.0 * score.landmarks.T)
-        # Rounding can make a distance slightly negative.
+        # rounding can make a distance slightly negative
         exponents = graph.apply("Max", distances, 0.0) * (-1.0 / score.width**2)
         kernel = graph.apply("Exp", exponents) @ score.amounts[:, np.newaxis]
         return kernel + z @ score.weights[:, np.newaxis] + score.constant

@@ -1,4 +1,4 @@
-"""Describe a model in terms that other systems have: columns, conditions on them, and numbers in the units of the columns.
+"""Describe a model without features that only aucdist has: by columns, conditions on them, and numbers in their units.
 
 Every format of an export is written from this description. Scaling is folded into weights and into the edges of bins and trees,
 so that nothing has to be scaled elsewhere, unless rows are scaled to length one.
@@ -25,7 +25,7 @@ from aucdist.metrics.counts import floats_of_keys, ordered_keys
 from aucdist.model.linear_model import LinearModel
 
 REFUSE, ZERO, AS_MISSING = "refuse", "zero", "missing category"
-"""What becomes of a missing or an unknown category: no score; none of the column's features is 1; it is `(missing)`."""
+"""The treatments of missing and unknown categories: no score, all features of the column 0, or the category `(missing)`."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PortableColumn:
 
     `kind`: ``number``, ``category``, ``date`` or ``hash``.
     `parts`: of a date, some of `aucdist.data.dataset.PARTS`.
-    `size`: number of features that a hash deals texts out to.
+    `size`: the number of hashed features.
     `if_missing` and `if_unknown`: for categories: `REFUSE`, `ZERO` or `AS_MISSING`.
     """
 
@@ -53,8 +53,8 @@ class Feature:
 
     `item`: the category for which the feature is 1, the part of a date, or the number that the hash must have; None for
         a number.
-    `fill`: what stands in for a missing value.
-    `logged`: whether the training rows were put through log(1 + x), so that values of -1 and below have no score.
+    `fill`: the value that replaces a missing one.
+    `logged`: whether the feature is transformed by log(1 + x), so that values of -1 and below have no score.
     `required`: whether a row without a value has no score.
     """
 
@@ -68,7 +68,7 @@ class Feature:
 
 @dataclass(frozen=True)
 class TreeSplit:
-    """A question to a row.
+    """A split of a decision tree.
 
     `at_most`: rows whose value is at most this go to `then`, the others to `otherwise`; infinite where only rows without a value
         do not go to `then`.
@@ -83,7 +83,7 @@ class TreeSplit:
 
 
 Node = float | TreeSplit
-"""A question, or what the end of a path adds to the score."""
+"""A split, or the value of a leaf."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,12 +122,12 @@ class Kernel:
 
 
 Score = Linear | Additive | Trees | Kernel
-"""How a score comes about; edges of bins and of trees are in the units of the columns."""
+"""The formula of a score. Edges of bins and of trees are in the units of the columns."""
 
 
 @dataclass(frozen=True, eq=False)
 class Portable:
-    """A model in terms that other systems have.
+    """The description of a model for other systems.
 
     `model`: for classes, probabilities and what else is saved with it.
     `unit_rows`: whether the features (with the logarithms) of a row are divided by their Euclidean length, if it is not
@@ -214,7 +214,7 @@ def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[l
 def free_name(name: str, taken: set[str], form: Callable[[str], str] = str) -> str:
     """Return a name with as many underscores as it needs to be none of those taken, and take it.
 
-    `form`: two names with the same form are one, as SQL's are in any case of letters.
+    `form`: maps names to a canonical form. Two names with the same form collide, as names in SQL that differ only in case.
     """
     while form(name) in taken:
         name += "_"
@@ -225,7 +225,7 @@ def free_name(name: str, taken: set[str], form: Callable[[str], str] = str) -> s
 def _columns(
     schema: Schema, reading: dict[str, object]
 ) -> tuple[tuple[PortableColumn, ...], list[tuple[int, str | int | None]]]:
-    """Return the columns, and for each feature its column and which of the column's features it is."""
+    """Return the columns, and for each feature its column and its part of the column."""
     columns: list[PortableColumn] = []
     made: dict[int, tuple[int, str | int | None]] = {}
     for name, features in schema.by_column().items():
@@ -249,7 +249,7 @@ def _columns(
 
 
 def _score(model: LinearModel) -> tuple[Score, set[int]]:
-    """Return how a score comes about, and the features whose values it needs."""
+    """Return the formula of the score, and the features whose values it needs."""
     fitted, preprocessor, d = model.feature_map, model.preprocessor, len(model.schema.feature_names)
     shift = np.zeros(d) if preprocessor.shift is None else preprocessor.shift
     factor = np.ones(d) if preprocessor.factor is None else preprocessor.factor
@@ -308,7 +308,7 @@ def _node(trees: Forest, place: int, values: np.ndarray, preprocessor: Preproces
         raise InputError(
             f"a tree splits feature {feature} (from 0) by `zero_as_missing`, which cannot be exported: train with NaN as missing"
         )
-    # LightGBM takes a missing value for 0 where the training rows of the feature had none.
+    # LightGBM treats a missing value as 0 if the feature had none in training
     to_then = bool(trees.default_left[place] if trees.missing[place] else edge >= 0.0)
     (at_most,) = edges_in_units(np.array([edge]), feature, preprocessor)
     then, otherwise = (_node(trees, int(child[place]), values, preprocessor) for child in (trees.left, trees.right))
@@ -342,9 +342,9 @@ def _bins(feature: int, edges: np.ndarray, ends: Sequence[Node], missing: Node |
 
 
 def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:
-    """Return for each edge the largest value of a feature that is not above it when it is scaled.
+    """Return for each edge the largest value of a feature whose scaled value is not above the edge.
 
-    Scaling never turns values round, so a value is above the result exactly if its scaled value is above the edge. An edge that
+    Scaling is monotone, so a value is above the result exactly if its scaled value is above the edge. An edge that
     was computed by the inverse of the scaling would be off by a rounding, and rows that lie on it could change sides.
 
     `edges`, of shape (n_edges,), float64: of scaled values.
@@ -359,7 +359,8 @@ def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.
     low, high = (np.full(len(edges), end) for end in ends)
     with np.errstate(over="ignore"):
         while (low < high).any():
-            middle = (low >> 1) + (high >> 1) + ((low | high) & 1)  # half of the sum, rounded up, without overflow
+            # half of the sum, rounded up, computed without overflow
+            middle = (low >> 1) + (high >> 1) + ((low | high) & 1)
             x = floats_of_keys(middle)  # scaled by the operations of `Preprocessor.transform`
             x = np.log1p(x) if logged else x
             x = x if preprocessor.shift is None else x - preprocessor.shift[j]

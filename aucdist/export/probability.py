@@ -33,11 +33,11 @@ FRACTION = (0.65, 4.0, 3.0, 2.0, 1.0)
 """Numbers of the tail's continued fraction ``x + 1/(x + 2/(x + 3/(x + 4/(x + 0.65))))``, the innermost first."""
 ROOT_TAU = 2.5066282746310002
 LARGEST = 700.0
-"""Arguments of exp end here, both ways: some systems refuse to overflow, or to underflow."""
+"""The bound on the absolute value of arguments of exp, because some systems raise errors for overflow and underflow."""
 
 
 class Target(ABC):
-    """The operations of a system. Numbers and conditions are texts of its language, or names in it."""
+    """The operations of a system. Numbers and conditions are expressions or names in its language."""
 
     @abstractmethod
     def number(self, value: Any) -> str:
@@ -67,7 +67,7 @@ class Term:
 
     target: Target
     name: str
-    __array_ufunc__ = None  # an array beside an operator is a constant, and not an array of terms
+    __array_ufunc__ = None  # an array operand is a constant, and not an array of terms
 
     def applied(self, operator: str, *others: "Operand") -> "Term":
         """Return the result of an operator whose first operand this is."""
@@ -95,14 +95,14 @@ class Term:
         return self.target.apply("Where", self, yes, no, **options)
 
     def exp(self) -> "Term":
-        """Return exp of this within the range of floating point, and its ends beyond."""
+        """Return exp of this term, whose argument is clipped to the range without overflow."""
         x = self.kept("x")
         return self.target.apply("Exp", (x > LARGEST).choose(LARGEST, (x < -LARGEST).choose(-LARGEST, x)))
 
     log = partialmethod(applied, "Log")
 
     def kept(self, name: str) -> "Term":
-        """Return the same number, by a name, since it is used more than once."""
+        """Return this number by a name, because it is used more than once."""
         return Term(self.target, self.target.kept(self.name, name))
 
 
@@ -148,13 +148,13 @@ def _link(link: Link, u: Term) -> tuple[Term, Term]:
         t = is_positive.choose(power, LARGEST if link.xi > 0 else 0.0)
     t = t.kept("t")
     survives = (-t).exp().kept("q")
-    # For small t its complement has no digits left: then t itself is nearer.
+    # for small t the complement loses all digits, so t itself is used
     dies = (t < 1e-8).choose(t, 1.0 - survives)
     return (dies, survives) if link.name == "cloglog" else (survives, dies)
 
 
 def _tail(x: Term) -> Term:
-    """Return the upper tail of the normal distribution at x of 0 or more; no system has it in double precision."""
+    """Return the upper tail of the normal distribution for x >= 0, which no system has in double precision."""
     fraction = x + FRACTION[0]
     for numerator in FRACTION[1:]:
         fraction = x + numerator / fraction

@@ -40,13 +40,13 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.probability.probability_maps import IsotonicMap
 
 MOST_PRODUCTS = 200_000
-"""Landmarks times features: beyond it the query would have tens of megabytes."""
+"""The largest number of landmarks times features. A larger query would have tens of megabytes."""
 OPERATIONS = {
     "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})", "Abs": "ABS({})",
     "Exp": "EXP({})", "Log": "LN({})", "Greater": "{} > {}", "Less": "{} < {}", "Where": "CASE WHEN {} THEN {} ELSE {} END",
 }  # fmt: skip
 TRUTHS = (("true", ("true", "t", "yes")), ("false", ("false", "f", "no")))
-"""What a boolean is as text, and which texts DuckDB and others take for it where a column has no others."""
+"""Texts of booleans, and the texts that DuckDB and others read as booleans if a column has no other values."""
 WHOLE = re.compile(r"-?(0|[1-9][0-9]*)")
 
 
@@ -60,7 +60,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
         The table, which has a column for each column of the training data that the model reads. A dot stands between schema
         and table.
     ids : sequence of str, default=()
-        Columns of the table that the query returns with the scores. By default these are the columns that the model reads.
+        Columns of the table that the query returns with the scores. If empty, these are the columns that the model reads.
     contributions : bool, default=False
         Whether columns ``adds_...`` say what each feature and each pair adds to the score, and the constant. Their sum is the
         score, to the last bit if a system adds them in the order of the query's brackets.
@@ -116,11 +116,11 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
 
 @dataclass
 class Query(Target):
-    """A query, stage by stage; formulas of probabilities add stages too, each of which keeps one more number.
+    """A query under construction, stage by stage. Formulas of probabilities also add stages, each with one more number.
 
-    `source`: the table in quotes, then the stage that was added last.
+    `source`: the quoted name of the table, or of the last stage.
     `carried`: the columns that are returned with the scores.
-    `stages`: what stands in the WITH clause.
+    `stages`: the named tables of the WITH clause.
     `values`: for each feature the expression of its value in the last stage.
     `aliases`: the numbers of the last stage.
     """
@@ -179,7 +179,7 @@ class Query(Target):
         x, p = points.scores, points.probabilities
         cases = [(f"{score} < {number(x[0])}", number(p[0]))]
         for k in np.flatnonzero(np.diff(x) > 0):
-            # A slope that overflows becomes a step.
+            # a slope that overflows is replaced by a step
             with np.errstate(over="ignore"):
                 slope = (p[k + 1] - p[k]) / (x[k + 1] - x[k])
             rises = slope != 0 and np.isfinite(slope)
@@ -267,7 +267,7 @@ class Query(Target):
             kernel, names = self.described.score, [self.alias(f"z{j}") for j in range(len(self.values))]
             parts = zip(names, self.values, kernel.centers, kernel.scales, strict=True)
             centred = {z: f"({x} - {number(center)}) * {number(scale)}" for z, x, center, scale in parts}
-            self.add("centred", centred, self.aliases[:1])  # with the flag of refused rows
+            self.add("centred", centred, self.aliases[:1])  # the first alias is the flag of refused rows
             self.values = [*names, self._add_square("squared", names)]
         adds = [identifier(self.alias(name)) for name in contributions]
         if adds:
@@ -319,7 +319,7 @@ class Query(Target):
 
 
 def _greatest(values: Sequence[str]) -> str:
-    """Return the largest of values, by halves: a system may not take hundreds of them."""
+    """Return the largest of several values by halves, because some systems do not accept hundreds of arguments."""
     if len(values) <= 32:
         return f"GREATEST({', '.join(values)})"
     middle = len(values) // 2
@@ -333,7 +333,7 @@ def _converted(cell: str, kind: str, spelling: Spelling) -> str:
     already must not become a text and a number again: SQLite writes 15 digits of it.
     """
     words = dict.fromkeys(word.lower() for word in (*ANY_CASE, *spelling.words))
-    # Not IN, which DuckDB executes as a join: hundreds of columns would take gigabytes.
+    # not IN, which DuckDB executes as a join: hundreds of columns would take gigabytes
     missing = f"{text('|'.join(['', *words, '']))} LIKE '%|' || LOWER(TRIM(CAST({cell} AS VARCHAR))) || '|%'"
     return case([(missing, "NULL")], f"CAST({cell} AS {kind})")
 

@@ -1,4 +1,4 @@
-"""Expressions of SQL, written so that every system reads the same: names, texts, numbers, sums, cases, dates and scores."""
+"""SQL expressions that all supported systems evaluate alike: names, texts, numbers, sums, cases, dates and scores."""
 
 import math
 import re
@@ -56,7 +56,7 @@ def text(value: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number with as many digits as tell it from all other floats; its exponent makes it one of double precision."""
+    """Return a number with the shortest digits that restore the same float. Its exponent makes it a double."""
     if not math.isfinite(value):
         raise InputError(f"{value} cannot be written as a number of SQL: export to json")
     digits = repr(float(value)).upper()
@@ -65,7 +65,7 @@ def number(value: float) -> str:
 
 
 def total(terms: Sequence[str]) -> str:
-    """Return the sum of terms, in brackets by halves: a system may not take thousands in a row."""
+    """Return the sum of terms, in brackets by halves, because some systems do not accept thousands of terms in a row."""
     if len(terms) <= 4:
         between = "\n    + " if any("CASE" in term for term in terms) else " + "  # a line for each case
         return between.join(terms) if terms else number(0.0)
@@ -138,7 +138,7 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
         if i not in texts:
             terms += [expression for _, expression, _, _ in own]
             continue
-        # One CASE for all features of a column of categories.
+        # one CASE expression for all features of a categorical column
         constant += sum(at_zero for _, _, at_zero, _ in own)
         cases = [
             (is_category(i, str(described.features[j].item)), number(at_one - at_zero))

@@ -17,7 +17,7 @@ MAPS: dict[str, type[Expander]] = {"bins": BinExpander, "nystroem": NystroemMap,
 
 
 def expander_of(features: Any) -> Expander | None:
-    """Return the unfitted transformer that `features=` of an estimator, or of a configuration, asks for.
+    """Return the unfitted transformer for `features` of an estimator or a configuration.
 
     `features`: a name of `MAPS`; such a name as ``map`` with parameters, as in ``{"map": "bins", "pairs": 10}``; or a
         transformer.
@@ -49,9 +49,9 @@ def expander_of(features: Any) -> Expander | None:
 
 
 def map_from_bytes(data: bytes) -> FittedMap:
-    """Return the fitted map that `aucdist.engine.serialize.serialize` made these bytes of.
+    """Load a fitted map from the bytes of `aucdist.engine.serialize.serialize`.
 
-    Raises InputError if the bytes are no map, or one whose parts do not fit together.
+    Raises InputError if the bytes are not a map, or if its parts do not fit together.
     """
     fitted = deserialize(data)
     if not isinstance(fitted, FittedMap):

@@ -20,7 +20,7 @@ from aucdist.kernels.rows import CsrRows
 from aucdist.parameters import Constraints, check_constraints
 
 LINEAR = ("keep", "drop")
-"""Whether the features themselves are columns too."""
+"""The values of `linear`: whether the features themselves are columns as well."""
 ROWS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 """The keyword arguments of `validate_data`: rows are CSR or dense, and float32 stays float32."""
 
@@ -66,7 +66,7 @@ class FittedMap(ABC):
         """Raise an InputError, or any ValueError, TypeError or IndexError, if the parts do not fit together: see `state`."""
 
     def signs(self, directions: np.ndarray) -> np.ndarray:
-        """Return the signs that weights may have so that scores rise or fall in some features, see `aucdist.solvers.signs`.
+        """Return the signs of weights for which scores rise or fall in some features: see `aucdist.solvers.signs`.
 
         `directions`, of shape (n_features_in,), int8: +1, -1, or 0 for any.
         Raises InputError if there are no such signs.
@@ -74,7 +74,7 @@ class FittedMap(ABC):
         raise InputError(mixes_features(type(self).__name__))
 
     def groups(self) -> np.ndarray | None:
-        """Return the number of each weight's group, ascending from 0, int64 of shape (n_features_out,): a feature's or a pair's.
+        """Return the group (a feature or a pair) of each weight, ascending from 0, int64 of shape (n_features_out,).
 
         None if weights are not of single features.
         """
@@ -90,7 +90,7 @@ class FittedMap(ABC):
 
 
 def with_weight(block: Block) -> Block:
-    """Return the rows whose weight is above 0; where they all weigh 1 they have no weights."""
+    """Return the rows with a weight above 0, without weights if all of these are 1."""
     if block.weight is None:
         return block
     counted = block.weight > 0
@@ -102,14 +102,14 @@ def with_weight(block: Block) -> Block:
 def moments_of(block: Block) -> Summary:
     """Return the moments of the columns over the rows whose weight is above 0, and whether the rows are sparse."""
     rows = with_weight(block).rows
-    with np.errstate(over="ignore", invalid="ignore"):  # on a worker too
+    with np.errstate(over="ignore", invalid="ignore"):  # set here, because this also runs on workers
         block_moments = moments(rows)
     return {"moments": block_moments, "sparse": [isinstance(rows, CsrRows)]}
 
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """Encodes the rows of a block without those of weight 0, such as rows outside a fold; checkpoints keep such a record."""
+    """A function that encodes the rows of a block with a weight above 0. Checkpoints store it by its fields."""
 
     fitted: FittedMap
 
@@ -127,7 +127,7 @@ def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
 
 def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:
     """Apply a function to each block, and keep the results in memory or on the local disk, as the rows are."""
-    # Codes of a fold are kept in memory too: they are small.
+    # codes are small enough to be kept in memory for each fold
     return ViewBlocks(blocks, change, keep="memory" if blocks.features_lasting else "disk")
 
 
@@ -138,7 +138,7 @@ class Expander(TransformerMixin, BaseEstimator):
     """Whether weights are of single features, or of pairs: see `FittedMap.groups`."""
     allows_missing: ClassVar[bool] = False
     constraints: ClassVar[Constraints]
-    """What each parameter may be."""
+    """The constraints of each parameter."""
     map_: FittedMap
 
     @abstractmethod

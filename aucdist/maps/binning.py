@@ -49,7 +49,7 @@ class CodeFunctions:
     Attributes
     ----------
     jumps : ndarray of shape (n_cells, n_functions), float64
-        What each cell adds: E of `CodeBasis`.
+        The increment of each cell: E of `CodeBasis`.
     width : int
         As in `CodeBasis`.
     names : tuple of str
@@ -194,7 +194,7 @@ class Bins:
 
 
 def draw_rows(blocks: Blocks, most: int = MOST_ROWS, *, whole_groups: bool = False) -> Block:
-    """Return rows of both classes, chosen by their ids, each of the weight of the rows that it stands for.
+    """Draw rows of both classes by their ids. The weight of each is that of the rows that it represents.
 
     All rows where a class has at most `most`: so the choice does not depend on how the rows lie in blocks. With `whole_groups`
     groups are drawn in place of rows, so that their pairs are there, unless these would be too few.
@@ -239,7 +239,7 @@ def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
         return Bins(np.zeros(0), np.zeros(1), np.zeros(1))
     last = _last_of_bins(mass, n_bins)
     below, above = distinct[last[:-1]], distinct[last[:-1] + 1]
-    middle = 0.5 * below + 0.5 * above  # their sum may be beyond floating point
+    middle = 0.5 * below + 0.5 * above  # the sum could overflow
     edges = np.where((below <= middle) & (middle < above), middle, below)
     bin_of = np.searchsorted(last, np.arange(len(distinct)))
     shares = np.bincount(bin_of, mass, minlength=len(last))
@@ -248,12 +248,12 @@ def bins_of(values: np.ndarray, weight: np.ndarray, n_bins: int) -> Bins:
 
 
 def _last_of_bins(mass: np.ndarray, n_bins: int) -> np.ndarray:
-    """Return the place of the last value of each bin."""
+    """Return the position of the last value of each bin."""
     n = len(mass)
     if n <= n_bins:
         return np.arange(n)
     heavy = np.zeros(n, dtype=bool)
-    while True:  # a value that is heavier than a bin of the others leaves more bins to those
+    while True:  # a value that is heavier than a bin gets its own bin, and the others share the rest
         n_light_bins = n_bins - np.count_nonzero(heavy)
         size = mass[~heavy].sum() / max(n_light_bins, 1)
         more = heavy | (mass >= size)
@@ -269,7 +269,7 @@ def _last_of_bins(mass: np.ndarray, n_bins: int) -> np.ndarray:
         if total > 0
         else np.zeros(n, int)
     )
-    # A bin ends where the next value is of another number, or where a heavy value begins or ends.
+    # a bin ends if the next value has another bin number, or if a heavy value begins or ends
     ends = np.ones(n, dtype=bool)
     ends[:-1] = (number[1:] != number[:-1]) | heavy[1:] | heavy[:-1]
     last = np.flatnonzero(ends)

@@ -29,13 +29,13 @@ from aucdist.parameters import Constraints, OneOf, above_0, between, keyword_par
 from aucdist.solvers.signs import FREE, ZERO
 
 MOST_BINS = 255
-"""A code is a byte, and missing values have one of its values."""
+"""The largest number of bins: a code is a byte, and one value is reserved for missing values."""
 MOST_PAIRS = 10_000
 MOST_COLUMNS = 20_000
 """Codes are dense: a byte for each row and feature."""
 
 VALUES_AT_ONCE, LEAST_AT_ONCE = 2**18, 512
-"""Rows are encoded so many values at a time, which stay in the cache from column to column; at least so many rows."""
+"""Rows are encoded in chunks that stay in the cache: the number of values, and the smallest number of rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ class BinMap(FittedMap):
         return joined(self.parts)
 
     def grid(self, j: int) -> np.ndarray:
-        """Return the row or column of a pair's grid that each cell of a feature lies in, ndarray of uint8."""
+        """Return the row or column of a pair's grid for each cell of a feature, ndarray of uint8."""
         return coarse(self.bins[j].shares, bool(self.missing[j]), GRID)
 
     def grid_size(self, j: int) -> int:
@@ -131,9 +131,10 @@ class BinMap(FittedMap):
     def signs(self, directions: np.ndarray) -> np.ndarray:
         """Return the signs of weights that make the shapes of features rise or fall, int8 of shape (n_features_out,).
 
-        Steps, ramps and the linear column of a feature have its sign, its missing values any. A pair has a step for each corner
-        of its grid, so that weights of one sign make the whole grid rise, or fall, in both features, whatever the value of the
-        other; steps between missing values and the others have any sign. Where both want opposite signs the weights are 0.
+        Steps, ramps and the linear column of a feature have its sign. The weights of missing values may have any sign. A pair
+        has a step for each corner of its grid, so that weights of one sign make the whole grid rise, or fall, in both features,
+        for any value of the other. Steps between missing values and other values may have any sign. If the two features have
+        opposite directions, the weights are 0.
 
         Raises InputError for one-hot cells, and for hats that were not summed up to ramps when the map was fitted.
         """
@@ -162,7 +163,7 @@ class BinMap(FittedMap):
         return np.repeat(np.arange(len(filled)), filled)
 
     def check(self) -> None:
-        """Raise an InputError if the parts do not fit together; the kernels do not look at what codes say."""
+        """Raise an InputError if the parts do not fit together, because the kernels do not check codes."""
         d, basis_known = self.n_features_in, self.basis in BASES and self.linear in LINEAR
         if not basis_known or len(self.bins) != d or self.missing.shape != (d,) or self.missing.dtype != bool:
             raise InputError(
@@ -201,10 +202,10 @@ def check_basis(basis: str) -> None:
 
 
 def standardised(bins: Bins) -> np.ndarray:
-    """Return the value of each bin with mean 0 and variance 1 over the training rows; 0 where there is one bin."""
+    """Return the value of each bin, standardised over the training rows; 0 if there is only one bin."""
     if len(bins.means) < 2:
         return np.zeros(len(bins.means))
-    size = np.abs(bins.means).max()  # squares of values beyond 1e154 are not finite
+    size = np.abs(bins.means).max()  # squares of values above 1e154 would overflow
     means = bins.means / size if size > 0 else bins.means
     centred = means - bins.shares @ means
     spread = np.sqrt(bins.shares @ centred**2)

@@ -145,7 +145,8 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
         edges, shares = [], []
         for j in (a, b):
             rows, missing = fitted.grid(j).astype(np.int64), int(fitted.missing[j])
-            edges.append(fitted.bins[j].edges[np.flatnonzero(np.diff(rows[missing:]))])  # where a row of the grid ends
+            # the edges at which rows of the grid end
+            edges.append(fitted.bins[j].edges[np.flatnonzero(np.diff(rows[missing:]))])
             shares.append(np.bincount(rows[missing:], fitted.bins[j].shares, minlength=fitted.grid_size(j)))
         row_means, column_means = grid @ shares[1], shares[0] @ grid
         middle = float(shares[0] @ row_means)
@@ -190,7 +191,7 @@ def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
 
 
 def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[np.ndarray]:
-    """Return the shapes of another model of the same features in the bins of a model, each with mean 0 over its rows.
+    """Evaluate the shapes of another model in the bins of a model. Each has mean 0 over the rows of this model.
 
     Parameters
     ----------
@@ -199,7 +200,7 @@ def values_at_bins(parts: Additive, fitted: BinMap, other: Additive) -> list[np.
     fitted : BinMap
         The bins of the model.
     other : Additive
-        Its bins may be others: a shape is read at the mean of each bin. A feature that it does not have is 0.
+        A model that may have other bins: a shape is evaluated at the mean of each bin. Features without a shape are 0.
 
     Returns
     -------
@@ -329,7 +330,7 @@ def with_rounding(table: pd.DataFrame, scores: np.ndarray, names: Sequence[str],
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:
-    """Return a name with as many underscores at its end as make it differ from those taken."""
+    """Append underscores to a name until it differs from all names that are taken."""
     while name in taken:
         name += "_"
     return name
@@ -384,7 +385,7 @@ def reasons(
         if n_categories := len(categories.get(name, ())):
             absent = sum(float(tables[k][-2]) for k in among)
             present = [absent + float(tables[k][-1] - tables[k][-2]) for k in among]
-            # A category that all or no training rows had has no shape, and adds nothing.
+            # a category of all or of no training rows has no shape, so its contribution is 0
             smallest = min(present + ([absent] if n_categories > len(among) else []))
         least.append(smallest)
     return Reasons(list(places), np.maximum(total - np.array(least), 0.0), total)

@@ -1,6 +1,6 @@
 """Read the trees of LightGBM's text format into arrays that find the leaves of rows without LightGBM.
 
-The text may come from anywhere: what does not fit together is refused before a row is looked at.
+The text may be forged, so its consistency is checked before any row is read.
 """
 
 import re
@@ -19,7 +19,7 @@ KINDS_OF_MISSING = 3
 ZEROS_ARE_MISSING, NAN_IS_MISSING = 1, 2
 """Values of `Forest.missing`."""
 CHUNK_VALUES = 2**20
-"""Values of sparse rows that are made dense at a time."""
+"""The number of values of sparse rows that are converted to dense rows at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +106,7 @@ def read_forest(text: str, used: Sequence[int], n_features: int) -> Forest:
         thresholds = _numbers(tree, "threshold", n, np.float64)
         if (decisions & CATEGORIES).any() or _integer(tree, "num_cat") or tree.get("is_linear", "0") != "0":
             raise InputError("trees with categorical splits or linear leaves are not supported")
-        # Children come after their parents, so a walk ends; each split and each leaf has one parent.
+        # children follow their parents, so every walk ends; each split and each leaf has exactly one parent
         children, later = np.concatenate((left, right)), np.tile(np.arange(n), 2)
         if (
             n < 1

@@ -22,10 +22,10 @@ from aucdist.parameters import NOT_NEGATIVE, SWITCH, Constraints, at_most_1, bet
 from aucdist.solvers.signs import FREE, ZERO
 
 MOST_ROWS = 2**18
-"""About the largest number of rows of each class on which trees are grown. These rows come to the client."""
+"""The approximate largest number of rows of each class on which trees are grown. These rows are sent to the client."""
 MOST_LEAVES = 255
 MOST_OF_A_QUERY, MOST_LABELS = 10_000, 31
-"""LightGBM's rankers refuse queries of more rows, and more labels."""
+"""The largest numbers of rows of a query and of labels that LightGBM's rankers accept."""
 SPREAD = 10.0
 """A leaf's indicator has the value ``sqrt(SPREAD / trees)``, and a step between n leaves that times ``1 / sqrt(n - 1)``, as
 between bins. On 6000 made rows with two directions twice the variance was worse by .004 in AUC at lam 1e-1, by .005 at 1e-2."""
@@ -52,7 +52,7 @@ class LeafMap(FittedMap):
 
     @cached_property
     def code_basis(self) -> CodeBasis:
-        """An indicator of each leaf, or steps between leaves, and LightGBM's score, as the kernels take them."""
+        """The basis functions for the kernels: an indicator of each leaf or steps between leaves, and LightGBM's score."""
         basis = joined(self.parts)
         if self.score_scale == 0.0:
             return basis
@@ -73,7 +73,7 @@ class LeafMap(FittedMap):
 
     @cached_property
     def ranks(self) -> list[np.ndarray | None]:
-        """The places of the leaves in the order of LightGBM's values, of each tree that has steps."""
+        """For each tree with steps, the ranks of its leaves by LightGBM's values."""
         if self.directions is None:
             return [None] * len(self.used)
         forest = self.forest
@@ -106,7 +106,7 @@ class LeafMap(FittedMap):
 
     @property
     def n_features_out(self) -> int:
-        """Number of leaves, and of steps between them, and one more where there is a column of LightGBM's score."""
+        """The number of leaves and of steps between leaves, plus one for LightGBM's score if it is a column."""
         return int(self.code_basis.n_features)
 
     def encode(self, block: Block) -> Block:
@@ -216,7 +216,7 @@ class LeafExpander(Expander):
     }  # fmt: skip
 
     def check_directions(self) -> None:
-        """Accept directions: LightGBM grows trees that keep them, and weights of steps between leaves do, too."""
+        """Accept directions, which LightGBM applies to the trees and the signs of weights apply to the leaves."""
 
     def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> LeafMap:
         """Return the map fitted to blocks of rows: to all of them, or to a sample of rows or of groups."""
@@ -236,7 +236,7 @@ class LeafExpander(Expander):
             assert drawn.group is not None
             counts = np.unique(drawn.group, return_counts=True)[1]
             order, starts = np.argsort(drawn.group, kind="stable"), np.repeat(np.cumsum(counts) - counts, counts)
-            # Queries are the groups, or equal parts of those that are too large, over which rows of the group are spread.
+            # Queries are the groups. Groups that are too large are divided at random into equal parts.
             n_parts = np.repeat(-(-counts // MOST_OF_A_QUERY), counts)
             query = starts + (np.arange(len(order)) - starts) % n_parts
             sizes = np.unique(query, return_counts=True)[1]
@@ -287,7 +287,7 @@ def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndar
     pairings: list[tuple[list[int], list[int], int]] = []
 
     def leaves_below(place: int) -> list[int]:
-        """Return the leaves below a node, and narrow what reaches those on each side of its split."""
+        """Return the leaves below a node, and narrow the ranges of values that reach the leaves on each side of its split."""
         if place < 0:
             return [-1 - place]
         left, right = leaves_below(int(forest.left[place])), leaves_below(int(forest.right[place]))
@@ -298,7 +298,7 @@ def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndar
         kind = forest.missing[place]
         nan_left = bool(forest.default_left[place]) if kind == NAN_IS_MISSING else edge >= 0.0
         nan[right if nan_left else left, k] = False
-        if kind == ZEROS_ARE_MISSING:  # zeros may be on either side
+        if kind == ZEROS_ARE_MISSING:  # zeros may go to either side
             if directions[feature]:
                 raise InputError(
                     f"a split in feature {feature} (counted from 0) treats zeros as missing, so `monotone` cannot hold for it: "
@@ -312,7 +312,7 @@ def step_signs(forest: Forest, tree: int, ranks: np.ndarray, directions: np.ndar
     leaves_below(first)
     signs = np.ones(n - 1, dtype=np.int8)
     for below, above, k in pairings:
-        # Which leaves have rows that differ in this feature alone.
+        # pairs of leaves whose rows may differ only in this feature
         meet = np.maximum(low[below][:, None], low[above]) < np.minimum(high[below][:, None], high[above])
         meet |= nan[below][:, None] & nan[above]
         meet[:, :, k] = True

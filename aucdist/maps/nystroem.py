@@ -16,19 +16,19 @@ from aucdist.maps.gaussian import gaussian_kernel, median_distance
 from aucdist.parameters import Constraints, OneOf, above_0, between, keyword_parameters
 
 SEED = 2
-"""The seed of the landmarks, which keeps them from being the rows of the sample that a fit begins at."""
+"""The seed of the landmarks. It differs from that of the sample from which a fit starts, so that these are other rows."""
 LINEAR_SCALE = 0.1
-"""The standardised features, which stay columns beside those of the kernel, are multiplied by it."""
+"""The factor of the standardised features, which are columns in addition to those of the kernel."""
 KERNEL_SCALE = 3.0
-"""The kernel's columns are multiplied by it: a row's kernel part has about this length."""
+"""The factor of the kernel's columns, which is about the length of this part of a row."""
 LEAST_SHARE = 1e-5
 """Directions of the landmarks' kernel matrix whose eigenvalue is below this share of the largest are left out."""
 WIDTHS = {"median": np.sqrt(2.0), "half-median": 0.5}
-"""Widths of the kernel that have a name, over the median distance of landmarks."""
+"""The named widths of the kernel, divided by the median distance between landmarks."""
 FEW = 2000
 """The number of landmarks from which the median distance is estimated."""
 CHUNK = 2**22
-"""Kernel values at a time."""
+"""The number of kernel values that are computed at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,9 +172,9 @@ class NystroemMap(Expander):
 
 
 def landmark_rows(blocks: Blocks, most: int) -> Block:
-    """Return rows of both classes, those with the least hashes of their ids, in the order of the hashes.
+    """Return the rows of both classes with the smallest hashes of their ids, in the order of the hashes.
 
-    `most`: the largest number, and no more than half of all rows: half of each class, or all of the smaller one.
+    `most`: the largest number of rows. At most half of all rows are returned: half from each class, or the whole smaller class.
     """
     n = max(2, min(most, blocks.n_samples // 2))
     n_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))

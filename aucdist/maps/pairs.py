@@ -1,4 +1,4 @@
-"""Which pairs of features interact: FAST on what an additive model leaves.
+"""Find pairs of features that interact, by FAST on the residuals of an additive model.
 
 After Lou, Caruana, Gehrke & Hooker, "Accurate intelligible models with pairwise interactions" (KDD 2013). A pair's score is how
 much of the residual a table of its cells explains beyond its row and column sums. Departures: 8 x 8 cells in place of the best
@@ -24,17 +24,17 @@ from aucdist.solvers.base import solve
 GRID = 16
 """The largest number of cells of a pair along each feature."""
 CELLS = 8
-"""The same while pairs are compared with each other."""
+"""The number of cells along each feature while pairs are compared."""
 LAM, TOL, MOST_PASSES = 1e-3, 3e-2, 60
-"""How the rough additive model is fitted."""
+"""The parameters of the fit of the rough additive model."""
 MOST_COMPARED = 200
 """The largest number of features that are compared in pairs. If there are more, those whose shape has the largest spread are."""
 PRIOR = 10.0
-"""What is added to the weight of each cell, in rows."""
+"""The number of rows that is added to the weight of each cell."""
 
 
 def coarse(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
-    """Return a number below `most` for each cell of a feature: neighbouring bins share one, and missing values have their own.
+    """Merge neighbouring bins: return a number below `most` for each cell of a feature. Missing values have their own.
 
     `shares`, of shape (n_bins,), float64: of the rows, in each bin.
     Returns an array of shape (n_cells,), uint8.
@@ -65,7 +65,7 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     rounds = AllPairs().rounds(rows, LAM)
     w = solve(rounds, tol=TOL, max_passes=MOST_PASSES).w
     compared = np.arange(len(fitted.used))
-    if len(compared) > MOST_COMPARED:  # those of the widest shapes
+    if len(compared) > MOST_COMPARED:  # the features whose shapes have the largest spread
         values, spreads = (
             np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1]),
             np.empty(len(compared)),
@@ -119,7 +119,7 @@ def add_up_cells(
     block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, partners: np.ndarray,
     tables: dict[int, np.ndarray],
 ) -> tuple[None, Summary]:  # fmt: skip
-    """Add up over the cells of each pair the slope of the sum of hinges by the scores of rows, and what rows weigh in pairs."""
+    """Sum up in the cells of each pair the derivatives of the hinge by the scores of rows, and the weights of rows in pairs."""
     coefs, weight = np.zeros((2, block.n_samples)), block.weights()
     anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
     codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.codes is None else memory.codes

@@ -10,7 +10,7 @@ from aucdist.report import text
 
 
 def _with_code(sentence: str) -> Any:
-    """Return a sentence as HTML, with what stands between backticks as code."""
+    """Return a sentence as HTML, where text in backticks becomes code."""
     markupsafe = load_optional("markupsafe")
     return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(sentence))))
 
@@ -27,7 +27,7 @@ FILTERS = {
     "seconds": text.seconds_text,
     "value": text.value_text,
 }
-"""How templates write numbers and parameters: ``{{ area | auc }}``."""
+"""The filters of templates for numbers and parameters, as in ``{{ area | auc }}``."""
 
 
 def render_template(template: Path, **values: Any) -> str:
@@ -36,13 +36,13 @@ def render_template(template: Path, **values: Any) -> str:
     `template`: an HTML template, which may extend ``base.html`` of this folder.
     """
     page = _environment(template.parent).get_template(template.name).render(**values)
-    # A lone surrogate, which a file name or a feature name may contain, has no UTF-8 encoding.
+    # names of files and features may contain lone surrogates, which have no UTF-8 encoding
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
 @functools.cache
 def _environment(folder: Path) -> Any:
-    """Return what reads the templates of a folder, and keeps them compiled: compiling takes longer than a page."""
+    """Return the cached Jinja environment of a folder, because compiling templates takes longer than rendering a page."""
     jinja2 = load_optional("jinja2")
     environment = jinja2.Environment(
         autoescape=True,

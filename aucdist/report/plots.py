@@ -1,4 +1,4 @@
-"""The figures of the pages: each function draws into axes of our own (`aucdist.report.svg.Axes`)."""
+"""The figures of the pages. Each function draws into `aucdist.report.svg.Axes`."""
 
 import html
 from collections.abc import Callable, Sequence
@@ -13,21 +13,21 @@ from aucdist.report.svg import HEIGHT, INK, LIGHT, MUTED, NEG, POS, WIDTH, Axes
 from aucdist.report.text import number_text
 
 Plot = Callable[[Any], None]
-"""Draws into the axes that it is given."""
+"""A function that draws into axes."""
 Points = tuple[np.ndarray, np.ndarray]
 """Positions along the horizontal and the vertical axis."""
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
 MAX_POINTS = 1000
 FEW = 40
-"""Points of a line that each have a mark."""
+"""The largest number of points of a line with marks."""
 N_BINS = 60
 RARE = 0.05
-"""With a smaller share of positives the axes of a reliability diagram are logarithmic; linear ones would show one corner."""
+"""Below this share of positives, a reliability diagram has log axes, because linear axes would show only one corner."""
 
 
 class Svg(str):
-    """A picture, which templates do not escape."""
+    """An SVG picture. Templates insert it without escaping."""
 
     def __html__(self) -> str:
         return str(self)
@@ -131,13 +131,13 @@ def _spread(x: np.ndarray, y: np.ndarray, smallest: float | None) -> np.ndarray:
 def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) -> None:
     """Plot precision against recall, with a 95 % band around the test curve if its rows are not weighted."""
     if test is not None and not test.weighted:
-        # At each recall, the lowest and the highest precision of the points whose rectangles of confidence have it.
+        # At each recall, the lowest and highest precision of the points whose confidence rectangles contain this recall.
         recall, precision = pr_curve(test)
         points = thin(recall, precision)
         low, high, precision_low, precision_high = (side[points, np.newaxis] for side in pr_band(test))
         x = np.linspace(float(low.min()), float(high.max()), 300)
         in_range = (low <= x) & (x <= high)
-        # At least the point whose own recall is nearest, where few positives leave gaps between the rectangles.
+        # With few positives there are gaps between the rectangles. The point with the nearest recall is used there.
         in_range[np.abs(recall[points, np.newaxis] - x).argmin(axis=0), np.arange(len(x))] = True
         lowest = np.where(in_range, precision_low, np.inf).min(axis=0)
         highest = np.where(in_range, precision_high, -np.inf).max(axis=0)

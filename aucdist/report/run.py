@@ -35,19 +35,19 @@ from aucdist.report.text import (
 
 TOP_WEIGHTS = 30
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-"""Shares of the rows that the table of thresholds flags."""
+"""The shares of flagged rows in the table of thresholds."""
 MISTAKES = 12
 MANY = 40
-"""Classes above which the picture has the whole width of the page."""
+"""The number of classes from which the confusion matrix has the whole width of the page."""
 NAME = 24
-"""Characters of a name in a picture."""
+"""The largest number of characters of a name in a picture."""
 CURVE_POINTS = 80
 NO_TEST_ROWS = (
     "There are no test rows: all metrics are of training rows, so they look better than they would on new rows. Keep rows back "
     "with `data.test`."
 )
 CLEARLY = 0.01
-"""A baseline whose AUC is so much larger is a reason to look for another model."""
+"""The difference of the AUC from which a better baseline is mentioned in the verdict."""
 THRESHOLD_BY_TARGET = "The operating point of the configuration set the threshold. Its target: {}."
 DEFAULT_THRESHOLDS = {
     "HingeClassifier": "No operating point was given, so the threshold is the intercept that was fitted.",
@@ -63,7 +63,7 @@ THRESHOLD_BY_G_MEAN = (
 class Report:
     """The contents of the page of a run.
 
-    `run`: what ``metrics.json`` of the run has.
+    `run`: the content of ``metrics.json`` of the run.
     `data`: name, source, counts and note of the data, in the order of the page. Entries that are None are left out.
     `config`: the resolved configuration, as YAML.
     `classes`: of each class, or of two classes of the positive one, the counts of X w of training rows and of test rows; None
@@ -272,7 +272,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ran
 
 
 def _population_text(report: Report) -> str:
-    """Return what the objective is a mean over."""
+    """Describe the rows or pairs over which the objective is a mean."""
     train, _ = report.classes[0]
     pos, neg = train.rows_pos, train.rows_neg
     if (groups := report.run.get("groups")) is not None and report.of_pairs:
@@ -327,7 +327,7 @@ def _decisions(report: Report) -> list[Json]:
         if counts is None:
             continue
         table, ends = decisions.confusion(counts, report.threshold), {}
-        if name == "test" and not counts.weighted:  # of the rows that set the threshold, intervals would be too short
+        if name == "test" and not counts.weighted:  # on the rows that set the threshold, intervals would be too short
             point = decisions.operating_point(counts, report.threshold)
             ends = {
                 "recall": (point.recall.low, point.recall.high),
@@ -346,10 +346,10 @@ def _decisions(report: Report) -> list[Json]:
 
 
 def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
-    """Return what flagging some shares of the rows finds, and what the threshold of the model does."""
+    """Return the table of thresholds: rates for some shares of flagged rows, and at the threshold of the model."""
     cost = report.run.get("operating_point", {}).get("wanted", {}).get("cost")
     if cost is not None and decisions.Costs(**cost).differ_by_row:
-        cost = None  # the counts do not have the rows' own costs
+        cost = None  # the counts do not contain the costs of single rows
     n = shown.n_pos + shown.n_neg
     cuts = {decisions.threshold_at(shown, alerts=share) for share in SHARES if share * n >= 1}
     rows = []
@@ -395,12 +395,12 @@ def _several(report: Report) -> Json:
             "chance."
         )
     confusions: Json | None = None
-    if report.confusions is not None:  # how many rows of each class were predicted to be of each
+    if report.confusions is not None:  # the confusion matrix
         names = [rows[k]["name"] for k in order]
         table = report.confusions[np.ix_(order, order)]
         shares = table / np.array([[max(rows[k]["test_pos"], 1)] for k in order])
         wrong = shares - np.diag(np.diag(shares))
-        # Of topics a row may have both, and then nothing is wrong.
+        # a row may have both of two topics, and then neither prediction is wrong
         largest = [] if run["topics"] else np.argsort(-wrong, axis=None, kind="stable")[:MISTAKES].tolist()
         places = (divmod(place, len(names)) for place in largest)
         confusions = {

@@ -23,7 +23,7 @@ MOST_SHAPES, MOST_PAIRS = 24, 8
 MOST_POINTS = 400
 """The largest number of rows in the table of points."""
 DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}
-"""Mark and words of a shape's direction."""
+"""The mark and the description of the direction of a shape."""
 
 
 def search_section(search: Json) -> Json:
@@ -62,7 +62,7 @@ def _curve_figure(search: Json, name: str) -> str | None:
         return None
     rows = sorted(search["table"], key=lambda row: row["parameters"][name])
     x = np.array([row["parameters"][name] for row in rows], dtype=float)
-    means = np.array([row["mean"] for row in rows], dtype=float)  # None becomes nan
+    means = np.array([row["mean"] for row in rows], dtype=float)  # None becomes NaN
     deviations = np.array([row["deviation"] for row in rows], dtype=float)
     standard_errors = deviations / np.sqrt([len(row["folds"]) for row in rows])
     errors = np.array(
@@ -143,7 +143,7 @@ def additive_section(
 
 
 def shape_text(shape: Any) -> str:
-    """Return what a shape's figure shows, as text."""
+    """Describe the figure of a shape as text for screen readers."""
     ends = _ends_text(shape.values)
     return ends if shape.missing is None else f"{ends}; {number_text(shape.missing)} where the value is missing"
 
@@ -162,10 +162,10 @@ def shape_plot(
     `band`: the lowest and the highest contribution of other fits in each bin.
     """
     edges, low = shape.edges, -1.08 * reach
-    # Halves, because the difference of two numbers may be beyond float64.
+    # differences of halves, because the difference of two floats may overflow
     pad = 0.12 * float(edges[-1] / 2 - edges[0] / 2) or max(abs(float(edges[0])), 1.0) * 0.5
     ends = np.concatenate(([float(edges[0]) - pad], edges, [float(edges[-1]) + pad]))
-    # Density, as bins have about equal numbers of rows and different widths.
+    # densities, because bins have about equal numbers of rows and different widths
     density = shape.shares / np.diff(ends / 2)
     heights = low + 0.5 * reach * density / float(density.max())
     axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25, linewidth=0)
@@ -187,7 +187,7 @@ def pair_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
     n_rows, n_columns = pair.values.shape
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=names[1], ylabel=names[0])
     for axis, edges, missing in zip((axes.y, axes.x), pair.edges, pair.missing, strict=True):
-        # At most six edges between the cells, with as many digits as tell them apart.
+        # at most six edges between the cells, with enough digits to distinguish them
         step = max(1, -(-len(edges) // 6))
         shown = edges[::step].tolist()
         digits = next((d for d in range(3, 17) if len({grid_text(edge, d) for edge in shown}) == len(shown)), 17)

@@ -22,7 +22,7 @@ WIDTH, HEIGHT, RIGHT = 360.0, 266.0, 12.0
 SIZE = 10.5
 """The size of text."""
 LETTER = 0.54 * SIZE
-"""The mean width of a letter: a browser knows the true one, so that lines have a little room to spare."""
+"""The assumed mean width of a letter, with a margin, because only the browser knows the true width."""
 DASHES = {
     "-": "",
     "--": ' stroke-dasharray="6 3"',
@@ -38,7 +38,7 @@ MARKERS = {
 
 
 class Axis:
-    """The horizontal or the vertical axis: what is shown of it, and where a value lies."""
+    """The horizontal or the vertical axis: its range, its ticks, and the positions of values."""
 
     def __init__(self) -> None:
         self.label, self.log = "", False
@@ -50,11 +50,11 @@ class Axis:
 
     def _scaled(self, values: Any) -> np.ndarray:
         values = np.asarray(values, dtype=float)
-        # What is not positive lies below the picture.
+        # on a log axis, values that are not positive lie below the picture
         return np.log10(np.maximum(values, 1e-300)) if self.log else values
 
     def settle(self) -> None:
-        """Choose the ends that were not set or are not finite, a little more than what is drawn, and keep both apart.
+        """Choose the ends that were not set or are not finite, with a small margin around the data, and keep them distinct.
 
         Here and below, differences are those of halves, because the range of float64 is not itself a float64.
         """
@@ -68,17 +68,17 @@ class Axis:
             for end, fixed in ((low - pad, self.low), (high + pad, self.high))
         )
         largest = max(abs(self.start), abs(self.end))
-        if self.end / 2 - self.start / 2 <= 1e-12 * largest + 1e-300:  # too near for numbers at the grid that differ
+        if self.end / 2 - self.start / 2 <= 1e-12 * largest + 1e-300:  # too close for distinct numbers on the grid
             pad = max(0.5, 1e-6 * largest)
             self.start, self.end = self.start - pad, self.start + pad
 
     def place(self, values: Any) -> np.ndarray:
-        """Return where values lie in the picture, in points."""
+        """Return the positions of values in the picture, in points."""
         share = (self._scaled(values) / 2 - self.start / 2) / (self.end / 2 - self.start / 2)
         return np.atleast_1d(self.first + (self.last - self.first) * np.clip(share, -9, 9))
 
     def ticks(self) -> Sequence[tuple[float, str]]:
-        """Return the values that have a line of the grid, and their names."""
+        """Return the values of the grid lines, and their labels."""
         if self.named is not None:
             return self.named
         low, high = self.start, self.end
@@ -96,7 +96,7 @@ class Axis:
 
 
 class Axes:
-    """A picture with two axes: what is drawn into it, and its legend, which stands above it and covers nothing."""
+    """A picture with two axes, and a legend above it that covers no data."""
 
     def __init__(self) -> None:
         self.x, self.y = Axis(), Axis()
@@ -119,7 +119,7 @@ class Axes:
         self, x: Any, y: Any, style: str = "-", *, color: str, label: str = "", linewidth: float = 1.8, markersize: float = 4.0,
         hollow: bool = False,
     ) -> None:  # fmt: skip
-        """Draw a line through points, marks at them, or both: "--", "o" and "o-" are styles."""
+        """Draw a line through points, marks at the points, or both, by the style: for example "--", "o" or "o-"."""
         marker, line = MARKERS.get(style[0]), style.lstrip("".join(MARKERS))
         stroke = f' fill="none" stroke="{color}" stroke-width="{linewidth:g}"{DASHES.get(line, "")}'
         look = f'{stroke} vector-effect="non-scaling-stroke"' if hollow else f' fill="{color}"'
@@ -181,7 +181,7 @@ class Axes:
             self._legend.append((sample, label))
 
     def render(self, name: str, height: float) -> tuple[str, float]:
-        """Return what stands in the SVG element, the legend, the grid with its numbers and what was drawn, and its height.
+        """Return the content of the SVG element (legend, grid with numbers, drawings), and its height.
 
         `name`: unique on the page.
         `height`: the least height; a long legend needs more.
@@ -227,7 +227,7 @@ class Axes:
 
 
 def _flow(entries: Sequence[tuple[str, str]]) -> tuple[str, float]:
-    """Return the legend, in as many lines as it needs, and where it ends."""
+    """Return the legend in as many lines as necessary, and the position of its end."""
     drawn, at, line = "", 0.0, 0
     for sample, label in entries:
         label = _short(label, WIDTH - 27 * bool(sample))
@@ -250,12 +250,12 @@ def _text(x: float, y: float, text: str, anchor: str = "middle", turn: int = 0, 
 
 
 def _width(text: str) -> float:
-    """Return about how long a text is, in points: Chinese, Japanese and Korean letters are as wide as two others."""
+    """Estimate the width of a text in points. Chinese, Japanese and Korean letters count twice."""
     return LETTER * sum(1 + (east_asian_width(letter) in "WF") for letter in text)
 
 
 def _short(text: str, room: float) -> str:
-    """Return a text without control characters, cut to the room that it has, in points."""
+    """Return a text without control characters, shortened to a width in points."""
     text = printable(text)
     if _width(text) <= room:
         return text

@@ -83,7 +83,7 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
 
 
 def group_sentences(groups: Json) -> list[str]:
-    """Return what the groups of a run say, as sentences; parameters as of `group_rows`."""
+    """Describe the results within groups in sentences. The parameters are those of `group_rows`."""
     rows = dict(group_rows(groups))
     counted = rows.pop("Groups", None)
     if counted is None:
@@ -93,7 +93,7 @@ def group_sentences(groups: Json) -> list[str]:
 
 
 def target_text(requirement: Json) -> str:
-    """Return what an operating point is to meet, as words that follow "Target on the training rows:"."""
+    """Describe the requirement of an operating point, as words after "Target on the training rows:"."""
     name, value = next((name, value) for name, value in requirement.items() if name not in ("per", "confidence"))
     if "per" in requirement:
         per = "a day" if requirement["per"] == "day" else "in " + requirement["per"]
@@ -112,7 +112,7 @@ def target_text(requirement: Json) -> str:
 
 
 def operating_points_text(classes: Sequence[Json]) -> str:
-    """Return what the thresholds of several classes find, as a sentence.
+    """Describe the results of the thresholds of several classes in a sentence.
 
     `classes`: ``classes`` of the object that ``aucdist train --json`` prints, with an ``operating_point`` each.
     """
@@ -132,7 +132,7 @@ def operating_points_text(classes: Sequence[Json]) -> str:
 
 
 def operating_point_text(point: Json) -> str:
-    """Return what a threshold finds, and how many of its alerts are right, as a sentence.
+    """Describe recall and precision at a threshold in a sentence.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
@@ -164,7 +164,7 @@ def operating_point_text(point: Json) -> str:
 
 
 def guarantee_text(point: Json) -> str:
-    """Return what a threshold guarantees, as a sentence; empty where nothing was asked for. `point` as above."""
+    """Describe the guarantee of a threshold in a sentence; empty if none was requested. `point`: as above."""
     if (guarantee := point.get("guarantee")) is None:
         return ""
     words, guaranteed = GUARANTEES[guarantee["measure"]], number_text(100 * guarantee["asked"], 4)
@@ -187,7 +187,7 @@ def set_on_of(point: Json) -> str:
 
 
 def point_sentences(point: Json) -> list[str]:
-    """Return what a threshold finds and guarantees, and where it comes from, as sentences; `point` as above."""
+    """Describe the results, the guarantee and the origin of a threshold in sentences. `point`: as above."""
     known, rate = SET_ON[set_on_of(point)], point["fpr"]
     if known == "the training rows" and point["rows"] == "training":
         known = "these training rows"
@@ -230,7 +230,7 @@ def parameters_text(parameters: Mapping[str, Any]) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return the value of a parameter as text; of a feature map, its name and what it is given."""
+    """Return the value of a parameter as text; for a feature map, its name and its parameters."""
     if isinstance(value, Mapping):
         arguments = [f"{name} {value_text(v)}" for name, v in value.items() if name != "map"]
         return f"{value.get('map', '')}{' with ' if arguments and 'map' in value else ''}{', '.join(arguments)}"
@@ -240,7 +240,7 @@ def value_text(value: Any) -> str:
 
 
 def certificate_text(certificate: Json, over: str = "") -> str:
-    """Return what the certificate proves, as a predicate after "the objective is".
+    """Describe the result of a certificate, as a predicate after "the objective is".
 
     `certificate`: with ``primal`` and ``dual``.
     `over`: what the objective is a mean over, as in ``"over all 12 pairs"``.
@@ -255,7 +255,7 @@ def certificate_text(certificate: Json, over: str = "") -> str:
 
 
 def directions_text(free: Json) -> str:
-    """Return what directions of features cost, as a sentence.
+    """Describe the cost of monotonic constraints in a sentence.
 
     `free`: ``objective``, ``train_auc`` and ``test_auc`` (or None) without directions, and ``monotone`` with those of
         the model.
@@ -311,7 +311,7 @@ def count_text(number: float) -> str:
 
 
 def auc_text(value: float | None, *beside: float) -> str:
-    """Return an AUC with four decimals, or with as many as show two significant digits of its distance to 1.
+    """Return an AUC with four decimals, or with more if these show two significant digits of its distance to 1.
 
     Values `beside` it in a text are taken into account, so that all of them get the same decimals.
     """

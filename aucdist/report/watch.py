@@ -1,4 +1,4 @@
-"""The page of what was watched: small multiples over all batches."""
+"""The page of a watch: small multiples over all batches."""
 
 import math
 from collections.abc import Sequence
@@ -36,11 +36,11 @@ MOVED = {
     "calibration": "the ratio of the positives to the number that the probabilities predict differs from 1 by {value:.2f}",
 }
 OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
-"""The alarm of a single class that belongs to the figure of all."""
+"""Alarms of a single class that belong to the figure of all classes."""
 
 
 def alarm_text(alarm: Json) -> str:
-    """Return an alarm in a sentence without a full stop."""
+    """Describe an alarm in a sentence without a full stop."""
     if alarm["what"] in ("new", "unreadable"):
         return MOVED[alarm["what"]].format(**{"text": "", **alarm}, share=percent_text(alarm["value"]))
     p = "p < 1e-12" if alarm["p"] < 1e-12 else f"p = {alarm['p']:.1g}"
@@ -51,14 +51,14 @@ def alarm_text(alarm: Json) -> str:
 
 
 def kept_text(kept: Json) -> str:
-    """Return what is known of a guarantee, as a line of text."""
+    """Describe the results for a guarantee in a line of text."""
     least = "at least" if kept["measure"] in ("precision", "recall") else "at most"
     requirement = f"{NAMES[kept['measure']].lower()} {least} {kept['promised']:.4g}"
     return f"Guaranteed: {requirement}; the e-value against it is {kept['evidence']:.3g} ({ALARM:g} raises an alarm)"
 
 
 def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:
-    """Return a measure with its interval, and that on the test rows of the run."""
+    """Describe a metric with its interval, and its value on the test rows of the run."""
     text = f"{NAMES[name]}: {_interval(value)}"
     return text if promised is None else f"{text}, on the test rows {_interval(promised)}"
 
@@ -85,7 +85,7 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
         features.append(
             _series(name, f"{values[-1] or 0.0:.3f}", values, [name in columns for columns in alarmed], LEAST_PSI)
         )
-    # Those with an alarm in the last four batches first, then those that have drifted most.
+    # first the columns with an alarm in the last four batches, then those with the largest drift
     features.sort(key=lambda shown: (not any(shown["alarmed"][-4:]), -max(v or 0.0 for v in shown["values"][-4:])))
     return render_template(
         Path(__file__).with_name("watch.html"),
@@ -131,18 +131,18 @@ def _alarmed(records: Sequence[Json], subject: str) -> list[bool]:
 
 
 def _series(name: str, last: str, values: Sequence[float | None], alarmed: Sequence[bool], least: float | None) -> Json:
-    """Return what the picture of a series shows: from 0 to its largest value, or to twice the least that counts."""
+    """Return the picture of a series, from 0 to its largest value or to twice the alarm threshold."""
     high = max([*(v for v in values if v is not None), 2.0 * (least or 0.005)])
     return {"name": name, "last": last, "values": values, "alarmed": alarmed, "least": least, "low": 0.0, "high": high}
 
 
 def _measures(records: Sequence[Json], kind: str = "performance") -> list[dict[str, dict[str, float]]]:
-    """Return the metrics of each batch, or those on the test rows of the run; none where there are none."""
+    """Return the metrics of each batch, or those on the test rows of the run; empty if there are none."""
     return [(record.get(kind) or {}).get("measures", {}) for record in records]
 
 
 def _measure(name: str, records: Sequence[Json]) -> Json:
-    """Return what the picture of a measure shows: its intervals, and those on the test rows."""
+    """Return the picture of a metric: its intervals, and those on the test rows."""
     values = [measures.get(name) for measures in _measures(records)]
     promised = [measures.get(name) for measures in _measures([r["performance"] or {} for r in records], "promised")]
     shown = [v for v in [*values, *promised] if v is not None]
@@ -158,11 +158,11 @@ def _measure(name: str, records: Sequence[Json]) -> Json:
 
 
 def _x(i: int, n: int) -> float:
-    """Return where the i-th of n batches lies from left to right; the last one always at the same place."""
+    """Return the horizontal position of the i-th of n batches. The last one is always at the same position."""
     return WIDTH - 34.0 - (n - 1 - i) * min((WIDTH - 34.0 - EDGE) / max(n - 1, 1), 16.0)
 
 
 def _y(value: float, low: float, high: float) -> float:
-    """Return the height of a value in a picture, from the top."""
+    """Return the vertical position of a value in a picture, from the top."""
     share = (value - low) / (high - low) if high > low and math.isfinite(value) else 0.5
     return HEIGHT - EDGE - share * (HEIGHT - 2 * EDGE)
