@@ -395,7 +395,7 @@ def _several(report: Report) -> Json:
             "chance."
         )
     confusions: Json | None = None
-    if report.confusions is not None:  # the confusion matrix
+    if report.confusions is not None:
         names = [rows[k]["name"] for k in order]
         table = report.confusions[np.ix_(order, order)]
         shares = table / np.array([[max(rows[k]["test_pos"], 1)] for k in order])
