@@ -267,5 +267,5 @@ class Optimisers(ProtocolKind):
 
 
 def _log_loss(train: Block, state: Any, link: Link) -> float:
-    scores = np.asarray(train.X @ state.w).ravel() + state.intercept
+    scores = train.scores(state.w) + state.intercept
     return log_loss(ScoreCounts.from_scores(train.y, link.probabilities(scores)[0]))

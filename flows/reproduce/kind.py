@@ -17,14 +17,14 @@ A kind whose tasks import an optional package returns its name from ``packages()
 ``--quick`` needs no support by the kind: it changes keys of the experiment and selects data sets.
 
 `scores` is a good model. Shared parts: `page` (tables and curves), and below `ProtocolKind` (systems are fitted to training rows
-and scored on test rows, over folds or random splits; the choice of parameters), `results_of` and `rankings`.
+and scored on test rows, over folds or random splits), `results_of` and `rankings`.
 """
 
 import functools
 import itertools
 import json
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -185,8 +185,6 @@ def results_of(results: Results, dataset: str, system: str) -> list[Result]:
 Params = dict[str, Any]
 Grid = dict[str, list[int | float]]
 Scale = Literal["none", "standard", "minmax", "maxabs", "unit-row"]
-Score = Callable[[Task, Params, Block, Block], float]
-"""A function that returns the score of parameters, from the task, the parameters, the rows to fit and the rows to score."""
 
 
 class System(Strict):
@@ -307,36 +305,6 @@ def fit_on_fold(task: Task, point: Params, train: Block) -> Any:
 def auc_on(model: Any, rows: Block) -> float:
     """Return the AUC of a model on rows."""
     return auc(ScoreCounts.from_scores(rows.y, model.decision_function(rows.X)))
-
-
-def choose(task: Task, train: Block, score: Score) -> int:
-    """Return the task's point with the highest mean score over inner folds of the training rows."""
-    points, protocol = task["points"], task["protocol"]
-    seed = block_seed(protocol["seed"], task["repeat"], 2 + task["fold"])
-    fold = fold_numbers(train.row_id, train.y, protocol["inner_folds"], seed)
-    totals = np.zeros(len(points))
-    for number in range(protocol["inner_folds"]):
-        inner, validation = train.take(fold != number), train.take(fold == number)
-        totals += [score(task, point, inner, validation) for point in points]
-    return int(np.argmax(totals))
-
-
-def choose_once(task: Task, score: Score) -> int:
-    """Return the choice on the first training part; a process computes it once for all folds of a system on a data set.
-
-    With ``choice_rows`` in the task, at most this number of rows of the part decides.
-    """
-    if len(task["points"]) == 1:
-        return 0
-    return _choose_on_first_part(json.dumps(task | {"repeat": 0, "fold": 0}), score)
-
-
-@functools.lru_cache(maxsize=64)
-def _choose_on_first_part(first_task: str, score: Score) -> int:
-    task = json.loads(first_task)
-    train, _ = train_and_test(task)
-    train = train.take(np.arange(train.n_samples)[: task.get("choice_rows")])  # the rows are in random order
-    return choose(task, train, score)
 
 
 # ---- ranks: equal values share one, and only a system that is alone ahead wins ------------------------------------------

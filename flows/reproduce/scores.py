@@ -1,6 +1,8 @@
 """The kind `scores`: metrics of systems over folds or splits, compared with each other and with the printed figures."""
 
+import functools
 import itertools
+import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +21,7 @@ from aucdist.metrics import g_mean_score
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
+from aucdist.selection.folds import fold_numbers
 from flows.config.base import Strict
 from flows.reproduce import kind
 from flows.reproduce.kind import (
@@ -34,8 +37,6 @@ from flows.reproduce.kind import (
     Task,
     auc_on,
     by_system,
-    choose,
-    choose_once,
     fit_on_fold,
     n_ahead,
     rankings,
@@ -181,10 +182,12 @@ class Scores(ProtocolKind):
         points, choice = task["points"], task["protocol"].get("choose")
         if choice == "best":
             chosen = list(range(len(points)))
-        elif choice == "cv" and len(points) > 1:
-            chosen = [choose(task, train, _worth_of_point)]
+        elif len(points) == 1:
+            chosen = [0]
+        elif choice == "cv":
+            chosen = [_choose(task, train)]
         else:
-            chosen = [choose_once(task, _worth_of_point)]
+            chosen = [_choose_on_first_part(json.dumps(task | {"repeat": 0, "fold": 0}))]
         measured = [_measure_point(task, points[i], train, test) for i in chosen]
         return {"chosen": chosen} | {name: [values[name] for values in measured] for name in task["measures"]}
 
@@ -359,8 +362,24 @@ def p_value(values: Any, best: Any) -> float:
 # ---- its tasks --------------------------------------------------------------------------------------------------------
 
 
-def _worth_of_point(task: Task, point: Params, train: Block, validation: Block) -> float:
-    return _value(task, task["worth"], _fit(task, point, train), validation)
+def _choose(task: Task, train: Block) -> int:
+    """Return the task's point that is worth most on average over inner folds of the training rows."""
+    points, protocol = task["points"], task["protocol"]
+    seed = block_seed(protocol["seed"], task["repeat"], 2 + task["fold"])
+    fold = fold_numbers(train.row_id, train.y, protocol["inner_folds"], seed)
+    totals = np.zeros(len(points))
+    for number in range(protocol["inner_folds"]):
+        inner, validation = train.take(fold != number), train.take(fold == number)
+        totals += [_value(task, task["worth"], _fit(task, point, inner), validation) for point in points]
+    return int(np.argmax(totals))
+
+
+@functools.lru_cache(maxsize=64)
+def _choose_on_first_part(first_task: str) -> int:
+    """Return the choice on at most `choice_rows` of the first training part, once for all folds of a system on a data set."""
+    task = json.loads(first_task)
+    train, _ = train_and_test(task)
+    return _choose(task, train.take(np.arange(train.n_samples)[: task["choice_rows"]]))  # the rows are in random order
 
 
 def _measure_point(task: Task, point: Params, train: Block, test: Block) -> dict[str, float]:

@@ -22,12 +22,10 @@ data: see `MOST_VALUES` and `MOST_FEATURES`.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from aucdist.data.block import Block, stacked
+from aucdist.data.block import Block, as_dense, stacked
 from aucdist.engine.blocks import Blocks, Summary, block_seed
 from aucdist.engine.steps import in_threads
 from aucdist.errors import InputError
@@ -184,8 +182,7 @@ def bayes_shape(
     score_factors, shape_factors = np.empty(data.n_samples), np.empty(data.n_samples)
     rows = LabelledRows.of(data)
     information_rows(rows, mode, score_factors, shape_factors)
-    X: Any = data.X
-    X = X.toarray() if sp.issparse(X) else X
+    X = as_dense(data.X)
     scores = np.column_stack([X * score_factors[:, np.newaxis], score_factors, shape_factors])
     # A small diagonal, in case the intercept has a flat prior and no information.
     information = scores.T @ scores + np.diag(precision + 1e-3)

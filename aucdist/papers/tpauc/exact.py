@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, matrix_of
+from aucdist.data.block import Block, as_dense, matrix_of_rows
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.kernels.codes import BinRows
 from aucdist.pairs.groups import PairGroups, pair_groups
 from aucdist.pairs.objective import rounding_of_pairs
 from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of
@@ -170,9 +169,9 @@ def sum_groups(block: Block, groups: PairGroups) -> Summary:
     weight = block.weights()[positions]
     n_keys = len(groups.keys)
     choose = sp.csr_matrix((weight, (key, positions)), (n_keys, block.n_samples))
-    sums = choose @ _matrix(block)
+    sums = choose @ matrix_of_rows(block.rows)
     return {
-        "sums": np.asarray(sums.todense() if sp.issparse(sums) else sums, dtype=np.float64),
+        "sums": as_dense(sums),
         "weights": np.bincount(key, weight, minlength=n_keys),
     }
 
@@ -190,19 +189,13 @@ def centred_moments(block: Block, groups: PairGroups, centres: np.ndarray) -> Su
     key = np.zeros(n, dtype=np.int64)
     positions, row_keys = groups.keys_of(block)
     key[positions] = row_keys
-    X, scatter, sums = _matrix(block), np.zeros((d, d)), [np.zeros((n_groups, d)) for _ in choose]
+    X, scatter, sums = matrix_of_rows(block.rows), np.zeros((d, d)), [np.zeros((n_groups, d)) for _ in choose]
     largest = np.zeros(d)
     for chunk in slices_of_rows(block):
-        part = X[chunk]
-        x = part if isinstance(part, np.ndarray) else part.toarray()
-        z = x.astype(np.float64) - centres[key[chunk]]
+        z = as_dense(X[chunk]) - centres[key[chunk]]
         z[coefs[chunk] == 0.0] = 0.0  # of groups without pairs
         largest = np.maximum(largest, np.abs(z).max(axis=0, initial=0.0))
         scatter += z.T @ (z * coefs[chunk, np.newaxis])
         for total, chosen in zip(sums, choose, strict=True):
             total += chosen[:, chunk] @ z
     return {"scatter": scatter, "pos": sums[0], "neg": sums[1], "largest": [largest]}
-
-
-def _matrix(block: Block) -> np.ndarray | sp.csr_matrix:
-    return matrix_of(block.rows) if isinstance(block.rows, BinRows) else block.X

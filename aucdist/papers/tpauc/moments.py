@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
-from aucdist.data.block import Block, basis_matrix, code_histogram, row_squares, second_moments
+from aucdist.data.block import Block, as_dense, basis_matrix, code_histogram, row_squares, second_moments
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
 
@@ -98,8 +98,7 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
     X = block.X
     for chunk in slices_of_rows(block):
         class_block = block.y[chunk] == label
-        part = X[chunk][class_block]
-        x = (part.toarray() if isinstance(block.rows, CsrRows) else part).astype(np.float64, copy=False)
+        x = as_dense(X[chunk][class_block]).astype(np.float64, copy=False)
         weight = None if block.weight is None else block.weight[chunk][class_block]
         total = total + _dense_moments(x, weight, full=full)
     return total
