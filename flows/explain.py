@@ -24,7 +24,7 @@ from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 
 SUFFIXES = (".csv", ".parquet")
-FEW = 10
+DEFAULT_ROWS = 10
 """The number of rows that are printed by default."""
 PAIR = " & "
 
@@ -113,7 +113,7 @@ def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
     reader = open_rows(
         source_for_scoring(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
     )
-    n_left = config.rows or (FEW if config.output is None else sum(reader.rows))
+    n_left = config.rows or (DEFAULT_ROWS if config.output is None else sum(reader.rows))
     for index in range(len(reader.rows)):
         if n_left > 0:
             block = reader.read(index)

@@ -12,7 +12,7 @@ from aucdist.metrics.ranking import auc
 
 SUSPICIOUS = 0.99
 """The AUC of a single column from which it is reported."""
-FEW = 20
+MIN_CLASS_ROWS = 20
 """The smallest number of rows of a class. Fewer rows are too often separated by chance."""
 NEARLY_ALL = 0.95
 """The share of positive rows from which a value reveals the label."""
@@ -61,7 +61,7 @@ def alone(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
 
 def shares(rows: np.ndarray, positives: np.ndarray) -> np.ndarray:
     """Return the share of positive rows in each category; categories of few rows count as one."""
-    few = rows < FEW
+    few = rows < MIN_CLASS_ROWS
     share = positives / np.maximum(rows, 1)
     share[few] = positives[few].sum() / max(rows[few].sum(), 1)
     return share
@@ -69,7 +69,7 @@ def shares(rows: np.ndarray, positives: np.ndarray) -> np.ndarray:
 
 def _either_way(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> float:
     n_pos = positives.sum()
-    if min(n_pos, rows.sum() - n_pos) < FEW:
+    if min(n_pos, rows.sum() - n_pos) < MIN_CLASS_ROWS:
         return 0.5
     area = auc_and_deviation(values, rows, positives)[0]
     return max(area, 1.0 - area)
@@ -85,7 +85,7 @@ def gives_away(
     `negatives_for_one`: negative rows that one of them stands for, if only a sample of them is there.
     """
     prevalence = n_pos / max(n_rows, 1)
-    if n_pos < FEW or prevalence > 0.5 or rows.max(initial=0) < LEAST_ROWS * NEARLY_ALL:
+    if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or rows.max(initial=0) < LEAST_ROWS * NEARLY_ALL:
         return np.zeros(len(rows), dtype=bool)
     negatives = (rows - positives + (negatives_for_one > 1.0)) * negatives_for_one
     enough = max(LEAST_ROWS, LEAST_POSITIVES * n_pos, np.log(MOST_CHANCE) / np.log(prevalence))
@@ -106,7 +106,7 @@ def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:
     if n < NEARLY_UNIQUE * n_rows:
         return is_entity(name, n, n_rows)
     span = high - low + 1.0
-    return IDENTIFIER.fullmatch(name) is not None or span <= (DENSE * n_rows if n_rows >= FEW else n_rows)
+    return IDENTIFIER.fullmatch(name) is not None or span <= (DENSE * n_rows if n_rows >= MIN_CLASS_ROWS else n_rows)
 
 
 def is_entity(name: str, n_values: int, n_rows: int) -> bool:

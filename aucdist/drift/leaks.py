@@ -13,8 +13,8 @@ from aucdist.data.dataset import Schema
 from aucdist.data.own_files import REPAIR, parse_npy
 from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
-    FEW,
     IDENTIFIER,
+    MIN_CLASS_ROWS,
     MOST_FLAG_VALUES,
     NEARLY_UNIQUE,
     SUSPICIOUS,
@@ -150,7 +150,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         values = sample.values[:, j]
         n_values, steps = len(np.unique(values)), np.diff(values)
         numbers_rows = IDENTIFIER.fullmatch(name) or (steps > 0.0).all() or (steps < 0.0).all()
-        if len(values) > FEW and n_values >= NEARLY_UNIQUE * len(values) and numbers_rows:
+        if len(values) > MIN_CLASS_ROWS and n_values >= NEARLY_UNIQUE * len(values) and numbers_rows:
             which_rows = "every row" if n_values == len(values) else "nearly every row"
             identifiers.append(
                 f"Column {name!r} differs in {which_rows} and numbers the rows: leave it out with `drop: [{name}]`, as new rows "

@@ -1,6 +1,6 @@
 """Shift columns that are far from 0 before a fit, because rounding would remove the differences between rows from sums.
 
-A column is *far* where its largest absolute value is more than `FAR` times half its range: a timestamp, an identifier, a
+A column is *far* where its largest absolute value is more than `FAR_RATIO` times half its range: a timestamp, an identifier, a
 constant. Shifting such a column by one of its own floating-point numbers is exact (Sterbenz: the difference of two numbers
 within a factor of 2 of each other is not rounded), so the rows shifted carry the same information, to the bit. What is minimised
 over pairs does not change, since a pair is a difference of rows. With an intercept that is not penalised the intercept alone
@@ -25,7 +25,7 @@ from aucdist.metrics.counts import dot
 from aucdist.solvers.base import Solution, Status
 from aucdist.solvers.rounding import EPS
 
-FAR = 2.0**10
+FAR_RATIO = 2.0**10
 """A column whose values are so many times its half range away from 0 loses at most three of the sixteen digits of its
 differences, which changes no certificate."""
 
@@ -82,7 +82,7 @@ def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
     ranges = blocks.ranges
     half = 0.5 * (ranges.high - ranges.low)
     with np.errstate(invalid="ignore"):
-        far = ranges.largest > np.where(ranges.constant, FAR, FAR * half)
+        far = ranges.largest > np.where(ranges.constant, FAR_RATIO, FAR_RATIO * half)
     far &= np.isfinite(ranges.low) & np.isfinite(ranges.high)
     columns = np.flatnonzero(far)
     if len(columns) == 0:

@@ -13,21 +13,21 @@ from aucdist.probability.link_kernels import NO_SHAPE
 from aucdist.probability.links import Link
 from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
 
-NEAR = 7.071067811865475
+NEAR_TAIL = 7.071067811865475
 """From this number of standard deviations on, the continued fraction takes over from the quotient of polynomials."""
-MOST = 37.0
+MOST_EXPONENT = 37.0
 """Above this value, the tail of the normal distribution is taken as 0."""
-ABOVE = (
+NUMERATOR = (
     3.52624965998911e-02, 0.700383064443688, 6.37396220353165, 33.912866078383, 112.079291497871, 221.213596169931,
     220.206867912376,
 )  # fmt: skip
-BELOW = (
+DENOMINATOR = (
     8.83883476483184e-02, 1.75566716318264, 16.064177579207, 86.7807322029461, 296.564248779674, 637.333633378831,
     793.826512519948, 440.413735824752,
 )  # fmt: skip
-"""Coefficients of the quotient ``ABOVE / BELOW``, the highest power first: algorithm 5666 of Hart et al., "Computer
+"""Coefficients of the quotient ``NUMERATOR / DENOMINATOR``, the highest power first: algorithm 5666 of Hart et al., "Computer
 Approximations" (1968).
-Times ``exp(-x^2 / 2)`` it is the upper tail at x from 0 to `NEAR`. Both ways the error is below 1e-15, and below 1e-8 of the
+Times ``exp(-x^2 / 2)`` it is the upper tail at x from 0 to `NEAR_TAIL`. Both ways the error is below 1e-15, and below 1e-8 of the
 tail."""
 FRACTION = (0.65, 4.0, 3.0, 2.0, 1.0)
 """Numbers of the tail's continued fraction ``x + 1/(x + 2/(x + 3/(x + 4/(x + 0.65))))``, the innermost first."""
@@ -159,8 +159,8 @@ def _tail(x: Term) -> Term:
     for numerator in FRACTION[1:]:
         fraction = x + numerator / fraction
     density = (x * x * -0.5).exp()
-    tail = (x < NEAR).choose(_polynomial(ABOVE, x) / _polynomial(BELOW, x), (1.0 / ROOT_TAU) / fraction)
-    return (x > MOST).choose(0.0, density * tail)
+    tail = (x < NEAR_TAIL).choose(_polynomial(NUMERATOR, x) / _polynomial(DENOMINATOR, x), (1.0 / ROOT_TAU) / fraction)
+    return (x > MOST_EXPONENT).choose(0.0, density * tail)
 
 
 def _polynomial(coefs: Sequence[float], x: Term) -> Term:

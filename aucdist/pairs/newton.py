@@ -58,14 +58,14 @@ ROWS_OF_TOP = 20_000
 """The number of rows to draw where only the highest-scoring negatives count, which may be few of those that are drawn. With
 10 000, a9a with 5 % of the negatives takes 31 passes; with 20 000 it takes 18."""
 
-OUTSIDE, AROUND = 0.5, 2.5
+OUTSIDE_SHARE, BAND_MARGIN = 0.5, 2.5
 """Rows are drawn from a band that is wider by the second factor. In addition, rows are drawn from outside of it, the
 first number times as many, because a line search reaches them."""
 
-BELOW = 0.25
+MARGIN_BELOW = 0.25
 """Among the highest-scoring negatives, rows are drawn down to this many band widths below their band."""
 
-COUNTED = 20_000
+ROWS_COUNTED = 20_000
 """The approximate number of rows from which the number of rows in the band is estimated."""
 
 LEAST_SHARE_LEFT = 0.3
@@ -92,7 +92,7 @@ MOST_FACES = 4
 """Within a cone of signs, conjugate gradients start at most this many times, each time with the weights at 0 to which
 the previous ones led."""
 
-FLAT, LONGEST, MOST_SLOPES = 0.1, 2.0, 16
+SLOPE_REDUCTION, LONGEST_STEP, MOST_SLOPES = 0.1, 2.0, 16
 """A line search ends at a derivative of the first number times the derivative at its start. The others are the longest
 step and the largest number of derivatives."""
 
@@ -236,7 +236,7 @@ class Samples:
         if len(samples) != 1 and not (
             samples and not anew and h <= samples[0].h and samples[1].is_enough(h, self.n_to_draw)
         ):
-            near, stride = self._near(h), max(1, cuts.n_others // COUNTED)
+            near, stride = self._near(h), max(1, cuts.n_others // ROWS_COUNTED)
             n_band = cuts.blocks.reduce(count_near, near, stride)["n_band"]
             self.samples = samples = self._draw(min(n_band, cuts.n_others), near, h)
         return samples[0], samples[-1]
@@ -250,9 +250,9 @@ class Samples:
         """Return the intervals of scores plus 1 of the larger class in the band, or near and above the threshold."""
         threshold = self.cuts.here.threshold
         if threshold is None or self.cuts.negatives.are_anchors:
-            return Intervals.around(self.cuts.scores, AROUND * h)
+            return Intervals.around(self.cuts.scores, BAND_MARGIN * h)
         width = h if threshold.band is None else float(np.ptp(threshold.band.scores))
-        return Intervals(np.array([1.0 + threshold.score - BELOW * width]), np.array([np.inf]))
+        return Intervals(np.array([1.0 + threshold.score - MARGIN_BELOW * width]), np.array([np.inf]))
 
     def _draw(self, n_band: float, near: Intervals, h: float) -> "list[RowSample]":
         cuts, groups, n = self.cuts, self.cuts.groups, self.n_to_draw
@@ -261,7 +261,7 @@ class Samples:
             shares = np.full(3, max(n / cuts.n_anchors, n / cuts.n_others))
         else:
             band_share, rest = n / max(n_band, 1.0), cuts.n_others - n_band
-            shares = np.array([n / cuts.n_anchors, band_share, OUTSIDE * n / rest if rest > 0.0 else band_share])
+            shares = np.array([n / cuts.n_anchors, band_share, OUTSIDE_SHARE * n / rest if rest > 0.0 else band_share])
         drawn = cuts.blocks.reduce(draw_two_samples, shares, self._whole_groups, near, self._square, self._seed)
         samples = []
         for number in range(len(drawn["anchors"][0])):
@@ -528,11 +528,11 @@ def step_to_zero(slope: Callable[[float], float], first: float) -> float:
     low, low_slope, step = 0.0, first, 1.0
     step_slope = slope(step)
     tries = 1
-    while step_slope < FLAT * first and step < LONGEST and tries < MOST_SLOPES:
+    while step_slope < SLOPE_REDUCTION * first and step < LONGEST_STEP and tries < MOST_SLOPES:
         low, low_slope, step = step, step_slope, 2.0 * step
         step_slope, tries = slope(step), tries + 1
     high, high_slope = step, step_slope
-    while abs(step_slope) > -FLAT * first and high_slope > 0.0 and tries < MOST_SLOPES:
+    while abs(step_slope) > -SLOPE_REDUCTION * first and high_slope > 0.0 and tries < MOST_SLOPES:
         step = low + (high - low) * min(max(low_slope / (low_slope - high_slope), 0.02), 0.98)
         step_slope, tries = slope(step), tries + 1
         if step_slope > 0.0:

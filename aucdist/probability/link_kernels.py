@@ -22,7 +22,7 @@ NEAR, FAR_OFF = (0.0, 0.5, 5), (0.875, 1.0, 6)
 """The intervals of the tables for GEV's calibrated loss: start, width and number, in t and in log t."""
 DEGREE = 13
 """Degree of the polynomial on each interval, with which the tables are accurate to a few units in the last place."""
-FAR = 4.0
+FAR_TAIL = 4.0
 """From this many standard deviations on, the normal tail is computed by a continued fraction."""
 ROOT_HALF = math.sqrt(0.5)
 LOG_ROOT_TAU = 0.5 * math.log(2.0 * math.pi)
@@ -70,7 +70,7 @@ def gev_place(xi, u):
 
 @inlined
 def normal_tail(x):
-    """Return 1/M - x and M, where M is Mills' ratio (normal tail over density) at x >= FAR, by its continued fraction."""
+    """Return 1/M - x and M, where M is Mills' ratio (normal tail over density) at x >= FAR_TAIL, by its continued fraction."""
     n = int(200.0 / x) + 10
     rest = x
     for k in range(n, 1, -1):
@@ -147,7 +147,7 @@ def curvature(terms, u, positive):
         if not terms.likelihood:
             return math.exp(-0.5 * s * s - LOG_ROOT_TAU)
         m = -s if is_one else s
-        if m > FAR:
+        if m > FAR_TAIL:
             rest, mills = normal_tail(m)
             return rest / mills
         rise = normal_likelihood(m)[1]
@@ -159,7 +159,7 @@ def curvature(terms, u, positive):
 def normal_loss(m):
     """Return the mean of ``max(0, m + X)``, X standard normal, and its derivative."""
     density = math.exp(-0.5 * m * m - LOG_ROOT_TAU)
-    if m < -FAR:
+    if m < -FAR_TAIL:
         rest, mills = normal_tail(-m)
         return density * rest * mills, density * mills
     rise = 0.5 * math.erfc(-ROOT_HALF * m)
@@ -169,7 +169,7 @@ def normal_loss(m):
 @inlined
 def normal_likelihood(m):
     """Return minus the logarithm of the normal tail above m, and its derivative."""
-    if m > FAR:
+    if m > FAR_TAIL:
         mills = normal_tail(m)[1]
         return 0.5 * m * m + LOG_ROOT_TAU - math.log(mills), 1.0 / mills
     density = math.exp(-0.5 * m * m - LOG_ROOT_TAU)

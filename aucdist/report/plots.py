@@ -19,10 +19,10 @@ Points = tuple[np.ndarray, np.ndarray]
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
 MAX_POINTS = 1000
-FEW = 40
+MOST_MARKS = 40
 """The largest number of points of a line with marks."""
 N_BINS = 60
-RARE = 0.05
+RARE_SHARE = 0.05
 """Below this share of positives, a reliability diagram has log axes, because linear axes would show only one corner."""
 
 
@@ -178,7 +178,7 @@ def reliability_diagram(axes: Any, counts: ScoreCounts) -> None:
     from aucdist.metrics.probability import reliability  # loads SciPy
 
     bins = reliability(counts)
-    log = counts.n_pos < RARE * (counts.n_pos + counts.n_neg)
+    log = counts.n_pos < RARE_SHARE * (counts.n_pos + counts.n_neg)
     known = [v[v > 0] for v in (bins.predicted, bins.observed)]
     least = 0.5 * float(min(v.min() for v in known if len(v))) if log else -np.inf
     x, y, low, high = (np.maximum(v, least) for v in (bins.predicted, bins.observed, bins.low, bins.high))
@@ -200,7 +200,7 @@ def intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label
 
 def rounds_of(axes: Any, trace: pd.DataFrame, column: str, label: str) -> None:
     """Plot a column of `xi_trace_` of a LinkClassifier against the rounds of the estimation."""
-    axes.plot(trace["round"], trace[column], "o-" if len(trace) <= FEW else "-", color=POS)
+    axes.plot(trace["round"], trace[column], "o-" if len(trace) <= MOST_MARKS else "-", color=POS)
     axes.set(xlabel="Round", ylabel=label)
 
 
@@ -211,7 +211,7 @@ def objective(axes: Any, history: pd.DataFrame) -> None:
     axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
     for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "dual bound", NEG, "--")):
         points = np.isfinite(x) & np.isfinite(values)
-        marks = "o" if len(x) <= FEW else ""
+        marks = "o" if len(x) <= MOST_MARKS else ""
         axes.plot(x[points], values[points], marks + style, color=colour, label=name, markersize=2.5)
     positive = primal[np.isfinite(primal) & (primal > 0)]
     if len(positive) and positive.max() > 20 * positive.min():
@@ -227,7 +227,7 @@ def relative_gap(axes: Any, history: pd.DataFrame) -> None:
     """Plot the relative gap against passes and seconds, on a log scale."""
     x, gap = _columns(history, "passes", "relative_gap")
     points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
-    axes.plot(x[points], gap[points], "o-" if len(x) <= FEW else "-", color=POS, markersize=2.5)
+    axes.plot(x[points], gap[points], "o-" if len(x) <= MOST_MARKS else "-", color=POS, markersize=2.5)
     axes.set(xlabel="Passes", ylabel="Relative gap, log scale", yscale="log")
     _add_seconds_axis(axes, history)
 

@@ -37,16 +37,16 @@ TOP_WEIGHTS = 30
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 """The shares of flagged rows in the table of thresholds."""
 MISTAKES = 12
-MANY = 40
+MANY_CLASSES = 40
 """The number of classes from which the confusion matrix has the whole width of the page."""
-NAME = 24
+LONGEST_NAME = 24
 """The largest number of characters of a name in a picture."""
 CURVE_POINTS = 80
 NO_TEST_ROWS = (
     "There are no test rows: all metrics are of training rows, so they look better than they would on new rows. Keep rows back "
     "with `data.test`."
 )
-CLEARLY = 0.01
+CLEAR_DIFFERENCE = 0.01
 """The difference of the AUC from which a better baseline is mentioned in the verdict."""
 THRESHOLD_BY_TARGET = "The operating point of the configuration set the threshold. Its target: {}."
 DEFAULT_THRESHOLDS = {
@@ -251,7 +251,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ran
         )
         best = max(baselines, key=lambda other: float(other["test_auc"]))
         hint = ""
-        if best["test_auc"] > area + CLEARLY:
+        if best["test_auc"] > area + CLEAR_DIFFERENCE:
             hint = f" {best['name']} has an AUC that is higher by {number_text(best['test_auc'] - area, 2)}."
             if report.map_name is None:
                 hint += " `--set model.features=auto` searches for a better model by cross-validation."
@@ -408,7 +408,7 @@ def _several(report: Report) -> Json:
             "table": table.tolist(),
             "shares": shares.tolist(),
             "largest": [(i, j) for i, j in places if table[i, j] > 0 and i != j],
-            "many": len(names) > MANY,
+            "many": len(names) > MANY_CLASSES,
         }
     return {
         "several": True,
@@ -462,4 +462,4 @@ def _roc_points(counts: ScoreCounts) -> list[tuple[float, float]]:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= NAME else name[: NAME - 1] + "…"
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"

@@ -24,7 +24,7 @@ from aucdist.search.folds import Folds, gathered, searched_classes, smallest_cla
 from aucdist.search.schedule import FitJob, Point, points_of, race
 
 MOST_FOLDS = 5
-HELD_OUT = 50
+FIRST_HELD_OUT = 50
 """Candidates are compared once the folds have held out this many rows of the smaller class, or groups. For the top of
 the list, where few of these rows decide, all candidates go through all folds."""
 ENOUGH_HELD_OUT = 500
@@ -139,7 +139,7 @@ def auto_search(
     check_measure(measure, grouped, lowest_grade)
     fewest = min(n_pos, n_neg, *([] if n_groups is None else [n_groups]))
     n_folds = max(2, min(MOST_FOLDS, fewest))
-    n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (HELD_OUT, ENOUGH_HELD_OUT))
+    n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (FIRST_HELD_OUT, ENOUGH_HELD_OUT))
     own_lams = FORESTS if rate is None else LEAVES_OF_TOP
     usual = [features for features in maps if features not in own_lams]
     forests = [features for features in maps if features in own_lams]

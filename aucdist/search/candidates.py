@@ -13,7 +13,7 @@ from aucdist.pairs.top_negatives import TOP_PARAMETERS
 
 Features = dict[str, Any] | None
 """A feature map as `features` of an estimator names it; None for none."""
-PAIRS, ENOUGH = 40, 50
+PAIRS, MIN_ROWS = 40, 50
 """The number of pairs of features, and the smallest class for which pairs and leaves are tried. With a limit of 400
 rows, leaves were not tried on a table of customers with 270 positives, on which they have an AUC of 0.905 and bins
 0.849. With few positives, the rule of the choice prefers what is simple."""
@@ -53,7 +53,7 @@ with the split seeds 411 and 412: covtype-20k (classes 1, 3 and 5), letter (H an
 german.numer, vehicle1, yeast3, segment0, koil-fourclass, magic04 and covtype-93k. On twelve splits of six of them the partial AUC
 at 0.01 was between .007 below and .005 above that of the same forest, at lam 0.1; without the column, at the better one of 0.1
 and 0.01, between .029 below and .007 above."""
-ENOUGH_OF_TOP = 100
+MIN_ROWS_OF_TOP = 100
 """`LEAVES_OF_TOP` are tried if both classes have this many rows."""
 LEAVES_IN_GROUPS: tuple[Features, ...] = (
     {"map": LAST, "trees": 300, "leaves": 7, "learning_rate": 0.03, "within_groups": True},
@@ -79,7 +79,7 @@ def candidates(
     estimator : BlockClassifier
         Bins and leaves are for solvers that take codes.
     n_pos, n_neg : int
-        Pairs of features and leaves are for classes that both have `ENOUGH` rows, leaves of the top from `ENOUGH_OF_TOP` on.
+        Pairs of features and leaves are for classes that both have `MIN_ROWS` rows, leaves of the top from `MIN_ROWS_OF_TOP` on.
     missing : bool
         Whether values may be missing: bins and leaves have a place for them.
     grouped : bool
@@ -105,10 +105,10 @@ def candidates(
         and n_pos + n_neg <= MOST_KERNEL_ROWS
     ):
         maps += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
-    if binned and n_features > 1 and min(n_pos, n_neg) >= ENOUGH:
+    if binned and n_features > 1 and min(n_pos, n_neg) >= MIN_ROWS:
         maps.append({"map": "bins", "pairs": min(PAIRS, n_features * (n_features - 1) // 2)})
     is_top_only = any(getattr(estimator, name, None) is not None for name in TOP_PARAMETERS)
-    enough, grown = ENOUGH_OF_TOP if is_top_only else ENOUGH, min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
+    enough, grown = MIN_ROWS_OF_TOP if is_top_only else MIN_ROWS, min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
     if estimator.resolved_solver.takes_codes and min(n_pos, n_neg) >= enough and grown * n_features <= MOST_VALUES:
         try:
             load_optional("lightgbm")

@@ -25,7 +25,7 @@ together. The error of a variance from this many bundles is 4 %."""
 SECOND_MEASURE = "average_precision"
 """The measure that decides if the AUC does not. In five folds of a table with 852 positives, bins with pairs had an AUC
 of 0.8889 and 0.558 of this measure, and leaves had 0.8971 and 0.572."""
-CLEAR = 0.5
+CLEAR_SE = 0.5
 """The number of standard errors from which on a difference is clear. On 98 sets, the rule ``simplest`` has a mean AUC
 of 0.9281 with this value and of 0.9240 with 1. Taking the best mean has 0.9252."""
 FEWEST_FOLDS, SHARE_OF_LACK = 3, 0.05
@@ -198,9 +198,10 @@ def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
     ``best`` has the best mean; among equals the larger lam, then the earlier one. ``one-se`` is the setting with the largest lam
     whose mean is within one standard error of the best one's; among equals that with the better mean (Breiman, Friedman,
     Olshen & Stone, Classification and Regression Trees, 1984, section 3.4.3). ``simplest`` is the simplest feature map that is
-    not clearly worse than the best setting, at the lam that is best for it: the mean difference over the folds is at most `CLEAR`
-    standard errors of the differences. Paired differences remove the effect that a fold has on all maps alike. Among the settings
-    whose AUC is not clearly worse, those whose average precision is clearly worse than the best one are excluded as well.
+    not clearly worse than the best setting, at the lam that is best for it: the mean difference over the folds is at most
+    `CLEAR_SE` standard errors of the differences. Paired differences remove the effect that a fold has on all maps alike. Among
+    the settings whose AUC is not clearly worse, those whose average precision is clearly worse than the best one are excluded
+    as well.
 
     Parameters
     ----------
@@ -226,11 +227,11 @@ def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
     if rule == "one-se":
         near = [i for i in means if means[i] >= means[best] - (rows[best].standard_error or 0.0)]
         return max(near, key=lambda i: (lam[i], means[i], -i))
-    near = [i for i in means if errors_behind(rows[i].values, rows[best].values, measure) <= CLEAR]
+    near = [i for i in means if errors_behind(rows[i].values, rows[best].values, measure) <= CLEAR_SE]
     seconds: dict[int, list[Any]] = {i: [result.get(SECOND_MEASURE) for result in rows[i].results] for i in near}
     if not any(None in values for values in seconds.values()):
         best = max(near, key=lambda i: float(np.mean(seconds[i])))
-        near = [i for i in near if errors_behind(seconds[i], seconds[best], MEASURES[SECOND_MEASURE]) <= CLEAR]
+        near = [i for i in near if errors_behind(seconds[i], seconds[best], MEASURES[SECOND_MEASURE]) <= CLEAR_SE]
     maps = [complexity_of(row.parameters) for row in rows]
     simplest = min(maps[i] for i in near)
     return max((i for i in near if maps[i] == simplest), key=lambda i: (means[i], lam[i], -i))

@@ -11,7 +11,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.with_solver import PREFIX, refuse_moved, solver_of
 from aucdist.metrics.measures import Measure
-from aucdist.search.choice import CLEAR, FEWEST_FOLDS, FoldScore, Point, SettingScores, complexity_of, errors_behind
+from aucdist.search.choice import CLEAR_SE, FEWEST_FOLDS, FoldScore, Point, SettingScores, complexity_of, errors_behind
 from aucdist.search.folds import Fold
 
 FIRST_LAMS = 3
@@ -194,7 +194,7 @@ def race(
         for entrant in racing:
             row = entrant.row
             entrant.errors_behind_best = errors_behind(row.values, best.values, measure) if row.complete else math.inf
-        near = [entrant for entrant in racing if entrant.errors_behind_best <= CLEAR]
+        near = [entrant for entrant in racing if entrant.errors_behind_best <= CLEAR_SE]
         simplest = min(near, key=lambda entrant: complexity_of(entrant.points[0]), default=racing[0])
         better = [entrant for entrant in racing[:n_better] if entrant.errors_behind_best <= most]
         stay = [entrant for entrant in racing if entrant in better or entrant is simplest]

@@ -16,7 +16,7 @@ from aucdist.solvers.signs import blocked, project_onto_cone
 REMEMBERED = 10
 """The number of steps whose change of gradient is stored."""
 
-ENOUGH, FLAT = 1e-4, 0.9
+SUFFICIENT_DECREASE, CURVATURE_CONDITION = 1e-4, 0.9
 """Wolfe's conditions, as shares of the slope at the start: the smallest decrease per step, and the largest slope at its
 end."""
 
@@ -97,9 +97,9 @@ def line_search(
             direction_there = direction
         if point.better_than(best):
             best = point
-        if not point.value <= start.value + ENOUGH * step * slope:
+        if not point.value <= start.value + SUFFICIENT_DECREASE * step * slope:
             high = step
-        elif point.gradient @ direction_there < FLAT * slope:
+        elif point.gradient @ direction_there < CURVATURE_CONDITION * slope:
             low = step
         else:  # if values agree to the last digit, both conditions can hold at a point that is no better
             return point if point.better_than(start) else best, n_tries

@@ -10,7 +10,7 @@ from flows.config.base import Cli, Strict
 from flows.config.data import DataConfig
 from flows.config.loading import parse_yaml
 
-HELD_OUT = 0.2
+THRESHOLD_SHARE = 0.2
 """The share of the training rows that set a threshold with a guarantee."""
 Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["cost_column"]
 
@@ -123,6 +123,6 @@ def hold_out(data: DataConfig, point: OperatingPointConfig | None) -> None:
     if point.out_of_fold and data.calibration is not None:
         raise InputError("give either `data.calibration` or `out_of_fold`: both are rows that the fit has not seen")
     if point.confidence is not None and not point.out_of_fold and data.calibration is None:
-        data.calibration = HELD_OUT
+        data.calibration = THRESHOLD_SHARE
     if data.calibration is not None:
         point.out_of_fold = False

@@ -32,7 +32,7 @@ LONGEST_WORD = 100
 RARE, OFTEN = 0.02, 0.05
 ROWS_EACH = 1.5
 """The smallest mean number of rows of a category. Texts with fewer rows are not categories."""
-FEW_OF_A_CLASS, CLEAR = 10, 3.0
+FEW_OF_A_CLASS, CLEAR_DEVIATIONS = 10, 3.0
 """A direction is suggested with at least this many rows of each class, and this many standard deviations from chance."""
 LAST = 0.2
 """The share of rows that become test rows if rows have dates."""
@@ -279,9 +279,9 @@ class Table:
             fewest = min(n_pos, int(rows[present].sum()) - n_pos)
             if fewest >= FEW_OF_A_CLASS:
                 rises, deviation = single.auc_and_deviation(self.number[at][present], rows[present], positives[present])
-                if abs(rises - 0.5) > CLEAR * deviation:
+                if abs(rises - 0.5) > CLEAR_DEVIATIONS * deviation:
                     column.direction = "increasing" if rises > 0.5 else "decreasing"
-                area = max(rises, 1.0 - rises) if fewest >= single.FEW else 0.5
+                area = max(rises, 1.0 - rises) if fewest >= single.MIN_CLASS_ROWS else 0.5
             if absent.any():
                 area = max(area, single.alone(present.astype(float), rows, positives))
         if area >= single.SUSPICIOUS:

@@ -54,7 +54,7 @@ DIGITS = {"train": 1, "test": 1, "seconds": 3}
 """The number of decimals on the page. Other metrics have four."""
 
 WITHIN_1, WITHIN_2, BETTER, MISS = "within 1", "within 2", "better", "miss"
-COUNTED = {
+COUNTED_VERDICTS = {
     "within_1": WITHIN_1, "better_by_more_than_1": BETTER, "below_by_1_to_2": WITHIN_2, "below_by_more_than_2": MISS,
 }  # fmt: skip
 """The verdicts that the page counts, by the names of the counts."""
@@ -334,7 +334,7 @@ def count_agreement(cells: pd.DataFrame) -> dict[str, Any]:
     below = cells[verdict.isin([MISS, WITHIN_2])].sort_values("in_deviations", kind="stable")
     return {
         "compared": int((verdict != "").sum()),
-        **{key: int((verdict == value).sum()) for key, value in COUNTED.items()},
+        **{key: int((verdict == value).sum()) for key, value in COUNTED_VERDICTS.items()},
         "below": below[["dataset", "system", "paper", "mean", "in_deviations"]].to_dict("records"),
     }
 

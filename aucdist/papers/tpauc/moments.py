@@ -26,7 +26,7 @@ PerClass = tuple[float, float]
 VALUE_AT_ZERO = 1.0
 """The objective at w = 0."""
 
-ENOUGH = 1e-9
+LEAST_IMPROVEMENT = 1e-9
 """A closed form with a larger relative gap than this has lost digits."""
 
 CHUNK = 2**18
@@ -177,7 +177,7 @@ class PairMoments:
         for lam in lams:
             u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
             outcome = self._at(u / (1.0 + c @ u), lam)
-            if lower_bound(outcome[1], outcome[2], lam) < (1.0 - ENOUGH) * outcome[1]:
+            if lower_bound(outcome[1], outcome[2], lam) < (1.0 - LEAST_IMPROVEMENT) * outcome[1]:
                 # Columns of very different scales: every eigenvector is as inexact as the one of the largest eigenvalue.
                 # So the unknowns are brought to one scale, and the solution is refined twice.
                 matrix = covariance + np.diag(np.full(len(c), 0.5 * lam))
