@@ -366,7 +366,7 @@ def guarantee_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_sco
 
     `all_scores`: of all rows of the batch: a guarantee of alerts needs no labels.
     Returns ``measure`` and ``promised``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee by
-        all batches of the model, and ``so_far``, the measure over them.
+        all batches of the model, and ``so_far``, the metric over them.
     """
     run = _run_of(watched)
     point = read_about(run).get("operating_point") if files.exists(f"{run}/{METRICS}") else None

@@ -291,7 +291,7 @@ def entry_at(rows: Rows, k: int) -> tuple[int, int]:
 
 
 def has_missing(rows: Rows) -> bool:
-    """Tell whether a value is missing."""
+    """Return whether a value is missing."""
     with np.errstate(over="ignore", invalid="ignore"):
         suspect = np.isnan(rows.values.sum())  # avoids an array of flags; infinite values may also sum to NaN
     return bool(suspect) and bool(np.isnan(rows.values).any())

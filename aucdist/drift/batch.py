@@ -110,11 +110,11 @@ def _ends(estimate: Estimate | Interval) -> dict[str, float]:
 def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
     """Return alarms: metrics lower than on the test rows of the run, and unexpected numbers of positives.
 
-    The standard error of a measure is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
+    The standard error of a metric is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
     run add up, because their rows are independent. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `LEAST_LOSS`.
 
     `now` and `promised`: as `performance` returns them; `promised`: of the test rows of the run, or None if it had none.
-    `without`: a measure that is tested over all batches together.
+    `without`: a metric that is tested over all batches together.
     """
     before = {"measures": {}} if promised is None else promised
     tests = [

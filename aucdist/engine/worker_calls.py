@@ -318,7 +318,7 @@ async def _workers_of(client: Client) -> set[str]:
 
 
 async def _can_be_reached(client: Client) -> bool:
-    """Tell whether a worker answers a call, or none was there long enough to say: one that is lost does not answer either."""
+    """Return whether a worker answers a call. True if no worker was present long enough, because lost workers do not answer."""
     called = await _workers_of(client)
     while called:
         calls = [asyncio.wait_for(client.rpc(address).identity(), SECONDS_TO_REACH) for address in called]

@@ -201,7 +201,7 @@ def performance_report(client: Any, file: Path) -> Iterator[None]:
 
 
 def has_bokeh() -> bool:
-    """Tell whether bokeh, which Dask needs for its dashboard and its report, can be imported in this process."""
+    """Return whether bokeh can be imported, which Dask needs for its dashboard and its report."""
     return find_spec("bokeh") is not None
 
 

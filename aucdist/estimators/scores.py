@@ -62,7 +62,7 @@ def auc_of_rows(blocks: Blocks, w: np.ndarray) -> float:
 
 
 def separates(blocks: Blocks, w: np.ndarray) -> bool:
-    """Tell whether every positive row has a higher score than all negative ones; one reduction.
+    """Return whether every positive row has a higher score than all negative ones; one reduction.
 
     `w`: of shape (n_features,), float64.
     """

@@ -181,7 +181,7 @@ def _plain_table(X: Any) -> Any:
 
 
 def holds_texts(X: Any) -> bool:
-    """Tell whether X is a table with a column that holds, by its type, neither numbers nor booleans.
+    """Return whether X is a table with a column that holds, by its type, neither numbers nor booleans.
 
     Raises InputError for two columns of one name, or one of periods, intervals or complex numbers.
     """

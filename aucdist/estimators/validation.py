@@ -56,7 +56,7 @@ def all_or_nothing(estimator: Any) -> Iterator[None]:
 
 
 def is_dask(thing: Any) -> bool:
-    """Tell whether something is a dask collection."""
+    """Return whether something is a dask collection."""
     return hasattr(thing, "__dask_graph__")
 
 
@@ -149,7 +149,7 @@ def _complete(y: Any) -> Any:
 
 
 def _is_indicator(y: Any) -> bool:
-    """Tell whether labels are a matrix of several columns."""
+    """Return whether labels are a matrix of several columns."""
     if sp.issparse(y):
         return True
     shape = getattr(y, "shape", None)

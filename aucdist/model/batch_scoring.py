@@ -281,7 +281,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
 
 
 def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:
-    """Tell whether a file has scores of this number of rows; a damaged one has not, and is written again."""
+    """Return whether a file has scores of this number of rows; damaged files do not, and are written again."""
     if not files.exists(url):
         return False
     try:

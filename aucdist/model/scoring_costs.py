@@ -159,7 +159,7 @@ def members_of(block: Block, schema: Schema, classes: Sequence[str]) -> np.ndarr
 
 
 def has_costs(source: Source) -> bool:
-    """Tell whether the rows of a source say what a wrong decision on them costs."""
+    """Return whether the rows of a source have costs of wrong decisions."""
     manifest = manifest_of(source)
     return source.cost_column is not None if manifest is None else manifest.form.costed
 

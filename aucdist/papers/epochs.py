@@ -50,7 +50,7 @@ def epochs(blocks: Blocks, epoch: Epoch, w: np.ndarray, seed: int, *, first: int
     Parameters
     ----------
     blocks : Blocks
-        With memories of this fit alone.
+        Blocks whose memories no other fit uses.
     w : ndarray
         The weights to start from.
     first : int

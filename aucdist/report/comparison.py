@@ -61,7 +61,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
 
 
 def sentences(result: Json) -> list[str]:
-    """Return the results of the tests, one sentence for each pair of runs and each measure that is said in words."""
+    """Return the results of the tests, one sentence for each pair of runs and each metric."""
     differences, texts = result["differences"], []
     if "classes" in result:  # in how many classes either is higher, corrected for all tests
         for tests, metric in ((differences, "test AUC"), (result.get("cost_differences", ()), "expected cost")):

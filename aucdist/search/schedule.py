@@ -67,9 +67,9 @@ def halve(
 ) -> list[SettingScores]:  # fmt: skip
     """Run successive halving, and return the results of each setting from the last stage that it reached.
 
-    Successive halving (Jamieson & Talwalkar, "Non-stochastic Best Arm Identification", AISTATS 2016), the passes being the
-    resource: each rung keeps the best ``ceil(n / factor)`` settings and gives them ``factor`` times the passes, until one is left
-    or the estimator's own `max_passes` are reached; those that are left are fitted with these in the end.
+    Successive halving (Jamieson & Talwalkar, "Non-stochastic Best Arm Identification", AISTATS 2016), where the passes are the
+    resource. Each stage keeps the best ``ceil(n / factor)`` settings and gives them ``factor`` times the passes, until one is
+    left or the estimator's own `max_passes` are reached. The settings that are left are fitted with `max_passes`.
 
     `halving`: the passes of the first stage, and the factor.
     """

@@ -137,7 +137,7 @@ class Choice(Folds):
 
 
 class Scores(ProtocolKind):
-    """Means over folds or splits, at the chosen point of a grid: a table for each measure."""
+    """Means over folds or splits, at the chosen point of a grid: a table for each metric."""
 
     kind: Literal["scores"]
     measures: dict[Measure, str] = Field(default={"auc": ""})
@@ -271,7 +271,7 @@ class Scores(ProtocolKind):
         return means.reset_index()
 
     def _counts(self, measure: Measure, lines: pd.DataFrame) -> dict[str, Any]:
-        """Return how many cells of a measure agree with the paper, and the ranks of the systems."""
+        """Return how many cells of a metric agree with the paper, and the ranks of the systems."""
         means, counts = by_system(lines, "mean", self.systems), {}
         if lines["paper"].notna().any():
             counts["against_print"] = count_agreement(lines)
@@ -340,7 +340,7 @@ def count_agreement(cells: pd.DataFrame) -> dict[str, Any]:
 
 
 def count_leads(claim: Claim, cells: pd.DataFrame) -> Mapping[str, str]:
-    """Return, for each measure and rival, on how many data sets the claim holds, here and in print; a tie is no lead."""
+    """Return, for each metric and rival, on how many data sets the claim holds, here and in print. A tie is not a lead."""
     counts = {}
     for measure, rival in itertools.product(claim.measures, claim.than):
         measured, texts = cells[cells["measure"] == measure], []

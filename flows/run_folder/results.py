@@ -392,7 +392,7 @@ def group_results(
     `group_weight`, {"pairs", "groups"}: what a group weighs in the objective, and in the AUC within groups.
     Returns ``grouped`` and ``graded``: which of both they have; ``group_weight``. ``with_pairs`` and ``without_pairs``:
         the groups of training rows. ``measures``: of the test rows' groups ``value``, ``interval`` (95 %, from
-        resampling groups), and ``groups`` and ``without``, those that have the measure and those that have none.
+        resampling groups), and ``groups`` and ``without``, those for which the metric is defined and those for which it is not.
     """
     pairs_in = pair_groups(train)
     if pairs_in is None:

@@ -308,7 +308,7 @@ class FileFormat(Format):
     """A format of files that are read whole; subclasses may split them."""
 
     def is_present(self, source: SourceFields) -> bool:
-        """Tell whether all files or folders of a source are local and exist."""
+        """Return whether all files or folders of a source are local and exist."""
         return all(not files.is_web(url) and Path(find(url) or url).exists() for url in source.urls())
 
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:

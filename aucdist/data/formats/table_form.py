@@ -98,7 +98,7 @@ class Spelling:
         return self.decimal == "." and self.thousands is None and not self.symbols
 
     def is_missing(self, text: str, *, label: bool = False) -> bool:
-        """Tell whether a cell of a text column, or of the label, marks a missing value."""
+        """Return whether a cell of a text column, or of the label, marks a missing value."""
         if text.lower() in ANY_CASE:
             return True
         if label:
@@ -106,7 +106,7 @@ class Spelling:
         return text in AS_PANDAS or text in self.missing
 
     def is_missing_number(self, text: str) -> bool:
-        """Tell whether a cell of a column of numbers that is not a number marks a missing value."""
+        """Return whether a cell of a column of numbers that is not a number marks a missing value."""
         return text.lower() in self.number_words
 
     @cached_property
@@ -185,7 +185,7 @@ def by_key(categories: Iterable[str]) -> dict[str, str]:
 
 
 def is_finite_number(text: str) -> bool:
-    """Tell whether a text is a number as Python writes it."""
+    """Return whether a text is a number as Python writes it."""
     try:
         return "_" not in text and math.isfinite(float(text))
     except ValueError:

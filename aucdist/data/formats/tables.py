@@ -73,14 +73,14 @@ def side_by_side(columns: Sequence[pa.Array | pa.ChunkedArray], n_rows: int, dty
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Tell whether the values of a type are numbers, booleans or durations."""
+    """Return whether the values of a type are numbers, booleans or durations."""
     types = pa.types
     kinds = types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_duration
     return any(is_of_kind(kind) for is_of_kind in kinds)
 
 
 def is_plain(kind: pa.DataType) -> bool:
-    """Tell whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
+    """Return whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     if is_number(kind) or is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return True
@@ -88,7 +88,7 @@ def is_plain(kind: pa.DataType) -> bool:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether the values of a type are texts."""
+    """Return whether the values of a type are texts."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
@@ -214,7 +214,7 @@ class _TableReader:
         return Parsed(survey, labels, numbers, texts, group, cost)
 
     def holds_numbers(self, column: pa.ChunkedArray, are_cells: bool) -> bool:
-        """Tell whether all values of a column are numbers, or mark missing values where these are allowed."""
+        """Return whether all values of a column are numbers, or mark missing values where these are allowed."""
         if not (are_cells and _is_text(column.type)):
             return is_number(column.type)
         spelling, texts = self.form.spelling, pc.utf8_trim_whitespace(distinct(column)[1])

@@ -77,7 +77,7 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
 
 
 def is_text_in(encoding: str, data: bytes) -> bool:
-    """Tell whether bytes are text in an encoding."""
+    """Return whether bytes are text in an encoding."""
     try:
         data.decode(encoding)
     except UnicodeDecodeError:

@@ -183,7 +183,7 @@ def create_bytes(url: str, data: bytes) -> bool:
 
 
 def exists(url: str) -> bool:
-    """Tell whether there is a file or a folder."""
+    """Return whether there is a file or a folder."""
     with storage_errors(url, "read"):
         fs, path = open_fs(url)
         # fsspec reports that a local path does not exist if its folder may not be read

@@ -152,7 +152,7 @@ class LinkProblem:
     def _bound(self, gradients: np.ndarray, sums: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
         """Return the lower bound and its rounding error, from the gradient and the sums of losses and slopes of each class.
 
-        The slopes are what was computed, however the scores are rounded, for any slopes give a bound. What counts is their sums.
+        Any slopes give a bound, so errors of the scores do not matter. The error is that of the sums of the computed slopes.
         """
         share = np.ones(2)
         if self.fit_intercept and not self.penalise_intercept:
@@ -163,7 +163,7 @@ class LinkProblem:
         square = float(v @ v)
         if self.fit_intercept and self.penalise_intercept:
             square += float(sums[:, 1].sum() ** 2)
-        # The largest of part * (-conjugate) - part^2 * square / (2 lam) for parts from 0 to 1.
+        # the maximum of part * (-conjugate) - part^2 * square / (2 lam) over parts from 0 to 1
         part = min(1.0, max(0.0, -conjugate * self.lam / square)) if square > 0.0 else 1.0
         bound = max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
         rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
@@ -207,7 +207,7 @@ class LinkProblem:
 def _solve_at_one_scale(matrix: np.ndarray) -> Solve:
     """Return a function that solves a system which rounding made indefinite, by scaling it and adding to its diagonal.
 
-    What is added makes steps shorter and never turns them round, so they go down as before.
+    The addition makes steps shorter, and they remain descent directions.
     """
     scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
     system, more = matrix * np.outer(scale, scale), 1e-15
@@ -252,7 +252,7 @@ def second_moments(block: Block, theta: np.ndarray | None, loss: LinkLoss) -> Su
         n = len(x)
         np.multiply(x, root[first : first + n, np.newaxis], out=part[:n, :d])
         part[:n, d] = root[first : first + n]
-        total += part[:n].T @ part[:n]  # BLAS computes half of a product of a matrix with itself
+        total += part[:n].T @ part[:n]  # BLAS computes only half of the product of a matrix with itself
     return {"moments": total}
 
 

@@ -37,7 +37,7 @@ LEAST_CURVATURE = 1e-12
 N_BISECTIONS = 9
 
 CountedSolve = Callable[[np.ndarray], tuple[np.ndarray, int]]
-"""Solves a linear system, and returns the solution and the passes that this took."""
+"""A function that solves a linear system, and returns the solution and the number of passes."""
 
 
 def check_curvature(loss: LinkLoss) -> float:
@@ -57,7 +57,7 @@ def check_curvature(loss: LinkLoss) -> float:
 
 
 def _start_point(problem: LinkProblem, start: np.ndarray | None) -> LinkRound:
-    """Return the point to start from, and the passes that this took: the start, or the origin if the loss is infinite there."""
+    """Return the start, or the origin if the loss at the start is infinite, with the number of passes."""
     if start is not None:
         point = problem.evaluate(problem.inside(start.astype(np.float64)))
         if np.isfinite(point.primal):
@@ -110,7 +110,7 @@ def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
         moments[-1, -1] += LEAST_CURVATURE
         solve = problem.solver(moments, fixed=problem.fixed(point))
         return lambda b: (solve(b), 0)
-    from scipy.sparse.linalg import LinearOperator, cg  # here, because it takes time to load, and few fits need it
+    from scipy.sparse.linalg import LinearOperator, cg  # imported here, because loading is slow and few fits need it
 
     blocks, penalty = problem.blocks.without_memory(), problem.penalty
     diagonal = blocks.reduce(keep_curvatures, point.theta, problem.loss)["diagonal"] / problem.weight + penalty

@@ -77,7 +77,7 @@ def set_up_duals(
     table[:, SQUARE] = row_squares(block.rows) + constant * constant
     table[:, UPPER] = row_shares(block, shares) / (2.0 * lam)
     table[:, LABEL] = block.y
-    # A row of zeros has loss 1 for every w. Its variable is at the upper end, so that no step divides by its length.
+    # A row of zeros has loss 1 for every w. Its variable starts at the upper end, so that no step divides by its length 0.
     table[:, DUAL] = np.where(table[:, SQUARE] > 0.0, 0.0, table[:, UPPER])
     signed = table[:, DUAL] * table[:, LABEL]
     w = np.append(block.sums(signed), constant * signed.sum())
@@ -148,7 +148,7 @@ class SDCD(Solver):
             half_square = 0.5 * float(w @ w)
             primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, constant)["loss"] + half_square)
             active = 2.0 * lam * float(ascended["total"])
-            # The steps have added w up; each may have rounded an entry, which is no larger than the variables allow.
+            # w is a sum of steps, each with a rounding error of at most that of the largest entry that the variables allow
             share = EPS * (taken + blocks.n_samples + len(w))
             away = (share * active / lam) * np.append(rounding.largest, constant)
             error = share * active + 2.0 * lam * rounding.half_square(w, away)

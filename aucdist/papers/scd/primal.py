@@ -181,7 +181,7 @@ class PrimalState:
         self._mean = np.zeros_like(self.w)
         self._point = np.zeros((2, blocks.n_features + 1))
         if intercept and start is None:
-            # The best intercept without features predicts the heavier class, whose loss is then 0; that of the other rows is 2.
+            # at w = 0 the best intercept predicts the heavier class with loss 0, and the other rows have loss 2
             neg, pos = self.shares[0] * blocks.weight_neg, self.shares[1] * blocks.weight_pos
             w, value = np.zeros_like(self.w), 2.0 * min(neg, pos)
             w[-1] = 1.0 if pos >= neg else -1.0

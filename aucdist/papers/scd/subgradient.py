@@ -165,7 +165,7 @@ class PSA(SubgradientSolver):
 
     def step(self, state: PrimalState) -> np.ndarray:
         """Return the weights after the step of this round."""
-        assert self.radius is not None  # or it is refused
+        assert self.radius is not None  # `check_parameters` has refused None
         features = onto_ball((state.w - 0.5 * state.length * state.slope)[:-1], self.radius)
         return np.append(features, moved_intercept(state))
 

@@ -137,7 +137,7 @@ def ascend_dual(
     many_zeros = 2 * np.count_nonzero(duals.table["value"]) < n_used(duals.table)
     table, local = sum_of_tables((duals.table, 1.0)) if many_zeros else duals.table.copy(), w.copy()
     used = n_used(table)
-    # The number of steps times table and w, less their sums over the steps.
+    # the number of steps times table and w, minus their sums over the steps
     behind, behind_dual = np.zeros(block.n_features if steps.average else 0), 0.0
     for taken, drawn in steps.draws(block, memory, turn):
         t = 0
@@ -157,7 +157,8 @@ def ascend_dual(
     if steps.gamma < 1.0:
         table = sum_of_tables((sum_of_tables((duals.table, 1.0 - steps.gamma)), 1.0), (table, steps.gamma))
         if not len(memory.weights[0]):
-            np.minimum(table["value"], 1.0, out=table["value"])  # rounding may have left one above what its pair weighs
+            # rounding may leave a variable above the weight of its pair
+            np.minimum(table["value"], 1.0, out=table["value"])
     own = Duals(table, steps.moved(duals.contribution, w, local), mean)
     summary = {"w": own.contribution, "dual": sum_of(table)}
     if steps.average:
@@ -179,7 +180,7 @@ class SDCD(PairSolver):
         Return the average of w over the steps, as in lemma 1, and the dual value of the average. It begins with the last
         round whose number is a power of two: T_0 is the step before.
     combine : {"add", "average"}, default="add"
-        How the changes of several blocks become one.
+        How the changes of several blocks are combined.
     steps, epochs, minority_bytes
         As of `PairSolver`. With neither steps nor epochs the fit goes on until `tol` or `max_passes` is reached.
 
@@ -214,7 +215,7 @@ class SDCD(PairSolver):
     ) -> Iterator[Round]:
         """Yield after each round the weights, their exact objective over all pairs, and the best dual value so far.
 
-        Both classes must be there.
+        Both classes must have rows.
 
         Parameters
         ----------
@@ -226,7 +227,7 @@ class SDCD(PairSolver):
         Raises
         ------
         InputError
-            Before the first round, for data that cannot be used.
+            Before the first round, if the data are invalid.
         """
         groups = pair_groups(blocks, **grouping, weighted=True)
         pairing, turns = self.turns(blocks, groups)

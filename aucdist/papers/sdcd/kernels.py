@@ -35,7 +35,7 @@ AHEAD = 8
 """Rows are fetched this many steps early."""
 
 ONES = np.zeros(0)
-"""Weights of rows that all weigh one."""
+"""An empty array, which stands for weights that are all 1."""
 
 
 class PairRows(NamedTuple):
@@ -76,7 +76,7 @@ def _csr_square(a, i, b, j):
     p, p_end, q, q_end = a.offsets[i], a.offsets[i + 1], b.offsets[j], b.offsets[j + 1]
     total = 0.0
     while p < p_end and q < q_end:
-        # Without branches: which row has the next feature cannot be predicted.
+        # without branches, because it cannot be predicted which row has the next feature
         in_a, in_b = a.indices[p] <= b.indices[q], b.indices[q] <= a.indices[p]
         difference = (np.float64(a.values[p]) if in_a else 0.0) - (np.float64(b.values[q]) if in_b else 0.0)
         total += difference * difference

@@ -147,7 +147,7 @@ class OAMInf(Solver):
     objective = "pairwise hinge"
     at_once: ClassVar[bool] = False
     buffer_size: ClassVar[Any] = None
-    """Rows in the buffer of each class; None is unlimited."""
+    """The largest number of rows in the buffer of each class; None means no limit."""
     _parameter_constraints: ClassVar[Constraints] = {"epochs": count(), "n_pairs": above_0(optional=True)}
 
     epochs: int = 1

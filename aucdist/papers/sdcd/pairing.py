@@ -74,11 +74,11 @@ class SamplingMemory:
     state: Any = None
 
     def rows(self, block: Block, sign: int) -> PairRows:
-        """Return the block's pairs as the kernels take them."""
+        """Return the block's pairs in the form that the kernels read."""
         return PairRows(self.minority, block.rows, len(self.majority), sign, *self.weights)
 
     def taken_with(self, part: int) -> int:
-        """Return how many steps the block has taken with a part of the minority."""
+        """Return the number of steps that the block has taken with a part of the minority."""
         return self.steps_taken.get(part, 0)
 
     def after(self, turn: "Turn", block: Block, state: Any) -> "SamplingMemory":
@@ -139,7 +139,7 @@ def receive_minority(
 
 
 class Pairing:
-    """Blocks with the state that drawing single pairs needs.
+    """Blocks with the state that is needed to draw single pairs.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ class PairSolver(Solver):
         "minority_bytes": count(),
     }
     default_epochs: ClassVar[int | None] = None
-    """The epochs where neither number is given; None for no end."""
+    """The number of epochs if neither `steps` nor `epochs` is given; None for no limit."""
 
     steps: int | str | None = None
     epochs: int | None = None
@@ -324,7 +324,7 @@ class PairSolver(Solver):
             Where pairs are within groups, or of rows with grades or weights.
         """
         n_pairs, epochs, n = blocks.n_pos * blocks.n_neg, self.epochs, blocks.n_samples
-        if groups is not None:  # those of several grades are counted once for each grade between them
+        if groups is not None:  # pairs that differ by several grades are counted once for each grade between them
             n_pairs = sum(int(p) * int(n) for p, n in groups.counts.T)
         if self.steps is None and epochs is None:
             epochs = self.default_epochs

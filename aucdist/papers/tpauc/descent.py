@@ -168,7 +168,7 @@ def errors_of_square(
         How far scores that are sums of moves may be off besides.
     """
     miss = abs(1.0 - float(w @ moments.difference))
-    deviation = np.sqrt(2.0 * max(primal, 0.0))  # what is left of the objective is the variance
+    deviation = np.sqrt(2.0 * max(primal, 0.0))  # the variance is the rest of the objective
     if moments.covariance.ndim == 2:  # columns that nearly cancel in the scores do not cancel in scatter matrices
         deviation = max(deviation, float(np.sqrt(np.maximum(np.diag(moments.covariance), 0.0)) @ np.abs(w)))
     error = rounding.score(w) + rounding.over_rows * rounding.reach(w) + drift
@@ -249,7 +249,7 @@ class SubspaceDescent:
         covariance = self.blocks.reduce(score_direction, z, directions @ self.moments.means.T)["covariance"]
         between = directions @ self.moments.difference
         curvature = 2.0 * (covariance + np.outer(between, between)) + self.lam * (directions @ directions.T)
-        # Bring all directions to one scale: the moves are 0 in the first rounds and tiny in the last ones.
+        # scale all directions, because the moves are 0 in the first rounds and tiny in the last ones
         size = np.sqrt(np.diag(curvature))
         size[size == 0.0] = 1.0
         slopes = directions @ self.gradient
@@ -317,7 +317,7 @@ def prepare_sampling(
     mean = own.sum() / max(n, 1)
     edges = np.cumsum(own if mean > 0.0 else np.ones(n))
     edges = np.minimum(edges * (n / edges[-1:]), n)
-    edges[-1:] = n  # rounding may have left it below
+    edges[-1:] = n  # rounding may leave the last edge below n
     # A row's probability is own / (n mean), so this is 2 r_t / (n probability). Rows that are never drawn need no factor.
     factors = 2.0 * memory.share * n_samples * mean / np.where(own > 0.0, own, np.inf)
     difference = means[1] - means[0]

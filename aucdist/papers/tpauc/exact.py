@@ -101,7 +101,7 @@ def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None 
 
 
 class Exact(Solver):
-    """The minimum itself: by one reduction up to 1000 features, beyond by conjugate gradients; deterministic."""
+    """The exact minimum: by one reduction up to 1000 features, and by conjugate gradients beyond. It is deterministic."""
 
     name = "exact"
     objective = "pairwise square"
@@ -139,7 +139,7 @@ class Exact(Solver):
                 f"{MOST_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
             )
         if signs is not None:
-            # No weights in the cone, v, take the objective below ``P + g.(v - w) + lam/2 |v - w|^2``.
+            # for all weights v in the cone, the objective is at least ``P + g.(v - w) + lam/2 |v - w|^2``
             moments, sizes, rounding, passes = _moments(blocks, groups)
             difference = moments.difference
             H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
@@ -193,7 +193,7 @@ def centred_moments(block: Block, groups: PairGroups, centres: np.ndarray) -> Su
     largest = np.zeros(d)
     for chunk in slices_of_rows(block):
         z = as_dense(X[chunk]) - centres[key[chunk]]
-        z[coefs[chunk] == 0.0] = 0.0  # of groups without pairs
+        z[coefs[chunk] == 0.0] = 0.0  # rows of groups without pairs
         largest = np.maximum(largest, np.abs(z).max(axis=0, initial=0.0))
         scatter += z.T @ (z * coefs[chunk, np.newaxis])
         for total, chosen in zip(sums, choose, strict=True):

@@ -82,7 +82,7 @@ def square_epoch(rows, order, y, terms, v, out):
     n_steps = order.shape[0]
     scale, shrink = 1.0, 1.0 - eta * lam
     n0, n1, n2, sum0, sum1, sum2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    # The inner products of u with the two means.
+    # the inner products of u with both class means
     negative, positive = 0.0, 0.0
     for j in range(v.shape[0]):
         negative += basis[0, j] * v[j]
@@ -94,7 +94,7 @@ def square_epoch(rows, order, y, terms, v, out):
         if t + AHEAD < n_steps:
             prefetch_row(rows, order[t + AHEAD])
         if t >= average_from:
-            # A row added now counts in this step's weights, and shrunk in the weights of all later steps.
+            # a row that is added now counts in full in this step's weights, and shrinks with those of all later steps
             remaining = -np.expm1((n_steps - t) * np.log1p(-eta * lam)) / (eta * lam)
             if t == average_from:
                 for j in range(v.shape[0]):

@@ -21,13 +21,13 @@ from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
 
 PerClass = tuple[float, float]
-"""A number of each class, the negative one first."""
+"""A number for each class, the negative class first."""
 
 VALUE_AT_ZERO = 1.0
 """The objective at w = 0."""
 
 LEAST_IMPROVEMENT = 1e-9
-"""A closed form with a larger relative gap than this has lost digits."""
+"""The largest relative gap of a closed form. If it is larger, the closed form has lost digits."""
 
 CHUNK = 2**18
 """The number of values that are centred at a time, so that they fit into the second-level cache of a core."""
@@ -178,12 +178,12 @@ class PairMoments:
             u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
             outcome = self._at(u / (1.0 + c @ u), lam)
             if lower_bound(outcome[1], outcome[2], lam) < (1.0 - LEAST_IMPROVEMENT) * outcome[1]:
-                # Columns of very different scales: every eigenvector is as inexact as the one of the largest eigenvalue.
-                # So the unknowns are brought to one scale, and the solution is refined twice.
+                # If columns have very different scales, all eigenvectors have the absolute error of the one with the largest
+                # eigenvalue. The unknowns are therefore brought to one scale, and the solution is refined twice.
                 matrix = covariance + np.diag(np.full(len(c), 0.5 * lam))
                 scale = 1.0 / np.sqrt(np.diag(matrix))
                 system = matrix * np.outer(scale, scale)
-                # Least squares, since rounding may have left the system not quite definite.
+                # least squares, because rounding may make the system slightly indefinite
                 inverse = np.linalg.pinv(system, rcond=1e-15, hermitian=True)
                 u = np.zeros(len(c))
                 for _ in range(3):

@@ -87,9 +87,9 @@ class EpochSolver(Solver):
 
     random = True
     passes_before: ClassVar[int] = 0
-    """The passes before the first epoch."""
+    """The number of passes before the first epoch."""
     has_bias: ClassVar[bool] = False
-    """Whether the last of the weights that the steps move is an intercept, which no round shows."""
+    """Whether the last weight is an intercept, which is not part of the rounds."""
     _parameter_constraints: ClassVar[Constraints] = {"eta": above_0(optional=True), "epochs": count()}
 
     eta: float | None = None
@@ -341,7 +341,7 @@ class UnivariateProblem:
         self.moments = None if exponential else moments_of(blocks)
 
     def evaluate(self, w: np.ndarray) -> Point:
-        """Return weights with their objective and its gradient; neither is finite where weights have diverged."""
+        """Return weights with their objective and its gradient. Neither is finite if the weights have diverged."""
         with np.errstate(all="ignore"):
             value, slope = self._loss(w)
             return Point(w, value + 0.5 * self.lam * float(w @ w), slope + self.lam * w)

@@ -1,4 +1,4 @@
-"""Zeroth-order variance-reduced descent on the margin-mean objective (U-ZOVR without its sampling), and what it is compared with.
+"""Zeroth-order variance-reduced descent on the margin-mean objective (U-ZOVR without its sampling), and its competitors.
 
 The objective, over blocks of plain rows or of rows of a Gram matrix, is that of Lu, Zhang & Cai, equations (5) and (11)::
 
@@ -68,10 +68,10 @@ from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, EXTRA_OPERATIONS, Rounding, higher
 
 NOTHING = np.empty((0, 0))
-"""Stands for products and slopes before a round's directions are drawn."""
+"""An empty array in place of products and slopes, before the directions of a round are drawn."""
 
 N_DIRECTIONS = 30
-"""The default number of directions. There are never more directions than weights, which they span already."""
+"""The default number of directions. There are at most as many directions as weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ class MarginMeanProblem:
     """
 
     def __init__(self, blocks: Blocks, lam1: float, lam2: float, *, gram: bool = False):
-        # A Gaussian kernel's values are at most 1.
+        # values of a Gaussian kernel are at most 1
         self.rounding = Rounding.of_ones(blocks) if gram else Rounding.of(blocks)
         self.blocks, self.lam1, self.lam2, self.gram = blocks.without_memory(), lam1, lam2, gram
         sizes = [info.n_samples for info in blocks.infos]
@@ -240,7 +240,7 @@ class MarginMeanProblem:
         height = self.lam2 * (active - self.lam1 * float(self.centre @ image))
         self._points.add(height, self.lam2 * self.cut, self.lam2 * image)
         self._bound = higher(self._bound, (self._points.best_value(), self._bound_error(active)))
-        # The minimum can be 0, and then there would be no relative gap.
+        # the minimum can be 0, for which no relative gap is defined
         least = float(np.finfo(np.float64).tiny)
         return Round(
             self.w.copy(), max(primal, least), max(self._bound[0], least), math.ceil(passes),
@@ -260,7 +260,7 @@ class MarginMeanProblem:
         if self.gram:
             size = float(np.abs(v).sum())
             return 2.0 * (rounding.over_rows + rounding.over_columns) * size * size
-        # The coefficients of c add up to at most 1 in each class.
+        # the coefficients of c add up to at most 1 in each class
         return rounding.half_square(v, 2.0 * rounding.combination(2.0 * total))
 
     def _bound_error(self, active: float) -> float:
