@@ -51,7 +51,8 @@ def run(command: str) -> str:
 
 
 @pytest.mark.parametrize("file", WITH_COMMANDS, ids=lambda file: file.stem)
-def test_commands_of_a_page(file: Path, folder: Path, data_dir: Path) -> None:
+def test_commands_of_a_page(file: Path, folder: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AUCDIST_DATA", str(data_dir))  # so that nothing is downloaded
     if "german.csv" in file.read_text(encoding="utf-8"):
         if not (data_dir / "tables" / "german.csv").exists():
             pytest.skip("the German credit data are not there")
