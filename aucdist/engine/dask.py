@@ -402,7 +402,7 @@ def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequen
         while futures:
             yield _gather(client, [futures.pop()], "map_on_workers")[0]
     finally:
-        client.cancel(futures)  # after a fault in one of them nobody waits for the others
+        client.cancel(futures)  # after an error in one of them, the results of the others are not needed
 
 
 def _gather(client: Client, futures: list[Future], subject: str) -> list[Any]:

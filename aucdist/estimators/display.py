@@ -296,7 +296,7 @@ class WithPlots:
         return figure
 
     def _html_repr(self: Any) -> str:
-        """Return what a notebook shows, HTML that asks for nothing from elsewhere; before `fit` scikit-learn's diagram alone.
+        """Return the HTML that a notebook shows. It loads nothing from the network. Before `fit`, it is scikit-learn's diagram.
 
         Scikit-learn calls it where its `display` is "diagram".
         """
@@ -324,7 +324,7 @@ _numbers = itertools.count()
 
 
 def _table(models: list[tuple[str, Any]]) -> str:
-    """Return a row for each model: what is proved, and how it ranks the training rows."""
+    """Return a table with one row for each model: its certificate and its AUC on the training rows."""
     from aucdist.report.text import auc_text, certificate_text, number_text
 
     rows = []

@@ -59,7 +59,7 @@ class ScaledSample:
 class Machine:
     """A Gaussian kernel machine.
 
-    `scaling`: of the rows to be scored; those it knows are scaled.
+    `scaling`: applied to rows before they are scored; `vectors` are scaled already.
     `vectors`: of shape (n_vectors, n_features).
     `alpha`: of shape (n_vectors,), float64.
     """

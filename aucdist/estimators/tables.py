@@ -136,7 +136,7 @@ def checked_rows(
 
 @contextmanager
 def _errors_explained(estimator: Any) -> Iterator[None]:
-    """Name the maps that accept missing values in scikit-learn's error about NaN, and turn the errors of Arrow into sentences."""
+    """Name the maps that accept missing values in scikit-learn's errors about NaN, and convert errors of Arrow to InputErrors."""
     try:
         yield
     except InputError:

@@ -35,10 +35,10 @@ Encode = Callable[[np.ndarray], np.ndarray]
 
 @contextmanager
 def all_or_nothing(estimator: Any) -> Iterator[None]:
-    """Leave an estimator as it was where its fit does not end: no attribute of one fit beside those of another.
+    """Restore the attributes of an estimator if its fit fails, so that it never has attributes of two fits.
 
-    Raises InputError if the fit ended in an overflow or in a system of equations without a solution, which features or
-        a `lam` beyond all measure cause; NumPy's warnings of the overflows before are left out.
+    Raises InputError if the fit ended in an overflow or in a system of equations without a solution, which features of
+        extreme size or an extreme `lam` cause. NumPy's warnings about these overflows are suppressed.
     """
     before = dict(vars(estimator))
     try:
@@ -95,7 +95,7 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
 def _blocks_here(
     estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
 ) -> tuple[LocalBlocks, LabelSets | None]:
-    """Return rows in memory as blocks: their number depends on that of the rows alone, so that the bits do."""
+    """Return rows in memory as blocks. The number of blocks depends only on the number of rows, and so does the result."""
     refuse_lazy("y", y)
     refuse_lazy("groups", groups)
     shape = groups.shape if hasattr(groups, "shape") else np.shape(np.asarray(groups, dtype=object))
@@ -291,7 +291,7 @@ def _weight_range(block: Block) -> Summary:
 
 
 def with_lowest_grade(blocks: Blocks) -> Blocks:
-    """Return rows with grades whose labels say what is above the lowest grade of a row that weighs something."""
+    """Return rows with grades, labelled +1 above the lowest grade of the rows with a weight above 0, and -1 otherwise."""
     lowest = min(blocks.sum(_lowest_grade)["lowest"])
     return ViewBlocks(blocks, partial(_graded, lowest))
 
@@ -307,7 +307,7 @@ def _graded(lowest: float, block: Block) -> Block:
 
 
 def check_groups(estimator: Any, blocks: Blocks) -> None:
-    """Check that the estimator's solver takes groups or grades, if rows have them, and that its parameters mean something.
+    """Check that the solver supports the groups or grades of the rows, and that `group_weight` and `grade_weight` apply to them.
 
     Raises InputError naming the estimators and solvers that take groups.
     """

@@ -59,7 +59,7 @@ class WithSolver(BaseEstimator, ABC):
         return solver_of(self.solver, self.solvers)
 
     def _solvers_that(self, ability: str) -> str:
-        """Return for an error which solvers have an ability, one of the class attributes of `Solver`."""
+        """Return the part of an error message that names the solvers with an ability, a class attribute of `Solver`."""
         names = [name for name, solver in self.solvers.items() if getattr(solver, ability)]
         return f"solvers that do: {', '.join(names)}" if names else "no solver of this estimator does"
 

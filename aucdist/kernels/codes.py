@@ -22,8 +22,8 @@ class CodeBasis(NamedTuple):
 
     `starts`, of shape (n_codes + 1,), int64: the first cell of each code: it has ``starts[j + 1] - starts[j]`` cells,
         256 at most.
-    `widths`, of shape (n_codes,), int64: 0 where a code's cells are not summed. Else they form a grid whose rows have
-        so many cells, and sums run along the rows, then down the columns. A code of one feature has a grid of one row.
+    `widths`, of shape (n_codes,), int64: 0 if a code's cells are not summed. Otherwise they form a grid whose rows have
+        this many cells, and sums run along the rows, then down the columns. A code of one feature has a grid of one row.
     `offsets`, of shape (n_cells + 1,), int64: row c of E is ``values[offsets[c]:offsets[c + 1]]``.
     `columns`, of shape (n_nonzero,), int32: the basis function of each value; one that has values in cells of
         several codes is their sum over a row's cells.

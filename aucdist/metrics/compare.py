@@ -311,7 +311,7 @@ def sign_flip_test(
         return float(ndtr(excess / spread).mean())
 
     p_value = min(1.0, 2 * min(share_beyond(0.0, 1), share_beyond(0.0, -1)))
-    if len(head) > FEW:  # p-values that are too small for so many draws come from the normal distribution
+    if len(head) > FEW:  # p-values that are too small for this number of draws come from the normal distribution
         p_value = max(p_value, min(2 / DRAWS, math.erfc(abs(value) / error / math.sqrt(2))))
     ends = []
     for sign, end in ((1, -most), (-1, most)):

@@ -34,7 +34,7 @@ STEP = 1.02
 ODDS = (1.2, 1.5, 2.0, 3.0, 5.0)
 """The alternatives of the test of a guarantee: the odds of a bad row, in units of those that are allowed."""
 LOOKS = 52
-"""Half of the weight of the test is on a change before one of so many batches, and half on a later one."""
+"""The number of batches before which half of the weight of the test is on a change. The other half is on later changes."""
 ALARM = 20.0
 """A guarantee that holds reaches such an e-value with a probability of at most 1 in 20, however often it is looked at."""
 

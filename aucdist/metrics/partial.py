@@ -199,7 +199,7 @@ def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -
     from scipy.special import betainc
 
     def largest_probability(area: float) -> float:
-        """Return the largest probability of a perfect sample, where the true area is this."""
+        """Return the largest probability of a perfect sample for a given true area."""
         # Of a perfect sample, over the rates b at which the curve changes from one height to another.
         if share == 1.0:
             b = np.linspace((1 - area) * max_fpr, max_fpr, 201)

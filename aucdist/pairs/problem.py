@@ -258,7 +258,7 @@ class PairProblem:
     start : ndarray of shape (n_features,), float64, optional
         The present point, where lines begin (`aucdist.pairs.cuts`).
     stride : int, default=1
-        The client has the scores and weights of one in so many anchors.
+        Only one in `stride` anchors is sent to the client, with its score and weight.
 
     Attributes
     ----------

@@ -148,7 +148,7 @@ class ExcelFormat(ArrowFileFormat):
     def table(self, data: bytes, where: str, source: SourceFields) -> "pa.Table":
         """Return a sheet, by default the first one.
 
-        Raises InputError if openpyxl is not installed, the file is damaged or unpacks beyond all measure, or there is no such
+        Raises InputError if openpyxl is not installed, the file is damaged or expands too much, or there is no such
             sheet.
         """
         openpyxl = load_optional("openpyxl")

@@ -197,14 +197,14 @@ def request(
     return made
 
 
-def finished(wanted_form: Request, each: ParallelMap = map) -> Manifest | None:
+def finished(settings: Request, each: ParallelMap = map) -> Manifest | None:
     """Return the manifest if an earlier run has done all of this request, and every shard still has its checksum."""
-    manifest = _committed(wanted_form.target, wanted_form.key)
+    manifest = _committed(settings.target, settings.key)
     if manifest is None:
         return None
     if any(list(each(functools.partial(verify_shard, manifest.url), range(len(manifest.shards))))):
         return None
-    _remove_work(wanted_form.work)
+    _remove_work(settings.work)
     return manifest
 
 
@@ -223,7 +223,7 @@ def _committed_beside(job: str) -> Manifest | None:
 
 
 def survey(
-    asked: Request,
+    settings: Request,
     *,
     each: ParallelMap = map,
     place_on_workers: PlaceOnWorkers = list,
@@ -242,22 +242,22 @@ def survey(
     InputError
         As `open_rows`.
     """
-    source = asked.source
+    source = settings.source
     sharded = manifest_of(source)
     manifest = "" if sharded is None else sharded.url
     with suppress(InputError):  # no earlier run, or its job is damaged
-        known = read_job(below(asked.work, JOB))
-        same = (known.origin.get("key"), known.seed) == (asked.key, asked.seed)
+        known = read_job(below(settings.work, JOB))
+        same = (known.origin.get("key"), known.seed) == (settings.key, settings.seed)
         if same and known.reader.is_of(source, manifest):
             return known
     reader = open_rows(source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, name=name)
     rows = reader.n_samples
-    n_shards = math.ceil(rows / asked.rows_per_shard if asked.rows_per_shard else reader.memory / PART_BYTES)
+    n_shards = math.ceil(rows / settings.rows_per_shard if settings.rows_per_shard else reader.memory / PART_BYTES)
     origin = {
         "sources": source.format_of().describe_files(source), "reading": source.keys_for_fingerprint(), "classes": reader.classes,
-        "rows_per_shard": asked.rows_per_shard, "seed": asked.seed, "key": asked.key,
+        "rows_per_shard": settings.rows_per_shard, "seed": settings.seed, "key": settings.key,
     }  # fmt: skip
-    job = ShardJob(asked.work, reader, max(1, min(n_shards, rows)), asked.seed, origin)
+    job = ShardJob(settings.work, reader, max(1, min(n_shards, rows)), settings.seed, origin)
     write_json(job.url, replace(job, work=""))  # the work folder is never read from the file
     return job
 

@@ -244,7 +244,7 @@ def unpacked(data: bytes, url: str) -> bytes:
     """Return what is in a file: decompressed if its name or its first bytes say gzip, bzip2, xz, Zstandard or a zip of one file.
 
     A byte order mark is left out.
-    Raises InputError if the file is truncated or damaged, if nothing is in it, or if it would grow beyond all measure.
+    Raises InputError if the file is truncated or damaged, if it is empty, or if it expands too much.
     """
     if packing := packing_of(url, data):
         kinds = OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error
