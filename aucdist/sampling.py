@@ -418,7 +418,7 @@ def _majority_rows(block: Block, model: Any, majority: int, seed: int) -> tuple[
     scores = np.asarray(model.decision_function(block.X), dtype=np.float64)
     if scores.ndim != 1:
         raise InputError(
-            "svm has more than one hyperplane: give one fitted to two classes, one that is not fitted, or None"
+            "svm was fitted to more than two classes: give a model of two classes, an unfitted one, or None"
         )
     return positions, np.abs(scores[positions]), scrambled(block.row_id[positions], block_seed(seed, 0, 0))
 
@@ -538,8 +538,8 @@ class MWMOTE(Sampler):
         kept = (np.isin(around, small) & other).any(axis=1)  # 1, 2
         if not kept.any():
             raise InputError(
-                f"no row of the smaller class ({len(small)} rows) has one of its own among its {self.k1} nearest "
-                "neighbours, so that all of them count as noise: use a larger k1"
+                f"none of the {len(small)} rows of the smaller class has a row of the same class among its {self.k1} nearest "
+                "neighbours, so all of them count as noise: use a larger k1"
             )
         nearest = NearestNeighbors(n_neighbors=self.k2).fit(others).kneighbors(own[kept], return_distance=False)  # 3
         border = others[np.unique(nearest)]  # 4

@@ -294,7 +294,9 @@ def rollback(store: Store, to: int | None = None) -> Change:
         )
     target = store.version(current.version).replaced if to is None else to
     if target is None:
-        raise InputError(f"version {current.version} of {files.shown(store.url)} replaced none: name one, as in URL@2")
+        raise InputError(
+            f"{files.shown(store.url)}: there is no version before {current.version} to go back to. Name one, as in URL@2"
+        )
     if target == current.version:
         raise InputError(
             f"version {target} of {files.shown(store.url)} is the current one already: name another, as in URL@2"
@@ -430,8 +432,8 @@ class Lease:
         """Raise an InputError if another one has taken the lease, because this process did not renew it in time."""
         if max(_numbers(f"{self.url}/{LEASES}"), default=0) != self.number:
             raise InputError(
-                f"another run has taken {files.shown(self.url)}, because this one did not renew its lease in time: nothing was "
-                "changed after that"
+                f"another run has taken over the lease of {files.shown(self.url)}, because this run did not renew it in time. "
+                "Nothing has been changed since then. Run the command again"
             )
 
 
@@ -444,7 +446,7 @@ def _take(url: str, what: str, clock: Callable[[], float]) -> Lease:
             last_renewed = read_json(alive, Alive)["time"] if files.exists(alive) else taken["time"]
         except InputError as error:
             raise InputError(
-                f"it is not known whether a run is using {files.shown(url)}: {error}. If none is, remove this file"
+                f"it is not known whether a run is using {files.shown(url)}: {error}. If no run uses it, remove that file"
             ) from None
         if abs(clock() - last_renewed) < EXPIRED:  # a time further in the future is no sign of life, either
             raise InputError(

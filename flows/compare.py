@@ -155,7 +155,7 @@ def read_run(url: str) -> Run:
     missing = [row["name"] for row in about.get("classes", ()) if f"score {row['name']}" not in table]
     if missing or ("classes" in about and not {"topics", "metrics"} <= about.keys()):
         raise InputError(
-            f"{shown(url)} is damaged: its {METRICS} and its {SCORES} have other classes. Copy the run again"
+            f"{shown(url)} is damaged: its {METRICS} and its {SCORES} list different classes. Copy the run again"
         )
     if "weight" in table:
         raise InputError(
@@ -177,7 +177,7 @@ def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
         if run.several != first.several:
             two, others = (first, run) if run.several else (run, first)
             raise InputError(
-                f"{shown(two.url)} is a run of two classes, and {shown(others.url)} of several: compare those of one kind"
+                f"{shown(two.url)} is a run of two classes, and {shown(others.url)} of several: give runs of one kind"
             )
         label = "label" if run.several else "y"
         if not first.table[["row_id", label]].equals(run.table[["row_id", label]]):

@@ -41,7 +41,7 @@ class ExplainConfig(UnlabelledRef):
     reasons: CountOption = None
     """Instead of contributions, show this many columns that raise the score of each row most."""
     lower: Annotated[bool, Cli()] = False
-    """With `reasons`: show the columns that lower the score most, as where a high score is the good one."""
+    """With `reasons`: show the columns that lower the score of each row most. Use it for models whose high scores are good."""
     classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default_factory=list)
     """For a model of several classes: the classes to explain. By default all are explained."""
     output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
@@ -74,7 +74,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
         observer.stage("explain")
         model = load_model(model_folder(config.model))
         if config.classes and not model.classes:
-            raise InputError("`classes` are those of a model of several classes, and this one has two: leave them out")
+            raise InputError("`--class` is for models of several classes, but this model has two: leave it out")
         for name in config.classes:
             if name not in model.classes:
                 raise unknown("class", name, model.classes)

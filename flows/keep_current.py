@@ -31,11 +31,11 @@ class KeepCurrentConfig(Strict):
     train: TrainConfig
     """The training run. All stages use its `cluster` and its `s3`."""
     window: int | None = Field(default=None, ge=1)
-    """For a source that is a pattern of files: how many of them, the newest by name, are trained on. By default all
-    are."""
+    """For a source that is a pattern of files: the number of newest files, by name, to train on. By default all files
+    are used."""
     held_out: int | None = Field(default=None, ge=1)
-    """For a source that is a pattern of files: how many of the newest are the test rows and not trained on. Give it
-    without `train.data.test`."""
+    """For a source that is a pattern of files: the number of newest files that become test rows and are not used for
+    training. Give it without `train.data.test`."""
     condition: Literal["better", "not-worse", "always"] = "not-worse"
     """When the version in use is replaced, like `--if` of `aucdist promote`."""
     margin: float | None = Field(default=None, ge=0.0, lt=1.0)
@@ -45,7 +45,7 @@ class KeepCurrentConfig(Strict):
     warm_start: bool = True
     """Whether the fit starts from the weights in use, if the features are the same."""
     new: UnlabelledRef | None = None
-    """The rows to score and to watch with the version that is then in use."""
+    """The rows to score and to watch, with the version that is in use after training."""
     batch: str | None = Field(default=None, pattern=NAME)
     """The name of these rows. By default it is the name of the data set or of its first file."""
     scores: Location = Field(default="scores", min_length=1)

@@ -123,7 +123,7 @@ def _test_ranking(pair: PairedScores, new: LinearModel, run: str) -> tuple[Diffe
     measured = measured_classes(pair.y)
     if not len(measured):
         raise InputError(
-            f"{pair.rows}: no class has two rows and two rows of other classes, so nothing can be measured: "
+            f"{pair.rows}: no class has at least two rows and at least two rows outside it, so no AUC can be computed: "
             "name more rows with --data"
         )
     tests = [auc_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]

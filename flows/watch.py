@@ -59,7 +59,7 @@ class WatchConfig(Strict):
     batch: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, pattern=NAME)
     """The name of the batch. By default it is the name of the data, or for labels the last batch."""
     state: UrlOption = None
-    """The folder or URL of what was watched so far. By default it is `watch` in the store."""
+    """The folder or URL of the results of all batches. By default it is `watch` in the store."""
     cluster: ClusterOption = Field(default_factory=NoCluster)
     """Where the rows are scored: a file in configs/cluster, or a path. By default it is this process."""
     s3: S3Config = Field(default_factory=S3Config)
@@ -301,8 +301,8 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     scores = pd.concat([_read_table(f"{folder}/{name}", watched.columns) for name in parts], ignore_index=True)
     if strangers := int((~new[ROW_ID].isin(scores[ROW_ID])).sum()):
         raise InputError(
-            f"{files.shown(url)}: {strangers:,} labels belong to no row of batch {batch}, which has {record['rows']:,} "
-            "rows: is it another batch? Name it with --batch"
+            f"{files.shown(url)}: {strangers:,} labels have a row_id that batch {batch} does not have ({record['rows']:,} "
+            "rows). If they are labels of another batch, name it with --batch"
         )
     # two processes at once would overwrite the labels of each other
     with lease(state.url, f"watch --labels of batch {batch}"):

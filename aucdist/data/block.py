@@ -179,8 +179,8 @@ class Block:
         """
         if isinstance(self.rows, BinRows):
             raise InputError(
-                "this solver cannot read rows that a feature map has replaced by the numbers of bins: fit it to the "
-                "output of the map's `transform(X)`"
+                "this solver does not support rows that a feature map has encoded as bin numbers: fit it to the output of "
+                "the map's `transform(X)`"
             )
         if isinstance(self.rows, CsrRows):
             return as_csr(self.rows)

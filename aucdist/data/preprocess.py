@@ -175,7 +175,7 @@ def fit_preprocessor(
         As in the schema.
     impute : str
         What replaces missing values, before all other steps: ``refuse`` (nothing); ``keep`` (they stay missing, for a feature
-        map that has a place for them; with ``scale="none"``); ``mean``; ``median``, which is approximate
+        map that accepts them; with ``scale="none"``); ``mean``; ``median``, which is approximate
         (`aucdist.data.column_statistics.MEDIAN_ERROR`). Zeros of sparse rows are values, and not missing.
     Raises
     ------

@@ -203,8 +203,8 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, che
         if known > 1:
             rows = f"{known:,} of the {checked:,} test rows that were looked up have"
         sentences.append(
-            f"{rows} the features of a training row: {100 * known / checked:.1f} % of the test is known already. If they are "
-            "copies of one case, choose settings with `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
+            f"{rows} the same features as a training row ({100 * known / checked:.3g} %). If they are copies of one case, "
+            "choose settings with `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
         )
     return tuple(sentences)
 

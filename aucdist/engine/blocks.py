@@ -279,7 +279,7 @@ class LocalBlocks(Blocks):
         for number, block in enumerate(blocks):
             if block.index != number:
                 raise InputError(
-                    f"block {number} has index {block.index}: indices are 0, 1, 2, ... in the order of the blocks, as in "
+                    f"block {number} has index {block.index}, but indices must be 0, 1, 2, ... in the order of the blocks: use "
                     f"Block.of(X, y, index={number})"
                 )
         self._blocks, self._threads = list(blocks), number_of_threads(n_jobs)

@@ -198,8 +198,9 @@ def blocks_from_collections(
     if are_frames:
         if any(column.npartitions != X.npartitions for column in columns.values()):
             raise InputError(
-                f"X has {X.npartitions} partitions, and y, the weights or the groups have "
-                f"{', '.join(str(column.npartitions) for column in columns.values())}: take them from one DataFrame"
+                f"X has {X.npartitions} partitions, but "
+                f"{', '.join(f'{name} has {column.npartitions}' for name, column in columns.items())}: take all of them from "
+                "one DataFrame"
             )
         # One expression for all collections: otherwise Dask may merge the partitions of each of them differently.
         packed = X.map_partitions(
@@ -249,14 +250,13 @@ def _chunks_of_arrays(X: Any, columns: Mapping[str, Any]) -> list[Any]:
         if not np.isnan(np.array(X.chunks[0] + column.chunks[0], dtype=float)).any():
             if X.shape[0] != column.shape[0]:
                 raise InputError(
-                    f"X has {X.shape[0]} rows, but y, the weights or the groups have {column.shape[0]}: give one "
-                    "value for each row"
+                    f"X has {X.shape[0]} rows, but {name} has {column.shape[0]} values: give one value for each row"
                 )
             column = column.rechunk({0: X.chunks[0]})
         elif X.numblocks[0] != column.numblocks[0]:
             raise InputError(
-                f"X has {X.numblocks[0]} chunks, but y, the weights or the groups have {column.numblocks[0]}, and their lengths "
-                "are not known: take all of them from one DataFrame, or call compute_chunk_sizes() on the arrays"
+                f"X has {X.numblocks[0]} chunks, but {name} has {column.numblocks[0]}, and the lengths of the chunks are not "
+                "known: take both from one DataFrame, or call compute_chunk_sizes() on the arrays"
             )
         pieces[name] = list(column.to_delayed().ravel())
     return [dask.delayed(dict)(**dict(zip(pieces, chunk, strict=True))) for chunk in zip(*pieces.values(), strict=True)]

@@ -52,7 +52,7 @@ def deserialize(data: bytes) -> Any:
     try:
         with ZipFile(io.BytesIO(data)) as packed:
             if any(member.compress_type != ZIP_STORED for member in packed.infolist()):
-                raise ValueError("its arrays are compressed, as we write none")
+                raise ValueError("its arrays are compressed, but aucdist writes uncompressed arrays only")
         with ONE_AT_A_TIME, np.load(io.BytesIO(data), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         return _from_json(json.loads(arrays[TREE].tobytes()), arrays)
@@ -114,14 +114,14 @@ def _from_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
 def _record(module: str, name: str, fields: list[Any]) -> Any:
     """Return an object of one of our own dataclasses or named tuples: other classes, and functions, are refused."""
     if not module.startswith(OURS):
-        raise ValueError(f"{module} is not of this package")
+        raise ValueError(f"{module} is not a module of aucdist")
     module = MOVED.get(module, module)
     kind = getattr(importlib.import_module(module), name)
     known = _fields(kind) if isinstance(kind, type) and kind.__module__ == module else None
     if known is None:
-        raise ValueError(f"{module}.{name} is no record")
+        raise ValueError(f"{module}.{name} is not a dataclass or named tuple of aucdist")
     if len(fields) > len(known) or not all(list(known.values())[len(fields) :]):
-        raise ValueError(f"{module}.{name} has {len(known)} fields, and {len(fields)} are given")
+        raise ValueError(f"{module}.{name} has {len(known)} fields, but the file has {len(fields)}")
     return kind(**dict(zip(known, fields, strict=False)))
 
 

@@ -305,8 +305,8 @@ def install(client: Client) -> None:
         _direct[client] = client.sync(_can_be_reached, client)
         if not _direct[client]:
             warnings.warn(
-                "the workers cannot be reached from here, only their scheduler. Each step goes through the scheduler, which is "
-                "slower. Run where the workers' addresses can be reached, or open their ports to here",
+                "this process reaches the scheduler but not the workers. Each step therefore goes through the scheduler, which "
+                "is slower. Run in the network of the workers, or open their ports",
                 RuntimeWarning,
                 stacklevel=5,
             )

@@ -228,7 +228,9 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
     def _validated_blocks(self, X: Any, y: Any = None, sample_weight: Any = None) -> Blocks:
         """Check parameters and data, set what describes the data, and return the rows of two classes as blocks."""
         if self._features_auto:
-            raise InputError("features='auto' is chosen by `fit`: name a feature map here, such as that in its chosen_")
+            raise InputError(
+                "features='auto' works in `fit` only: give the map that a fit chose, chosen_['features'] of the fitted model"
+            )
         self.check_parameters()
         rows = training_blocks(self, X, y, sample_weight)
         if isinstance(rows, ClassBlocks):

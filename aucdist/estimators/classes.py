@@ -14,8 +14,8 @@ def refuse_classes(model: BaseEstimator, attribute: str) -> None:
     """Raise an InputError if the model has several classes, of which this takes one."""
     if model.has_several_classes:
         raise InputError(
-            f"{attribute} is for one class, and this model has {len(model.estimators_)}: use estimators_[k].{attribute}, the "
-            "model of classes_[k] against the rest"
+            f"{attribute} is not defined for several classes, and this model has {len(model.estimators_)}: use "
+            f"estimators_[k].{attribute}, where estimators_[k] is the model of classes_[k] against the rest"
         )
 
 

@@ -149,9 +149,9 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
     if c.status not in REACHED:
         fault = None if ranges is None or model._map is not None else diagnosis(ranges, names_of_features(model))
         proved = (
-            f"primal and dual are accurate only to {c.rounding:.3g}. Raise tol, or scale the features"
+            f"primal and dual are accurate only to {c.rounding:.3g}, so raise tol, or scale the features"
             if c.status == Status.ROUNDING
-            else "the certificate says how far the weights are from the optimum. Raise max_passes, tol or lam"
+            else "raise max_passes, tol or lam. The certificate bounds the distance from the minimum"
         )
         yield ConvergenceWarning(
             f"{REASONS[c.status]} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "

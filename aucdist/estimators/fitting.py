@@ -271,8 +271,8 @@ def checked_codes(model: Any, mapped: Blocks) -> Blocks:
     """Check that the solver takes codes, if there are some, and return the rows."""
     if mapped.has_codes and not (solver := model.resolved_solver).takes_codes:
         raise InputError(
-            f"solver {solver.name!r} does not read the numbers of bins that features={model.features!r} makes of the "
-            f"rows; {model._solvers_that('takes_codes')}. Or put the map before the estimator: "
+            f"solver {solver.name!r} does not support features={model.features!r}, which encodes rows as bin numbers; "
+            f"{model._solvers_that('takes_codes')}. Or put the map before the estimator: "
             "make_pipeline(BinExpander(), ...) in scikit-learn"
         )
     return mapped

@@ -304,9 +304,9 @@ class MarginMeanClassifier(BlockClassifier):
                     if area_of_every >= area:  # else it is even worse
                         solution, self._scaling, taken = all_rows_solution, scaling_of_all, rows
                         better_by_all = RankingWarning(
-                            f"the rows nearest to the sampler's hyperplane led to an AUC of {area:.3g} on all training rows, "
-                            f"where the hyperplane itself has {by_plane:.3g}: the model is therefore fitted to all rows, where "
-                            f"its AUC is {area_of_every:.3g}. sampler=None fits all rows at once"
+                            f"the rows that the sampler chose give an AUC of {area:.3g} on all training rows, but the sampler's "
+                            f"hyperplane has {by_plane:.3g}. The model was therefore fitted to all rows, with an AUC of "
+                            f"{area_of_every:.3g}. Set sampler=None to do this at once"
                         )
                         warned.append(better_by_all)
             self.sample_counts_ = (taken.n_neg, taken.n_pos)

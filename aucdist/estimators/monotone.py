@@ -55,8 +55,8 @@ def directions(
         if isinstance(feature, str):
             if names is None:
                 raise InputError(
-                    f"monotone names {feature!r}, and these rows have no names of features: give its position, from 0 to "
-                    f"{n_features - 1}, or a DataFrame"
+                    f"monotone names {feature!r}, but X has no column names: give positions from 0 to {n_features - 1}, or a "
+                    "DataFrame"
                 )
             if feature not in place and feature not in made_of:
                 raise unknown("feature in monotone", feature, ordered)

@@ -279,8 +279,8 @@ class WithThreshold:
         if per is not None:
             if alerts is None or not (per > 0 and alerts <= per):
                 raise InputError(
-                    f"alerts is {alerts} and per is {per}: give at most `per` alerts, which are flagged rows among "
-                    "`per` rows"
+                    f"alerts is {alerts} and per is {per}, but `alerts` of `per` rows are flagged: give both, with `per` above 0 "
+                    "and `alerts` at most `per`"
                 )
             requirement["alerts"] = alerts / per
         if confidence is not None and cost is not None:

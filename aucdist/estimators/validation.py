@@ -321,8 +321,6 @@ def check_groups(estimator: Any, blocks: Blocks) -> None:
             "PairwiseRampClassifier or PairwiseSquareClassifier (solver exact)"
         )
     if estimator.group_weight is not None and not blocks.has_groups:
-        raise InputError("group_weight says what a group counts, but rows have no groups: fit(X, y, groups=...)")
+        raise InputError("group_weight is the weight of a group, but no groups are given: use fit(X, y, groups=...)")
     if estimator.grade_weight is not None and not blocks.has_grades:
-        raise InputError(
-            "grade_weight says what a pair of grades counts, but the labels here are not grades: leave it out"
-        )
+        raise InputError("grade_weight is the weight of a pair of grades, but the labels are not grades: leave it out")

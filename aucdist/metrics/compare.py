@@ -91,7 +91,7 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def measured_classes(members: np.ndarray) -> np.ndarray:
-    """Return the positions of the classes with at least two rows and at least two rows of other classes.
+    """Return the positions of the classes with at least two rows and at least two rows outside them.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarr
     areas, parts = np.zeros(members.shape[1]), np.zeros(len(members))
     if len(measured_classes(members)) < members.shape[1] or not members.shape[1]:
         raise InputError(
-            "each class needs at least two rows, and two rows of other classes: leave out smaller classes, or give more rows"
+            "each class needs at least two rows, and at least two rows outside it: leave out smaller classes, or give more rows"
         )
     for k in range(members.shape[1]):
         inside = members[:, k]

@@ -79,9 +79,13 @@ class Costs:
     def of(cls, cost: Any) -> "Costs":
         """Return the costs that a mapping names; raise an InputError if it is not a mapping with both costs."""
         if not isinstance(cost, Mapping):
-            raise InputError("cost takes false_alarm and miss, by name: numbers, or columns with a value for each row")
+            raise InputError(
+                "cost must be a mapping with the keys false_alarm and miss, each a number or an array with one for each row"
+            )
         if set(cost) != {"false_alarm", "miss"}:
-            raise InputError(f"cost takes false_alarm and miss; {', '.join(map(str, cost)) or 'none'} is given")
+            raise InputError(
+                f"cost must have the keys false_alarm and miss, and no others; got {', '.join(map(str, cost)) or 'no keys'}"
+            )
         return cls(**cost)
 
     @property

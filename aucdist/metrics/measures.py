@@ -208,7 +208,9 @@ def find_measure(metric: str, **parameters: float | str | None) -> Measure:
             values = [value if value in words else float(value) for value in texts]
             chosen = dict(zip(measure.takes[: len(values)], values, strict=True))
         except ValueError:
-            raise InputError(f"metric {metric!r}: {text!r} is not {' and '.join(measure.takes)}") from None
+            raise InputError(
+                f"metric {metric!r}: after @ it needs a number for each of {', '.join(measure.takes)}; got {text!r}"
+            ) from None
     for key in measure.takes:
         meaning, allowed = PARAMETERS[key]
         if key not in chosen:

@@ -124,8 +124,8 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
         cause = f"the smaller class has {fewest} rows, and at least {ENOUGH_ROWS} are needed"
         if fewest >= ENOUGH_ROWS:
             cause = (
-                f"the AUC is so high that only {misranked:.2g} of the {fewest} rows of the smaller class count as ranked "
-                f"wrongly, and at least {ENOUGH_MISRANKED} are needed"
+                f"the AUC is so high that it rests on about {misranked:.2g} wrongly ranked rows of the {fewest} in the smaller "
+                f"class, and at least {ENOUGH_MISRANKED} are needed"
             )
         warnings.warn(
             f"the interval of the AUC may be too narrow: {cause}. Test on more rows",

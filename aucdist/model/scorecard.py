@@ -62,7 +62,9 @@ class CardFeature:
         if len(self.points) > MOST_BINS or not ((self.shares >= 0.0) & (self.shares <= 1.0)).all():
             raise InputError(f"{self.name!r} has more than {MOST_BINS} bins, or shares that are not from 0 to 1")
         if len(self.points) == 1 and self.missing is None:
-            raise InputError(f"{self.name!r} has one line, so it gives every row of data the same points")
+            raise InputError(
+                f"{self.name!r} has one line, so every row gets the same points: remove the feature from the card"
+            )
 
     @property
     def cells(self) -> np.ndarray:

@@ -47,14 +47,18 @@ NO_TEST_ROWS = (
     "with `data.test`."
 )
 CLEAR_DIFFERENCE = 0.01
-"""The difference of the AUC from which a better baseline is mentioned in the verdict."""
+"""A baseline whose AUC or average precision is so much larger is a reason to look for another model."""
+RARE_SHARE = 0.1
+"""Where fewer rows are positive, average precision says more than the AUC about the rows with the highest scores."""
 THRESHOLD_BY_TARGET = "The operating point of the configuration set the threshold. Its target: {}."
 DEFAULT_THRESHOLDS = {
     "HingeClassifier": "No operating point was given, so the threshold is the intercept that was fitted.",
     "LinkClassifier": "No operating point was given, so a row is predicted positive if its probability is above 0.5.",
 }
 THRESHOLD_BY_G_MEAN = (
-    "No operating point was given, so the threshold is the one with the largest G-mean of the training rows."
+    "No operating point was given, so the threshold is the one with the largest G-mean of the training rows. It often "
+    "predicts many rows positive. To choose it by the number of alerts, by costs or by the precision, set `operating_point`, "
+    "such as `{alerts: 0.01}`."
 )
 """The default of all other estimators."""
 
@@ -177,7 +181,7 @@ def _two_classes(report: Report) -> Json:
         "prevalence": shown.n_pos / (shown.n_pos + shown.n_neg),
         "n_train": train.rows_pos + train.rows_neg,
         "excess": proved_excess(run["certificate"]),
-        "certificate": certificate_text(run["certificate"], population),
+        "certificate": certificate_text(run["certificate"]),
         "figures": _figures(report, shown, rows),
         "decisions": _decisions(report),
         "rule": DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN)
@@ -195,21 +199,18 @@ def _two_classes(report: Report) -> Json:
 def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: list[str]) -> list[str]:
     certificate = report.run["certificate"]
     texts = []
+    ended = f"after {number_text(report.run['passes'], 6)} passes. The objective is {certificate_text(certificate)}"
     if certificate["status"] == "stationary":
         texts.append(
             "The objective is not convex: the weights are a stationary point, and other weights may have a lower objective."
         )
     elif certificate["status"] == "rounding":
-        texts.append(
-            f"Rounding ended the fit after {number_text(report.run['passes'], 6)} passes: the objective is "
-            f"{certificate_text(certificate)}, and both values are accurate to {certificate.get('rounding', 0.0):.2g} only. "
-            "Scale the features."
-        )
+        precision = f"{certificate.get('rounding', 0.0):.2g}"
+        texts.append(f"Rounding ended the fit {ended}, with a precision of {precision} only. Scale the features.")
     elif certificate["status"] != "converged":
         texts.append(
-            f"The fit did not converge: it ended with status {certificate['status']} after "
-            f"{number_text(report.run['passes'], 6)} passes. The objective is {certificate_text(certificate)}. "
-            "Raise `max_passes` or `lam`, or scale the features."
+            f"The fit did not converge: it ended with status {certificate['status']} {ended}. Raise `max_passes` or `lam`, or "
+            "scale the features."
         )
     elif proved_excess(certificate) is None:
         texts.append("No lower bound above 0 was found, so nothing is proved about the distance from the minimum.")
@@ -235,12 +236,10 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ran
     whichever = " of any group" if groups.get("grouped") else ""
     base = 100 if area < 0.99 else 1000 if area < 0.999 else 10_000
     often = "every time" if area == 1 else f"{int(area * base):,} times in {base:,}"  # rounded down
-    given_map = (
-        "" if report.map_name is None else f", given the feature map {report.map_name}: other maps may do better"
-    )
+    given_map = "" if report.map_name is None else f" This holds for the feature map {report.map_name} only."
     sentences = [
         f"A positive {rows} row scores higher than a negative one{whichever} {often}: AUC {measured}.",
-        f"The training objective is {certificate_text(run['certificate'], _population_text(report))}{given_map}.",
+        f"The training objective, a mean {_population_text(report)}, is {certificate_text(run['certificate'])}.{given_map}",
     ]
     if "free" in run:
         sentences.append(directions_text(run["free"]))
@@ -249,26 +248,40 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ran
             f"{other['name']} {auc_text(other['test_auc'])} (average precision {other['average_precision']:.4f})"
             for other in baselines
         )
-        best = max(baselines, key=lambda other: float(other["test_auc"]))
-        hint = ""
-        if best["test_auc"] > area + CLEAR_DIFFERENCE:
-            hint = f" {best['name']} has an AUC that is higher by {number_text(best['test_auc'] - area, 2)}."
-            if report.map_name is None:
-                hint += " `--set model.features=auto` searches for a better model by cross-validation."
-        sentences.append(f"Test AUC on the same split, with the defaults of the libraries: {reached}.{hint}")
+        sentences.append(
+            f"Test AUC on the same split, with the defaults of the libraries: {reached}.{_hint(report, shown, baselines)}"
+        )
     if "groups" in run:
         sentences = [*group_sentences(run["groups"]), *sentences]
     point = run.get("operating_point")
     if point is None:
         table = decisions.confusion(shown, report.threshold)
         alerts = table["tp"] + table["fp"]
-        right = f"; {percent_text(table['tp'] / alerts)} of these alerts are right" if alerts else ""
+        right = f", and {percent_text(table['tp'] / alerts)} of them are positive (precision)" if alerts else ""
         threshold = (
-            f"The threshold flags {percent_text(alerts / sum(table.values()))} of the {rows} rows and finds "
-            f"{percent_text(decisions.recall(table))} of the positives{right}."
+            f"At the threshold, {percent_text(alerts / sum(table.values()))} of the {rows} rows are predicted positive. They "
+            f"include {percent_text(decisions.recall(table))} of the positives (recall){right}."
         )
         return [sentences[0], threshold, *sentences[1:]]
     return [*point_sentences(point), *sentences]
+
+
+def _hint(report: Report, shown: ScoreCounts, baselines: Sequence[Json]) -> str:
+    """Return which baselines are clearly better, by the AUC or by the average precision, and what to try then."""
+    better, features, share = "", "auto", shown.n_pos / (shown.n_pos + shown.n_neg)
+    for key, title, metric in (
+        ("test_auc", "AUC", ranking.auc),
+        ("average_precision", "average precision", ranking.average_precision),
+    ):
+        best = max(baselines, key=lambda other: float(other[key]))
+        if (more := best[key] - metric(shown)) > CLEAR_DIFFERENCE:
+            better += f" The {title} of {best['name']} is higher by {number_text(more, 2)}."
+    if better and share < RARE_SHARE:
+        features = "'{map: auto, metric: average_precision}'"
+        better += f" Average precision matters here, because only {percent_text(share)} of the rows are positive."
+    if better and report.map_name is None:
+        better += f" `--set model.features={features}` searches for a better model; it may choose trees, which cannot be read."
+    return better
 
 
 def _population_text(report: Report) -> str:

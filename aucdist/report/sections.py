@@ -179,7 +179,7 @@ def shape_plot(
 
 
 def pair_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
-    """Plot a heat map of what a pair of features adds to the score, beyond what each of both adds."""
+    """Plot a heat map of what a pair of features adds to the score, beyond the contributions of the two features."""
     reach = float(np.abs(pair.values).max()) or 1.0
     for (row, column), value in np.ndenumerate(pair.values):
         across, up = column + np.array([-0.5, 0.5, 0.5, -0.5]), row + np.array([-0.5, -0.5, 0.5, 0.5])

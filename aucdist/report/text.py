@@ -14,10 +14,10 @@ SET_ON = {
 }
 """The rows that set a threshold."""
 GUARANTEES = {
-    "precision": "at least {} of 100 alerts are right",
+    "precision": "at least {} of 100 rows predicted positive are positive",
     "recall": "at least {} of 100 positives are found",
-    "fpr": "at most {} of 100 negatives are flagged",
-    "alerts": "at most {} of 100 rows are flagged",
+    "fpr": "at most {} of 100 negatives are predicted positive",
+    "alerts": "at most {} of 100 rows are predicted positive",
 }
 
 
@@ -88,7 +88,7 @@ def group_sentences(groups: Json) -> list[str]:
     counted = rows.pop("Groups", None)
     if counted is None:
         return []
-    measured = [f"{label}: {value}." for label, value in rows.items()]
+    measured = [f"The {label} is {value}." for label, value in rows.items()]
     return [*measured, f"Groups: {counted}."]
 
 
@@ -99,7 +99,7 @@ def target_text(requirement: Json) -> str:
         per = "a day" if requirement["per"] == "day" else "in " + requirement["per"]
         return f"at most {number_text(value)} alerts {per}"
     if name == "fpr":
-        return f"at most {_one_in(value, 'false alarm')} negatives"
+        return f"at most {_one_in(value, 'false positive')} negatives"
     if name == "alerts":
         return f"at most {_one_in(value, 'alert')} rows"
     if name == "cost":
@@ -132,7 +132,7 @@ def operating_points_text(classes: Sequence[Json]) -> str:
 
 
 def operating_point_text(point: Json) -> str:
-    """Describe recall and precision at a threshold in a sentence.
+    """Describe recall and precision at a threshold in sentences.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
@@ -145,13 +145,17 @@ def operating_point_text(point: Json) -> str:
     if (costs := point.get("expected_cost")) is not None:
         value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
         ends = _ends(costs["interval"], lambda end: number_text(100 * end))
-        cost = f" Wrong decisions cost {value} for 100 {point['rows']} rows{ends}; without a model they would cost {without}."
+        cost = (
+            f" Wrong decisions cost {value} per 100 {point['rows']} rows{ends}. Without a model, the cheaper of predicting all "
+            f"rows positive or all negative would cost {without}."
+        )
     right, recall = point["precision"], point["recall"]
-    alarms = "there is no alert"
+    alarms = "no row is predicted positive"
     if point["alerts"]["value"] > 0:
         counted = f"{n_alerts:,} " if (n_alerts := point.get("n_alerts")) is not None else ""
         alarms = (
-            f"{hundredths(right['value'])} % of its {counted}alerts are right{_ends(right['interval'], hundredths)}"
+            f"{hundredths(right['value'])} % of the {counted}rows predicted positive are "
+            f"positive{_ends(right['interval'], hundredths)}"
         )
     chosen_on = f"the {dict(test='test', calibration='threshold').get(set_on_of(point), 'training')} rows"
     days = ""
@@ -191,8 +195,8 @@ def point_sentences(point: Json) -> list[str]:
     known, rate = SET_ON[set_on_of(point)], point["fpr"]
     if known == "the training rows" and point["rows"] == "training":
         known = "these training rows"
-    flagged = percent_text(rate["value"]) + f" of the {point['rows']} negatives" + _ends(rate["interval"], percent_text)
-    origin = f"The threshold was set on {known}; it flags {flagged}."
+    false = percent_text(rate["value"]) + _ends(rate["interval"], percent_text)
+    origin = f"The threshold was set on {known}. On the {point['rows']} rows, the false positive rate is {false}."
     return [sentence for sentence in (operating_point_text(point), guarantee_text(point), origin) if sentence]
 
 
@@ -239,19 +243,17 @@ def value_text(value: Any) -> str:
     return number_text(value, 4) if isinstance(value, float) else str(value)
 
 
-def certificate_text(certificate: Json, over: str = "") -> str:
+def certificate_text(certificate: Json) -> str:
     """Describe the result of a certificate, as a predicate after "the objective is".
 
     `certificate`: with ``primal`` and ``dual``.
-    `over`: what the objective is a mean over, as in ``"over all 12 pairs"``.
     """
-    over = over and f", {over}"
     excess = proved_excess(certificate)
     if excess is None:
         return "without a certificate: no positive lower bound is known"
     if excess == 0:
-        return f"the minimum, up to rounding errors{over}"
-    return f"at most {rounded_up_text(100 * excess)} % above the minimum{over}"
+        return "the minimum, up to rounding errors"
+    return f"at most {rounded_up_text(100 * excess)} % above the minimum"
 
 
 def directions_text(free: Json) -> str:

@@ -33,7 +33,7 @@ MOVED = {
     "recall": "the recall at the operating point is {value:.3f} lower than on the test rows",
     "new": "{column}: {share} of the rows have a category that training did not have",
     "unreadable": "the rows cannot be read like the training rows: {text}",
-    "calibration": "the ratio of the positives to the number that the probabilities predict differs from 1 by {value:.2f}",
+    "calibration": "the ratio of observed positives to those that the probabilities predict differs from 1 by {value:.2f}",
 }
 OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
 """Alarms of a single class that belong to the figure of all classes."""

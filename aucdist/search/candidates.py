@@ -81,7 +81,7 @@ def candidates(
     n_pos, n_neg : int
         Pairs of features and leaves are for classes that both have `MIN_ROWS` rows, leaves of the top from `MIN_ROWS_OF_TOP` on.
     missing : bool
-        Whether values may be missing: bins and leaves have a place for them.
+        Whether values may be missing: bins and leaves accept them.
     grouped : bool
         Whether rows have groups.
     note : callable

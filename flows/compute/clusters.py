@@ -117,9 +117,9 @@ def choose_cache(
     needed = BLOCKS_WHILE_STREAMING * largest_block * threads
     if tightest and needed > SHARE_FOR_ROWS * tightest:
         raise InputError(
-            f"blocks of up to {_size(largest_block)} are too large to be read one ahead by {threads} thread"
-            f"{'s' * (threads != 1)} in {_size(tightest)} of memory, of which rows may take {SHARE_FOR_ROWS:.0%}: write smaller "
-            "shards (rows_per_shard), or give the workers more memory"
+            f"a worker with {_size(tightest)} of memory and {threads} thread{'s' * (threads != 1)} cannot hold "
+            f"{BLOCKS_WHILE_STREAMING} blocks of up to {_size(largest_block)} for each thread, because rows may take "
+            f"{100 * SHARE_FOR_ROWS:.0f} % of the memory: write smaller shards (rows_per_shard), or give the workers more memory"
         )
     return True, f"are streamed ({text})"
 

@@ -185,14 +185,14 @@ class S3Config(Strict):
     block: str | None = Field(default=None, pattern=r"^(aws-credentials|secret)/[a-z0-9-]+$")
     """A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON."""
     anonymous: list[str] = Field(default=[])
-    """Buckets that are read without credentials."""
+    """A list of buckets that are read without credentials."""
     requester_pays: list[str] = Field(default=[])
-    """Buckets for which the reader pays the transfer."""
+    """A list of buckets for which the reader pays the transfer."""
 
     @model_validator(mode="after")
     def _one_identity(self) -> "S3Config":
         if self.profile is not None and self.block is not None:
-            raise InputError("give either `profile` or `block`: both name credentials")
+            raise InputError("`profile` and `block` are both given, and each names the credentials: remove one of them")
         return self
 
 
@@ -210,7 +210,7 @@ class CheckpointConfig(Strict):
     """A folder or URL that every worker can write to. By default it is `checkpoints` below the scratch of the cluster,
     or `.checkpoints` below the output."""
     id: str | None = Field(default=None, pattern=NAME, max_length=100)
-    """The name of the fit. By default it is a digest of everything that the result depends on, so that the same run
-    resumes by itself."""
+    """The name of the fit. By default it is a digest of everything that the result depends on, so that repeating the
+    command resumes the run."""
     attempts: int = Field(default=3, ge=1)
     """The largest number of attempts if the cluster is lost."""

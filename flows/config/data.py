@@ -47,8 +47,8 @@ class UnlabelledRef(DataRef):
     """Rows for a model to score: a name from the catalog, or a description of your own data, which needs no label."""
 
     source: Annotated[Source | None, WrapValidator(_unlabelled), Cli(place=2, data=True, required=True)] = None
-    """The description of a data set that is not in the catalog. It needs no label, and the model knows how its rows are
-    read."""
+    """The description of a data set that is not in the catalog. It needs no label. The model knows how to encode its
+    columns."""
 
 
 class DataFileOptions(Strict):
@@ -71,7 +71,7 @@ class TestConfig(Strict):
     __test__ = False  # pytest must not collect this class because of its name
 
     fraction: float | None = Field(default=None, gt=0, lt=1)
-    """The share of each class that is taken for the test, at random."""
+    """The share of each class that becomes test rows. They are drawn at random."""
     seed: int = Field(default=0, ge=0)
     """The seed of the split. It is used with `fraction`."""
     time: str | None = None
@@ -80,8 +80,8 @@ class TestConfig(Strict):
     last: float = Field(default=0.2, gt=0, lt=1)
     """With `time`: the share of the rows that are test rows."""
     gap: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """With `time`, in its unit (days for dates): training rows that are less than this before the first test row are
-    left out, because their labels were not known yet."""
+    """With `time`, in its unit (days for dates): the gap between training and test rows. Rows that come less than this
+    before the first test row are left out, because their labels would not be known yet."""
     keep: bool = False
     """With `time`: whether its column remains a feature. By default the number, or `days` and `year` of dates, is not a
     feature, because new rows have values that no training row has."""
@@ -158,11 +158,12 @@ class DataConfig(DataRef):
     threshold rows are drawn at random, or are the last rows if `split.time` is given. They do not calibrate
     probabilities."""
     impute: Literal["refuse", "keep", "mean", "median"] = "refuse"
-    """What replaces missing numbers (of a source with `missing: keep`). It is learnt from the training rows; the median
-    is approximate, to 0.1 % of its value. `keep` leaves them missing, for a `features` map that has a place for
-    them."""
+    """What replaces missing numbers (of a source with `missing: keep`). It is learnt from the training rows. The median
+    is approximate, with a relative error of at most 0.1 %. `keep` leaves them missing, which needs `features: bins`,
+    `leaves` or `auto`."""
     log1p: Literal["numeric"] | list[str] | None = None
-    """The features that are transformed by log(1 + x): a list of names, or `numeric` for all that are not one-hot."""
+    """The features that are transformed by log(1 + x): a list of names, or `numeric` for all
+    features that are not the 0/1 features of a category."""
     scale: Literal["none", "standard", "minmax", "maxabs", "unit-row"] = "none"
     """How the features are scaled. The scaling is learnt from the training rows."""
 

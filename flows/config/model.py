@@ -34,8 +34,8 @@ class ModelConfig(Strict):
     features: str | Json | None = None
     """The feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins,
     bins: 64, basis: cumulative, linear: keep, pairs: 0}. `auto` chooses the map by cross-validation, and lam as well
-    unless it is given. {map: auto, metric: ndcg, k: 5} chooses by this metric of the order of rows, and {map: auto,
-    metric: expected_cost, false_alarm: 1, miss: 40} by what decisions cost."""
+    unless it is given. It chooses by the AUC, or by `metric`: {map: auto, metric: ndcg, k: 5} chooses by the NDCG of
+    the first 5 rows, and {map: auto, metric: expected_cost, false_alarm: 1, miss: 40} by the expected cost."""
 
     @model_validator(mode="after")
     def _estimator_takes_them(self) -> "ModelConfig":
@@ -132,8 +132,8 @@ def check_estimator(model: Any, *, missing: bool) -> None:
 
     if missing and not allows_missing(model):
         raise InputError(
-            "`impute: keep` leaves missing values to a feature map that has a place for them: use `features: bins`, "
-            f"`leaves` or `auto`, not {model.features!r}, or `impute: mean` or `median`"
+            "`impute: keep` needs a feature map that accepts missing values: use `features: bins`, `leaves` or `auto` "
+            f"instead of {model.features!r}, or fill the values in by `impute: mean` or `median`"
         )
 
 
@@ -145,7 +145,7 @@ class ShapesConfig(Strict):
 
     halves: int | None = Field(default=None, ge=2, le=100)
     """The number of random halves of the training rows to which the model is also fitted. The report draws a band
-    around the shapes of these fits. 10 is a usual number."""
+    around the shapes of these fits. 10 are usually enough."""
     compare_free: bool = False
     """Whether to fit the model without `monotone` as well, so that the report says what the monotonic constraints
     cost."""

@@ -34,8 +34,8 @@ class OperatingPointConfig(Strict):
     alerts: Annotated[float | None, Cli()] = Field(default=None, ge=0)
     """At most this share of all rows is flagged. With `per`, it is the number of rows that are flagged."""
     per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(default=None, pattern=r"^(day|[1-9][0-9]* rows)$")
-    """With `alerts`: `day` for a mean number of alerts a day, by the column of `split.time`, whose unit is a day; or a
-    number of rows, as in `1000 rows`."""
+    """With `alerts`: its unit. With `day`, `alerts` is the mean number of alerts per day, which needs `split.time` with a
+    column of dates. With `1000 rows`, it is the number of alerts among 1,000 rows."""
     precision: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
     """At least this share of the flagged rows is positive."""
     recall: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
@@ -49,13 +49,12 @@ class OperatingPointConfig(Strict):
     """The costs of wrong decisions, as in `{false_alarm: 1, miss: 40}`. The threshold minimises their total."""
     confidence: Annotated[float | None, Cli()] = Field(default=None, ge=0.5, lt=1)
     """The probability with which the requirement holds for new rows. The threshold then has a safety margin,
-    computed from exact bounds on rows that the fit has not seen. These are `data.calibration`, by default a fifth of the
-    training rows."""
+    computed from exact bounds on rows that the fit has not seen. `data.calibration` sets the share of these threshold
+    rows; by default they are a fifth of the training rows."""
     out_of_fold: bool | None = None
-    """Whether the threshold is set by scores of models that have not seen the row. This takes five more fits, each to
-    four fifths of the training rows. Without it, a model that overfits its training rows, as leaves do, flags more rows
-    than you asked for. By default it is true if the feature map is fitted to labels (leaves, landmarks, pairs), and
-    false otherwise."""
+    """Whether out-of-fold scores set the threshold. This takes five more fits, each to four fifths of the training rows.
+    Without it, a model that overfits its training rows, as leaves do, flags more rows than you asked for. By default it
+    is true if the feature map is fitted to labels (leaves, landmarks, pairs), and false otherwise."""
 
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":

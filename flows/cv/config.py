@@ -50,8 +50,8 @@ class FoldsConfig(Strict):
     """With `time`: the number of rows before the held-out rows of a fold that are left out of training. Rows of the
     same time are left out together."""
     gap_time: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    """With `time`, in the unit of its column: the smallest time between the last training row and the first held-out
-    row, for example the number of days after which a label is known."""
+    """With `time`, in the unit of its column: the minimum time between the last training row and the first held-out row,
+    for example the number of days after which a label is known."""
     duplicates: Literal["apart", "together"] = "apart"
     """Whether rows with equal features are always in the same fold (`together`) or may be in different ones
     (`apart`)."""
@@ -113,15 +113,14 @@ class CvConfig(RunConfig):
     `simplest` takes the simplest feature map that is not clearly worse than the best setting: the mean difference over
     the folds is at most half its standard error. It is the default with `features: auto` over all pairs."""
     nested: int | None = Field(default=None, ge=2)
-    """The number of inner folds of the training rows of each fold, which choose the parameters. The score then includes
-    the effect of choosing."""
+    """The number of inner folds of the training rows of each fold, which choose the parameters. The score then accounts
+    for the choice, so it is not optimistic."""
     halving: HalvingConfig | None = None
-    """Successive halving: settings that score badly get fewer passes."""
+    """Successive halving: settings with low scores are dropped after few passes."""
     placement: Literal["auto", "tasks", "masks"] = "auto"
-    """`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay in their blocks, and all workers
-    work on one fold after the other; a solver that does not ignore rows of weight 0 gets copies of those of the fold.
-    `auto` decides by the size of the data. The numbers are the same with all three.
-    """
+    """`tasks`: each fold is one task with a copy of its rows. `masks`: the rows stay where they are, and all workers fit
+    one fold at a time. Solvers that do not ignore rows of weight 0 get a copy of the rows of the fold. `auto` decides
+    by the size of the data. The results are the same with all three."""
 
     @model_validator(mode="after")
     def _can_be_run(self) -> "CvConfig":
@@ -139,7 +138,7 @@ class CvConfig(RunConfig):
             if "rule" not in self.model_fields_set and trained_max_fpr(self.model.built, 1) is None:
                 self.rule = "simplest"
             if self.model.features_metric is not None:
-                raise InputError("a search has a `metric` of its own: leave that of `features: auto` out")
+                raise InputError("the search already has a `metric`: remove `metric` from `features: auto`")
         elif self.rule == "simplest" and "features" not in self.grid:
             raise InputError(
                 "rule `simplest` takes the simplest feature map that is good enough: the grid needs `features`"

@@ -195,7 +195,7 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     data = as_utf8(data, where, source)
     if b"\n" not in data and b"\r" in data.strip():
         raise InputError(
-            f"{where}: lines end in CR alone; LF or CR LF are expected: save the file anew, or by `tr '\\r' '\\n'`"
+            f"{where}: lines end in CR alone, but LF or CR LF is needed: convert them, as by tr '\\r' '\\n' < old > new"
         )
     head = data[: max(data.find(b"\n"), data.rfind(b"\n", 0, BYTES))] if len(data) > BYTES else data
     lines = head.split(b"\n", LINES + MOST_SKIPPED)[: LINES + MOST_SKIPPED]

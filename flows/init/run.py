@@ -79,9 +79,13 @@ class Description:
         ]
 
     def of_positive(self) -> str:
-        """Return which class is positive and, if that was guessed, how to name another."""
-        note = f" was guessed: it is {self.guess}. Use --positive CLASS to name another" if self.guess else ", as given"
-        return f"positive class {self.positive!r}{note}"
+        """Return which class is positive and, if it was not given, how to name another."""
+        if not self.guess:
+            return f"positive class {self.positive!r}, as given"
+        return (
+            f"{self.positive!r} is taken as the positive class, because it is {self.guess}. Use --positive CLASS to name "
+            "another"
+        )
 
 
 def init(config: InitConfig) -> Json:
@@ -198,7 +202,7 @@ def _positive(
     each = ", ".join(
         f"{label}: {n:,}" for label, n in sorted(counts.items(), key=lambda entry: -entry[1])[:MOST_CLASSES]
     )
-    rarest = f"the rare{'r' if len(counts) == 2 else 'st'} class; rows of each: {each}"
+    rarest = f"the rare{'r' if len(counts) == 2 else 'st'} class (rows of each: {each})"
     return chosen[0], rarest, signs
 
 
@@ -360,7 +364,7 @@ def _head(source: Source, n: int, whole: bool, output: Path | None, n_files: int
         return [f"Written by `aucdist train` {origin}."]
     return [
         f"Written by `aucdist init` {origin}. Change what is wrong. Then:",
-        f"  aucdist data preview {output.name}    prints what becomes of each column",
+        f"  aucdist data preview {output.name}    prints how each column is encoded",
         f"  aucdist train {output.name}           trains, and writes a report",
     ]
 

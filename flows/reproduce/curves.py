@@ -63,14 +63,14 @@ class LearningCurveDataSet(DataSet):
     """A data set with its lam."""
 
     lam: float = Field(gt=0)
-    """The lam of every system"""
+    """The regularisation strength of every system."""
 
 
 class LearningCurveSystem(System):
     """A system that can be stopped after any number of steps."""
 
     steps: str | None = None
-    """The parameter that limits the steps; without it, rows arrive one by one"""
+    """The parameter that limits the steps. Without it, rows arrive one by one."""
 
 
 class LearningCurves(ProtocolKind):
@@ -81,9 +81,9 @@ class LearningCurves(ProtocolKind):
     datasets: dict[str, LearningCurveDataSet]
     protocol: Folds = Field(default_factory=Folds)
     every: int = Field(default=100, ge=1)
-    """Steps between two points"""
+    """The number of steps between two points of the curve."""
     until: int = Field(default=5000, ge=1)
-    """Last step"""
+    """The last step."""
 
     def task_of(self, dataset: str, system: LearningCurveSystem) -> Task:
         """Return estimator, parameters and steps of a system."""
@@ -149,16 +149,16 @@ class DescentSystem(GridSystem):
     """A system, and the grid of its step sizes: the point with the lowest final objective with seed 0 is chosen."""
 
     relative_radius: bool = False
-    """Its `radius` is in units of the L1 norm of the reference's weights"""
+    """Whether the parameter `radius` is in units of the L1 norm of the reference's weights."""
 
 
 class Claim(kind.Claim):
     """A claim that one system reaches the goal before others."""
 
     rows: Literal["any", "fewer than features", "at least features"] = "any"
-    """The data sets that the claim is about"""
+    """The data sets that the claim is about."""
     zeros_within: float | None = None
-    """The final shares of zero weights also differ by at most this"""
+    """The final shares of zero weights also differ by at most this."""
 
 
 class Descent(KindOfTasks):
@@ -168,15 +168,16 @@ class Descent(KindOfTasks):
     systems: dict[str, DescentSystem]
     datasets: dict[str, DescentDataSet]
     reference: System | Literal["linear programme"]
-    """Gives the best known objective, unless another system reaches a lower one; the programme is that of the L1 penalty"""
+    """The system that gives the best known objective, unless another one reaches a lower objective. The programme is that
+    of the L1 penalty."""
     lam: float | Literal["1/n"] = "1/n"
-    """The lam of every system"""
+    """The regularisation strength of every system."""
     sweeps: int = Field(default=100, ge=1)
-    """Rounds of each system"""
+    """The number of rounds of each system."""
     seeds: int = Field(default=10, ge=1)
-    """Runs of a random system; a deterministic one runs once"""
+    """The number of runs of a random system. A deterministic one runs once."""
     goal: float = Field(default=1e-2, gt=0)
-    """The relative excess at which the claims compare the systems"""
+    """The relative excess at which the claims compare the systems."""
     claims: list[Claim] = Field(default=[])
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:

@@ -54,7 +54,7 @@ class Links(Kind):
     kind: Literal["links"]
     shapes: list[float] = Field(min_length=1)
     reach: float = Field(default=4.0, gt=0)
-    """The figures show scores from -reach to reach"""
+    """The figures show scores from -reach to reach."""
 
     def report(self, results: Results) -> Report:
         """Return the figures."""
@@ -83,9 +83,9 @@ class ShapeSystem(System):
     """A method that estimates xi."""
 
     table: str
-    """The printed table and figure, as the heading of the section"""
+    """The printed table and figure, which is the heading of the section."""
     sets: int = Field(default=1, ge=1)
-    """Number of data sets for each size and shape; the figures show the first one"""
+    """The number of data sets for each size and shape. The figures show the first one."""
 
 
 class Shapes(KindOfTasks):
@@ -94,11 +94,11 @@ class Shapes(KindOfTasks):
     kind: Literal["shapes"]
     systems: dict[str, ShapeSystem]
     weights: list[float] = Field(min_length=1)
-    """The true weights; there is no intercept"""
+    """The true weights. There is no intercept."""
     sizes: list[int] = Field(min_length=1)
-    """Numbers of rows"""
+    """The numbers of rows."""
     shapes: list[float] = Field(min_length=1)
-    """The true shapes"""
+    """The true shapes."""
 
     def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
         """Yield a task for each system, size and shape; where xi is sampled by Markov chains, one for each data set."""
@@ -201,21 +201,21 @@ class Optimisers(ProtocolKind):
 
     kind: Literal["optimisers"]
     figure: str
-    """The printed figure"""
+    """The printed figure."""
     table: str
-    """The printed table"""
+    """The printed table."""
     datasets: dict[str, DataSet]
     drawn: list[str]
-    """The data sets of the figure"""
+    """The data sets of the figure."""
     protocol: Splits = Field(default_factory=lambda: Splits(repeats=1))
     shape_rounds: int = Field(default=20, ge=1)
-    """Rounds of the estimation of xi"""
+    """The number of rounds of the estimation of xi."""
     iterations: int = Field(default=10, ge=1)
-    """Iterations in the figure"""
+    """The number of iterations in the figure."""
     timed: int = Field(default=100, ge=1)
-    """Iterations in the table"""
+    """The number of iterations in the table."""
     times: int = Field(default=10, ge=1)
-    """Repetitions of each measurement; the table has the median"""
+    """The number of repetitions of each measurement. The table has the median."""
 
     def task_of(self, dataset: str, system: None) -> Task:
         """Return the numbers of rounds."""

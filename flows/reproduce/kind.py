@@ -60,11 +60,11 @@ class DataSet(Strict):
     """A data set of a paper: a catalog entry, and what differs from it."""
 
     name: str
-    """A data set of the catalog. Where its files are absent, its cells say `not run here`"""
+    """A data set of the catalog. Where its files are absent, its cells say `not run here`."""
     positive: ClassName | list[ClassName] | None = None
-    """Overrides the catalog's"""
+    """The positive class, in place of the one in the catalog."""
     note: str | None = None
-    """A remark for the page"""
+    """A remark for the page."""
 
     @property
     def source(self) -> Source:
@@ -128,7 +128,7 @@ class Kind(Strict):
     kind: str
     title: str
     datasets: Mapping[str, DataSet] = Field(default={}, max_length=0)
-    """Not used by this kind"""
+    """This kind of experiment has no data sets."""
 
     def present(self, versions: Mapping[str, Version]) -> Iterator[tuple[str, Version, Task]]:
         """Yield each data set that is present, with its version and what a task needs to read it."""
@@ -205,7 +205,7 @@ class GridSystem(System):
     """A system, and the grid of parameters that it is chosen from."""
 
     grid: Grid = Field(default={})
-    """Parameters to choose from"""
+    """The parameters to choose from."""
 
     def points(self, otherwise: Grid | None = None) -> list[Params]:
         """Return the points of the system's grid, or of `otherwise` if it has none, validated by the estimator."""
@@ -217,7 +217,7 @@ class Folds(Strict):
 
     folds: int = Field(default=5, ge=2)
     repeats: int = Field(default=4, ge=1)
-    """Partitions into folds"""
+    """The number of partitions into folds."""
     seed: int = Field(default=0, ge=0)
     scale: Scale = "none"
 
@@ -226,7 +226,7 @@ class Splits(Strict):
     """Repeated random splits, and the penalty in the paper's units."""
 
     test: float = Field(default=0.3, gt=0, lt=1)
-    """Share of the test rows in each class"""
+    """The share of each class that becomes test rows."""
     repeats: int = Field(default=10, ge=1)
     seed: int = Field(default=0, ge=0)
     scale: Scale = "standard"

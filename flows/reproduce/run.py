@@ -60,14 +60,14 @@ class Paper(Strict):
     """The experiments of a paper."""
 
     paper: str = Field(pattern=r"^[A-Za-z0-9._-]+$")
-    """Names the folder of the results"""
+    """The number of the paper, which names the folder of the results."""
     title: str
-    """Authors, year and title of the paper, the heading of the page"""
+    """The heading of the page: authors, year and title of the paper."""
     departures: list[str] = Field(default=[])
-    """How the experiments differ from the paper's, for the page"""
+    """How the experiments differ from those of the paper. The page shows this text."""
     experiments: dict[str, Experiment]
     quick: dict[str, dict[str, Any]]
-    """The experiments of `--quick`, and the keys that it changes; `datasets` is the list of the data sets to use"""
+    """The experiments of `--quick`, and the keys that it changes. `datasets` is the list of the data sets to use."""
     cluster: ClusterConfig = Field(default_factory=NoCluster)
     output: str = Field(default="runs", min_length=1)
     """The folder or URL of the results."""

@@ -108,16 +108,16 @@ class ScoredDataSet(DataSet):
     """A row of the tables."""
 
     group: str | None = None
-    """Name of a data set from which this is one of several random draws; the page has a row for all of them"""
+    """The data set of which this is one of several random draws. The page has one row for all draws."""
 
 
 class ScoredSystem(GridSystem):
     """A system, its samplers and its grid."""
 
     samplers: list[str] = Field(default=[])
-    """Each with every point of the grid; other ones than SMOTE are for MarginMeanClassifier"""
+    """The samplers. Each is combined with every point of the grid. All but SMOTE need MarginMeanClassifier."""
     rule: Literal["zero", "predict"] = "predict"
-    """`zero`: the sign of the margin, as in paper 004. `predict`: the threshold of the estimator"""
+    """`zero`: the sign of the margin, as in paper 004. `predict`: the threshold of the estimator."""
 
     def points(self, otherwise: Grid | None = None) -> list[Params]:
         """Return the points of the grid, each with the name of each sampler."""
@@ -131,9 +131,9 @@ class Choice(Folds):
     choose: Literal["best", "cv", "once"] = "best"
     """`best`: the point of the grid with the highest mean over the test folds themselves, which is optimistic. `cv`: for each
     fold, the best over inner folds of its training part. `once`: for all folds, the best over inner folds of the first
-    training part"""
+    training part."""
     inner_folds: int = Field(default=5, ge=2)
-    """For `cv` and `once`"""
+    """The number of inner folds, for `cv` and `once`."""
 
 
 class Scores(ProtocolKind):
@@ -141,23 +141,24 @@ class Scores(ProtocolKind):
 
     kind: Literal["scores"]
     measures: dict[Measure, str] = Field(default={"auc": ""})
-    """The headings of the tables. G-means on test rows choose the parameters if they are among them, or else the first measure"""
+    """The measures, each with the heading of its table. The G-mean of the test rows chooses the parameters if it is among
+    them, and otherwise the first measure does."""
     systems: dict[str, ScoredSystem]
-    """A system with a grid of its own has that in place of the experiment's"""
+    """The systems. The grid of a system replaces that of the experiment."""
     datasets: dict[str, ScoredDataSet]
     protocol: Choice | Splits = Field(default_factory=Choice)
     grid: Grid = Field(default={})
     choice_rows: int | None = Field(default=None, ge=10)
-    """The largest number of rows of the first training part that choose the parameters"""
+    """The largest number of rows of the first training part that choose the parameters."""
     targets: list[Target] = Field(default=[])
-    """Or a CSV beside this file with these columns"""
+    """The printed figures: a list, or the name of a CSV file next to this file with the same columns."""
     tolerance: float | None = Field(default=None, ge=0)
-    """The page states for each cell whether it is at least the printed figure minus this"""
+    """The page states for each cell whether it is at least the printed figure minus this."""
     claims: list[Claim] = Field(default=[])
-    """Statements of the paper; the page counts where they hold"""
+    """Statements of the paper. The page counts how often each holds."""
     figure: str | None = None
-    """Title of the figures: with `choose: best` the means at every point of a grid of one parameter, else the G-means of all
-    data sets"""
+    """The title of the figures. With `choose: best` they show the mean at every point of a grid of one parameter, and
+    otherwise the G-means of all data sets."""
 
     @property
     def worth(self) -> Measure:

@@ -200,9 +200,8 @@ class Rows:
         read_anew = sum(not (info.lasting or info.copied) for info in blocks.infos)
         if read_anew:
             observer.note(
-                f"{read_anew} of {blocks.n_blocks} blocks of the {part} rows have no copy on the local disk, and are decoded "
-                "for each pass: copies leave a fifth of the disk free, unless AUCDIST_SCRATCH_BYTES says how many bytes they may "
-                "take"
+                f"{read_anew} of {blocks.n_blocks} blocks of the {part} rows have no copy on the local disk and are decoded "
+                "again in each pass. Copies may fill four fifths of the disk; set AUCDIST_SCRATCH_BYTES to allow more"
             )
         return blocks
 

@@ -188,7 +188,7 @@ def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> N
         if source is not None and not has_costs(source):
             needed = "shards of a source with `cost_column`" if source.is_sharded else "`cost_column` in the source"
             raise InputError(
-                f"operating_point.cost says cost_column, but the {part} rows have no costs: they need {needed}"
+                f"operating_point.cost uses cost_column, but the {part} rows have no column of costs: they need {needed}"
             )
 
 

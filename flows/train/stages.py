@@ -177,7 +177,7 @@ def drop_small_classes(
         return rows, blocks
     if not enough.any():
         raise InputError(
-            f"no class has {LEAST_ROWS} training rows and as many rows of other classes: add rows, or join rare classes"
+            f"no class has at least {LEAST_ROWS} training rows and as many rows outside it: add rows, or join rare classes"
         )
     names = train.sets.names()
     for k in np.flatnonzero(~enough).tolist():

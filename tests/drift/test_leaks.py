@@ -163,8 +163,8 @@ def test_known_rows() -> None:
     train = LocalBlocks([Block.of(RANDOM.normal(size=(N, 1)), np.where(POSITIVE, 1, -1))])
     said = [leaks(train, None, schema(["x"]), known=known, checked=100) for known in (0, 1, 30)]
     assert said[0] == ()
-    assert said[1][0].startswith("One of 100 test rows has the features of a training row: 1.0 %")
-    assert said[2][0].startswith("30 of the 100 test rows that were looked up have")
+    assert said[1][0].startswith("One of 100 test rows has the same features as a training row (1 %)")
+    assert said[2][0].startswith("30 of the 100 test rows that were looked up have the same features")
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -214,5 +214,5 @@ def test_the_report_names_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     run("train", "t.yaml", "--output", "more", "--set", "data.source.keep=[x]", "--set", "data.source.categorical=[]", "--set",
         "data.source.dates={}", "--set", "model.tol=0.1", *random)  # fmt: skip
     (folder,) = Path("more").iterdir()
-    assert "test rows have the features of a training row" not in (folder / "report.html").read_text()
-    assert "have the features of a training row" in (folder / "report.html").read_text()
+    assert "test rows have the same features" not in (folder / "report.html").read_text()
+    assert "have the same features as a training row" in (folder / "report.html").read_text()

@@ -86,7 +86,7 @@ def test_a_field_that_is_none_may_be_left_out():
     assert deserialize(serialize(fitted)).ramps is None
     ramps = np.array([True, False])
     np.testing.assert_array_equal(deserialize(serialize(dataclasses.replace(fitted, ramps=ramps))).ramps, ramps)
-    with pytest.raises(InputError, match="and 2 are given"):
+    with pytest.raises(InputError, match="but the file has 2"):
         deserialize(made(["record", "aucdist.maps.bins", "BinMap", 1, 2]))
 
 

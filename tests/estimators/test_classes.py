@@ -320,7 +320,9 @@ def test_what_is_for_one_class(digits):
     X, y = digits
     model = PairwiseHingeClassifier(features="bins", tol=1e-2).fit(X, y)
     for call in (lambda: model.explain(X), model.shapes, model.plot_history):
-        with pytest.raises(InputError, match=r"is for one class, and this model has 4: use estimators_\[k\]\."):
+        with pytest.raises(
+            InputError, match=r"is not defined for several classes, and this model has 4: use estimators_\[k\]\."
+        ):
             call()
     one = model.estimators_[1]
     np.testing.assert_allclose(one.explain(X).sum(axis=1), one.decision_function(X))

@@ -57,7 +57,7 @@ def test_codes_give_the_model_of_the_matrix(name, solver):
 
 @pytest.mark.parametrize(("name", "solver"), OTHERS)
 def test_other_solvers_refuse_codes_in_a_line(name, solver):
-    with pytest.raises(InputError, match=f"solver '{solver}' does not read the numbers of bins.*make_pipeline"):
+    with pytest.raises(InputError, match=f"solver '{solver}' does not support features=.*bin numbers.*make_pipeline"):
         model(name, solver, features="bins").fit(*rows())
 
 

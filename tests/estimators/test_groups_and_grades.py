@@ -100,7 +100,7 @@ def test_maps_weights_and_penalties_compose():
         (HingeClassifier(), "y", {"groups": 1}, "HingeClassifier does not support groups. Use PairwiseHingeClassifier"),
         (PairwiseHingeClassifier(solver="msgd"), "y", {"groups": 1}, "solvers that do: all-pairs, sdcd, sdcd-perm$"),
         (PairwiseHingeClassifier(solver="msgd", grade_weight="one"), "y", {}, "grade_weight applies to solver all-pairs, sdcd"),
-        (PairwiseHingeClassifier(group_weight="groups"), "y", {}, "rows have no groups"),
+        (PairwiseHingeClassifier(group_weight="groups"), "y", {}, "no groups are given"),
         (PairwiseHingeClassifier(group_weight="rows"), "y", {"groups": 1}, "group_weight"),
         (PairwiseHingeClassifier(grade_weight="one"), "text", {}, "numbers"),
         (PairwiseHingeClassifier(grade_weight="one"), "same", {}, "all rows have the grade 1"),
@@ -155,7 +155,7 @@ def test_dask_tables_with_groups_of_texts():
     ("options", "change", "message"),
     [
         ({}, {"groups": lambda user: user}, "y, sample_weight and groups must be dask collections"),
-        ({}, {"groups": lambda user: da.from_array(user[:-1])}, "but y, the weights or the groups have 399"),
+        ({}, {"groups": lambda user: da.from_array(user[:-1])}, "but groups has 399 values"),
         ({}, {"groups": lambda user: da.from_array(np.where(np.arange(400) == 333, np.nan, user), 200)}, "group of row 333"),
         ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.ones(400))}, "all rows have the grade 1"),
         ({"grade_weight": "one"}, {"y": lambda y: da.from_array(np.full(400, "a"))}, "give numbers"),

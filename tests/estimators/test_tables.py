@@ -268,7 +268,7 @@ def test_dask_frames_from_parquet_are_fitted_without_a_detour(tmp_path: Path) ->
     plain = PairwiseHingeClassifier(tol=1e-6).fit(frame.drop(columns="y"), frame["y"])
     assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-6)
     assert model.feature_names_in_.tolist() == plain.feature_names_in_.tolist()
-    with pytest.raises(InputError, match=r"X has 8 partitions, and y.* take them from one DataFrame"):
+    with pytest.raises(InputError, match=r"X has 8 partitions, but y has.* take all of them from one DataFrame"):
         PairwiseHingeClassifier().fit(parts.drop(columns="y"), dataframe.from_pandas(frame["y"], npartitions=2))
 
 

@@ -77,7 +77,7 @@ def test_verify_compares_with_the_catalog(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "rows.yaml").write_text(yaml.safe_dump(entry))
     stdout, stderr = run("data", "verify", tmp_path / "rows.yaml", code=2)
     assert stdout.endswith("rows.yaml: 1 faults\n")
-    assert "3 rows are expected, but 2 were found" in stderr
+    assert "3 rows were expected, but 2 were found" in stderr
 
 
 def test_verify_takes_all_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     columns = {"<b>age": age, "alive": np.where(y, "no", "yes"), "grade": grade, "seen": days, "y": y * 1}
     pd.DataFrame(columns).to_csv("t.csv", index=False)
     said = run("init", "t.csv", "--label", "y")[0]
-    assert "next: aucdist data preview t.yaml --html t.html\npositive class '1' was guessed" in said
+    assert "next: aucdist data preview t.yaml --html t.html\n'1' is taken as the positive class" in said
     assert "page: t.html" in run("data", "preview", "t.yaml", "--html", "t.html")[0]
     return Path("t.html").read_text()
 

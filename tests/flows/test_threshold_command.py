@@ -211,8 +211,13 @@ def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
     point = {"guarantee": guarantee | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
     text = guarantee_text(point)
     assert text.startswith(
-        "No threshold can guarantee with 95 % confidence that at least 80 of 100 alerts are right, given the 100 "
+        "No threshold can guarantee with 95 % confidence that at least 80 of 100 rows predicted positive are "
+        "positive, given the 100 "
     )
-    assert text.endswith("(30 of them positive). The best guarantee is that at least 63.45 of 100 alerts are right.")
+    assert text.endswith(
+        "(30 of them positive). The best guarantee is that at least 63.45 of 100 rows predicted positive are positive."
+    )
     rare = guarantee | {"measure": "fpr", "asked": 0.001, "promised": 0.01234, "n_pos": 3, "n_neg": 7}
-    assert guarantee_text({**point, "guarantee": rare}).endswith("that at most 1.3 of 100 negatives are flagged.")
+    assert guarantee_text({**point, "guarantee": rare}).endswith(
+        "that at most 1.3 of 100 negatives are predicted positive."
+    )

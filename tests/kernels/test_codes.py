@@ -97,7 +97,7 @@ def test_blocks_of_codes_are_taken_and_stacked(rows):
     both = stacked([block.take(which), block.take(np.arange(n) == 2)])
     np.testing.assert_array_equal(matrix_of(both.rows).toarray(), matrix_of(rows).toarray()[[3, 1, 1, 0, 2]])
     np.testing.assert_array_equal(both.row_id, [3, 1, 1, 0, 2])
-    with pytest.raises(InputError, match=r"replaced by the numbers of bins.*transform"):
+    with pytest.raises(InputError, match=r"encoded as bin numbers.*transform"):
         _ = block.X
 
 

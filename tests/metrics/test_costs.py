@@ -112,10 +112,10 @@ def test_costs_that_are_wrong_are_refused():
         ({"false_alarm": amount * np.nan, "miss": 2}, "false_alarm at position 0 .* not finite"),
         ({"false_alarm": 1, "miss": amount * 0}, "miss is 0 for all positive rows"),
         ({"false_alarm": 1, "miss": "cost_column"}, "miss is 'cost_column', but the rows have no costs of their own"),
-        ({"miss": amount}, "cost takes false_alarm and miss; miss is given"),
+        ({"miss": amount}, "cost must have the keys false_alarm and miss, and no others; got miss"),
         ({"false_alarm": 1, "miss": 0}, "miss must be a number above 0.*; got 0"),
         ({"false_alarm": 1, "miss": float("inf")}, "miss must be .*; got inf"),
-        (amount, "by name: numbers, or columns"),
+        (amount, "cost must be a mapping with the keys false_alarm and miss"),
     ):
         with pytest.raises(InputError, match=said):
             metrics.threshold_at(y, y, cost=cost)

@@ -317,10 +317,10 @@ def test_names_hold_their_parameters():
     for name, said in (
         ("two_way_partial_auc@0.5", "needs max_fpr, the largest false positive rate"),
         ("precision_at_k@0", "k must be a number above 0 and finite; got 0.0"),
-        ("recall_at_precision@a", "'a' is not min_precision"),
+        ("recall_at_precision@a", "a number for each of min_precision; got 'a'"),
         ("two_way_partial_auc@1,0.5", "min_tpr must be .*; got 1.0"),
-        ("partial_auc@0.1,0.2", "'0.1,0.2' is not max_fpr"),
-        ("partial_auc@cost_column", "'cost_column' is not max_fpr"),
+        ("partial_auc@0.1,0.2", "a number for each of max_fpr; got '0.1,0.2'"),
+        ("partial_auc@cost_column", "a number for each of max_fpr; got 'cost_column'"),
     ):
         with pytest.raises(InputError, match=said):
             find_measure(name)

@@ -221,6 +221,7 @@ def test_costs_that_are_none_are_refused(folder: Path, cost: Any) -> None:
     change(folder, lambda content: content["about"].update({"operating_point": {"cost": cost}}))
     source = parse_source({"source": "rows.csv", "format": "csv", "label": "y"}, "the source")
     with pytest.raises(
-        InputError, match=r"cost takes false_alarm and miss|miss must be a number above 0 and finite; got -2"
+        InputError,
+        match=r"cost must be a mapping|cost must have the keys|miss must be a number above 0 and finite; got -2",
     ):
         costs_of_scoring(source, load_model(str(folder)))

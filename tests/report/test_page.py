@@ -148,7 +148,7 @@ def test_the_default_threshold_is_that_of_the_estimator(report, monkeypatch, est
 def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     text = text_of(page)
     for expected in (
-        "The training objective is at most 0.051 % above the minimum, over all 640,000 pairs", "95 % interval",
+        "The training objective, a mean over all 640,000 pairs, is at most 0.051 % above the minimum.", "95 % interval",
         "Training rows 3,000",
         "Positive class a", "lam: 0.001", "height", "The list has the 2 largest of 3 weights", "95 % band, test",
         "run aucdist train", "python 3.11", "Passes of the fit 40",
@@ -157,7 +157,7 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     assert "Before you rely on this run" not in text
     assert "unused" not in text
     assert page.index('title="height"') < page.index('title="age"')
-    order = ["scores higher than a negative one 8", "The training objective is at most", "Test AUC", "ROC curve"]
+    order = ["scores higher than a negative one 8", "The training objective, a mean", "Test AUC", "ROC curve"]
     assert sorted(order, key=text.index) == order
 
 
@@ -196,16 +196,35 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
     false = int(test.neg[test.values > 0.75].sum())
     expected = [("right", found), ("wrong", 200 - found), ("wrong", false), ("right", 800 - false)]
     assert cells[:4] == [(kind, str(n)) for kind, n in expected]
-    right = f"{100 * found / (found + false):.1f} % of these alerts are right"
-    assert f"finds {found / 2:.1f} % of the positives; {right}" in text_of(page)
+    assert f"{(found + false) / 10:.1f} % of the test rows are predicted positive" in text_of(page)
+    right = f"and {100 * found / (found + false):.1f} % of them are positive (precision)"
+    assert f"They include {found / 2:.1f} % of the positives (recall), {right}" in text_of(page)
 
 
-@pytest.mark.parametrize(("auc", "better"), [(0.999, True), (0.5, False)])
-def test_a_baseline_that_ranks_clearly_better_is_a_reason_to_look_on(report, auc, better):
-    baseline = {"name": "LightGBM", "test_auc": auc, "average_precision": 0.5}
+@pytest.mark.parametrize(
+    ("auc", "average_precision", "better"),
+    [(0.999, 0.5, ["AUC"]), (0.5, 0.999, ["average precision"]), (0.999, 0.999, ["AUC", "average precision"]),
+     (0.5, 0.5, [])],
+)  # fmt: skip
+def test_a_baseline_that_ranks_clearly_better_is_a_reason_to_look_on(report, auc, average_precision, better):
+    baseline = {"name": "LightGBM", "test_auc": auc, "average_precision": average_precision}
     text = text_of(render_run_page(replace(report, run=report.run | {"baselines": [baseline]})))
-    assert f"LightGBM {auc:.4f} (average precision 0.5000)" in text
-    assert ("model.features=auto" in text) == better
+    assert f"LightGBM {auc:.4f} (average precision {average_precision:.4f})" in text
+    assert re.findall(r"The (AUC|average precision) of LightGBM is higher by", text) == better
+    assert ("model.features=auto" in text) == bool(better)
+
+
+def test_where_positives_are_rare_a_baseline_with_more_precision_names_the_metric_to_choose_by(report):
+    random = np.random.default_rng(0)
+    scores, y = random.normal(size=1000), np.where(np.arange(1000) < 20, 1, -1)
+    test = ScoreCounts.from_scores(y, scores + (y > 0), None)
+    baseline = {"name": "LightGBM", "test_auc": 0.5, "average_precision": 0.9}
+    rare = replace(
+        report, run=report.run | {"baselines": [baseline]}, classes=[(report.classes[0][0], test)], map_name=None
+    )
+    text = text_of(render_run_page(rare))
+    assert "Average precision matters here, because only 2.0 % of the rows are positive" in text
+    assert "--set model.features='{map: auto, metric: average_precision}'" in text.replace("&#39;", "'")
 
 
 def test_hostile_text_is_escaped_everywhere(report):
@@ -388,7 +407,6 @@ def test_one_parameter_is_a_path_with_error_bars(report):
         "Chosen: lam 0.01. The mean auc over 2 folds is 0.9000 (95 % interval 0.8500 to 0.9500).",
         "The search compared 3 settings by 5-fold cross-validation, repeated 2 times, stratified by class.",
         "which is slightly optimistic",
-        "10 tasks, 3 of them with stored results",
         "AUC against lam",
         "aucdist cv" if report.command == "aucdist cv" else "aucdist train",
     ):

@@ -87,11 +87,9 @@ def test_excess_over_the_optimum(primal, dual, excess):
 
 
 def test_certificate_as_text():
-    text = certificate_text({"primal": 1.00079, "dual": 1.0}, "over all 2.6e9 pairs")
-    assert text == "at most 0.079 % above the minimum, over all 2.6e9 pairs"
-    assert certificate_text({"primal": 1.0, "dual": 1.0}, "over all 12 pairs") == (
-        "the minimum, up to rounding errors, over all 12 pairs"
-    )
+    text = certificate_text({"primal": 1.00079, "dual": 1.0})
+    assert text == "at most 0.079 % above the minimum"
+    assert certificate_text({"primal": 1.0, "dual": 1.0}) == "the minimum, up to rounding errors"
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def test_of_more_classes_each_is_sampled_against_the_smallest():
     assert set(sampler.rules_) == {"other", "usual"}
     assert not hasattr(sampler, "rule_")
     several = LogisticRegression().fit(X, three)
-    with pytest.raises(InputError, match="more than one hyperplane"):
+    with pytest.raises(InputError, match="fitted to more than two classes"):
         DistanceUnderSampler(svm=several).fit_resample(X, three)
 
 

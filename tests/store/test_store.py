@@ -168,7 +168,7 @@ def test_a_holder_that_gives_no_sign_of_life_is_replaced_and_learns_it(tmp_path:
         now[0] += 101.0
         with lease(url, "the second", clock=clock) as second:
             second.check()
-            with pytest.raises(InputError, match="did not renew its lease"):
+            with pytest.raises(InputError, match="did not renew it in time"):
                 first.check()
 
 

@@ -53,7 +53,7 @@ def test_promote_and_roll_back(url, tmp_path):
     assert rollback(read_store(url)).version == 2
     assert load_model(url).coef.tolist() == [2]
     assert rollback(read_store(url)).version == 1
-    with pytest.raises(InputError, match="replaced none"):
+    with pytest.raises(InputError, match="there is no version before 1 to go back to"):
         rollback(read_store(url))
     assert rollback(read_store(url), 3).version == 3
     with pytest.raises(InputError, match="current one already"):

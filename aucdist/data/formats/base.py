@@ -193,7 +193,7 @@ def check_expectations(source: SourceFields, name: str, figures: Mapping[str, An
     for figure, value in figures.items():
         if stated[figure] not in (None, value):
             raise InputError(
-                f"{name}: {stated[figure]} {figure} are expected, but {value} were found: check the file, or correct the "
+                f"{name}: {stated[figure]} {figure} were expected, but {value} were found: check the file, or correct the "
                 "number in the source"
             )
 

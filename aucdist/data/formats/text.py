@@ -231,7 +231,7 @@ def first_row(
                 "format=parquet, or by `encoding`, as in --set encoding=utf-16; UTF-32 is not read"
             )
         elif problem is None and "\r" in joined.replace("\r\n", ""):
-            problem = "lines end in CR alone; LF or CR LF are expected"
+            problem = "lines end in CR alone, but LF or CR LF is needed: convert them, as by tr '\\r' '\\n' < old > new"
         if problem:
             raise InputError(f"{where}, line {cells[0][0]}: {problem}")
         if any(names) or len(names) > 1:

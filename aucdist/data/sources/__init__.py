@@ -219,8 +219,8 @@ def fetch(
     target, origin = data_root() / source.urls()[0], ORIGIN.fullmatch(source.origin or "")
     if source.sha256 is None or not (mirror or origin):
         raise InputError(
-            f"{name} cannot be fetched: the catalog has no {'checksum' if source.sha256 is None else 'address'} of it"
-            f"{f' (it is from {source.origin})' if source.origin else ''}; save it as {target}"
+            f"{name} cannot be downloaded: the catalog has no {'checksum' if source.sha256 is None else 'address'} for it. "
+            f"Get it{f' from {source.origin}' if source.origin else ''} and save it as {target}"
         )
     if target.is_file() and files.sha256_of(target.read_bytes()) == source.sha256:
         return [str(target)], False

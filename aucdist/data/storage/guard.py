@@ -99,9 +99,9 @@ def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str)
     limit = os.environ.get(DOWNLOAD_LIMIT, "")
     most = int(limit) if limit.isascii() and limit.isdecimal() else None if stated is not None else MOST_UNSTATED
     if most is not None and n_bytes > most:
-        stated_size = "it has" if stated else "the server does not say how many bytes come, and these are"
+        how = "it has" if stated else "the server does not state its size, and it has"
         raise InputError(
-            f"cannot read {subject}: {stated_size} more than {most} bytes; download it by hand, or set {DOWNLOAD_LIMIT}"
+            f"cannot read {subject}: {how} more than {most} bytes; download it by hand, or set {DOWNLOAD_LIMIT} to a larger number"
         )
     check_fits(n_bytes, subject)
     disk = shutil.disk_usage(folder)

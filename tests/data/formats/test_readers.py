@@ -130,10 +130,10 @@ def test_a_test_file_with_other_columns_is_refused(source, text, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"rows": 4}, "4 rows are expected, but 3 were found"),
-        ({"features": 4}, "4 features are expected, but 3 were found"),
-        ({"classes": {1: 1, -1: 1}}, "rows of each class are expected"),
-        ({"classes": {1: 1, -1: 2, 0: 1}}, "rows of each class are expected"),
+        ({"rows": 4}, "4 rows were expected, but 3 were found"),
+        ({"features": 4}, "4 features were expected, but 3 were found"),
+        ({"classes": {1: 1, -1: 1}}, "rows of each class were expected"),
+        ({"classes": {1: 1, -1: 2, 0: 1}}, "rows of each class were expected"),
         ({"sha256": "0" * 64}, "has sha256"),
         ({"positive": 7}, "positive class '7' is not in the data. Its classes are: -1, 1"),
         ({"positive": [1, -1]}, "every class is listed as positive"),

@@ -214,7 +214,7 @@ def test_shards_must_be_encoded_like_the_training_data(source):
         with pytest.raises(InputError) as caught:
             open_rows(source("shards"), schema=type(schema)(**vars(schema) | change))
         assert said in str(caught.value)
-    with pytest.raises(InputError, match="31 rows are expected, but 30 were found"):
+    with pytest.raises(InputError, match="31 rows were expected, but 30 were found"):
         open_rows(source("shards").model_copy(update={"rows": 31}))
 
 

@@ -87,10 +87,11 @@ def test_nothing_is_kept_of_what_is_not_what_the_catalog_says(web: FolderServer,
 
 def test_what_has_no_address_or_no_checksum_is_named_and_a_mirror_has_addresses(web, tmp_path):
     with pytest.raises(
-        InputError, match=r"mine cannot be fetched: the catalog has no address of it \(it is from a book\)"
+        InputError,
+        match=r"mine cannot be downloaded: the catalog has no address for it\. Get it from a book and save it as",
     ):
         sources.fetch("mine")
-    with pytest.raises(InputError, match="unchecked cannot be fetched: the catalog has no checksum of it"):
+    with pytest.raises(InputError, match="unchecked cannot be downloaded: the catalog has no checksum for it"):
         sources.fetch("unchecked", web.url)
     done = CliRunner().invoke(app, ["data", "fetch", "mine", "--mirror", web.url])
     assert (done.exit_code, (tmp_path / "data/libsvm/mine.svm").read_bytes()) == (0, ROWS)

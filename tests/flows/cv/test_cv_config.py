@@ -50,7 +50,7 @@ def test_a_spread_is_even_on_a_log_scale() -> None:
         ("metric=partial_auc", "metric 'partial_auc' needs max_fpr"),
         ("max_fpr=0.1", "max_fpr applies to metric partial_auc and shrunk_partial_auc and two_way_partial_auc and"),
         ("max_fpr=2", "max_fpr"),
-        ("metric=partial_auc@x", "'x' is not max_fpr"),
+        ("metric=partial_auc@x", "a number for each of max_fpr; got 'x'"),
         ("metric=precision_at_k", "metric 'precision_at_k' needs k, a number of rows"),
         ("min_tpr=0.3", "min_tpr applies to metric two_way_partial_auc, not to 'auc'"),
         ("folds.number=1", "folds.number"),

@@ -175,7 +175,7 @@ def test_the_metric_of_features_is_one_of_the_rows(tmp_path):
 
 
 def test_a_search_has_one_metric(tmp_path):
-    with pytest.raises(InputError, match="leave that of `features: auto` out"):
+    with pytest.raises(InputError, match="remove `metric` from `features: auto`"):
         write(tmp_path, model={"features": {"map": "auto", "metric": "auc"}})
 
 

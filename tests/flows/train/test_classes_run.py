@@ -183,7 +183,7 @@ def test_topics(folder: Path, tmp_path: Path) -> None:
     there = pd.read_parquet(tmp_path / "out").set_index("row_id")["prediction"]
     assert there.loc[scores["row_id"]].tolist() == scores["prediction"].tolist()
     point, err = train(folder, TOPICS.format(folder), "--set", "operating_point={fpr: 0.05}")
-    assert "Target for each class: at most one false alarm in 20 negatives" in err + page_of(point)
+    assert "Target for each class: at most one false positive in 20 negatives" in err + page_of(point)
     found = pd.read_parquet(Path(point["run"]) / "scores.parquet")
     model, before = (load_model(str(Path(one["run"]) / "model")) for one in (point, result))
     for k, row in enumerate(point["classes"]):

@@ -94,7 +94,7 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
     first = page.split('class="verdict card">')[1].split("<p>")[1]
     point = found["operating_point"]
     assert first.startswith(
-        "Target on the training rows: at most one false alarm in 100 negatives. On the test rows, the model finds "
+        "Target on the training rows: at most one false positive in 100 negatives. On the test rows, the model finds "
     )
     assert f"{100 * point['recall']['value']:.2g} of 100 positives (95 % interval" in first
     assert "trained up to here" in page
@@ -103,10 +103,10 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     ("wanted", "target"),
     [
-        ({"fpr": 0.001}, "at most one false alarm in 1,000 negatives"),
-        ({"fpr": 0.0015}, "at most 1.5 false alarms in 1,000 negatives"),
+        ({"fpr": 0.001}, "at most one false positive in 1,000 negatives"),
+        ({"fpr": 0.0015}, "at most 1.5 false positives in 1,000 negatives"),
         ({"alerts": 0.01}, "at most one alert in 100 rows"),
-        ({"precision": 0.9}, "at least 90 of 100 alerts are right"),
+        ({"precision": 0.9}, "at least 90 of 100 rows predicted positive are positive"),
         ({"recall": 0.995}, "at least 99.5 of 100 positives are found"),
     ],
 )
@@ -117,12 +117,14 @@ def test_sentence(wanted: dict[str, float], target: str) -> None:
     }  # fmt: skip
     assert operating_point_text(point) == (
         f"Target on the training rows: {target}. On the test rows, the model finds 67 of 100 positives (95 % interval 61 to 72), "
-        "and 40 % of its alerts are right."
+        "and 40 % of the rows predicted positive are positive."
     )
     counted = point | {"precision": {"value": 0.4, "interval": [0.16, 0.68]}, "n_alerts": 15, "set_on": "calibration"}
     assert operating_point_text(counted).startswith("Target on the threshold rows: ")
-    assert operating_point_text(counted).endswith(", and 40 % of its 15 alerts are right (95 % interval 16 to 68).")
-    assert operating_point_text(point | {"alerts": {"value": 0}}).endswith(", and there is no alert.")
+    assert operating_point_text(counted).endswith(
+        ", and 40 % of the 15 rows predicted positive are positive (95 % interval 16 to 68)."
+    )
+    assert operating_point_text(point | {"alerts": {"value": 0}}).endswith(", and no row is predicted positive.")
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
