@@ -27,12 +27,11 @@ from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.html import render_template
 from aucdist.report.text import certificate_text, point_sentences
-from flows.config.base import Cli, FileOption, Strict, UrlOption
+from flows.config.loading import Cli, FileOption, Strict, UrlOption
 from flows.export import rows_of_run
 from flows.json_values import json_text, jsonable
 from flows.progress import RunObserver
-from flows.run_folder.folder import CONFIG, configuration_of, digests, read_about
-from flows.run_folder.scores import NAMED, SCORES, read_scores
+from flows.run_folder.folder import CONFIG, NAMED, SCORES, configuration_of, digests, read_about, read_scores
 from flows.train.config import load_train
 from flows.train.run import train
 

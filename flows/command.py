@@ -25,7 +25,7 @@ import click
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from flows.config.base import Cli
+    from flows.config.loading import Cli
     from flows.progress import RunObserver
 
 OK, FAILED, WRONG_INPUT, ALARMS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
@@ -71,7 +71,7 @@ class Command:
 
         The Prefect flow runs if Prefect has an API configured, else the plain function.
         """
-        from flows.config.prefect_api import api_configured
+        from flows.config.cluster import api_configured
 
         sys.modules.setdefault("scipy.stats", ImportedLater("scipy.stats"))
         with report_errors(debug):
@@ -130,7 +130,7 @@ class ImportedLater(ModuleType):
 
 def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
     """Return the arguments and options of a model: those of its fields with a `Cli` note."""
-    from flows.config.base import kinds_of
+    from flows.config.loading import kinds_of
 
     arguments: list[tuple[int, click.Parameter]] = []
     options: list[click.Parameter] = []
@@ -166,7 +166,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
 
 def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
     """Yield the name, the field and the note of each field with a `Cli` note."""
-    from flows.config.base import Cli
+    from flows.config.loading import Cli
 
     for name, field in model.model_fields.items():
         for part in field.metadata:
@@ -181,8 +181,8 @@ def config_from_options(model: "type[BaseModel]", where: str, options: dict[str,
     Raises InputError if an option is wrong.
     """
     from aucdist.errors import InputError
+    from flows.config.data import source_from_name
     from flows.config.loading import validated
-    from flows.config.sources import source_from_name
 
     given: dict[str, Any] = {}
     for name, _, note in noted_fields(model):
@@ -257,7 +257,7 @@ def report_errors(debug: bool) -> Iterator[None]:
         from aucdist.data.storage.urls import hide
         from aucdist.errors import InputError, RunError
         from aucdist.extras import EXTRAS, explain_missing
-        from flows.config.prefect_api import as_user_error
+        from flows.config.cluster import as_user_error
 
         if debug:
             click.echo(hide(traceback.format_exc()), err=True, nl=False)

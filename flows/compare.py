@@ -22,8 +22,7 @@ from aucdist.metrics import (
     paired_groups_test,
 )
 from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm, partial_auc_test
-from aucdist.metrics.costs import DecisionCosts, mean_cost_difference
-from aucdist.metrics.decisions import Costs
+from aucdist.metrics.decisions import Costs, DecisionCosts, mean_cost_difference
 from aucdist.metrics.intervals import Estimate, bootstrap_interval
 from aucdist.metrics.measures import MEASURES
 from aucdist.metrics.partial import SHARE, partial_auc_interval
@@ -32,10 +31,19 @@ from aucdist.report.comparison import render_comparison_page, sentences
 from aucdist.report.text import value_text
 from aucdist.search.choice import corrected_groups_test
 from aucdist.store import resolve
-from flows.config.base import Cli, Strict
+from flows.config.loading import Cli, Strict
 from flows.json_values import flattened, json_text, jsonable
-from flows.run_folder.folder import METRICS, configuration_of, read_about, run_folder, timestamped
-from flows.run_folder.scores import SCORES, counts_of, members_of, read_scores
+from flows.run_folder.folder import (
+    METRICS,
+    SCORES,
+    configuration_of,
+    counts_of,
+    members_of,
+    read_about,
+    read_scores,
+    run_folder,
+    timestamped,
+)
 
 RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")

@@ -12,9 +12,9 @@ from aucdist.data.sources import Source, catalog, fetch, is_present
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
 from flows.compute.clusters import open_cluster
-from flows.config.base import Cli, Strict
 from flows.config.cluster import ClusterOption, NoCluster
-from flows.config.sources import source_from_name
+from flows.config.data import source_from_name
+from flows.config.loading import Cli, Strict
 from flows.progress import RunObserver, Tasks
 
 FEATURES_SHOWN = 10

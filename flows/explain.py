@@ -16,9 +16,9 @@ from aucdist.model.batch_scoring import source_for_scoring
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
-from flows.config.base import Cli, CountOption
 from flows.config.cluster import S3Config
 from flows.config.data import UnlabelledRef, source_of
+from flows.config.loading import Cli, CountOption
 from flows.json_values import jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder

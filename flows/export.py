@@ -19,12 +19,11 @@ from aucdist.export.cards import CARD_SUFFIXES, Losses, Scaling, card_file, card
 from aucdist.model import load_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from flows.compute.clusters import s3_as_configured
-from flows.config.base import Cli, Strict
 from flows.config.cluster import S3Config
 from flows.config.data import DataConfig, configured_source
+from flows.config.loading import Cli, Strict
 from flows.progress import RunObserver
-from flows.run_folder.folder import CONFIG, METRICS, data_of, model_folder, read_about
-from flows.run_folder.scores import SCORES, read_scores
+from flows.run_folder.folder import CONFIG, METRICS, SCORES, data_of, model_folder, read_about, read_scores
 
 
 class ExportConfig(Strict):

@@ -9,11 +9,9 @@ from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
 from aucdist.store import Lease, keep, lease, read_store
-from flows.compute.clusters import s3_as_configured
-from flows.compute.stages import StageRunner, Stages
-from flows.config.base import NAME, Strict
+from flows.compute.clusters import StageRunner, Stages, s3_as_configured
 from flows.config.data import TestConfig, UnlabelledRef, batch_name, source_of
-from flows.config.loading import FileOptions
+from flows.config.loading import NAME, FileOptions, Strict
 from flows.model_store import promotion_lines
 from flows.progress import RunObserver
 from flows.promote import PromoteConfig, promote_run

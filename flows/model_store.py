@@ -9,7 +9,7 @@ from aucdist.report.plots import standalone_svg
 from aucdist.report.svg import GRID, MUTED, NEG, POS
 from aucdist.store import present, read_decisions, read_store, split_version
 from aucdist.store import rollback as go_back
-from flows.config.base import Cli, Strict
+from flows.config.loading import Cli, Strict
 
 
 class StoreConfig(Strict):

@@ -21,11 +21,18 @@ from aucdist.drift.leaks import Sample, columns_alone, leaks_of, sample_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, Json
 from aucdist.report.html import render_template
-from aucdist.selection.groups import duplicates
-from flows.config.base import Cli, Strict
-from flows.config.data import DataConfig, configured_source
-from flows.config.loading import apply_setting, configs_folder, find_config, find_sources, read_mapping, validated
-from flows.config.sources import is_yaml, source_from_name
+from aucdist.selection import duplicates
+from flows.config.data import DataConfig, configured_source, is_yaml, source_from_name
+from flows.config.loading import (
+    Cli,
+    Strict,
+    apply_setting,
+    configs_folder,
+    find_config,
+    find_sources,
+    read_mapping,
+    validated,
+)
 from flows.rows.rows import Encoding
 
 MOST_CLASSES = 30

@@ -22,13 +22,12 @@ from aucdist.model.held_out import HeldOutRows, load_with_seen, refuse_trained_o
 from aucdist.model.linear_model import LinearModel
 from aucdist.store import check_name, keep, keep_decision, promote, read_store
 from flows.compare import Run, read_run
-from flows.config.base import Cli, CountOption, Strict
 from flows.config.data import UnlabelledRef, batch_name, source_of
+from flows.config.loading import Cli, CountOption, Strict
 from flows.json_values import jsonable
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
-from flows.run_folder.folder import METRICS, data_of, model_folder
-from flows.run_folder.scores import SCORES, THRESHOLD_ROWS, max_fpr_of, members_of
+from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of, model_folder
 
 LEVEL = 0.95
 """The level of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""

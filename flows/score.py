@@ -10,10 +10,10 @@ from aucdist.data.storage.urls import Location
 from aucdist.errors import Json
 from aucdist.model import batch_scoring
 from aucdist.report.text import number_text
-from flows.compute.stages import StageRunner, started
-from flows.config.base import Cli
+from flows.compute.clusters import StageRunner, started
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, source_of
+from flows.config.loading import Cli
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 

@@ -8,14 +8,13 @@ from pydantic import Field
 
 from aucdist.data.shards import sharding
 from aucdist.data.shards.manifest import Manifest
-from aucdist.data.shards.simulate import Simulation
+from aucdist.data.shards.sharding import Simulation
 from aucdist.data.storage.files import absolute
 from aucdist.errors import Json
-from flows.compute.clusters import open_cluster
-from flows.compute.stages import StageRunner, Stages, started
-from flows.config.base import Cli, CountOption, Strict
+from flows.compute.clusters import StageRunner, Stages, open_cluster, started
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import DataRef, source_of
+from flows.config.loading import Cli, CountOption, Strict
 from flows.progress import RunObserver
 
 

@@ -18,13 +18,25 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.report.html import render_template
 from aucdist.report.text import point_sentences
 from aucdist.store import promote, read_version
-from flows.config.base import Cli, UrlOption
-from flows.config.loading import yaml_text
-from flows.config.operating_point import OperatingPointConfig
+from flows.config.loading import Cli, UrlOption, yaml_text
+from flows.config.model import OperatingPointConfig
 from flows.json_values import json_text
-from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about, run_folder, timestamped
+from flows.run_folder.folder import (
+    CONFIG,
+    DECISION,
+    METRICS,
+    SCORES,
+    THRESHOLD_ROWS,
+    configuration_of,
+    counts_of,
+    model_folder,
+    read_about,
+    read_scores,
+    read_threshold_rows,
+    run_folder,
+    timestamped,
+)
 from flows.run_folder.results import detail_of, how_set, point_of, threshold_by
-from flows.run_folder.scores import DECISION, SCORES, THRESHOLD_ROWS, counts_of, read_scores, read_threshold_rows
 
 HISTORY = "history.parquet"
 

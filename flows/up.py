@@ -16,9 +16,8 @@ import click
 import yaml
 
 from aucdist.errors import InputError, Json, RunError
-from flows.config.base import Cli, Strict
-from flows.config.loading import configs_folder
-from flows.config.prefect_api import KEY, api_configured
+from flows.config.cluster import KEY, api_configured
+from flows.config.loading import Cli, Strict, configs_folder
 
 if TYPE_CHECKING:
     from prefect.deployments.runner import RunnerDeployment

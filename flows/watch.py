@@ -30,15 +30,22 @@ from aucdist.model.held_out import load_with_seen
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import alarm_text, kept_text, measure_text
 from aucdist.store import lease, read_version
-from flows.compute.clusters import Workers
-from flows.compute.stages import StageRunner, started
-from flows.config.base import NAME, Cli, FileOption, Strict, UrlOption
+from flows.compute.clusters import StageRunner, Workers, started
 from flows.config.cluster import ClusterOption, NoCluster, S3Config
 from flows.config.data import UnlabelledRef, batch_name, source_of
+from flows.config.loading import NAME, Cli, FileOption, Strict, UrlOption
 from flows.json_values import jsonable
 from flows.progress import RunObserver
-from flows.run_folder.folder import METRICS, model_folder, read_about
-from flows.run_folder.scores import SCORES, counts_of, max_fpr_of, members_of, read_scores
+from flows.run_folder.folder import (
+    METRICS,
+    SCORES,
+    counts_of,
+    max_fpr_of,
+    members_of,
+    model_folder,
+    read_about,
+    read_scores,
+)
 from flows.watch_state import Identity, WatchState, read_labels
 
 _model_at = functools.lru_cache(maxsize=2)(load_with_seen)

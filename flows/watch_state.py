@@ -25,7 +25,7 @@ from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import MOVED, NAMES, render_watch_page
-from flows.config.base import NAME
+from flows.config.loading import NAME
 from flows.json_values import json_text
 
 PAGE = "index.html"

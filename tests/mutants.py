@@ -28,8 +28,7 @@ PARTS = {
     "metrics": ["tests/metrics"],
     "engine": ["tests/engine/test_blocks.py", "tests/engine/test_steps.py"],
     "data/storage/scratch": ["tests/data/storage/test_scratch.py", "tests/engine/test_stream.py"],
-    "engine/checkpoint": ["tests/engine/test_checkpoint.py"],
-    "engine/serialize": ["tests/engine/test_serialize.py"],
+    "engine/checkpoint": ["tests/engine/test_checkpoint.py", "tests/engine/test_serialize.py"],
     "engine/worker_calls": ["tests/engine/test_lost_workers.py"],
     "engine/worker_part": ["tests/engine/test_lost_workers.py"],
     "engine/workers": ["tests/flows/compute/test_clusters.py"],
@@ -64,7 +63,7 @@ NAMED = [
         "tests/pairs/test_pair_kernels.py",
     ),
     (
-        "pairs/bundle.py",
+        "pairs/cuts.py",
         "        if (self._proximal_shares[~active] > 0).any():\n            self._proximal_shares = self.shares",
         "        if False:\n            self._proximal_shares = self.shares",
         "tests/pairs/test_pair_kernels.py",

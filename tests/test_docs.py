@@ -122,8 +122,7 @@ NOT_DESCRIBED = {"__version__", "ESTIMATORS"}
 DESCRIBED_FOLDERS = ("pairs", "solvers", "papers", "probability", "search", "selection")
 INTERNAL = {
     "aucdist.probability.link_kernels", "aucdist.papers.gev.kernels", "aucdist.papers.scd.kernels", "aucdist.papers.sdcd.kernels",
-    "aucdist.papers.tpauc.kernels", "aucdist.papers.zovr.kernels", "aucdist.pairs.cell_kernels",
-    "aucdist.pairs.kernels",
+    "aucdist.papers.tpauc.kernels", "aucdist.papers.zovr.kernels", "aucdist.pairs.kernels",
 }  # fmt: skip
 """Modules that others are made of."""
 

@@ -136,9 +136,9 @@ def test_what_costs_seconds_is_loaded_where_it_is_used() -> None:
     assert_absent_in_turn(
         (HELP, ["numpy", "numba", "sklearn", "dask", "distributed", "prefect", "pandas", "pydantic"]),
         ("import aucdist.report.run", ["jinja2", "scipy"]),
-        ("import flows.train.run", ["prefect"]),
         ("import flows.reproduce.run", [*PEERS, "jinja2"]),
         ("import benchmarks.suites, benchmarks.output, benchmarks.peers.suite, benchmarks.link", [*PEERS, "jinja2"]),
+        ("import flows.train.run", ["prefect"]),
     )
 
 

@@ -49,7 +49,7 @@ class Block:
     grade : ndarray of shape (n_samples,), float64, or None
         The relevance of each row, where it has more than two values; `y` is then +1 above the lowest of all.
     cost : ndarray of shape (n_samples,), float64, or None
-        What a wrong decision on each row costs, at least 0. Fits do not use it; thresholds do (`aucdist.metrics.costs`).
+        What a wrong decision on each row costs, at least 0. Fits do not use it; thresholds do (`aucdist.metrics.decisions`).
     code : ndarray of shape (n_samples,), int32, or None
         Where each class is fitted against the rest: the place of the row's set of classes in `aucdist.data.label_sets.LabelSets`.
         `y` is then not used.

@@ -12,8 +12,7 @@ import numpy as np
 from aucdist.data.block import Block, n_columns, n_rows
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
-from aucdist.kernels.row_statistics import csr_ranges, dense_ranges
-from aucdist.kernels.rows import CsrRows, DenseRows, Rows
+from aucdist.kernels.rows import CsrRows, DenseRows, Rows, csr_ranges, dense_ranges
 
 ROWS_AT_ONCE = 4096
 IMPUTES = ("refuse", "keep", "mean", "median")

@@ -24,7 +24,7 @@ from aucdist.drift.columns import (
 )
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.selection.groups import digests_of
+from aucdist.selection import digests_of
 
 MOST_ROWS = 20_000
 """The largest number of rows that are examined. If there are more, half are taken from each class."""

@@ -14,10 +14,9 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.classes import predicted_classes, scores_of_classes
 from aucdist.estimators.display import WithPlots
 from aucdist.estimators.fitting import SetWeights, Start, fit_rows, give_warnings, prepared
-from aucdist.estimators.scores import WithThreshold
+from aucdist.estimators.scores import WithThreshold, predicted_classes, scores_of_classes
 from aucdist.estimators.tables import allows_missing, checked_rows
 from aucdist.estimators.validation import is_dask, on_chunks, training_blocks
 from aucdist.estimators.with_solver import WithSolver

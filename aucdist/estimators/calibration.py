@@ -19,8 +19,8 @@ from aucdist.estimators.scores import count_costs, count_scores, mapped_rows, me
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import Costs
 from aucdist.metrics.probability import hull_probabilities
-from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
-from aucdist.selection.folds import fold_numbers, fold_numbers_of_groups
+from aucdist.probability.links import IsotonicMap, LinkMap, ProbabilityMap
+from aucdist.selection import fold_numbers, fold_numbers_of_groups
 
 CALIBRATIONS = ("gev", "logit", "isotonic")
 

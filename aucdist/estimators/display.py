@@ -14,9 +14,8 @@ from sklearn.utils import estimator_html_repr
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
-from aucdist.estimators.classes import refuse_classes
 from aucdist.estimators.conditioning import diagnosis
-from aucdist.estimators.scores import auc_of_rows
+from aucdist.estimators.scores import auc_of_rows, refuse_classes
 from aucdist.estimators.tables import labels_of_features, names_of_features
 from aucdist.extras import load_optional
 from aucdist.solvers.base import REACHED, Callback, Record, Solution, Status

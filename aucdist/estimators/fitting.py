@@ -37,7 +37,7 @@ from aucdist.maps.base import FittedMap, encoded
 from aucdist.maps.binning import draw_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
-from aucdist.selection.folds import fold_numbers
+from aucdist.selection import fold_numbers
 from aucdist.solvers.base import Callback, Round, Solution, solve
 
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)

@@ -13,10 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
-from aucdist.estimators.classes import probabilities, refuse_classes
 from aucdist.estimators.conditioning import shifted, with_rounded_intercept
 from aucdist.estimators.fitting import Fit, SetWeights, Start, give_warnings, set_solution
-from aucdist.estimators.scores import encoded_rows
+from aucdist.estimators.scores import encoded_rows, probabilities, refuse_classes
 from aucdist.estimators.tables import checked_rows, labels_of_features
 from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
 from aucdist.maps.explain import Additive, additive, explanation

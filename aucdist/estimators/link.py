@@ -19,8 +19,7 @@ from aucdist.papers.gev import Gradient, Lipschitz, Newton
 from aucdist.papers.gev.problem import LinkRound
 from aucdist.papers.gev.shape import bayes_shape, map_shape
 from aucdist.parameters import PRIOR, SWITCH, Constraints, Number, OneOf, above_0, count, keyword_parameters
-from aucdist.probability.links import LINKS, LOSSES, Link, LinkLoss, check_shape
-from aucdist.probability.probability_maps import LinkMap
+from aucdist.probability.links import LINKS, LOSSES, Link, LinkLoss, LinkMap, check_shape
 from aucdist.solvers.base import Round, Solution, solver_table
 
 MOST_XI = 0.99

@@ -20,7 +20,7 @@ from aucdist.estimators.display import RankingWarning
 from aucdist.estimators.fitting import Fit, SetWeights, Start
 from aucdist.estimators.scores import count_scores, encoded_rows
 from aucdist.maps.base import moments_of, with_weight
-from aucdist.maps.gaussian import KernelBlock, gaussian_kernel, median_distance
+from aucdist.maps.nystroem import KernelBlock, gaussian_kernel, median_distance
 from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.decisions import best_threshold
 from aucdist.metrics.ranking import auc

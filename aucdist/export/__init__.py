@@ -10,8 +10,8 @@ from typing import Any
 from aucdist.data.storage.files import write_bytes
 from aucdist.errors import InputError, unknown
 from aucdist.export.cards import Scaling, card_file, to_scorecard
-from aucdist.export.json_text import to_json
 from aucdist.export.onnx_model import to_onnx
+from aucdist.export.portable import to_json
 from aucdist.export.sql import to_sql
 from aucdist.model import as_model
 from aucdist.model.linear_model import LinearModel

@@ -22,8 +22,8 @@ from aucdist.metrics.ranking import auc
 from aucdist.model import card_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.model.scorecard import CardFeature, Scorecard
-from aucdist.pairs.objective import pairwise_objective
-from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
+from aucdist.pairs.problem import pairwise_objective
+from aucdist.probability.links import IsotonicMap, LinkMap, ProbabilityMap
 from aucdist.report.text import auc_text, count_text, number_text
 
 TOTAL = 1000

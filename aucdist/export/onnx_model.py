@@ -25,7 +25,7 @@ from aucdist.export.probability import Target, Term, probability_of
 from aucdist.extras import load_optional
 from aucdist.maps.explain import Additive
 from aucdist.model.linear_model import LinearModel
-from aucdist.probability.probability_maps import IsotonicMap
+from aucdist.probability.links import IsotonicMap
 
 OPSET, ML_OPSET, IR_VERSION = 18, 5, 10
 """The versions of the operator sets. Version 5 of ai.onnx.ml has trees in double precision (onnx 1.17, onnxruntime 1.20)."""

@@ -10,8 +10,7 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.probability.link_kernels import NO_SHAPE
-from aucdist.probability.links import Link
-from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
+from aucdist.probability.links import IsotonicMap, Link, LinkMap, ProbabilityMap
 
 NEAR_TAIL = 7.071067811865475
 """From this number of standard deviations on, the continued fraction takes over from the quotient of polynomials."""
@@ -112,7 +111,7 @@ Operand = Term | float | np.ndarray | list[int]
 def probability_of(score: Term, probability: ProbabilityMap) -> Term:
     """Return the probability of the positive class, given the score.
 
-    Raises InputError for a map of another kind than those of `aucdist.probability.probability_maps`.
+    Raises InputError for a map of another kind than those of `aucdist.probability.links`.
     """
     if isinstance(probability, LinkMap):
         above, below = _link(probability.link, (score * probability.slope + probability.offset).kept("u"))

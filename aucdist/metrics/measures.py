@@ -12,9 +12,9 @@ from typing import Any, Literal
 import numpy as np
 
 from aucdist.errors import InputError, unknown
-from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.decisions import (
     COST_COLUMN,
+    CostCounts,
     Costs,
     balanced_accuracy,
     confusion,

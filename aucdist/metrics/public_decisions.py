@@ -11,9 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from aucdist.metrics import decisions, guarantees
-from aucdist.metrics.costs import CostCounts, DecisionCosts, mean_cost
 from aucdist.metrics.counts import ScoreCounts, as_column, counts_of, labels_of, refuse, signs_of
-from aucdist.metrics.decisions import THRESHOLD, Costs, OperatingPoint, refuse_no_cost
+from aucdist.metrics.decisions import (
+    THRESHOLD,
+    CostCounts,
+    Costs,
+    DecisionCosts,
+    OperatingPoint,
+    mean_cost,
+    refuse_no_cost,
+)
 from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.intervals import Estimate, bootstrap_interval, refuse_weights
 
@@ -270,7 +277,7 @@ def expected_cost_interval(
     positives that are missed and the negatives that are flagged. Their Clopper-Pearson intervals are combined by the method of
     variance estimates recovery (Zou and Donner, Statistics in Medicine 27, 2008, 1693-1702): on each side, the squared distances
     to the ends are added. If costs differ by row, Stringer's bounds replace those of Clopper and Pearson: see
-    `aucdist.metrics.costs.DecisionCosts`.
+    `aucdist.metrics.decisions.DecisionCosts`.
 
     Parameters
     ----------

@@ -22,11 +22,11 @@ from aucdist.data.labels import class_name
 from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked, parse_npy
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
-from aucdist.engine.serialize import serialize
+from aucdist.engine.checkpoint import serialize
 from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.model.scorecard import Scorecard, parse_card
-from aucdist.probability.probability_maps import SavedMap
+from aucdist.probability.links import SavedMap
 from aucdist.store import ABOUT as ABOUT
 from aucdist.store import resolve
 

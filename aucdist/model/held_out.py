@@ -13,9 +13,8 @@ from aucdist.drift.leaks import RowDigests, digests_of
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError
 from aucdist.model import DIGESTS, PROFILE, load_model
-from aucdist.model.batch_scoring import source_for_scoring
+from aucdist.model.batch_scoring import members_of, source_for_scoring
 from aucdist.model.linear_model import LinearModel
-from aucdist.model.scoring_costs import members_of
 
 SURELY = 0.001
 """The p-value below which the model has seen more of the test rows than rows that repeat by chance can explain."""

@@ -11,7 +11,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.labels import class_order
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError, Json
-from aucdist.probability.probability_maps import ProbabilityMap, probabilities_of_classes
+from aucdist.probability.links import ProbabilityMap, probabilities_of_classes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from aucdist.data.formats.source_fields import ReaderOptions
 from aucdist.data.own_files import CHECKED, REPAIR, parse_checked, to_jsonable
 from aucdist.data.preprocess import Floats, Preprocessor, array_of
 from aucdist.errors import InputError, Json
-from aucdist.probability.probability_maps import SavedMap
+from aucdist.probability.links import SavedMap
 
 if TYPE_CHECKING:
     from aucdist.maps.bins import BinMap

@@ -2,7 +2,7 @@
 
 `PairCuts` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
 `MOST_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
-round, and nothing that the client holds of it, grows with the rows. `aucdist.pairs.cell_kernels` says why the bounds stay
+round, and nothing that the client holds of it, grows with the rows. `aucdist.pairs.kernels` says why the bounds stay
 true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
 
 The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from aucdist.engine.blocks import Blocks, Summary, without_rows
-from aucdist.pairs.cell_kernels import fill_cells, index_edges
 from aucdist.pairs.cuts import PairCuts
+from aucdist.pairs.kernels import fill_cells, index_edges
 from aucdist.pairs.loss import Anchors
-from aucdist.pairs.objective import PairObjective
-from aucdist.pairs.problem import PairMemory
+from aucdist.pairs.problem import PairMemory, PairObjective
 from aucdist.pairs.top_negatives import Threshold
 from aucdist.solvers.rounding import EPS
 
@@ -83,7 +82,7 @@ class Edges:
     at : ndarray of shape (n_cells - 1,), float64
         Ascending.
     table, low, scale
-        What `aucdist.pairs.cell_kernels.index_edges` writes and returns.
+        What `aucdist.pairs.kernels.index_edges` writes and returns.
     """
 
     at: np.ndarray

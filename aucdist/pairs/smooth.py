@@ -44,9 +44,8 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.pairs.cutting_planes import minimise_hinge
 from aucdist.pairs.loss import HINGE, RAMP
-from aucdist.pairs.objective import PairObjective, rounding_of_pairs
 from aucdist.pairs.penalty import L2
-from aucdist.pairs.problem import PairProblem
+from aucdist.pairs.problem import PairObjective, PairProblem, rounding_of_pairs
 from aucdist.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives
 from aucdist.solvers import lbfgs, sample
 from aucdist.solvers.base import Round, Solver, solve

@@ -40,7 +40,7 @@ import numpy as np
 from aucdist.engine.blocks import Blocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
-from aucdist.pairs.cell_kernels import BITS, count_keys
+from aucdist.pairs.kernels import BITS, count_keys
 from aucdist.pairs.loss import running_sums
 from aucdist.solvers.rounding import EPS, Rounding
 

@@ -13,7 +13,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import BlockInfo, Blocks, Summary, block_seed
 from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
-from aucdist.selection.folds import Partition, partition
+from aucdist.selection import Partition, partition
 
 LEAST_ROWS = 2
 """A class is left out if it, or the rest, has fewer training rows than this."""
@@ -50,7 +50,7 @@ class Folds:
     time : ndarray of shape (n_samples,), float64, or None
     strata : ndarray of shape (n_samples,), int, or None
     group_names : sequence of str or None
-        See `aucdist.selection.folds.partition`.
+        See `aucdist.selection.partition`.
     """
 
     row_id: np.ndarray
@@ -100,7 +100,7 @@ class Folds:
         Raises
         ------
         InputError
-            If one of them cannot be made, see `aucdist.selection.folds.partition`.
+            If one of them cannot be made, see `aucdist.selection.partition`.
         """
         for fold in self.all():
             self.rows(fold)

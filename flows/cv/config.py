@@ -7,9 +7,8 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from aucdist.errors import InputError, Json
-from flows.config.base import Strict
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import RunOptions
+from flows.config.loading import RunOptions, Strict
 from flows.config.model import check_estimator
 from flows.train.config import RunConfig
 

@@ -25,10 +25,8 @@ from aucdist.search.choice import FoldScore, Point, choose, search_summary
 from aucdist.search.fold import check_measure
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, fit_settings, halve
-from aucdist.selection.folds import refuse_straddling
-from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
-from flows.compute.clusters import Workers, worker_memory
-from flows.compute.stages import ResultCache, StageRunner, Stages
+from aucdist.selection import codes, duplicates, names_of_codes, refuse_straddling, take_column
+from flows.compute.clusters import ResultCache, StageRunner, Stages, Workers, worker_memory
 from flows.config.data import DataConfig, refuse_for_classes, source_of
 from flows.cv.config import CvConfig
 from flows.cv.jobs import (

@@ -21,9 +21,8 @@ from aucdist.data.storage import files
 from aucdist.data.storage.files import local_path
 from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json
-from flows.config.base import Cli
-from flows.config.data import DataFileOptions
-from flows.config.sources import source_from_name
+from flows.config.data import DataFileOptions, source_from_name
+from flows.config.loading import Cli
 from flows.init.columns import HASHED_INTO, LAST, LEAST_LATE, SHOWN, Column, Kind, Table
 from flows.init.read import FirstRows, first_rows, found_layout, survey
 

@@ -44,8 +44,7 @@ from flows.progress import RunObserver, Tasks, log_observer
 from flows.reproduce import run as reproducing
 from flows.reproduce.page import summary_entries
 from flows.reproduce.run import Paper
-from flows.run_folder.folder import fit_name
-from flows.run_folder.scores import counts_of, read_scores
+from flows.run_folder.folder import counts_of, fit_name, read_scores
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train import run as training
@@ -109,7 +108,7 @@ def short(number: float) -> str:
 
 
 def run_as_task(name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-    """Run a stage as a Prefect task and return its result; see `flows.compute.stages.StageRunner`.
+    """Run a stage as a Prefect task and return its result; see `flows.compute.clusters.StageRunner`.
 
     Arguments and result bypass Prefect, because both hold rows: it would walk through the one and persist the other.
     """

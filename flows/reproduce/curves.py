@@ -15,7 +15,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import RunError
 from aucdist.estimators import ESTIMATORS
 from aucdist.pairs.cutting_planes import AllPairs
-from aucdist.pairs.objective import pairwise_objective
+from aucdist.pairs.problem import pairwise_objective
 from aucdist.papers.scd.primal import penalty_of
 from aucdist.report.text import number_text
 from aucdist.solvers.base import solve

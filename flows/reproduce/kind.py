@@ -43,9 +43,8 @@ from aucdist.errors import RunError
 from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
-from aucdist.selection.folds import arrival, fold_numbers
-from flows.config.base import Strict
-from flows.config.loading import validated
+from aucdist.selection import arrival, fold_numbers
+from flows.config.loading import Strict, validated
 from flows.config.model import ModelConfig
 from flows.reproduce.page import NOT_RUN, PageTable, Report
 

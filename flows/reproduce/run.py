@@ -1,6 +1,6 @@
 """The command `reproduce`: it runs every task of a paper once, keeps its result, and writes the CSV files and the page.
 
-Results are kept (`flows.compute.stages.ResultCache`). A run that was killed therefore resumes, and after a change of the
+Results are kept (`flows.compute.clusters.ResultCache`). A run that was killed therefore resumes, and after a change of the
 configuration, the data or the version only the affected tasks run again.
 """
 
@@ -21,11 +21,9 @@ from aucdist.data.sources import refuse_absent
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, Json, RunError, as_input_error, unknown
 from aucdist.extras import load_optional
-from flows.compute.clusters import open_cluster
-from flows.compute.stages import ResultCache
-from flows.config.base import Cli, Strict
+from flows.compute.clusters import ResultCache, open_cluster
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import config_of, configs_folder, read_mapping, yaml_text
+from flows.config.loading import Cli, Strict, config_of, configs_folder, read_mapping, yaml_text
 from flows.json_values import flattened, jsonable
 from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves

@@ -21,8 +21,8 @@ from aucdist.metrics import g_mean_score
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
-from aucdist.selection.folds import fold_numbers
-from flows.config.base import Strict
+from aucdist.selection import fold_numbers
+from flows.config.loading import Strict
 from flows.reproduce import kind
 from flows.reproduce.kind import (
     DataSet,

@@ -23,11 +23,10 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import directions
 from aucdist.metrics.decisions import COST_COLUMN, refuse_no_cost
-from aucdist.model.scoring_costs import has_costs
-from flows.compute.clusters import Workers
-from flows.compute.stages import Stages
+from aucdist.model.batch_scoring import has_costs
+from flows.compute.clusters import Stages, Workers
 from flows.config.data import DataConfig, configured_source, source_of
-from flows.config.operating_point import OperatingPointConfig
+from flows.config.model import OperatingPointConfig
 from flows.progress import RunObserver
 from flows.rows.rows import Rows, TrainTestRows
 

@@ -19,9 +19,8 @@ from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
 from flows.json_values import json_text, jsonable
 from flows.rows.rows import Rows, TrainTestRows
-from flows.run_folder.folder import CONFIG, METRICS, RunFolder, versions
+from flows.run_folder.folder import CONFIG, METRICS, NAMED, SCORES, THRESHOLD_ROWS, RunFolder, versions
 from flows.run_folder.results import FittedRun, ScoredRows, details_of
-from flows.run_folder.scores import NAMED, SCORES, THRESHOLD_ROWS
 
 
 def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) -> None:

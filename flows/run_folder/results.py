@@ -16,16 +16,18 @@ from aucdist.drift.profile import Profile
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
-from aucdist.estimators.classes import predicted_classes
 from aucdist.estimators.monotone import directions_as_parameter
-from aucdist.metrics.costs import CostCounts, DecisionCosts, mean_cost
+from aucdist.estimators.scores import predicted_classes
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import (
+    CostCounts,
     Costs,
+    DecisionCosts,
     confusion,
     expected_cost,
     expected_cost_interval,
     g_mean,
+    mean_cost,
     operating_point,
     precision,
     recall,
@@ -36,11 +38,10 @@ from aucdist.metrics.guarantees import Guarantee, guaranteed_threshold
 from aucdist.metrics.measures import REPORTED_WITHIN_GROUPS, ScoredGroups, find_measure
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
 from aucdist.pairs.groups import pair_groups
-from flows.config.operating_point import OperatingPointConfig
+from flows.config.model import OperatingPointConfig
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows
-from flows.run_folder.folder import digests, versions
-from flows.run_folder.scores import DECISION
+from flows.run_folder.folder import DECISION, digests, versions
 
 STAGES = {
     "data": ("open data", "survey", "split and scale", "partition"),
@@ -82,7 +83,7 @@ class ClassEvaluation:
 class ScoredRows:
     """The test rows under the saved model. Arrays have the shape (n_test, n_classes), of two classes (n_test, 1).
 
-    `table`: what `flows.run_folder.scores.score_test_rows` says of the rows.
+    `table`: what `flows.run_folder.folder.score_test_rows` says of the rows.
     `members`: which classes the rows have, bool.
     `scores`: as the saved model gives them: above 0 is positive.
     `predicted`: the predicted classes of the rows, bool.
@@ -132,8 +133,8 @@ class FittedRun:
         again.
     `leaks`: what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
-    `free` and `bands`: what `flows.train.more_fits.extra_fits` returns; None without such fits.
-    `baselines`: what `flows.train.more_fits.baselines` returns.
+    `free` and `bands`: what `flows.train.run.extra_fits` returns; None without such fits.
+    `baselines`: what `flows.train.run.baselines` returns.
     `named_groups`: values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
     """
 

@@ -12,13 +12,10 @@ from pydantic import BaseModel, Field, PrivateAttr, model_validator
 from aucdist.data.storage.urls import Location
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
-from flows.config.base import NAME, Cli, Strict
 from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Config, ThreadsHere
-from flows.config.data import CacheMode, DataConfig, DataFileOptions, refuse_for_classes
-from flows.config.loading import RunOptions, config_of, load_config, parse_yaml
-from flows.config.model import ModelConfig, ShapesConfig, check_estimator, check_shapes
-from flows.config.operating_point import OperatingPointConfig, hold_out
-from flows.config.sources import is_yaml, source_from_name
+from flows.config.data import CacheMode, DataConfig, DataFileOptions, is_yaml, refuse_for_classes, source_from_name
+from flows.config.loading import NAME, Cli, RunOptions, Strict, config_of, load_config, parse_yaml
+from flows.config.model import ModelConfig, OperatingPointConfig, ShapesConfig, check_estimator, check_shapes, hold_out
 
 if TYPE_CHECKING:
     from flows.init.run import Description

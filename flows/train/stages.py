@@ -29,18 +29,17 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.calibration import out_of_fold
 from aucdist.estimators.fitting import Fit, Start, fit_rows, give_warnings
 from aucdist.estimators.scores import count_costs, count_scores, errors_name_class, mapped_rows
-from aucdist.metrics.costs import CostCounts
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import CostCounts
 from aucdist.metrics.ranking import auc_interval
 from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.search.folds import LEAST_ROWS
 from flows.config.cluster import CheckpointConfig
-from flows.config.model import ModelConfig
-from flows.config.operating_point import OperatingPointConfig
+from flows.config.model import ModelConfig, OperatingPointConfig
 from flows.progress import RunObserver, warnings_to
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
+from flows.run_folder.folder import score_test_rows
 from flows.run_folder.results import ClassEvaluation, Evaluation, group_results, scored_rows, threshold_by
-from flows.run_folder.scores import score_test_rows
 
 GRACE = 20
 """Seconds that the current round may still take after SIGTERM; Kubernetes kills after 30."""

@@ -10,8 +10,7 @@ import pyarrow.parquet as pq
 from support.sharded import shard_data
 
 from aucdist.data.shards.manifest import Manifest, read_shard
-from aucdist.data.shards.sharding import request
-from aucdist.data.shards.simulate import Simulation
+from aucdist.data.shards.sharding import Simulation, request
 from aucdist.data.sources import find_source
 from aucdist.kernels.rows import project
 from benchmarks.common import Row

@@ -13,7 +13,7 @@ from support.scratch_room import start_anew
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.manifest import read_shard, write_shards
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.errors import RunError
 from aucdist.kernels.rows import accumulate, project

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.papers.scd.columns import SCD
 from aucdist.papers.scd.dual import SDCD

@@ -10,7 +10,7 @@ from scipy.sparse import issparse
 from support.rounds import rounds_of
 
 from aucdist.data.block import Block
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.papers.gev.problem import MOST_FEATURES, LinkProblem, LinkRound
 from aucdist.papers.gev.shape import map_shape

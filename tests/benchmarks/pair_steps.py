@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, PairPlaces, PairRows, draw_any, draw_in_order, dual_steps
 from benchmarks.common import Row, fastest
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from aucdist.data.block import Block
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.metrics import roc_auc_score
 from aucdist.pairs.cutting_planes import AllPairs

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.papers.tpauc.descent import SVRG, moments_of, within_class_covariance
 from aucdist.papers.tpauc.exact import Exact, exact_path

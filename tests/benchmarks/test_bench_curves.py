@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.errors import RunError
 from aucdist.metrics.compare import holm, partial_auc_test
 from aucdist.search.auto import auto_search

@@ -9,7 +9,7 @@ from support.contestants import means
 from support.small_paper import load_paper, only, run, write
 
 import benchmarks.__main__ as benchmarks
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.errors import InputError
 from aucdist.extras import EXTRAS
 from benchmarks.peers.referee import run_contest

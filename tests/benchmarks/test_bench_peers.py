@@ -7,7 +7,7 @@ import pytest
 from support.contestants import broken, dies, endless, first_feature, late, means, nan
 from support.forked_workers import forked_processes
 
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.errors import InputError
 from aucdist.metrics.compare import auc_test, holm
 from benchmarks import suites

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.contestants import broken, means
 
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.errors import InputError
 from aucdist.metrics.compare import holm, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts

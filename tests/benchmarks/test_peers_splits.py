@@ -7,7 +7,7 @@ import pytest
 from support.contestants import means, slow_to_choose, slow_to_fit
 from support.forked_workers import forked_processes
 
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from benchmarks import common
 from benchmarks.peers import data_sets as sets
 from benchmarks.peers import referee

@@ -29,8 +29,7 @@ from aucdist.data.sources import Source
 from aucdist.data.storage import guard
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from aucdist.probability.links import Link
-from aucdist.probability.probability_maps import LinkMap
+from aucdist.probability.links import Link, LinkMap
 
 MOST_MEMORY = 2**28
 # Each example reads files twice or more, with memory traced: a third of the usual number, of each of thirteen readers.

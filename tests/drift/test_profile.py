@@ -19,7 +19,7 @@ from aucdist.drift.profile import MOST_COLUMNS, Profile, fit_columns, score_bins
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.selection.groups import digests_of
+from aucdist.selection import digests_of
 
 SCHEMA = Schema(("age", "town=a", "town=b", "income"), "y", ("1",), ("0",), {"town": ("a", "b")})
 AS_READ = Preprocessor((), "none", None, None, "keep")

@@ -6,7 +6,7 @@ from support.code_sets import random_codes
 
 from aucdist import LinkClassifier, PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier
 from aucdist.data.block import Block, partition, stacked
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.rows import project

@@ -11,7 +11,7 @@ import pytest
 
 from aucdist.data.block import partition
 from aucdist.data.own_files import json_digest
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.engine.dask import DaskBlocks, local_client

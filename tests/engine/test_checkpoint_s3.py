@@ -7,7 +7,7 @@ import pytest
 from support.s3_servers import SERVERS, bucket_on
 
 from aucdist.data.block import partition
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.checkpoint import Journal
 from aucdist.pairs.cutting_planes import AllPairs

@@ -16,7 +16,7 @@ from support.s3_servers import LAB, need_real, new_bucket, new_connections, poin
 from aucdist.data.block import partition
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.manifest import read_shard, write_shards
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client

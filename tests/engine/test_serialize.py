@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.serialize import deserialize, serialize
+from aucdist.engine.checkpoint import deserialize, serialize
 from aucdist.engine.worker_part import LONG, pack, unpack
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows
@@ -122,8 +122,8 @@ def made(tree):
         serialize([1, np.zeros(5)])[:-30],
         made(["record", "os", "system", "true"]),
         made(["record", "subprocess", "Popen", "true"]),
-        made(["record", "aucdist.engine.serialize", "deserialize", "x"]),
-        made(["record", "aucdist.engine.serialize", "json", "x"]),
+        made(["record", "aucdist.engine.checkpoint", "deserialize", "x"]),
+        made(["record", "aucdist.engine.checkpoint", "json", "x"]),
         made(["record", "aucdist.solvers.base", "Certificate", 1.0]),
         made(["record", "aucdist.nowhere", "Certificate", 1.0]),
         made(["record", "aucdist.errors", "RunError", "x"]),

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import partition
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks, StoredBlock
 from aucdist.engine.steps import (
     Interrupted,

@@ -30,7 +30,7 @@ from aucdist.estimators.linear import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.probability.links import Link
-from aucdist.selection.folds import fold_numbers
+from aucdist.selection import fold_numbers
 
 KINDS = ["gev", "logit", "isotonic"]
 MODELS = [PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier]

@@ -16,8 +16,8 @@ from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier, PairwiseRampClassifier, lam_path
 from aucdist.pairs import AllPairs, RampLBFGS
 from aucdist.pairs.loss import RAMP
-from aucdist.pairs.objective import PairObjective
 from aucdist.pairs.penalty import L2
+from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.smooth import SmoothPairProblem
 from aucdist.papers.sdcd import SDCD
 from aucdist.papers.tpauc import Exact

@@ -9,8 +9,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.export import to_onnx, to_sql
 from aucdist.model.linear_model import ClassWeights, LinearModel
-from aucdist.probability.links import Link
-from aucdist.probability.probability_maps import IsotonicMap, LinkMap
+from aucdist.probability.links import IsotonicMap, Link, LinkMap
 
 NAMES = ("a'b", "c", 'd"e')
 FAR = LinkMap(1.0, Link("cloglog"), 1.0, -800.0)

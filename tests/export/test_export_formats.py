@@ -26,8 +26,7 @@ from aucdist.export.portable import edges_in_units
 from aucdist.maps.explain import MOST_CONTRIBUTIONS, exported_names, with_rounding
 from aucdist.model.batch_scoring import source_for_scoring
 from aucdist.model.linear_model import LinearModel
-from aucdist.probability.links import Link
-from aucdist.probability.probability_maps import IsotonicMap, LinkMap
+from aucdist.probability.links import IsotonicMap, Link, LinkMap
 
 LOGIT = LinkMap(2.0, Link("logit"), 0.7, -0.2)
 KEEP = {"impute": "keep", "scale": "none"}

@@ -18,7 +18,7 @@ from support.linear_models import linear_model
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.model.linear_model import LinearModel
-from aucdist.probability.probability_maps import ProbabilityMap
+from aucdist.probability.links import ProbabilityMap
 
 STRICT = {**SOURCE, "missing": "refuse", "unknown": "error"}
 SOUND = {"age": "20.5", QUOTES: "1.5", "seen": "2024-02-29 13:30:00", DROP: "a", "browser": "17"}

@@ -16,11 +16,9 @@ from aucdist.data.dataset import PARTS, Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.errors import InputError
 from aucdist.export import to_sql
-from aucdist.export.sql import typed_spellings
-from aucdist.export.sql_expressions import date_part, identifier, number, table_name, text, total
+from aucdist.export.sql import date_part, identifier, number, table_name, text, total, typed_spellings
 from aucdist.model.linear_model import LinearModel
-from aucdist.probability.links import Link
-from aucdist.probability.probability_maps import LinkMap
+from aucdist.probability.links import Link, LinkMap
 
 NASTY = (
     "'; DROP TABLE rows; --", '"; DROP TABLE rows; --', "\\'", "/*", "a\nb", "{0}%s", "*/ SELECT", "x'", '""', "--",

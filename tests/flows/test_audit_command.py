@@ -12,7 +12,7 @@ from support.runs import write_config
 
 from aucdist.metrics import operating_point, roc_auc_score
 from aucdist.model import load_model
-from flows.run_folder.scores import read_scores
+from flows.run_folder.folder import read_scores
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from aucdist.data.storage import urls
 from aucdist.errors import RunError
 from aucdist.kernels import compiling
 from flows import cli
-from flows.config import prefect_api
+from flows.config import cluster as prefect_api
 
 CONTRACT = {
     "run": str, "estimator": str, "solver": str, "n_samples": int, "n_features": int, "n_pos": int, "n_neg": int,

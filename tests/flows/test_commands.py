@@ -14,7 +14,7 @@ from support.printed import script
 from aucdist.errors import InputError
 from flows.cli import COMMANDS
 from flows.command import Command, config_from_options, parameters
-from flows.config.base import Cli, Strict
+from flows.config.loading import Cli, Strict
 from flows.up import deployments_file
 
 ROOT = Path(__file__).resolve().parents[2]

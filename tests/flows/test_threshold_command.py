@@ -16,8 +16,7 @@ from aucdist.metrics import guaranteed_threshold
 from aucdist.model import load_model
 from aucdist.report.text import guarantee_text
 from flows.promote import PromoteConfig, promote_run
-from flows.run_folder.folder import read_about
-from flows.run_folder.scores import read_scores
+from flows.run_folder.folder import read_about, read_scores
 from flows.threshold import ThresholdConfig, change_threshold, threshold_lines
 from flows.train.config import load_train
 

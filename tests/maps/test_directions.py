@@ -12,14 +12,13 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.serialize import serialize
+from aucdist.engine.checkpoint import serialize
 from aucdist.errors import InputError
 from aucdist.export.portable import TreeSplit, forest
 from aucdist.kernels.codes import expand
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander, LeafExpander, map_from_bytes
-from aucdist.maps.forest import Forest
-from aucdist.maps.leaves import step_signs
+from aucdist.maps.leaves import Forest, step_signs
 from aucdist.solvers.signs import FREE, ZERO
 
 

@@ -8,7 +8,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
-from aucdist.maps.pairs import CELLS, PRIOR, coarse, pair_scores
+from aucdist.maps.bins import CELLS, PRIOR, coarse, pair_scores
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import pair_groups
 from aucdist.solvers.base import solve

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.serialize import serialize
+from aucdist.engine.checkpoint import serialize
 from aucdist.errors import InputError
 from aucdist.maps import LeafExpander, map_from_bytes
-from aucdist.maps.forest import leaf_counts, read_forest
+from aucdist.maps.leaves import leaf_counts, read_forest
 
 TEXT = """tree
 version=v4

@@ -5,7 +5,7 @@ import pytest
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.serialize import serialize
+from aucdist.engine.checkpoint import serialize
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander, LeafExpander, NystroemMap, expander_of, map_from_bytes
 

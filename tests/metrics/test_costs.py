@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from aucdist import metrics
 from aucdist.errors import InputError
-from aucdist.metrics import costs
+from aucdist.metrics import decisions as costs
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import expected_cost_interval
 

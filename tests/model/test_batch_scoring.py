@@ -24,8 +24,7 @@ from aucdist.errors import InputError
 from aucdist.model import batch_scoring as scoring
 from aucdist.model import load_model
 from aucdist.model.batch_scoring import plan_scoring, score_part, write_summary
-from aucdist.probability.links import Link
-from aucdist.probability.probability_maps import LinkMap
+from aucdist.probability.links import Link, LinkMap
 
 ROWS = [
     (1.5, "tcp", 3), (0.25, "udp", -2), (7.0, "tcp", 0), (2.5, "icmp", 1), (0.5, "udp", 9), (1.0, "icmp", 4), (3.0, "tcp", 5),

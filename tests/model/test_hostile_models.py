@@ -15,8 +15,8 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from aucdist.model.scoring_costs import costs_of_scoring
-from aucdist.probability.probability_maps import IsotonicMap
+from aucdist.model.batch_scoring import costs_of_scoring
+from aucdist.probability.links import IsotonicMap
 
 NAMES = ("a", "b")
 COEF = np.array([1.0, -2.0])

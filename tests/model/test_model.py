@@ -15,8 +15,7 @@ from aucdist.data.preprocess import fit_preprocessor
 from aucdist.errors import InputError
 from aucdist.model import digest_of_model, files_of_model, load_model, load_two_classes, write_model
 from aucdist.model.linear_model import LinearModel
-from aucdist.probability.links import Link
-from aucdist.probability.probability_maps import IsotonicMap, LinkMap, ProbabilityMap
+from aucdist.probability.links import IsotonicMap, Link, LinkMap, ProbabilityMap
 
 NAMES = ("a", "b", "c")
 X = np.random.default_rng(0).gamma(1.0, size=(20, 3))

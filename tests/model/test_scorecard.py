@@ -24,8 +24,7 @@ from aucdist.maps import BinExpander
 from aucdist.model import card_model, load_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.model.scorecard import Scorecard, parse_card
-from aucdist.probability.links import Link
-from aucdist.probability.probability_maps import IsotonicMap, LinkMap
+from aucdist.probability.links import IsotonicMap, Link, LinkMap
 
 LOGIT = LinkMap(1.5, Link("logit", 0.0), 0.8, -0.3)
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from aucdist.pairs.cell_cuts import CellSums, Edges
-from aucdist.pairs.cell_kernels import fill_cells, find_cells, index_edges
-from aucdist.pairs.kernels import cut_groups
+from aucdist.pairs.kernels import cut_groups, fill_cells, find_cells, index_edges
 from aucdist.pairs.loss import HINGE, NO_SHIFT, one_run
 
 pytestmark = pytest.mark.nojit

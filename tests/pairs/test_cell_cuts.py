@@ -12,18 +12,17 @@ from support.oracle import pairwise_objective
 from support.small_sets import CASES, blocks_of, small
 from support.top_optima import top_hinge, top_optimum, top_optimum_l1
 
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.engine.serialize import deserialize, serialize
+from aucdist.engine.checkpoint import deserialize, serialize
 from aucdist.engine.steps import first_argument
 from aucdist.pairs import cell_cuts, cuts, cutting_planes, newton, top_negatives
 from aucdist.pairs.cell_cuts import CellCuts
 from aucdist.pairs.cuts import PairCuts
 from aucdist.pairs.cutting_planes import MOST_ANCHORS as ALL
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
-from aucdist.pairs.objective import PairObjective
 from aucdist.pairs.penalty import L1, L2
-from aucdist.pairs.problem import add_up_gradient
+from aucdist.pairs.problem import PairObjective, add_up_gradient
 from aucdist.pairs.top_negatives import TopNegatives, threshold_in_blocks, threshold_of
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.signs import project_onto_cone

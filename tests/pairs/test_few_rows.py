@@ -16,7 +16,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.pairs import cutting_planes
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.pairs.few_rows import FewRows
-from aucdist.pairs.objective import PairObjective
+from aucdist.pairs.problem import PairObjective
 from aucdist.solvers.base import solve
 
 

@@ -18,8 +18,8 @@ from aucdist.errors import InputError
 from aucdist.metrics.measures import MEASURES
 from aucdist.pairs import cutting_planes
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
-from aucdist.pairs.objective import PairObjective
 from aucdist.pairs.penalty import GroupL1
+from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.top_negatives import TopNegatives
 from aucdist.search.choice import SettingScores
 from aucdist.search.fold import score_path

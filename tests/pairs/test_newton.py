@@ -15,13 +15,13 @@ from support.seeds import searched
 from support.small_sets import blocks_of, small
 
 from aucdist.data.block import Block, partition
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.pairs import newton
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.pairs.groups import pair_groups
-from aucdist.pairs.objective import PairObjective
 from aucdist.pairs.penalty import L2
+from aucdist.pairs.problem import PairObjective
 from aucdist.solvers.base import Status, solve
 
 SIGNS = np.array([1, 0, -1], dtype=np.int8)

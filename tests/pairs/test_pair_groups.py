@@ -15,8 +15,7 @@ from aucdist.errors import InputError
 from aucdist.pairs import AllPairs, RampLBFGS
 from aucdist.pairs.groups import pair_groups
 from aucdist.pairs.loss import RAMP
-from aucdist.pairs.objective import pairwise_objective
-from aucdist.pairs.problem import PairProblem
+from aucdist.pairs.problem import PairProblem, pairwise_objective
 from aucdist.solvers.base import solve
 
 all_pairs, pair_ramp = rounds_of(AllPairs), rounds_of(RampLBFGS)

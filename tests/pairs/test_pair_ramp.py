@@ -14,8 +14,8 @@ from support.small_sets import CASES, blocks_of, small
 from aucdist import PairwiseHingeClassifier, PairwiseRampClassifier
 from aucdist.pairs import RampLBFGS, top_negatives
 from aucdist.pairs.loss import RAMP
-from aucdist.pairs.objective import PairObjective
 from aucdist.pairs.penalty import L2
+from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.smooth import SmoothPairProblem, hinge_minima
 from aucdist.pairs.top_negatives import TopNegatives
 from aucdist.solvers import lbfgs

@@ -7,8 +7,8 @@ from support.small_sets import blocks_of, small
 from aucdist.errors import InputError
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.loss import RAMP
-from aucdist.pairs.objective import PairObjective
 from aucdist.pairs.penalty import L1, L2, PENALTIES, SmoothPenalty
+from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.smooth import pair_lbfgs
 from aucdist.solvers.base import Status, solve
 

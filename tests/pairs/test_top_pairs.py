@@ -17,7 +17,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.pairs import top_negatives
 from aucdist.pairs.cutting_planes import NARROWING, SHARE_OF_GAP, AllPairs, CuttingPlanes
 from aucdist.pairs.newton import NARROWEST
-from aucdist.pairs.objective import PairObjective
+from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.top_negatives import (
     MeanHinge,
     Threshold,

@@ -10,8 +10,7 @@ from support import link_twins as twin
 from aucdist.data.own_files import parse_checked
 from aucdist.errors import InputError
 from aucdist.probability.link_kernels import curvature, loss_and_slope, probability, shape_terms, slope_of
-from aucdist.probability.links import Link, LinkLoss
-from aucdist.probability.probability_maps import IsotonicMap, LinkMap, SavedMap
+from aucdist.probability.links import IsotonicMap, Link, LinkLoss, LinkMap, SavedMap
 
 ALL = [Link("gev", xi) for xi in (-1.0, -0.3, 0.0, 1e-250, 0.4, 3.0)] + [
     Link(n) for n in ("logit", "probit", "cloglog")

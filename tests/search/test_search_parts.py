@@ -31,7 +31,7 @@ from aucdist.search.choice import (
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Folds, masked_blocks
 from aucdist.search.schedule import fit_settings, halve, paths_of, points_of, race
-from aucdist.selection.folds import fold_numbers
+from aucdist.selection import fold_numbers
 
 AUC, LOSS = MEASURES["auc"], MEASURES["brier_loss"]
 

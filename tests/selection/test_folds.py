@@ -11,17 +11,20 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.split import scrambled
 from aucdist.errors import InputError
-from aucdist.selection.folds import (
+from aucdist.selection import (
     Partition,
     arrival,
+    codes,
+    duplicates,
     fold_numbers,
     fold_numbers_of_groups,
+    names_of_codes,
     partition,
     refuse_straddling,
     stratified_numbers,
+    take_column,
     time_parts,
 )
-from aucdist.selection.groups import codes, duplicates, names_of_codes, take_column
 
 
 def twin(ids, y, n_folds, seed):

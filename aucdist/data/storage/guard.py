@@ -101,7 +101,7 @@ def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str)
     if most is not None and n_bytes > most:
         how = "it has" if stated else "the server does not state its size, and it has"
         raise InputError(
-            f"cannot read {subject}: {how} more than {most} bytes; download it by hand, or set {DOWNLOAD_LIMIT} to a larger number"
+            f"cannot read {subject}: {how} more than {most} bytes; download it by hand, or set a larger {DOWNLOAD_LIMIT}"
         )
     check_fits(n_bytes, subject)
     disk = shutil.disk_usage(folder)

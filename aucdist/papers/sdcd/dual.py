@@ -37,7 +37,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.pairs.groups import pair_groups
-from aucdist.pairs.objective import objective_error, pairwise_objective, rounding_of_pairs
+from aucdist.pairs.problem import objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, add_entries, dual_steps
 from aucdist.papers.sdcd.pairing import (
     COMBINATIONS,

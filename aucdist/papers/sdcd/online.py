@@ -42,7 +42,7 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.pairs.objective import objective_error, pairwise_objective, rounding_of_pairs
+from aucdist.pairs.problem import objective_error, pairwise_objective, rounding_of_pairs
 from aucdist.papers.epochs import LabelledRows, epochs
 from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
 from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn, dual_error_of_steps

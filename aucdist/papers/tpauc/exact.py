@@ -21,7 +21,7 @@ from aucdist.data.block import Block, as_dense, matrix_of_rows
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.pairs.groups import PairGroups, pair_groups
-from aucdist.pairs.objective import rounding_of_pairs
+from aucdist.pairs.problem import rounding_of_pairs
 from aucdist.papers.tpauc.descent import SubspaceDescent, errors_of_square, moments_of
 from aucdist.papers.tpauc.moments import PairMoments, lower_bound, slices_of_rows
 from aucdist.solvers.base import Round, Solver

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 from aucdist.data.block import Block
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.data.sources import Source, catalog
 from benchmarks.common import SEED, read_train_and_test, split_and_scale
 

@@ -20,7 +20,7 @@ from aucdist.data.formats.registry import SqlFormat
 from aucdist.data.shards.reading import fingerprint_of, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
-from flows.config.sources import source_from_name
+from flows.config.data import source_from_name
 
 N = 60
 QUERY = "SELECT a, n, kind, y FROM staff ORDER BY id"

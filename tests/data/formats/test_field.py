@@ -23,7 +23,7 @@ from aucdist.data.labels import LabelWarning
 from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
-from flows.config.sources import source_from_name
+from flows.config.data import source_from_name
 
 ROWS = "x,y\n" + "".join(f"{i},{'yes' if i % 4 == 0 else 'no'}\n" for i in range(40))
 

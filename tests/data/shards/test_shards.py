@@ -24,7 +24,7 @@ from aucdist.data.shards.manifest import (
     verify_shard,
     write_shards,
 )
-from aucdist.data.shards.simulate import Simulation, simulate
+from aucdist.data.shards.sharding import Simulation, simulate
 from aucdist.errors import InputError
 from aucdist.metrics import roc_auc_score
 from flows.shard import SimulateConfig

@@ -16,8 +16,7 @@ from support.runs import QUIET
 from aucdist.engine import workers
 from aucdist.engine.dask import local_client
 from aucdist.errors import InputError, RunError
-from flows.compute.clusters import choose_cache, fixed_worker_set, open_cluster, worker_memory
-from flows.compute.stages import COMPILING, Stages
+from flows.compute.clusters import COMPILING, Stages, choose_cache, fixed_worker_set, open_cluster, worker_memory
 from flows.config.cluster import ClusterConfig
 
 CONFIG: TypeAdapter[Any] = TypeAdapter(ClusterConfig)

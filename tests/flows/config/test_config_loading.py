@@ -12,8 +12,8 @@ from support.command_line import refused
 
 from aucdist.errors import InputError
 from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
+from flows.config.data import source_from_name
 from flows.config.loading import apply_setting, configs_folder, explain, parse_yaml, to_yaml, yaml_text
-from flows.config.sources import source_from_name
 from flows.cv.config import CvConfig
 from flows.train.config import TrainConfig, load_train
 

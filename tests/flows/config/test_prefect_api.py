@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.config.prefect_api import api_configured, as_user_error
+from flows.config.cluster import api_configured, as_user_error
 
 URL = "http://127.0.0.1:4200/api"
 PROFILES = f"""

@@ -18,8 +18,8 @@ from aucdist.data.shards.reading import read
 from aucdist.data.sources import find_source
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import RunError
-from aucdist.pairs.objective import pairwise_objective
-from aucdist.selection.folds import arrival, fold_numbers
+from aucdist.pairs.problem import pairwise_objective
+from aucdist.selection import arrival, fold_numbers
 from flows.orchestration import flows
 from flows.reproduce import run as engine
 from flows.reproduce.kind import Kind, KindOfTasks, TaskKey

@@ -14,7 +14,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find_source
 from aucdist.engine.blocks import block_seed
-from aucdist.selection.folds import arrival, fold_numbers
+from aucdist.selection import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey
 from flows.reproduce.scores import Scores, Target, compare, count_agreement, reaches
 

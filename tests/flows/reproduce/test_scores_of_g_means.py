@@ -18,7 +18,7 @@ from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
 from aucdist.metrics import g_mean_score
 from aucdist.sampling import DistanceUnderSampler
-from aucdist.selection.folds import arrival, fold_numbers
+from aucdist.selection import arrival, fold_numbers
 from flows.reproduce.kind import TaskKey, n_ahead, rankings, ranks
 from flows.reproduce.scores import Claim, Scores, count_leads, reaches
 

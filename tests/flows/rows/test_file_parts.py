@@ -17,16 +17,15 @@ from support.runs import QUIET
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import MEDIAN_ERROR
 from aucdist.data.formats import parts
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.data.storage import scratch
 from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from flows.compute.clusters import Workers
-from flows.compute.stages import Stages
+from flows.compute.clusters import Stages, Workers
 from flows.config.data import DataConfig
 from flows.rows.source import open_source, read_rows
-from flows.run_folder.scores import read_scores
+from flows.run_folder.folder import read_scores
 from flows.train.config import TrainConfig
 from flows.train.run import train
 

@@ -14,19 +14,18 @@ from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.manifest import write_shards
 from aucdist.data.shards.reading import open_rows
-from aucdist.data.shards.simulate import simulate
+from aucdist.data.shards.sharding import simulate
 from aucdist.data.sources import Source, find_source
 from aucdist.data.split import split
 from aucdist.data.storage import scratch
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
-from flows.compute.clusters import Workers
-from flows.compute.stages import Stages
+from flows.compute.clusters import Stages, Workers
 from flows.config.data import DataConfig, TestConfig
 from flows.rows.rows import Rows
 from flows.rows.source import open_source
-from flows.run_folder.scores import read_scores
+from flows.run_folder.folder import read_scores
 from flows.train.config import TrainConfig
 from flows.train.run import train
 

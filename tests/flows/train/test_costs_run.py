@@ -15,11 +15,11 @@ from aucdist.errors import InputError
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
 from aucdist.model import load_model
 from aucdist.search.folds import Folds
-from aucdist.selection.folds import fold_numbers
+from aucdist.selection import fold_numbers
 from flows import score as scoring
 from flows import shard as sharding
 from flows.compare import CompareConfig, compare
-from flows.run_folder.scores import read_scores
+from flows.run_folder.folder import read_scores
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train.config import load_train

@@ -13,10 +13,9 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
 from aucdist.report.text import operating_point_text
-from aucdist.selection.folds import fold_numbers
-from flows.config.operating_point import OperatingPointConfig
-from flows.run_folder.folder import read_about
-from flows.run_folder.scores import read_scores
+from aucdist.selection import fold_numbers
+from flows.config.model import OperatingPointConfig
+from flows.run_folder.folder import read_about, read_scores
 
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01", "model.max_fpr=0.1"]
 

@@ -16,7 +16,7 @@ from aucdist.errors import InputError
 from aucdist.maps.explain import values_at_bins
 from aucdist.report.text import directions_text
 from flows.run_folder.folder import read_about
-from flows.train.more_fits import _half, _shapes_of_half
+from flows.train.run import _half, _shapes_of_half
 
 
 def rows(n: int = 300) -> pd.DataFrame:

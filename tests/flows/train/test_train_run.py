@@ -21,10 +21,9 @@ from aucdist.model import load_model
 from aucdist.report.text import group_rows
 from flows.json_values import jsonable
 from flows.rows.source import read_rows
-from flows.run_folder.folder import read_about
-from flows.run_folder.scores import read_scores
+from flows.run_folder.folder import read_about, read_scores
 from flows.train.config import load_train
-from flows.train.more_fits import baselines
+from flows.train.run import baselines
 
 QUICK = ["cluster=none", "blocks=4", "model.tol=0.05", "model.lam=0.01"]
 
@@ -217,7 +216,7 @@ def test_a_lightgbm_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPat
     def refuse(module: str) -> None:
         raise InputError(f"{module} is installed, but cannot be loaded: libgomp.so.1")
 
-    monkeypatch.setattr("flows.train.more_fits.load_optional", refuse)
+    monkeypatch.setattr("flows.train.run.load_optional", refuse)
     observer = Following()
     made = baselines(read_rows(load_train("digits", UNSCALED).data), observer)
     assert [model["name"] for model in made] == ["Logistic regression"]

@@ -13,7 +13,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.random import fill_normal, stream
-from aucdist.maps.gaussian import gaussian_kernel, median_distance
+from aucdist.maps.nystroem import gaussian_kernel, median_distance
 from aucdist.papers.zovr.solvers import SVRG, ZOSGD, ZOVR, MarginMeanProblem, random_directions, score_and_evaluate
 from aucdist.solvers.base import Status, solve
 

@@ -1,1 +1,0 @@
-"""Assign rows to folds, and find groups of rows."""
