@@ -1,4 +1,4 @@
-"""The checks that scikit-learn and imbalanced-learn ship, on every public estimator, map and sampler, with each of its solvers.
+"""The checks that scikit-learn and imbalanced-learn ship, on every public estimator, map and sampler, in each way of fitting.
 
 A check that an estimator cannot pass stands beside it, with the reason.
 """
