@@ -275,7 +275,7 @@ def refuse_unsound(rows: Rows, first: int, *, may_miss: bool) -> None:
     if unsound.any():
         k = int(np.argmax(unsound))
         (row, column), value = entry_at(rows, k), rows.values.reshape(-1)[k]
-        hint = "; features='bins' has a place for missing values" if np.isnan(value) else ""
+        hint = "; features='bins' accepts missing values" if np.isnan(value) else ""
         raise InputError(
             f"X has {value} in row {first + row}, column {column} (both from 0): fill it in, or leave the row out{hint}"
         )

@@ -149,7 +149,7 @@ def _errors_explained(estimator: Any) -> Iterator[None]:
             ) from None
         if not str(e).startswith("Input X contains NaN"):
             raise
-        map_of_bins = "features='bins' has a place for missing values; or " * (
+        map_of_bins = "use features='bins', which accepts missing values, or " * (
             "features" in estimator.get_params(deep=False)
         )
         raise InputError(f"Input X contains NaN: {map_of_bins}fill them in before, by SimpleImputer") from None

@@ -222,17 +222,15 @@ class OperatingPointConfig(Strict):
     @model_validator(mode="after")
     def _one(self) -> "OperatingPointConfig":
         if len({*self.options} - {"per", "confidence"}) != 1:
-            raise InputError("operating_point: give one of fpr, alerts, precision, recall and cost")
+            raise InputError("give exactly one of fpr, alerts, precision, recall and cost")
         if self.per is not None and self.alerts is None:
-            raise InputError("operating_point: `per` is the unit of `alerts`: give `alerts`, or leave `per` out")
+            raise InputError("`per` is the unit of `alerts`: give `alerts`, or leave `per` out")
         if self.per is None and self.alerts is not None and self.alerts > 1:
             raise InputError(
-                f"operating_point: alerts is {self.alerts:g}, and a share is at most 1: name its unit by `per`, as in `per: day`"
+                f"alerts is {self.alerts:g}, but a share is at most 1: give its unit by `per`, such as `day` or `1000 rows`"
             )
         if self.confidence is not None and self.cost is not None:
-            raise InputError(
-                "operating_point: `confidence` is for fpr, alerts, precision and recall, not for cost: leave it out"
-            )
+            raise InputError("`confidence` is for fpr, alerts, precision and recall, not for cost: leave it out")
         return self
 
     @property

@@ -187,10 +187,10 @@ def _positive(
         lowest = above_lowest(counts, source.positive, where)[1]
         return "minority", "", ~np.isin(np.array(labels.names)[labels.codes], lowest)
     if "positive" not in source.model_fields_set and len(counts) > MOST_CLASSES:
-        others = f", or another column with --label, one of {', '.join(columns[:MOST_CLASSES])}" if columns else ""
+        others = f"; for numbers, name another --label, one of {', '.join(columns[:MOST_CLASSES])}" if columns else ""
         raise InputError(
-            f"{contents} {len(counts)} different values ({listed(counts)}): more than {MOST_CLASSES}; if they are classes, name "
-            f"the positive one with --positive{others}"
+            f"{contents} {len(counts)} different values. If they are classes, name the positive one with --positive{others}. The "
+            f"values are: {listed(counts)}"
         )
     if source.of_each:
         return source.model_dump(mode="json")["positive"], "", np.zeros(len(labels.codes), dtype=bool)

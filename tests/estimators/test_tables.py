@@ -132,7 +132,7 @@ def test_texts_that_are_numbers_are_numbers_as_in_files() -> None:
     )
     with pytest.raises(InputError, match="column 'c' holds strings, but held numbers in the training rows"):
         checked_rows(model, pd.DataFrame({"a": ["1"], "b": [1], "c": ["one"]}))
-    with pytest.raises(InputError, match="has a place for missing values"):
+    with pytest.raises(InputError, match="accepts missing values"):
         PairwiseHingeClassifier().fit(rows, [0, 1, 0])
 
 
@@ -287,7 +287,7 @@ def test_dask_frames_from_parquet_are_fitted_without_a_detour(tmp_path: Path) ->
         ),
         ({"p": pd.interval_range(0, 60)}, "column 'p' holds interval"),
         ({"p": np.arange(60) * 1j}, "column 'p' holds complex128"),
-        ({"p": pd.arrays.SparseArray([1.0, np.nan] * 30)}, "Input X contains NaN: features='bins'"),
+        ({"p": pd.arrays.SparseArray([1.0, np.nan] * 30)}, "Input X contains NaN: use features='bins'"),
         ({"lazy": True}, "X is a LazyFrame"),
         ({"p": np.full(60, 1e200) * np.arange(60)}, "left the range of float64"),
     ],

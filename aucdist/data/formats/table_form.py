@@ -63,7 +63,7 @@ MISSING_CATEGORY = "(missing)"
 """The category of missing values. With ``missing: keep``, a cell with this text counts as missing."""
 UNKNOWN_CATEGORY = "\0unknown"
 """The category for values that the training data did not have. It cannot occur in a file."""
-REMEDY = "remove the row or fill it in; in a feature `missing: keep` lets it through"
+REMEDY = "remove the row or fill it in. `missing: keep` accepts missing values in features, but not in the label"
 SHOWN = 5
 
 
@@ -314,7 +314,7 @@ class TableForm:
                 more = f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
                 raise InputError(
                     f"{where} lacks column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent[:SHOWN]))}{more}, which the "
-                    f"model needs; it has: {listed(names)}. Add them, or use a model that does not need them"
+                    f"model needs; it has: {listed(names)}. Add what is missing, or use a model that does not need it"
                 )
             kept = [pick(names, name, where, "keep") for name in source.keep]
         not_features = {label, groups, *([] if source.keep else [cost])}

@@ -374,7 +374,7 @@ def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
             "the value is missing, but no training row had a missing value here; fill it in, or give `unknown: ignore`"
         )
     elif known is not None and value not in known:
-        problem = f"unknown category {value[:80]!r}; known: {listed(form.allowed[name])}"
+        problem = f"unknown category {value[:80]!r}; known: {listed(form.allowed[name])}. Correct it, or give `unknown: ignore`"
     if name in form.dates:
         return value, problem or problem_with_date(value, form.date_format)
     if problem and form.unknown != "error" and not is_label and not is_missing:
