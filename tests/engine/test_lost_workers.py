@@ -359,7 +359,7 @@ def far(mortal, monkeypatch):
 
 
 def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, mortal):
-    with pytest.warns(RuntimeWarning, match="only their scheduler"):
+    with pytest.warns(RuntimeWarning, match="reaches the scheduler but not the workers"):
         blocks = DaskBlocks.load(far, load, N_BLOCKS)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -108,7 +108,7 @@ def test_python_chooses_features_by_the_same_search():
     alone = PairwiseHingeClassifier(tol=1e-2).set_params(**model.chosen_).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), alone.decision_function(X))
     assert roc_auc_score(y, model.decision_function(X)) > 0.9
-    with pytest.raises(InputError, match="name a feature map here"):
+    with pytest.raises(InputError, match="works in `fit` only"):
         lam_path(model, X, y, lams=[1e-2])
     model.set_params(features=None).fit(X, y)
     assert not hasattr(model, "chosen_")
