@@ -244,12 +244,14 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ran
     if "free" in run:
         sentences.append(directions_text(run["free"]))
     if baselines := run.get("baselines"):
-        reached = "; ".join(
-            f"{other['name']} {auc_text(other['test_auc'])} (average precision {other['average_precision']:.4f})"
-            for other in baselines
+        reached = [(other["name"], other["test_auc"], other["average_precision"]) for other in baselines]
+        compared = "; ".join(
+            f"{name} {auc_text(auc)}, {precision:.4f}"
+            for name, auc, precision in [("this model", area, ranking.average_precision(shown)), *reached]
         )
         sentences.append(
-            f"Test AUC on the same split, with the defaults of the libraries: {reached}.{_hint(report, shown, baselines)}"
+            f"AUC and average precision on the same {rows} rows, where the other models have the defaults of their libraries: "
+            f"{compared}.{_hint(report, shown, baselines)}"
         )
     if "groups" in run:
         sentences = [*group_sentences(run["groups"]), *sentences]
@@ -276,11 +278,17 @@ def _hint(report: Report, shown: ScoreCounts, baselines: Sequence[Json]) -> str:
         best = max(baselines, key=lambda other: float(other[key]))
         if (more := best[key] - metric(shown)) > CLEAR_DIFFERENCE:
             better += f" The {title} of {best['name']} is higher by {number_text(more, 2)}."
+    if better:
+        better += " This was not tested: with few positive rows it may be chance."
     if better and share < RARE_SHARE:
         features = "'{map: auto, metric: average_precision}'"
         better += f" Average precision matters here, because only {percent_text(share)} of the rows are positive."
     if better and report.map_name is None:
         better += f" `--set model.features={features}` searches for a better model; it may choose trees, which cannot be read."
+    elif better:
+        better += (
+            " Interactions (`pairs: 10`) may help bins. If nobody has to read the model, take the one that ranks best."
+        )
     return better
 
 

@@ -209,7 +209,9 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
 def test_a_baseline_that_ranks_clearly_better_is_a_reason_to_look_on(report, auc, average_precision, better):
     baseline = {"name": "LightGBM", "test_auc": auc, "average_precision": average_precision}
     text = text_of(render_run_page(replace(report, run=report.run | {"baselines": [baseline]})))
-    assert f"LightGBM {auc:.4f} (average precision {average_precision:.4f})" in text
+    assert f"; LightGBM {auc:.4f}, {average_precision:.4f}." in text
+    assert re.search(r"defaults of their libraries: this model 0\.\d{4}, 0\.\d{4}; LightGBM", text)
+    assert ("This was not tested" in text) == bool(better)
     assert re.findall(r"The (AUC|average precision) of LightGBM is higher by", text) == better
     assert ("model.features=auto" in text) == bool(better)
 
