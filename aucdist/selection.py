@@ -104,7 +104,7 @@ def partition(
     Examples
     --------
     >>> import numpy as np
-    >>> from aucdist.selection.folds import partition
+    >>> from aucdist.selection import partition
     >>> folds = partition(np.arange(6), np.array([-1, 1, -1, 1, -1, 1]), 2, 0, time=np.arange(6.0))
     >>> folds.train(0).tolist()  # what came first
     [True, True, False, False, False, False]
@@ -176,7 +176,7 @@ def fold_numbers(row_id: np.ndarray, y: np.ndarray, n_folds: int, seed: int) -> 
     Examples
     --------
     >>> import numpy as np
-    >>> from aucdist.selection.folds import fold_numbers
+    >>> from aucdist.selection import fold_numbers
     >>> y = np.repeat([-1, 1], [90, 10])
     >>> folds = fold_numbers(np.arange(100), y, n_folds=5, seed=0)
     >>> np.bincount(folds).tolist(), np.bincount(folds[y == 1]).tolist()

@@ -107,7 +107,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     Parameters
     ----------
     lam : float, default=1e-3
-        The regularisation strength (scikit-learn's `alpha`). With standardised features, try values from 1e-4 to 1e-2.
+        The regularisation strength (scikit-learn's `alpha`). With standardised features, try values from 1e-4 to 1e-2, and
+        smaller ones where positives are rare: unlike that of `LinkClassifier`, the default does not depend on their share.
     solver : str, dict or Solver, default="all-pairs"
         Use the default. ``all-pairs`` takes Newton steps and cutting planes over all pairs, and is deterministic. The
         others are published algorithms that take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``,

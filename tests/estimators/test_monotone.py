@@ -219,7 +219,7 @@ def test_what_cannot_be_monotone_is_refused(options, message):
 
 def test_names_need_names():
     X, y = rows()
-    with pytest.raises(InputError, match="give its position, from 0 to 3, or a DataFrame"):
+    with pytest.raises(InputError, match="give positions from 0 to 3, or a DataFrame"):
         PairwiseHingeClassifier(monotone={"a": "increasing"}).fit(X, y)
 
 

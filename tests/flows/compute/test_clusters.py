@@ -231,10 +231,10 @@ def test_it_says_why():
 
 def test_blocks_that_are_too_large_to_stream_are_refused():
     assert choose_cache("auto", 8 * GIB, GIB // 8, TWO)[0]
-    said = r"blocks of up to 128 MiB are too large .* by 1 thread in 1 GiB .*rows_per_shard"
+    said = r"1 GiB of memory and 1 thread cannot hold .* blocks of up to 128 MiB .*rows_per_shard"
     with pytest.raises(InputError, match=said):
         choose_cache("auto", 8 * GIB, GIB // 8 + 2**20 // 2, TWO)
-    with pytest.raises(InputError, match="by 4 threads in 1 GiB"):
+    with pytest.raises(InputError, match="1 GiB of memory and 4 threads"):
         choose_cache("stream", 8 * GIB, GIB // 16, [(8 * GIB, 1), (GIB, 4)])
 
 

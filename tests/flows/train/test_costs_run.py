@@ -129,7 +129,9 @@ def test_scores_say_what_decisions_cost(config, result):
 
 
 def test_rows_without_costs_are_refused_before_they_are_read(config, result):
-    with pytest.raises(InputError, match="training rows have no costs: they need `cost_column` in the source"):
+    with pytest.raises(
+        InputError, match="training rows have no column of costs: they need `cost_column` in the source"
+    ):
         fitted(config, "data.source.cost_column=null")
     with pytest.raises(InputError, match="miss"):
         load_train(str(config), ["operating_point={cost: {false_alarm: 5, miss: amount}}"])
@@ -187,7 +189,7 @@ def test_each_class_has_the_threshold_that_costs_least(folder: Path, whole: dict
         without = min((is_class * table["cost"]).mean(), 5 * (~is_class).mean())
         assert point["expected_cost"]["without_model"] == pytest.approx(without)
         assert found.value < without
-    assert "100 test rows cost" in page_of(whole)
+    assert "per 100 test rows" in page_of(whole)
     assert "the lowest cost, at 5 for a false alarm and the row&#39;s own amount for a miss" in page_of(whole)
 
 
