@@ -284,7 +284,9 @@ def _hint(report: Report, shown: ScoreCounts, baselines: Sequence[Json]) -> str:
         features = "'{map: auto, metric: average_precision}'"
         better += f" Average precision matters here, because only {percent_text(share)} of the rows are positive."
     if better and report.map_name is None:
-        better += " `--set 'model.features={map: bins, pairs: 10}'` adds curves and interactions, and can still be read."
+        better += (
+            " `--set 'model.features={map: bins, pairs: 10}'` adds curves and interactions, and can still be read."
+        )
         better += f" `--set model.features={features}` searches further; it may choose trees, which cannot be read."
     elif better:
         better += (
