@@ -1,10 +1,7 @@
 """Leaves of a LightGBM model as codes: the weights of its leaves are solved again, with a certificate.
 
-LightGBM grows the trees. What rows need is read from its text of the model by `aucdist.maps.leaves`.
-
-Read the trees of LightGBM's text format into arrays that find the leaves of rows without LightGBM.
-
-The text may be forged, so its consistency is checked before any row is read.
+LightGBM grows the trees. They are read from its text format into arrays that find the leaves of rows without LightGBM. The
+text may be forged, so its consistency is checked before any row is read.
 """
 
 import re
