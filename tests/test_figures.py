@@ -66,6 +66,8 @@ def of_trees() -> Sentences:
     seconds = table[table["split"] == "mean"].pivot_table("seconds", "set", "system")
     finished = sets["EBM"].notna()
     n_finished, among, took = finished.sum(), sets[finished].mean(), seconds[finished].mean()
+    with_svc = sets[sets["SVC, RBF"].notna()]
+    beside_svc = with_svc.mean()
     magic = sets.loc["magic04"]
     above = sets["auto"] - sets["LightGBM, default"]
     linear = sets["linear"] - sets["auto"]
@@ -85,6 +87,13 @@ def of_trees() -> Sentences:
             page,
             f"An EBM has {means['EBM']:.3f} on the {n_finished} sets where it has a result; there bins with interactions have "
             f"{among['bins + pairs']:.3f}, and `auto` has {among['auto']:.3f}.",
+        ),
+        (
+            page,
+            f"On the {len(with_svc)} sets where SVC has a result, its mean AUC is {beside_svc['SVC, RBF']:.3f}, that of bins "
+            f"with pairs is {beside_svc['bins + pairs']:.3f}, and that of `auto` is {beside_svc['auto']:.3f}. On the "
+            f"{n_finished} sets of the EBM, the three are {among['EBM']:.3f}, {among['bins + pairs']:.3f} "
+            f"and {among['auto']:.3f}.",
         ),
         (
             page,
@@ -169,6 +178,10 @@ def of_passes() -> Sentences:
         (
             "docs/pages/theory.md",
             f"In {collapsed.sum()} of these {len(top)} fits with `max_fpr`, it ended above 0.999",
+        ),
+        (
+            "docs/pages/theory.md",
+            f"One of them, skin with `max_fpr` 0.1, ended at {top.set_index(['data', 'value'])['primal']['skin', 0.1]:.4f}:",
         ),
         (
             "docs/pages/how-to/thresholds.md",
