@@ -1,6 +1,7 @@
 """The tables of "Benchmarks" and of the records are those of docs/benchmarks."""
 
 import csv
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -12,8 +13,8 @@ tables, pictures, since = map(script, ("benchmark_tables", "benchmark_pictures",
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 RECORD = PAGES["measurements"]
 ELSEWHERE = {
-    "defaults", "guarantees", "large-shapes", "promoted-models", "readme-states", "scale", "scale-delays", "stories",
-    "watched-years",
+    "defaults", "guarantees", "large-shapes", "promoted-models", "rare-class-lam", "readme-states", "scale", "scale-delays",
+    "stories", "watched-years",
 }  # fmt: skip
 """Files whose table another page has, or that a page or a record names in its text."""
 
@@ -93,3 +94,15 @@ def test_a_truth_value_is_a_word_and_a_number_of_them_a_number() -> None:
 )  # fmt: skip
 def test_numbers_are_short(text: str, shown: str) -> None:
     assert tables.short(text) == shown
+
+
+def test_the_page_of_a_rare_class_has_the_kept_figures_and_the_best_lam_of_each_loss() -> None:
+    kept = pd.read_csv(tables.KEPT / "rare-class-lam.csv", dtype={"lam": str})
+    page = (tables.KEPT.parent / "pages" / "rare-class.md").read_text(encoding="utf-8")
+    for loss, rows in kept.groupby("loss"):
+        assert f"| {loss} | " + " | ".join(f"{value:.3f}" for value in rows["average precision"]) + " |" in page
+        best = rows.loc[rows["average precision"].idxmax()]
+        assert re.search(rf'"bins, {re.escape(str(loss))}": .*lam={best["lam"]}\)', page)
+        assert re.search(rf"bins, {re.escape(str(loss))} +average precision {best['average precision']:.3f}", page)
+    seconds = kept[kept["loss"] == "top 1 %"].set_index("lam")["CPU seconds"]
+    assert f"{seconds['1e-6']:.0f} CPU seconds with 1e-6, and {seconds['1e-3']:.0f} with 1e-3" in page
