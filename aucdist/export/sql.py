@@ -311,7 +311,7 @@ class Query(Target):
         self._tables = {self.source.rpartition('"."')[2].strip('"').casefold()}
         self._texts: dict[int, str] = {}  # the alias of each column of categories
         self._apart = f"COUNT(*) OVER () AS {self.alias('n')}"
-        self._refused = ""  # the condition under which a row has no score
+        self._refused: list[tuple[str, str]] = []  # cases in which a row has no score
 
     def add(self, name: str, selected: dict[str, str], keep: Sequence[str] = ()) -> None:
         """Add a stage that selects the carried columns, some numbers of the last stage, and expressions by their names.
@@ -389,7 +389,8 @@ class Query(Target):
                 selected[x] = value
                 refused += [f"{x} IS NULL"] * feature.required + [f"{x} <= {number(-1.0)}"] * feature.logged
         self.add("cells", selected)
-        self._refused = " OR ".join(refused)
+        # One case each: some systems do not accept thousands of conditions joined by OR.
+        self._refused = [(condition, "NULL") for condition in refused]
 
     def is_category(self, column: int, value: str) -> str:
         """Return the condition that a column has a category."""
@@ -399,7 +400,7 @@ class Query(Target):
     def make_features(self) -> None:
         """Add the stages of all features as numbers: with their logarithms, and of rows of length one."""
         flag = self.alias("refused")
-        selected = {flag: case([(self._refused, "1")], "0") if self._refused else "0"}
+        selected = {flag: case(self._refused, "0")}
         names = [self.alias(f"f{j}") for j in range(len(self.values))]
         for j, value in enumerate(self.values):
             if (
@@ -414,7 +415,7 @@ class Query(Target):
             square = self._add_square("lengths", names)
             length = case([(f"{square} > 0", f"SQRT({square})")], number(1.0))
             self.add("scaled", {name: f"{name} / {length}" for name in names}, [flag])
-        self.values, self._texts, self._refused = names, {}, f"{flag} = 1"
+        self.values, self._texts, self._refused = names, {}, [(f"{flag} IS NULL", "NULL")]
 
     def _add_square(self, stage: str, names: Sequence[str]) -> str:
         """Add a stage with the sum of the squares of features, and return its name."""
@@ -425,7 +426,7 @@ class Query(Target):
     def _unless_refused(self, expression: str) -> str:
         # PostgreSQL reads numbers of bins without an exponent as decimals
         expression = f"CAST({expression} AS DOUBLE PRECISION)"
-        return case([(self._refused, "NULL")], expression) if self._refused else expression
+        return case(self._refused, expression)
 
     def with_scores(
         self, model: LinearModel, described_classes: Sequence[Portable], contributions: Sequence[str]
