@@ -8,14 +8,14 @@ from hunt import hunt, problem
 from support.seeds import searched
 
 
-@pytest.mark.parametrize("seed", searched((0, 1, 2, 3, 7, 4, 5, 6), quick=5))
+@pytest.mark.parametrize("seed", searched((0, 193, 126, 1, 2, 3, 7, 4, 5, 6), quick=3))
 def test_no_certificate_is_false(seed):
     n_fits, findings = hunt(seed)
     assert n_fits > 25
     assert findings == []
 
 
-ALL_PAIRS = searched(((seed, "PairwiseHingeClassifier") for seed in (8, 9, 12, 13, 10, 11)), quick=4)
+ALL_PAIRS = searched(((seed, "PairwiseHingeClassifier") for seed in (8, 9, 12, 13, 10, 11)), quick=2)
 WERE_FALSE = [
     (500036, "PairwiseSquareClassifier"),
     (500057, "PairwiseSquareClassifier"),

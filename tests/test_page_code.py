@@ -22,7 +22,14 @@ def text_of(page: str) -> str:
     return (GUIDES.PAGES / f"{page}.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", [page for page in GUIDES.names() if page not in GUIDES.ELSEWHERE])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if page == "rare-class" else [])  # half a minute of fits
+        for page in GUIDES.names()
+        if page not in GUIDES.ELSEWHERE
+    ],
+)
 def test_a_page_shows_what_its_code_prints(
     page: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

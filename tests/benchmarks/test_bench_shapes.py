@@ -20,6 +20,7 @@ def few(monkeypatch):
         yield
 
 
+@pytest.mark.slow
 def test_a_row_for_each_system_that_is_asked_for(few):
     suite = suites.load_suite("shapes")
     table = suites.bench(suite, slow_peers=False, log=lambda line: None, only="linear,bins").set_index("system")

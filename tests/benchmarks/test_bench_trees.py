@@ -91,6 +91,7 @@ def fit_negative_mean(train):
     return (lambda X: -X.mean(axis=1)), ""
 
 
+@pytest.mark.slow
 def test_processes_side_by_side_find_what_one_finds(data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
     systems = [Contestant("linear", fit_first, ours=True), Contestant("peer", fit_negative_mean)]
