@@ -14,8 +14,9 @@ ALL_FORMS = {
     "csr64": sp.csr_matrix,
     "csr32": lambda X: sp.csr_array(X.astype(np.float32)),
 }
-# A kernel is compiled for each form, for seconds; tests/kernels/test_rows.py reads rows of all forms.
-FORMS = ALL_FORMS if config.DISABLE_JIT else {name: ALL_FORMS[name] for name in ("dense64", "csr32")}
+# A kernel is compiled for each form, for seconds. Rows of all forms are read by tests/kernels/test_rows.py, by plain Python
+# and by the slow seeds of tests/test_hunt.py; fits of float32 are in tests/estimators/test_contracts.py.
+FORMS = ALL_FORMS if config.DISABLE_JIT else {name: ALL_FORMS[name] for name in ("dense64", "csr64")}
 
 
 def small(n_pos=9, n_neg=23, d=4, seed=0, shift=0.7):

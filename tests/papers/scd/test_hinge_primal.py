@@ -127,7 +127,7 @@ def test_one_block_is_the_published_algorithm(name, penalty, intercept, average)
 
 @pytest.mark.nojit
 @pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[0] != "pegasos"])  # it holds its weights scaled
-@pytest.mark.parametrize("form", ["dense64", "csr32"])
+@pytest.mark.parametrize("form", ["dense64", "csr64"])
 @pytest.mark.parametrize(("intercept", "average"), [(False, False), (True, True)])
 def test_one_block_is_the_twin_to_the_bit(name, penalty, form, intercept, average):
     X, y = exact_problem()

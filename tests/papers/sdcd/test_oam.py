@@ -69,7 +69,7 @@ def test_one_block_is_the_published_algorithm(solver, lam, weighted):
 
 
 @every_solver
-def test_sparse_and_float32_are_dense(solver):
+def test_all_forms_of_rows_are_dense(solver):
     X, y = rows_of()
     dense = last(SOLVERS[solver](blocks_of(X, y), 1e-3)).w
     for form in FORMS.values():

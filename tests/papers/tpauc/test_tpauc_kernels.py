@@ -38,7 +38,7 @@ def test_a_scale_that_vanishes_is_not_lost(eta):
 def wide_rows(n=20_000, d=1_355_191):
     r = np.random.default_rng(0)
     places = (r.normal(size=5 * n), r.integers(0, d, 5 * n).astype(np.int32), np.arange(0, 5 * n + 1, 5))
-    return sp.csr_matrix(places, (n, d), np.float32), np.where(r.random(n) < 0.2, 1, -1), r
+    return sp.csr_matrix(places, (n, d)), np.where(r.random(n) < 0.2, 1, -1), r
 
 
 def test_a_sketched_step_costs_its_non_zeros():
