@@ -30,12 +30,6 @@ def load(index):
     return partition(Block.of(*data()), N_BLOCKS)[index]
 
 
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2, memory_limit="1GiB") as client:
-        yield client
-
-
 def assert_same_bits(one, other):
     assert one.w.tobytes() == other.w.tobytes()
     assert one.certificate == other.certificate
@@ -45,7 +39,7 @@ def assert_same_bits(one, other):
 
 def test_any_number_of_workers_same_bits():
     here = LocalBlocks(partition(Block.of(*data()), N_BLOCKS))
-    with local_client(4, memory_limit="1GiB") as client:
+    with local_client(3, memory_limit="1GiB") as client:
         there = DaskBlocks.load(client, load, N_BLOCKS)
         assert_same_bits(
             *(solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100) for blocks in (here, there))

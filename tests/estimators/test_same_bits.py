@@ -75,9 +75,9 @@ def part(rows: str, index: int) -> Block:
 
 def bits(name: str, blocks: Blocks, parameters: dict[str, Any]) -> list[object]:
     kind = ESTIMATORS[name]
-    own = {LINK: {"lam": 1e-2}, MARGIN: {"solver__n_outer": 4}}.get(name, {"lam": 1e-2})
+    own = {LINK: {"lam": 1e-2}, MARGIN: {"solver__n_outer": 2}}.get(name, {"lam": 1e-2})
     own |= {"psa": {"penalty": "l1", "solver__radius": 2.0}}.get(parameters.get("solver", ""), {})
-    model = kind().set_params(**{"tol": 1e-3, "max_passes": 12, "random_state": 0} | own | parameters)
+    model = kind().set_params(**{"tol": 1e-3, "max_passes": 6, "random_state": 0} | own | parameters)
     with (
         warnings.catch_warnings(),
         threadpool_limits(1),
