@@ -9,7 +9,6 @@ import sys
 import tomllib
 from itertools import groupby
 from pathlib import Path
-from textwrap import shorten
 from typing import Any
 
 import click
@@ -66,18 +65,9 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their summaries by section, without importing their modules."""
         longest = max(map(len, self.sections))
-        width = formatter.width - 6 - longest
         for section, names in groupby(self.sections, self.sections.__getitem__):
             with formatter.section(section):
-                formatter.write_dl(
-                    [
-                        (
-                            name.ljust(longest),
-                            shorten(GROUPS.get(name) or self.rows[name].summary, width, placeholder="..."),
-                        )
-                        for name in names
-                    ]
-                )
+                formatter.write_dl([(name.ljust(longest), GROUPS.get(name) or self.rows[name].short) for name in names])
 
 
 def _entered(argument: str) -> str:

@@ -11,6 +11,7 @@ import inspect
 import json
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -44,7 +45,8 @@ class Command:
 
     `name`: the name as typed; for a command in a group, both names with a blank between them.
     `section`: the heading below which ``aucdist --help`` lists it.
-    `summary`, `more`: the first sentence of its help, and what follows it.
+    `short`: what ``aucdist --help`` says of it, on one line of a terminal.
+    `summary`, `more`: the first sentence of its own help, and what follows it.
     `page`: its page of the documentation, ``docs/pages/how-to/<page>.md``.
     `model`: ``module:class`` of the pydantic model. If the class has a method `load`, what that returns is what the function
         and the flow get: the configuration of a file that the options name, say.
@@ -57,6 +59,7 @@ class Command:
 
     name: str
     section: str
+    short: str
     summary: str
     page: str
     model: str
@@ -107,7 +110,7 @@ class Command:
         options = [*parameters(resolve_name(self.model)), JSON, DEBUG]
         return click.Command(
             self.name.rpartition(" ")[2], params=options, callback=self.run, help=f"{self.summary}\n\n{self.more}",
-            short_help=self.summary,
+            short_help=self.short,
         )  # fmt: skip
 
 
@@ -134,9 +137,13 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
 
     arguments: list[tuple[int, click.Parameter]] = []
     options: list[click.Parameter] = []
+    flags = {
+        name: note.flag or f"--{name.replace('_', '-')}" for name, _, note in noted_fields(model) if not note.place
+    }
     for name, field, note in noted_fields(model):
         kinds = kinds_of(field.annotation) - {type(None)}
-        help, flag = field.description or "", note.flag or f"--{name.replace('_', '-')}"
+        # Descriptions name the keys of a configuration; here they are options.
+        help = re.sub("`(\\w+)`", lambda key: flags.get(key[1], key[0]), field.description or "")
         if note.data:
             if note.flag:
                 options.append(click.Option([note.flag, "data"], metavar="DATA", help=help))
@@ -151,13 +158,13 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
             )  # fmt: skip
             arguments.append((note.place, argument))
         elif bool in kinds:
-            options.append(click.Option([flag, name], is_flag=True, help=help))
+            options.append(click.Option([flags[name], name], is_flag=True, help=help))
         else:
             if not field.is_required() and isinstance(field.default, str | int | float):
                 help += f"  [default: {field.default}]"
             options.append(
                 click.Option(
-                    [flag, name], help=help, metavar=note.metavar or None, required=field.is_required(),
+                    [flags[name], name], help=help, metavar=note.metavar or None, required=field.is_required(),
                     multiple=list in kinds, type=next((TYPES[kind] for kind in (float, int) if kind in kinds), click.STRING),
                 )
             )  # fmt: skip

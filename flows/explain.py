@@ -33,7 +33,7 @@ class ExplainConfig(UnlabelledRef):
     """Rows whose scores are explained feature by feature."""
 
     model: Annotated[str, Cli(place=1)] = Field(min_length=1)
-    """A run folder, or the model in it: a folder or URL."""
+    """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     rows: CountOption = None
     """The number of rows to explain, from the first row on. The default is 10, or all rows with `output`."""
     top: Annotated[int, Cli(metavar="N")] = Field(default=5, ge=1)
@@ -93,16 +93,17 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             source = source_of(config)
             if absolute(config.output) in map(absolute, source.format_of().part_urls(source)):
                 raise InputError(f"{shown(config.output)} is a file of the data: name another one with --output")
-            as_csv = config.output.endswith(".csv")
-            write_bytes(config.output, table.to_csv(index=False).encode() if as_csv else table.to_parquet(index=False))
-            return about | {"output": shown(config.output)}
-        by_class: dict[str, Json] = {}
-        for name, (own, spread) in models.items():
-            by_class[name] = (
-                {"explained": None, "reasons": _reasons(own, spread, rows, config)}
-                if config.reasons
-                else {"explained": _contributions(own, spread, rows, config.top)}
+            write_bytes(
+                config.output,
+                table.to_csv(index=False).encode() if config.output.endswith(".csv") else table.to_parquet(index=False),
             )
+            return about | {"output": shown(config.output)}
+        by_class: dict[str, Json] = {
+            name: {"explained": None, "reasons": _reasons(own, spread, rows, config)}
+            if config.reasons
+            else {"explained": _contributions(own, spread, rows, config.top)}
+            for name, (own, spread) in models.items()
+        }
     if not model.classes:
         return about | by_class[""]
     return about | {"classes": [{"name": name} | class_result for name, class_result in by_class.items()]}

@@ -30,13 +30,13 @@ class ExportConfig(Strict):
     """A model, and the file that another system reads."""
 
     model: Annotated[str, Cli(place=1)] = Field(min_length=1)
-    """A run folder, or the model in it: a folder or URL."""
+    """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     to: Annotated[str, Cli(metavar="onnx|sql|json|scorecard")]
     """The format: `onnx`, `sql`, `json` or `scorecard`."""
     output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
     """The file to write. By default it is named after the run and written to the current folder."""
     table: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, min_length=1)
-    """For sql: the table with the rows. The default is `rows`."""
+    """For sql: the table with the rows. The default is "rows"."""
     ids: Annotated[list[str], Cli(flag="--id", metavar="COLUMN")] = Field(default_factory=list)
     """For sql: a column of the table that the query returns with the scores. May be repeated. By default these are the columns
     that the model reads."""

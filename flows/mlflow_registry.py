@@ -117,7 +117,10 @@ class Registry:
         if exists(f"{run}/{METRICS}"):
             mlflow.log_metrics(metrics_of(read_about(run)))
         if exists(f"{run}/{CONFIG}"):
-            mlflow.log_params(parameters_of(configuration_of(run)))
+            settings = configuration_of(run).get("model", {})
+            mlflow.log_params(
+                {name: str(value)[:LONGEST_PARAMETER] for name, value in settings.items() if value is not None}
+            )
         for name in (CONFIG, REPORT):
             if exists(f"{run}/{name}"):
                 mlflow.log_text(read_bytes(f"{run}/{name}").decode(), name)
@@ -192,13 +195,6 @@ def metrics_of(metrics: Json) -> dict[str, float]:
             if isinstance(number, int | float) and not isinstance(number, bool) and abs(number) < LARGEST_METRIC:
                 numbers[key] = float(number)
     return numbers
-
-
-def parameters_of(config: Json) -> dict[str, str]:
-    """Return the model settings that the configuration of a run gives."""
-    return {
-        name: str(value)[:LONGEST_PARAMETER] for name, value in config.get("model", {}).items() if value is not None
-    }
 
 
 @contextlib.contextmanager

@@ -15,14 +15,14 @@ from flows.config.loading import Cli, Strict
 class StoreConfig(Strict):
     """A model store."""
 
-    store: Annotated[str, Cli(place=1, metavar="URL")]
+    store: Annotated[str, Cli(place=1, metavar="STORE")]
     """The model store: a folder or URL."""
 
 
 class RollbackConfig(Strict):
     """A model store, and the version to go back to."""
 
-    store: Annotated[str, Cli(place=1, metavar="URL")]
+    store: Annotated[str, Cli(place=1, metavar="STORE")]
     """The model store. URL@2 goes back to version 2; without @, it is the version that was replaced last."""
 
 
@@ -31,21 +31,22 @@ def history(config: StoreConfig) -> Json:
 
     Raises InputError if there is no model store, or it is damaged.
     """
-    url = config.store
-    store = read_store(url)
+    store = read_store(config.store)
     if store.current is None:
-        raise InputError(f"{shown(url)} is not a model store, or nothing was promoted to it: see `aucdist promote`")
-    changes = [
-        {
-            "kind": change.kind, "version": change.version, "replaced": change.replaced, "time": change.time,
-            "run": change.about.get("run"), "decision": change.about.get("decision"),
-        }
-        for change in store.changes
-    ]  # fmt: skip
+        raise InputError(
+            f"{shown(store.url)} is not a model store, or nothing was promoted to it: see `aucdist promote`"
+        )
     decisions, damaged = read_decisions(store)
     declined = [decision for decision in decisions if not decision.get("holds")]
     return {
-        "store": shown(store.url), "current": store.current.version, "present": present(store), "changes": changes,
+        "store": shown(store.url), "current": store.current.version, "present": present(store),
+        "changes": [
+            {
+                "kind": change.kind, "version": change.version, "replaced": change.replaced, "time": change.time,
+                "run": change.about.get("run"), "decision": change.about.get("decision"),
+            }
+            for change in store.changes
+        ],
         "declined": declined, "damaged": damaged,
     }  # fmt: skip
 
@@ -62,8 +63,10 @@ def history_lines(result: Json) -> list[str]:
         removed = "" if number in result["present"] else " (removed)"
         lines.append(f"{change['time']}  {change['kind']:8}  version {number}{removed}{replaced}{origin}{reason}")
     for test in result["declined"]:
-        versions = f"{test.get('run', 'a run')} against version {test.get('version', '?')}"
-        lines.append(f"{test.get('time', '?')}  declined  {versions}, {_test(test)}")
+        lines.append(
+            f"{test.get('time', '?')}  declined  {test.get('run', 'a run')} against version {test.get('version', '?')}, "
+            f"{_test(test)}"
+        )
     lines.sort(key=lambda line: line.partition(" ")[0])
     return [*lines, *result["damaged"], f"in use: version {result['current']}"]
 

@@ -41,7 +41,7 @@ class PromoteConfig(Strict):
 
     run: Annotated[Location, Cli(place=1)]
     """A run folder: a path or a URL."""
-    store: Annotated[Location, Cli(place=2, metavar="URL")]
+    store: Annotated[Location, Cli(place=2, metavar="STORE")]
     """The model store: a folder or URL, which is created if it does not exist; or models:/NAME in MLflow."""
     condition: Annotated[
         Literal["better", "not-worse", "always"], Cli(flag="--if", metavar="better|not-worse|always")

@@ -22,7 +22,7 @@ class ScoreConfig(UnlabelledRef):
     """Rows to be scored by a model."""
 
     model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
-    """A run folder, or the model in it: a folder or URL."""
+    """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     output: Annotated[Location, Cli(place=3)] = Field(min_length=1)
     """A folder or URL for the scores. It has to be empty, or to have scores of the same model and data."""
     top: Annotated[int, Cli()] = Field(default=0, ge=0)

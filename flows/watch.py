@@ -56,7 +56,7 @@ class WatchConfig(Strict):
     """A batch of rows to compare with the training rows of a model, or labels of a batch."""
 
     model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
-    """A model store, a version in a store, such as store@3, a run folder, or a model: a folder or URL."""
+    """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     data: Annotated[UnlabelledRef | None, Cli(place=2, data=True)] = None
     """The rows of the batch. They need no label."""
     scores: UrlOption = None

@@ -197,7 +197,7 @@ class OperatingPointConfig(Strict):
     alerts: Annotated[float | None, Cli()] = Field(default=None, ge=0)
     """At most this share of all rows is flagged. With `per`, it is the number of rows that are flagged."""
     per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(default=None, pattern=r"^(day|[1-9][0-9]* rows)$")
-    """With `alerts`: its unit. With `day`, `alerts` is the mean number of alerts per day, which needs `split.time` with a
+    """The unit of `alerts`. With `day`, `alerts` is the mean number of alerts per day, which needs `split.time` with a
     column of dates. With `1000 rows`, it is the number of alerts among 1,000 rows."""
     precision: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
     """At least this share of the flagged rows is positive."""

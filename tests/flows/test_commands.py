@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from support.printed import script
 
 from aucdist.errors import InputError
-from flows.cli import COMMANDS
+from flows.cli import COMMANDS, app
 from flows.command import Command, config_from_options, parameters
 from flows.config.loading import Cli, Strict
 from flows.up import deployments_file
@@ -34,6 +34,21 @@ def test_what_a_row_names_is_there_and_every_option_has_a_help(command: Command)
         form, model = flow.parameters.model_dump(), get_type_hints(flow.fn)["config"]
         assert form["required"] == ["config"]  # Prefect makes a form of it
         assert set(form["definitions"][model.__name__]["properties"]) == set(model.model_fields)
+
+
+def test_every_summary_fits_on_a_line_of_a_terminal() -> None:
+    assert {command.name: command.short for command in COMMANDS if len(command.short) > 45} == {}
+    shown = app.get_help(click.Context(app, terminal_width=80)).splitlines()[1:]
+    assert not [line for line in shown if line.endswith("...")]
+
+
+def test_help_names_keys_as_options() -> None:
+    class Model(Strict):
+        alerts: Annotated[int, Cli()] = Field(description="Alerts by `per`, or by `day`")
+        per: Annotated[str, Cli(flag="--of")] = Field(description="The unit of `alerts`")
+
+    helps = [getattr(parameter, "help", "") for parameter in parameters(Model)]
+    assert helps == ["Alerts by --of, or by `day`", "The unit of --alerts"]
 
 
 def test_a_model_becomes_options_and_options_become_the_model() -> None:
