@@ -26,7 +26,10 @@ class RunError(RuntimeError):
 
 
 class ClusterLost(RunError):
-    """The cluster that a run worked on is gone, or can no longer be reached: the work can start again on another."""
+    """The cluster that a run worked on is gone, or can no longer be reached.
+
+    The run can be started again on another cluster, and resumes from its checkpoints.
+    """
 
 
 def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:

@@ -365,7 +365,7 @@ class DistanceUnderSampler(Sampler):
         """Return the rule that decides which rows of the blocks are kept."""
         n_minority, n_majority = sorted((blocks.n_pos, blocks.n_neg))
         if n_minority == 0:
-            raise InputError("all rows are of one class, so no hyperplane separates classes: give rows of both")
+            raise InputError("one class only, so no hyperplane separates classes: give rows of both classes")
         majority = -1 if blocks.n_pos <= blocks.n_neg else 1
         seed = int(check_random_state(self.random_state).randint(2**31))
         model = self.svm

@@ -1,6 +1,6 @@
-"""Assign rows to folds by their ids, their class and a seed, wherever the rows are stored.
+"""Assign rows to folds by their ids, classes and a seed, and find groups of rows that must stay in one fold.
 
-Find groups of rows: rows with the same value of a column, or equal rows.
+The rows may be stored anywhere. A group has rows with the same value of a column, or equal rows.
 """
 
 from collections.abc import Sequence
@@ -112,7 +112,9 @@ def partition(
     [False, False, True, True, False, False]
     """
     if gap_rows < 0 or not 0.0 <= gap_time < np.inf:
-        raise InputError(f"the gap is {gap_rows} rows and {gap_time} of time; both must be 0 or more, and finite")
+        raise InputError(
+            f"`gap_rows` is {gap_rows} and `gap_time` is {gap_time}, but both must be finite and at least 0"
+        )
     if time is None and (gap_rows or gap_time):
         raise InputError("a gap needs `time`: folds at random have no rows shortly before others")
     if time is not None:

@@ -10,7 +10,8 @@ The folder of a store has
   for a while because its holder was killed, allows the next number.
 
 The last change says which version is current. A change is made by creating the file with the next number, which succeeds for
-one writer only; the files of its version are there before. So a reader finds the old version or the new one, whole.
+one writer only; the files of its version are there before. A reader therefore finds either the complete old version or the
+complete new one.
 """
 
 import os
@@ -59,7 +60,7 @@ EXPIRED = 300.0
 
 @with_config(OPEN)
 class Decision(TypedDict, total=False):
-    """The test of a run against the version in use, in types of JSON; `flows.promote` makes it."""
+    """The test of a run against the version in use, as JSON values; `flows.promote` makes it."""
 
     value: Required[float]
     low: Required[float]
@@ -342,7 +343,7 @@ def keep(store: Store, most: int) -> list[int]:
 def keep_decision(store: Store, decision: Json, picture: str) -> str:
     """Write a decision and its picture, under a name of their own, and return the URL of the picture.
 
-    `decision`: in types of JSON.
+    `decision`: as JSON values.
     Raises InputError if they cannot be written.
     """
     now = datetime.now(UTC)

@@ -9,7 +9,7 @@ from aucdist.errors import Json
 
 
 def jsonable(value: Any) -> Any:
-    """Return a value in types of JSON. Numbers that are not finite become null."""
+    """Return a value as a JSON value. Numbers that are not finite become null."""
     # values that pydantic does not know are NumPy scalars
     return to_jsonable_python(value, inf_nan_mode="null", fallback=lambda scalar: scalar.item())
 

@@ -82,7 +82,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     """Test the model of a run against the version in use.
 
     `run` and `in_use`: the run folder, and the folder of the version.
-    Returns the difference, run minus version in use, with its interval; ``holds``; ``classes`` of several; in types of JSON.
+    Returns the difference, run minus version in use, with its interval; ``holds``; ``classes`` of several; as JSON values.
     Raises InputError if the rows cannot be read, or a model was trained on some of them.
     """
     new, old = load_model(model_folder(run)), load_model(in_use)

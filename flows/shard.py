@@ -63,7 +63,7 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
 
 
 def result_of(manifest: Manifest, seconds: float) -> Json:
-    """Return the size and type of a sharded data set, in types of JSON."""
+    """Return the size and type of a sharded data set, as JSON values."""
     return {
         "target": manifest.folder,
         "manifest": manifest.url.rpartition("/")[2],

@@ -86,7 +86,7 @@ class Schema:
         return replace(self, feature_names=kept, dates={name: parts for name, parts in dates.items() if parts})
 
     def to_json(self) -> dict[str, Any]:
-        """Return the schema in types of JSON, without newer keys that are not needed, so that older versions can read it."""
+        """Return the schema as JSON values, without newer keys that are not needed, so that older versions can read it."""
         return {
             key: value
             for key, value in vars(self).items()

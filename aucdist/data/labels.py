@@ -139,7 +139,7 @@ def choose_positive(counts: dict[str, int], positive: object, where: str) -> tup
     """
     if len(counts) < 2:
         raise InputError(
-            f"{where}: one class only ({listed(counts)}); at least two are needed: check `label`, or read rows of both classes"
+            f"{where}: one class only ({listed(counts)}); at least two are needed: check `label`, or give rows of both classes"
             if counts
             else f"{where} has no rows: name a file with at least one row"
         )

@@ -90,7 +90,7 @@ def write_json(url: str, content: Any) -> None:
 
 
 def json_digest(content: Any) -> str:
-    """Return the SHA-256 of a value in types of JSON, whatever the order of its keys."""
+    """Return the SHA-256 of a JSON value, whatever the order of its keys."""
     return files.sha256_of(json.dumps(content, sort_keys=True).encode())
 
 
@@ -189,7 +189,7 @@ def _infinite(content: Any, key: str) -> Iterator[tuple[str, float]]:
 
 
 def to_jsonable(content: Any, kind: type[Any]) -> Any:
-    """Return an object in types of JSON, so that `parse_checked` can read it."""
+    """Return an object as JSON values, so that `parse_checked` can read it."""
     return _adapter(kind).dump_python(content, mode="json")  # type: ignore[arg-type]
 
 

@@ -127,7 +127,7 @@ class Preprocessor:
         return replace(block, rows=rows)
 
     def to_json(self) -> Any:
-        """Return the preprocessor in types of JSON."""
+        """Return the preprocessor as JSON values."""
         return to_jsonable(self, Preprocessor)
 
     def check(self, n_features: int) -> None:

@@ -158,7 +158,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
         counts[side] = (int(np.count_nonzero(rows & (y != 1))), int(np.count_nonzero(rows & (y == 1))))
         if not rows.any() or (coded is None and 0 in counts[side]):
             raise InputError(
-                f"after the split by time, {f'all {side} rows are of one class' if rows.any() else f'there are no {side} rows'}: "
+                f"after the split by time, {'one class only in the' if rows.any() else 'there are no'} {side} rows: "
                 "use another share of `last` rows" + (", or a shorter `gap`" if gap and side == "training" else "")
             )
     return TimeSplit(column, start, start - gap, counts["test"], counts["training"], groups, latest, per_day)
@@ -208,7 +208,7 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
             for side, n_of_side in (("test", up_to[last]), ("training", up_to[-1] - up_to[last])):
                 if n_classes is None and 0 in n_of_side:
                     raise InputError(
-                        f"with whole groups the {side} rows are all of one class: use another seed or another share of test rows"
+                        f"one class only in the {side} rows, with whole groups: use another seed or another share of test rows"
                     )
             return Split(seed, (int(groups[last]),) * (n_classes or 2), tuple(up_to[last].tolist()), n_classes)
         n_rows, n_below, lows, highs = zip(*stratum_counts, strict=True)

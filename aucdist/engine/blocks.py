@@ -323,7 +323,7 @@ class LocalBlocks(Blocks):
 
     @classmethod
     def split(cls, rows: Block, n_blocks: int, n_jobs: int | None = None) -> "LocalBlocks":
-        """Cut a block into blocks of neighbours; parameters as of `of`."""
+        """Cut a block into blocks of neighbours. The parameters are those of `of`."""
         if n_blocks == 1:
             return cls([rows], n_jobs=n_jobs)
         ends = [rows.n_samples * number // n_blocks for number in range(n_blocks + 1)]

@@ -4,7 +4,8 @@ What a solver does depends only on its parameters and on the summaries of its st
 journal keeps the summary of each step, and a resumed fit runs the same solver again, which gets its summaries from the journal
 without reading any rows. When the journal ends, the blocks get back the memory that was written with it, and the steps run again.
 
-Serialize trees of plain values, arrays and our own dataclasses, to the last bit; reading them runs no code.
+Journals and memories are trees of plain values, arrays and our own dataclasses. They are serialized here to the last bit, and
+reading them runs no code.
 """
 
 import dataclasses

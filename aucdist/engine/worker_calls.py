@@ -286,7 +286,7 @@ class Parts:
 def died_again(name: str) -> RunError:
     """Return the error for a step in which one worker after the other was lost."""
     return RunError(
-        f"workers died again and again in step '{name}'; the usual reason is memory: give each worker more memory"
+        f"several workers in turn were lost in step '{name}', most often for lack of memory: give each worker more memory"
     )
 
 

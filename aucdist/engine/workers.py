@@ -110,7 +110,7 @@ def report_lost_workers(client: Any, report: Callable[[str], None]) -> Iterator[
         """Report an event of the scheduler if it is the loss of a worker."""
         _, body = event
         if reporting and isinstance(body, dict) and body.get("action") == "remove-worker" and not body.get("expected"):
-            report(f"worker {body['worker']} was lost; what it held is made again")
+            report(f"worker {body['worker']} was lost; its blocks are loaded again on another worker")
 
     client.subscribe_topic("all", on_event)
     try:

@@ -142,7 +142,7 @@ class HistoryDisplay:
 def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> Iterator[Warning]:
     """Yield the warnings of a fit: an early end, and why; scores that rank worse than chance.
 
-    `ranges`: of the columns as the solver got them; a feature map scales what it makes.
+    `ranges`: the ranges of the columns that the solver got; a feature map scales what it makes.
     """
     c = model.certificate_
     if c.status not in REACHED:

@@ -250,8 +250,8 @@ def prepared(model: Any, blocks: Blocks, start: Start | None = None) -> Blocks:
         blocks = with_lowest_grade(blocks)
     if min(blocks.weight_pos, blocks.weight_neg) <= 0:
         raise InputError(
-            f"all rows are of one class ({blocks.n_pos} positive and {blocks.n_neg} negative rows; rows of weight "
-            "0 do not count): give rows of both classes"
+            f"one class only ({blocks.n_pos} positive and {blocks.n_neg} negative rows; rows of weight 0 do not count): give "
+            "rows of both classes"
         )
     solver, expander = model.resolved_solver, model._expander
     if blocks.has_weights and not solver.sample_weight:

@@ -212,7 +212,7 @@ def lam_path(
     sample_weight: Any = None,
     stop: Callable[[Estimator], bool] | None = None,
 ) -> list[Estimator]:
-    """Fit one model for each value of `lam`. Each fit starts from the cuts of the previous ones.
+    """Fit one model for each value of `lam`. Each fit starts from the lower bounds that the previous ones have found.
 
     Parameters
     ----------

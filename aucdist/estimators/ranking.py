@@ -317,8 +317,9 @@ class PairwiseRampClassifier(PairRankingClassifier):
         grades. Its weight is the difference of its grades, or 1. See `aucdist.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
         Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
-        position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if five fits to four fifths of
-        the rows agree. This works without a feature map, with ``"bins"`` and with ``"leaves"``. The weights are a stationary
+        position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if five fits,
+        each without a different fifth of the rows, agree on it. This works without a feature map, with ``"bins"`` and with
+        ``"leaves"``. The weights are a stationary
         point of the constrained problem.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
@@ -457,7 +458,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     monotone : mapping, "auto" or None, default=None
         ``exact``, up to 1,000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
         "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if
-        five fits to four fifths of the rows agree. This works without a feature map, and with ``"bins"`` or ``"leaves"``.
+        five fits, each without a different fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or ``"leaves"``.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an

@@ -1,6 +1,6 @@
-"""Scores of a model, for a matrix here or for blocks anywhere, and the threshold on them, set by hand or for a requirement.
+"""Scores of rows by a fitted model, for a matrix or for blocks, and the threshold, which is set by hand or for a requirement.
 
-Scores, classes and probabilities of rows by the models of several classes, each fitted against the rest.
+It also has the classes and probabilities of rows by several models, each of which is fitted to one class against the rest.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -65,7 +65,7 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
 
     Those of more than two classes, or with an indicator matrix of labels, are `ClassBlocks`.
 
-    `X`, `y`, `sample_weight` and `groups`: as of `fit`; see `aucdist.estimators.base.BlockClassifier`.
+    `X`, `y`, `sample_weight` and `groups`: those of `fit`; see `aucdist.estimators.base.BlockClassifier`.
     Raises InputError for rows, labels or weights that cannot be used.
     """
     in_memory = not (isinstance(X, AnyBlocks) or is_dask(X))
@@ -180,7 +180,7 @@ def _encoder(estimator: Any, values: np.ndarray) -> tuple[LabelSets | None, Enco
     distinct = np.unique(values)
     if len(distinct) < 2:
         (only,) = distinct.tolist()  # 'no', and not np.str_('no')
-        raise InputError(f"the labels have one class only ({only!r}), but two are needed: give rows of both classes")
+        raise InputError(f"one class only ({only!r}); at least two are needed: give rows of both classes")
     estimator.classes_ = np.array([-1, 1]) if graded else distinct
     sets, codes = None, np.where(np.arange(len(distinct)) == 0, -1, 1).astype(np.int8)
     if len(distinct) > 2 and not graded:

@@ -3,9 +3,8 @@
 Every format of an export is written from this description. Scaling is folded into weights and into the edges of bins and trees,
 so that nothing has to be scaled elsewhere, unless rows are scaled to length one.
 
-Export a model as one JSON object that describes all that a score needs, in the units of the columns.
-
-Numbers are written with the shortest digits that restore the same float.
+The module also writes the description as one JSON object, which has all that a score needs, in the units of the columns. Numbers
+are written with the shortest digits that restore the same float.
 """
 
 import json
@@ -204,13 +203,13 @@ def describe(model: LinearModel, target: str, *, contributions: bool) -> tuple[l
     """
     if contributions and model.classes:
         raise InputError(
-            f"contributions belong to one class: export the folder of one class to {target}, or all classes to json"
+            f"contributions belong to one class: export one class, such as RUN/model/class-00000, to {target}, or all to json"
         )
     described, names = list(map(portable, model.models)), model.contribution_names() if contributions else []
     if any(each.features != described[0].features for each in described):
         raise InputError(
-            f"the models of the classes need different values, which one export to {target} cannot express: export the folder of "
-            "each class"
+            f"the models of the classes need different values, which one export to {target} cannot express: export each class "
+            "alone, such as RUN/model/class-00000"
         )
     described[0].refuse_hashes(target)
     return described, names

@@ -4,7 +4,8 @@ The query has stages, each a named table of its WITH clause: the columns as numb
 features, scaled; the score; the probability. Its numbers are of double precision, and nothing that a model or a user names gets
 into it but in quotes.
 
-SQL expressions that all supported systems evaluate alike: names, texts, numbers, sums, cases, dates and scores.
+The functions at the beginning write expressions that all supported systems evaluate alike: names, texts, numbers, sums, cases,
+dates and scores.
 """
 
 import math

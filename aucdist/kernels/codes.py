@@ -360,7 +360,7 @@ def leaf_codes(values, starts, splits, codes):
     """Write the leaf of each row in each tree.
 
     `values`, of shape (n_samples, n_features): c-contiguous, float32 or float64.
-    `starts` and `splits`: as of `aucdist.maps.leaves.Forest`, in the order below; they are not checked here.
+    `starts` and `splits`: those of `aucdist.maps.leaves.Forest`, in the order below; they are not checked here.
     `codes`: of shape (n_samples, n_trees), uint8.
     """
     features, thresholds, missing, default_left, left, right = splits

@@ -3,12 +3,12 @@
 A kernel takes `rows`, which is `DenseRows`, `CsrRows` or `BinRows`, and calls the functions below; Numba picks the branch by type
 when it compiles, so the choice costs nothing in the loop. With ``NUMBA_DISABLE_JIT=1`` the same functions run as Python.
 
-Two families. `row_dot` and `row_axpy` take weights and sums of n_features numbers, which may change between two
-rows; rows of codes have none of them. `table_dot` and `table_axpys` take tables: `table_of` makes one of the
+There are two families of functions. `row_dot` and `row_axpy` take weights and sums of n_features numbers, which may change
+between two rows; rows of codes have none of them. `table_dot` and `table_axpys` take tables: `table_of` makes one of the
 weights before the rows are read, `sums_for` begins one and `add_sums` adds it to the sums afterwards. For dense and CSR rows the
 weights and the sums are the tables, at no cost.
 
-Kernels for the range of each column and the digest of each row.
+The module also has the kernels that compute the range of each column and the digest of each row.
 """
 
 import functools

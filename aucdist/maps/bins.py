@@ -1,11 +1,10 @@
-"""Features in bins, with the interactions of chosen pairs of them: an additive model is linear in these.
+"""Bins of features, and interactions of chosen pairs of features: an additive model is linear in these.
 
-Find pairs of features that interact, by FAST on the residuals of an additive model.
-
-After Lou, Caruana, Gehrke & Hooker, "Accurate intelligible models with pairwise interactions" (KDD 2013). A pair's score is how
-much of the residual a table of its cells explains beyond its row and column sums. Departures: 8 x 8 cells in place of the best
-2 x 2 split; the residual is the derivative of the mean pairwise hinge by each row's score, at an additive model fitted roughly.
-Where rows have groups or grades, all of this is over the pairs that these make.
+Interactions are chosen by FAST (Lou, Caruana, Gehrke & Hooker, "Accurate intelligible models with pairwise interactions", KDD
+2013): the score of a pair of features is how much of the residual of an additive model a table of the pair's cells explains
+beyond its row and column sums. Two things differ from the paper. There are 8 x 8 cells instead of the best 2 x 2 split, and the
+residual is the derivative of the mean pairwise hinge by each row's score, at the scores of an additive model that is fitted with
+a loose tolerance. If rows have groups or grades, the mean is over the pairs that these allow.
 """
 
 from collections.abc import Sequence
@@ -70,14 +69,14 @@ def coarse(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
 def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     """Return the pairs of features with the highest scores, best first.
 
-    `blocks`: of the features as they came.
-    `fitted`: without pairs.
+    `blocks`: the rows before any feature map.
+    `fitted`: the fitted bins, without interactions.
     Returns ndarray of shape (n_chosen, 2), int64: features a < b; fewer than `n_pairs` where no more explain anything.
     Raises InputError if a class has no rows.
     """
     if 0 in (blocks.n_pos, blocks.n_neg):
         raise InputError(
-            "pairs of features are chosen by how well they separate the classes: rows of both classes are needed"
+            "one class only, but interactions are chosen by how well they separate the classes: give rows of both classes"
         )
     rows = encoded(blocks, fitted)
     groups = pair_groups(rows)
@@ -110,7 +109,7 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
 def pair_scores(rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None) -> np.ndarray:
     """Return how much of the residual each pair's cells explain beyond their row and column sums.
 
-    `rows`: of codes.
+    `rows`: the rows as codes.
     `w`, of shape (n_basis_functions,), float64: of the additive model.
     `tables`: by the column of a code the coarse cell, below `CELLS`, of each of its cells.
     `groups`: where pairs of rows are within groups, or of grades.

@@ -1,7 +1,7 @@
-"""Leaves of a LightGBM model as codes: the weights of its leaves are solved again, with a certificate.
+"""Leaves of a LightGBM model as features. A linear model fits the values of the leaves again, with a certificate.
 
-LightGBM grows the trees. They are read from its text format into arrays that find the leaves of rows without LightGBM. The
-text may be forged, so its consistency is checked before any row is read.
+LightGBM grows the trees. To score rows, LightGBM is not needed: this module reads the trees from LightGBM's text format into
+arrays. The text may be forged, so its consistency is checked before any row is read.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""A Gaussian kernel by landmarks, for scores that are not additive, on data that are small or have few positives.
+"""The Nystroem map: a Gaussian kernel by landmarks, for scores that are not additive, on small data or data with few positives.
 
-The Gaussian kernel, and rows of a Gram matrix that is too large to store: they are computed when they are needed.
+It also has the kernel itself, and rows of a Gram matrix that is too large to store, which are computed when they are needed.
 """
 
 from collections.abc import Iterator, Sequence

@@ -83,7 +83,9 @@ def placements(y: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarra
     y, scores = checked_scores(y, scores)
     pos, neg = scores[y == 1], scores[y == -1]
     if not (len(pos) and len(neg)):
-        raise InputError(f"rows of both classes are needed; there are {len(pos)} positive and {len(neg)} negative ones")
+        raise InputError(
+            f"one class only ({len(pos)} positive and {len(neg)} negative rows): give rows of both, or check `pos_label`"
+        )
     up, down = np.sort(pos), np.sort(neg)
     below = np.searchsorted(down, pos, "left") + np.searchsorted(down, pos, "right")
     above = 2 * len(pos) - np.searchsorted(up, neg, "left") - np.searchsorted(up, neg, "right")
@@ -149,7 +151,10 @@ def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarr
 
 
 def macro_auc_interval(members: np.ndarray, scores: np.ndarray) -> Estimate:
-    """Return the macro AUC with its 95 % interval, as `aucdist.metrics.ranking.auc_interval`; errors as of `macro_auc`."""
+    """Return the macro AUC with its 95 % interval, as `aucdist.metrics.ranking.auc_interval` does.
+
+    Raises the errors of `macro_auc`.
+    """
     area, parts = macro_auc(members, scores)
     n_pos = members.sum(axis=0)
     return area_interval(area, dot(parts, parts), list(zip(n_pos, len(members) - n_pos, strict=True)), 0.95)

@@ -6,7 +6,7 @@ under the top of the ROC curve is in `aucdist.metrics.partial`.
 
 An `InputError` is raised if a class has no rows, a parameter is out of its range, or an interval is requested for weighted rows.
 
-The cost of wrong decisions where costs differ by row, such as the amount of a missed fraud.
+The module also computes the cost of wrong decisions if costs differ by row, such as the amount of a missed fraud.
 
 Where costs are two numbers, a function of counts is enough: `aucdist.metrics.decisions.expected_cost`. The functions of labels
 and scores in `aucdist.metrics` take both, numbers and columns.

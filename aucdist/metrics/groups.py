@@ -146,7 +146,7 @@ def auc_of_groups(
 def group_auc_score(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, group_weight: GroupWeight = "pairs"
 ) -> float:
-    """Return the mean AUC within groups (GAUC), see `auc_of_groups`.
+    """Return the mean AUC within groups (GAUC). `auc_of_groups` also returns the AUC of each group.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def group_auc_score(
 
     Examples
     --------
-    >>> from aucdist.metrics.groups import group_auc_score
+    >>> from aucdist.metrics import group_auc_score
     >>> group_auc_score([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.7], groups=["a", "a", "b", "b"])
     0.5
     """

@@ -229,7 +229,8 @@ def exact_columns(counts: ScoreCounts) -> tuple[np.ndarray, np.ndarray]:
     """Return pos and neg in a type that holds sums over twice the number of pairs; raise an InputError if a class has no rows."""
     if counts.rows_pos == 0 or counts.rows_neg == 0:
         raise InputError(
-            f"rows of both classes are needed; there are {counts.rows_pos} positive and {counts.rows_neg} negative ones"
+            f"one class only ({counts.rows_pos} positive and {counts.rows_neg} negative rows): give rows of both, or check "
+            "`pos_label`"
         )
     if counts.weighted:
         return counts.pos, counts.neg

@@ -4,7 +4,8 @@ Parts that exist are not scored again, so the same command resumes an interrupte
 and one version of the data, which ``_scoring.json`` names; ``_scores.json`` is written last, when all scores are there. The
 folders of the model and of the scores come from the command alone, never from a file of the folder, which may have been copied.
 
-What the decisions on scored rows cost: what they did cost where labels are known, else what probabilities expect.
+If the model has costs, the result also has the cost of the decisions: the actual cost if labels are known, and otherwise the cost
+that the probabilities let expect.
 """
 
 import functools

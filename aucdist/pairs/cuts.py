@@ -5,7 +5,7 @@ them to all blocks. Where there are too many of them, they are sent as cells of 
 which the loss is known up to a slack: such a cut may be taken again with other cells. `aucdist.pairs.top_negatives` decides
 which negatives count.
 
-The lower bound of a bundle of dual points: a concave quadratic over a simplex.
+A `Bundle` holds the dual points of all cuts. Its lower bound is the maximum of a concave quadratic over a simplex.
 """
 
 from dataclasses import dataclass, field, replace

@@ -454,7 +454,7 @@ class AllPairs(Solver):
         return minimise_hinge(blocks, PairObjective.of(blocks, lam, **options), start)
 
     def path(self, blocks: Blocks, **options: Any) -> CuttingPlanes:
-        """Return the cutting planes, which solve for one lam after another; options as of `rounds`."""
+        """Return the cutting planes, which solve for one lam after another; the options are those of `rounds`."""
         return CuttingPlanes(blocks, PairObjective.of(blocks, 1.0, **options))
 
 

@@ -49,7 +49,7 @@ class FewRows:
     ----------
     blocks : Blocks
     groups : PairGroups or None
-        Which rows make pairs, as of `aucdist.pairs.problem.PairObjective`.
+        Which rows make pairs, as in `aucdist.pairs.problem.PairObjective`.
     mass : float
         The total weight of all pairs.
     """

@@ -24,7 +24,7 @@ find those with margins below -1, 0 and 1; running sums of the anchors' weights,
 no corners, so it does not matter to which side of a bound rounding moves a pair. A pair's ramp is exact to about the machine
 epsilon times the largest squared score.
 
-Histograms of scores: of anchors that are too many to send to all blocks, and of rows whose highest scores are needed.
+**Histograms of scores** count the anchors if they are too many to send to all blocks, and rows whose highest scores are needed.
 
 **The pairwise hinge with the anchors in cells.** The anchors are the rows of the smaller class (`aucdist.pairs.kernels`).
 Edges divide their scores into cells, each with its weight W, the sum S of weight times score, and the least and greatest
@@ -284,7 +284,7 @@ def ramp_slopes(sums, anchors, starts, weights, order, slopes):
 
     `sums`, of shape (n_gaps, 3), float64: from `ramp_sum`, of all rows.
     `anchors` and `weights`, of shape (n_anchors,), float64: scores, ascending in each group, and their weights.
-    `starts`, `order` and `slopes`: as of `hinge_slopes`.
+    `starts`, `order` and `slopes`: those of `hinge_slopes`.
     """
     for g in range(starts.shape[0] - 1):
         plain, slope, moment = 0.0, 0.0, 0.0

@@ -3,7 +3,7 @@
 The rows of the smaller class are called anchors (`aucdist.pairs.loss`). The scores of the anchors are gathered and
 sent to all blocks; no row leaves its block for a sum over pairs.
 
-The objective of the solvers of pairs, and its exact value at given weights.
+The module also has the objective of these solvers, and its exact value at given weights.
 """
 
 from dataclasses import dataclass, field, replace

@@ -10,7 +10,7 @@ row has no minimum.
 
 The other loss is minus the logarithm of the likelihood (3). It is convex, except for GEV with xi > 0.
 
-Maps from a model's scores to probabilities. They are saved as JSON, which pydantic checks.
+The module also has the maps from a model's scores to probabilities. They are saved as JSON, which pydantic checks.
 """
 
 import math

@@ -334,7 +334,7 @@ def try_settings(
 def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Point]:
     """Choose the feature map and `lam` by cross-validation; return an unfitted estimator with them, and the chosen parameters.
 
-    `estimator`: with ``features="auto"``.
+    `estimator`: an unfitted estimator with ``features="auto"``.
     """
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
     chosen = choose_features(plain, rows, missing=bool(missing_columns(rows.of_all()).any()))["best"]

@@ -24,7 +24,7 @@ of the fits on tables of 10,000 rows."""
 
 
 class FitJob(NamedTuple):
-    """Settings to fit one after the other on a fold; `n_always` as of `aucdist.search.fold.score_path`."""
+    """Settings to fit one after the other on a fold; `n_always` is that of `aucdist.search.fold.score_path`."""
 
     fold: Fold
     points: tuple[Point, ...]

@@ -4,7 +4,8 @@ A function is called on many items there; blocks of rows stay in their memory or
 a run, with a client and scratch space, and released when the run ends. S3 is configured by environment variables, of this
 process and of the workers that it starts.
 
-Stages of a run, which are reported, timed and run by the pipeline; and results of tasks that are kept on disk.
+The module also has the stages of a run, which are reported, timed and run by the pipeline, and the results of tasks that are kept
+on disk.
 """
 
 import json
@@ -375,7 +376,7 @@ class ResultCache:
     configuration, data set or version computes again what it changes, and nothing else.
 
     `url`: a path or a URL; the folder is made with the first result.
-    `common`: what all tasks share, in types of JSON.
+    `common`: what all tasks share, as JSON values.
     Raises InputError if the folder cannot be listed.
     """
 
@@ -390,7 +391,7 @@ class ResultCache:
         """Return the result of a task, or None if it is not in the cache, or damaged there.
 
         `label`: a readable beginning of the file's name, which may have folders.
-        `task`: what determines the result beyond what all tasks share, in types of JSON.
+        `task`: what determines the result beyond what all tasks share, as JSON values.
         """
         file = self._file(label, task)
         if file not in self._files:

@@ -1,6 +1,6 @@
 """Configuration of where a run works: its cluster, its access to S3, and its checkpoints.
 
-Find out whether Prefect has an API configured, without importing Prefect, which takes a second or more.
+The module also finds out whether Prefect has an API configured, without importing Prefect, which takes a second or more.
 """
 
 import os

@@ -1,6 +1,6 @@
 """Configuration of data sets: which rows are read, how their features are encoded, and which rows are for the test.
 
-Find the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself.
+The module also finds the data set that a command line names: in the catalog, by a YAML file, or as a file or folder itself.
 """
 
 import re

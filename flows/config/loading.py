@@ -1,6 +1,6 @@
 """Read configurations from YAML files and `--set key=value`, check them, and write them as YAML.
 
-The base of all configuration models.
+`Strict` is the base of all configuration models.
 """
 
 import itertools
@@ -129,7 +129,14 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = str(getattr(e, "problem", None) or e)[:MOST_SHOWN]
         raise InputError(f"{where}{position}: not valid YAML: {problem}") from None
-    except (ValueError, AttributeError, TypeError, LookupError, OverflowError, RecursionError) as e:  # as of `!!int x`
+    except (
+        ValueError,
+        AttributeError,
+        TypeError,
+        LookupError,
+        OverflowError,
+        RecursionError,
+    ) as e:  # `!!int x`, for example
         raise InputError(f"{where}: not valid YAML: {type(e).__name__}: {str(e)[:MOST_SHOWN]}") from None
 
 

@@ -1,6 +1,6 @@
 """Configuration of the estimator, and of the fits beside it that a report shows.
 
-The operating point: the requirement on the threshold of predictions.
+It includes the operating point, which is the requirement on the threshold of predictions.
 """
 
 from functools import cached_property

@@ -210,7 +210,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
 def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunObserver) -> tuple[Point, Json]:
     """Score every setting on every fold, and choose.
 
-    Returns the chosen parameters, and what ``aucdist cv --json`` prints of the search, in types of JSON.
+    Returns the chosen parameters, and what ``aucdist cv --json`` prints of the search, as JSON values.
     Raises RunError if every setting failed.
     """
     start = time.perf_counter()

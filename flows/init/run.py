@@ -373,7 +373,7 @@ def _shown(positive: Any) -> str:
 
 
 def _given_keys(source: Source, stated: Source, output: Path | None) -> Json:
-    """Return the keys of a source that were given or found, in types of JSON; a file below the folder of the YAML by its name."""
+    """Return the keys of a source that were given or found, as JSON values; a file below the folder of the YAML by its name."""
     keys = source.model_dump(mode="json", exclude_defaults=True)
     keys |= stated.model_dump(mode="json", include=stated.model_fields_set)
     folder, urls = None if output is None else output.absolute().parent, []
@@ -403,7 +403,7 @@ def quoted(text: str) -> str:
 
 
 def flow(value: Any) -> str:
-    """Return a value in types of JSON as YAML in one line."""
+    """Return a JSON value as YAML in one line."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{flow(key)}: {flow(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, list | tuple):

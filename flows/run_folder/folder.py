@@ -1,6 +1,6 @@
 """Write run folders atomically, read their metrics, find unfinished folders, and record the code and packages of a run.
 
-The scores of a run's test rows, as a Parquet file of the run folder, and their metrics.
+The module also writes and reads the scores of a run's test rows, a Parquet file of the run folder, and computes their metrics.
 """
 
 import errno
@@ -359,7 +359,7 @@ def read_scores(run: str) -> pd.DataFrame:
     """Return row id, label and score of a run's test rows, and weight, group, grade and cost if there are some, sorted by id.
 
     Scores are those of the run's model. For several classes the label is a text, and each class has a score.
-    Raises InputError if there are none, as of a run without test rows, or the file is damaged.
+    Raises InputError if there are none, as in a run without test rows, or the file is damaged.
     """
     about, url = read_about(run), f"{run}/{SCORES}"
     several = "classes" in about

@@ -320,7 +320,7 @@ def threshold_by(
 
 
 def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json:
-    """Describe how the threshold of an operating point was set, in types of JSON.
+    """Describe how the threshold of an operating point was set, as JSON values.
 
     `rows`: which ones set it; `counts`: of these rows.
     `guarantee`: what it guarantees, if that was asked for.
@@ -389,7 +389,7 @@ def group_results(
 ) -> Json | None:
     """Return the entry ``groups`` of ``aucdist train --json``; None where rows have neither groups nor grades.
 
-    `test_rows` and `scores`: as of `Evaluation`.
+    `test_rows` and `scores`: those of `Evaluation`.
     `group_weight`, {"pairs", "groups"}: what a group weighs in the objective, and in the AUC within groups.
     Returns ``grouped`` and ``graded``: which of both they have; ``group_weight``. ``with_pairs`` and ``without_pairs``:
         the groups of training rows. ``measures``: of the test rows' groups ``value``, ``interval`` (95 %, from

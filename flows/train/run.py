@@ -1,6 +1,7 @@
 """A run of training: the pipeline of its stages, which are plain functions here, and tasks in `flows.orchestration.flows`.
 
-Additional fits of a run: of folds that choose the feature map, of the report's shapes, and of baseline models.
+The module also makes the additional fits of a run: of folds that choose the feature map, of the report's shapes, and of baseline
+models.
 """
 
 import time

@@ -106,7 +106,7 @@ def test_one_group_or_a_side_of_one_class():
     y = np.array([1, 1, -1, -1])
     with pytest.raises(InputError, match="all of one group"):
         split(Block.of(np.zeros((4, 1)), y, group=np.zeros(4)), 0.5, 0)
-    with pytest.raises(InputError, match="of one class"):
+    with pytest.raises(InputError, match="one class only"):
         split(Block.of(np.zeros((4, 1)), y, group=[0, 0, 1, 1]), 0.5, 0)
 
 

@@ -334,7 +334,7 @@ def test_what_is_for_one_class(digits):
     ("labels", "message"),
     [
         (np.arange(5000) % 1500, "1500 values .*predicts classes, not numbers"),
-        (np.column_stack([np.zeros(5000), np.arange(5000) % 2]), "class '0': all rows are of one class"),
+        (np.column_stack([np.zeros(5000), np.arange(5000) % 2]), "class '0': one class only"),
         (np.column_stack([np.arange(5000) % 3, np.arange(5000) % 2]), "not all 0 and 1"),
         (
             pd.DataFrame({0: np.arange(5000) % 2, 1: 1 - np.arange(5000) % 2}).set_axis(["a", "a"], axis=1),

@@ -102,7 +102,7 @@ def test_not_converged_warns_with_the_numbers(data):
 
 def test_blocks_of_one_class_are_refused(data):
     X, _ = data
-    with pytest.raises(InputError, match="all rows are of one class"):
+    with pytest.raises(InputError, match="one class only"):
         PairwiseHingeClassifier().fit(LocalBlocks([Block.of(X, np.ones(400))]))
 
 

@@ -120,7 +120,7 @@ def test_no_more_pairs_than_say_anything():
 
 
 def test_one_class_is_refused():
-    with pytest.raises(InputError, match="both classes are needed"):
+    with pytest.raises(InputError, match="one class only"):
         BinExpander(pairs=1).fit_blocks(blocks_of(np.eye(4), np.ones(4)))
 
 

@@ -261,7 +261,7 @@ def test_holm_is_statsmodels(p):
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: placements(np.array([1, 1]), np.zeros(2)), "rows of both classes"),
+        (lambda: placements(np.array([1, 1]), np.zeros(2)), "one class only .2 positive and 0 negative rows."),
         (lambda: placements(np.array([1, 0]), np.zeros(2)), "label at position 1"),
         (lambda: placements(np.array([1, -1]), np.array([0, np.inf])), "score at position 1"),
         (lambda: placements(np.array([1, -1]), np.zeros(3)), "y_score has 3 values, but y_true"),

@@ -86,7 +86,7 @@ def test_the_band_holds_the_curve_and_is_never_of_no_width(rows):
     assert (precision_low < precision_high).all()
     with pytest.raises(InputError, match="weighted"):
         pr_band(ScoreCounts.from_scores(y, p, np.full(300, 0.5)))
-    with pytest.raises(InputError, match="rows of both classes"):
+    with pytest.raises(InputError, match="one class only"):
         pr_curve(ScoreCounts.from_scores(np.array([-1]), np.zeros(1)))
 
 

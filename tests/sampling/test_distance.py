@@ -258,7 +258,7 @@ def test_bad_data():
     X, y = problem(300)
     with pytest.raises(InputError, match="1 classes in y"):
         DistanceUnderSampler().fit_resample(X, np.ones(300))
-    with pytest.raises(InputError, match="all rows are of one class"):
+    with pytest.raises(InputError, match="one class only"):
         DistanceUnderSampler().resample_blocks(LocalBlocks([Block.of(X, np.ones(300))]))
     with pytest.raises(InputError, match="svm is not fitted, and the rows are in several blocks"):
         DistanceUnderSampler(svm=SVC()).resample_blocks(LocalBlocks(partition(Block.of(X, y), 2)))

@@ -204,12 +204,12 @@ class SourceFields(BaseModel):
         return [self.source] if isinstance(self.source, str) else self.source
 
     def keys_for_fingerprint(self) -> dict[str, Any]:
-        """Return the keys that decide how the bytes are read, in types of JSON."""
+        """Return the keys that decide how the bytes are read, as JSON values."""
         newer = self.model_dump(mode="json", include=self.keys_of_use(GIVEN), exclude_defaults=True)
         return self.model_dump(mode="json", include=self.keys_of_use(ALWAYS)) | newer
 
     def keys_for_scoring(self) -> dict[str, Any]:
-        """Return the keys that say how other files with the same features are read, in types of JSON."""
+        """Return the keys that say how other files with the same features are read, as JSON values."""
         if self.format in ("shards", "embedded"):
             return {}
         return self.model_dump(mode="json", include=self.keys_of_use(SCORING), exclude_defaults=True)

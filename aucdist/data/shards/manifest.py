@@ -89,7 +89,7 @@ class Manifest:
     `form`: what its blocks have in common.
     `schema`: without the names of the features, which are in a file of their own (`read_schema`).
     `n_samples`, `n_pos` and `n_neg`: totals.
-    `origin`: where the rows come from, in types of JSON: sources with their sizes and ETags, options of reading, seed,
+    `origin`: where the rows come from, as JSON values: sources with their sizes and ETags, options of reading, seed,
         ...
     `features`: the file with the names of the features, and their statistics.
     `shards`: in the order of the blocks.
@@ -115,7 +115,7 @@ class Manifest:
         return self.url.rpartition("/")[0]
 
     def sizes(self) -> dict[str, Any]:
-        """Return the layout, the type of the values, and the number of shards and their bytes, in types of JSON."""
+        """Return the layout, the type of the values, and the number of shards and their bytes, as JSON values."""
         return {
             "layout": self.form.layout,
             "dtype": self.form.dtype,

@@ -15,7 +15,7 @@ run that was killed. Its files say how far a run has come, and never where anyth
 the command alone, so a work folder that was copied or planted leads nowhere else. If several equal runs work at once, each does
 all of the work, and those that end later find the shards of the first.
 
-Simulate rows, for benchmarks and for data sets larger than the memory.
+The module also simulates rows, for benchmarks and for data sets larger than memory.
 """
 
 import functools

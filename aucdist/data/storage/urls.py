@@ -72,7 +72,7 @@ def _arrived(name: str, url: str) -> Url:
 def reveal(url: str) -> str:
     """Return the URL with its secrets for the client that opens it. Files below a known URL are revealed as well.
 
-    Raises InputError if its secrets are not known to this process, as of one in a file that an earlier run wrote.
+    Raises InputError if its secrets are not known to this process, such as those of a URL in a file that an earlier run wrote.
     """
     if not NUMBERED.match(url):
         return str(url)

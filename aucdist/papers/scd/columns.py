@@ -94,7 +94,7 @@ def column_epoch(
 
 
 class SCD(PrimalSolver):
-    """Non-smooth stochastic coordinate descent, algorithm 3, along single features. Parameters as of `PrimalSolver`."""
+    """Non-smooth stochastic coordinate descent, algorithm 3, along single features. Parameters are those of `PrimalSolver`."""
 
     name = "scd"
     random = True

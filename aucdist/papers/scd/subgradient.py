@@ -118,7 +118,7 @@ class COMID(SubgradientSolver):
 
 
 class RDA(SubgradientSolver):
-    """Steps along the mean of all subgradients so far: regularised dual averaging. Parameters as of `PrimalSolver`."""
+    """Steps along the mean of all subgradients so far: regularised dual averaging. The parameters are those of `PrimalSolver`."""
 
     name = "rda"
 

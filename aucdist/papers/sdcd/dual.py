@@ -58,7 +58,7 @@ FULL = 0.7
 """The share of the slots that may be used. A slot takes 16 bytes, which is 23 to 46 bytes for each variable."""
 
 
-# A table of dual variables by pair is an array of `ENTRY`, as of `aucdist.papers.sdcd.kernels`.
+# A table of dual variables by pair is an array of `ENTRY`, as in `aucdist.papers.sdcd.kernels`.
 
 
 def empty_table(n: int) -> np.ndarray:

@@ -180,7 +180,7 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
     assert abs(test.sum() / 390 - 0.25) < 0.02
     counts = [(int((side & (y < 0)).sum()), int((side & (y > 0)).sum())) for side in (test, train)]
     assert [found.n_test, found.n_train] == counts
-    with pytest.raises(InputError, match="rows are of one class"):
+    with pytest.raises(InputError, match="one class only in the"):
         find_time_split(each_of([Block.of(np.column_stack([time, time]), np.where(time > 90, 1, -1))]), 1, 0.05)
     with pytest.raises(InputError, match="all have the same time"):
         find_time_split(each_of([Block.of(np.ones((400, 1)), y)]), 0, 0.2)

@@ -116,7 +116,7 @@ def test_a_worker_that_is_killed_leaves_a_line(tmp_path, undisturbed):
     observer = Following(kill)
     result = train(config(tmp_path, cluster={"kind": "local", "workers": 2}), observer)
     assert [line.strip() for line in observer.lines if "was lost" in line] == [
-        f"worker {killed[0]} was lost; what it held is made again"
+        f"worker {killed[0]} was lost; its blocks are loaded again on another worker"
     ]  # and none of those that close when the run ends
     assert np.array_equal(weights(result["run"]), undisturbed)
 
