@@ -77,7 +77,7 @@ class Decision(TypedDict, total=False):
 
 
 @with_config(OPEN)
-class About(TypedDict, total=False):
+class PromotionRecord(TypedDict, total=False):
     """The record of a promotion: the run, and the test that decided."""
 
     run: str
@@ -104,7 +104,7 @@ class Change:
     folder: FileName
     files: Annotated[dict[FilePath, Sha256], Field(min_length=1)]
     time: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
-    about: About = field(default_factory=lambda: About())
+    about: PromotionRecord = field(default_factory=lambda: PromotionRecord())
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def append(store: Store, change: Change) -> None:
         )
 
 
-def split_version(url: str) -> tuple[str, int | None]:
+def split_store_url(url: str) -> tuple[str, int | None]:
     """Return the URL of a store, and the version that ``URL@3`` names; None for a URL without a version."""
     url = url.rstrip("/")
     named = NAMED.fullmatch(url)
@@ -214,7 +214,7 @@ def read_version(url: str) -> tuple[Store, Change | None]:
 
     Raises InputError if the store is damaged, or has no such version.
     """
-    place, number = split_version(url)
+    place, number = split_store_url(url)
     store = read_store(place)
     return store, store.version(number) if number and store.current else store.current
 
@@ -242,7 +242,7 @@ def resolve(url: str, marker: str = ABOUT) -> str:
     return folder
 
 
-def promote(store: Store, content: Mapping[str, bytes], about: About) -> Change:
+def promote(store: Store, content: Mapping[str, bytes], about: PromotionRecord) -> Change:
     """Make files the current version of a store.
 
     The files are written first, `ABOUT` last, and read back. Then the change is made. If the process is killed before that, the
@@ -312,12 +312,12 @@ def rollback(store: Store, to: int | None = None) -> Change:
     return change
 
 
-def present(store: Store) -> list[int]:
+def stored_version_numbers(store: Store) -> list[int]:
     """Return the numbers of the versions whose files are there, ascending."""
     return [n for n, change in sorted(store.versions.items()) if files.exists(f"{store.folder_of(change)}/{ABOUT}")]
 
 
-def keep(store: Store, most: int) -> list[int]:
+def remove_old_versions(store: Store, most: int) -> list[int]:
     """Remove old versions until at most `most` are left, and return the numbers of those removed.
 
     The current version is always kept, and the oldest of the others are removed first. The history is not shortened.
@@ -329,7 +329,7 @@ def keep(store: Store, most: int) -> list[int]:
     current = store.current
     if current is None:
         return []
-    stored = present(store)
+    stored = stored_version_numbers(store)
     gone = [n for n in stored if n < current.version][: max(len({*stored, current.version}) - most, 0)]
     folders = [store.folder_of(store.version(number)) for number in gone]
     for folder in folders:
@@ -368,13 +368,13 @@ def read_decisions(store: Store) -> tuple[list[Decision], list[str]]:
 
 
 @with_config(OPEN)
-class Alive(TypedDict):
+class LeaseHeartbeat(TypedDict):
     """The file that shows that the holder of a lease is running."""
 
     time: float
 
 
-class Holder(Alive):
+class LeaseHolder(LeaseHeartbeat):
     """The file of a lease."""
 
     what: str
@@ -442,9 +442,9 @@ def _take(url: str, what: str, clock: Callable[[], float]) -> Lease:
     last = max(_numbers(f"{url}/{LEASES}"), default=0)
     if last and not files.exists(f"{_at(url, last)}.done"):
         try:
-            taken = read_json(f"{_at(url, last)}.json", Holder)
+            taken = read_json(f"{_at(url, last)}.json", LeaseHolder)
             alive = f"{_at(url, last)}.alive"
-            last_renewed = read_json(alive, Alive)["time"] if files.exists(alive) else taken["time"]
+            last_renewed = read_json(alive, LeaseHeartbeat)["time"] if files.exists(alive) else taken["time"]
         except InputError as error:
             raise InputError(
                 f"it is not known whether a run is using {files.shown(url)}: {error}. If no run uses it, remove that file"

@@ -14,7 +14,7 @@ from pydantic import Field
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError, Json
 from aucdist.metrics import (
-    OfGroups,
+    GroupMetric,
     ScoreCounts,
     auc_of_groups,
     average_precision_difference,
@@ -248,7 +248,7 @@ def _about(run: Run) -> Json:
     }
 
 
-def _row(run: Run, max_fpr: float | None, in_groups: OfGroups | None, cost: np.ndarray | None) -> Json:
+def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: np.ndarray | None) -> Json:
     estimates: Json = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -279,7 +279,7 @@ def _tests(
     return [result | {"p_holm": p} for result, p in zip(tests, corrected, strict=True)]
 
 
-def _areas_in_groups(runs: Sequence[Run]) -> dict[str, OfGroups]:
+def _areas_in_groups(runs: Sequence[Run]) -> dict[str, GroupMetric]:
     """Return the AUC within groups of each run; none if a run has no groups or no group has a pair.
 
     All runs are measured by the groups of the first one, by its grades if it has some, and by what it lets a group weigh.

@@ -8,7 +8,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
-from aucdist.store import Lease, keep, lease, read_store
+from aucdist.store import Lease, lease, read_store, remove_old_versions
 from flows.compute.clusters import StageRunner, Stages, s3_as_configured
 from flows.config.data import TestConfig, UnlabelledRef, batch_name, source_of
 from flows.config.loading import NAME, FileOptions, Strict
@@ -116,7 +116,7 @@ def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Jso
     """Promote the run if the condition holds, unless another run has taken over the lease of the store."""
     held.check()
     result = promote_run(PromoteConfig(run=run, store=store, condition=config.condition, margin=config.margin))
-    removed = [] if config.keep is None else keep(read_store(store), config.keep)
+    removed = [] if config.keep is None else remove_old_versions(read_store(store), config.keep)
     return result | {"removed": removed}
 
 

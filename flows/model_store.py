@@ -7,7 +7,7 @@ from aucdist.data.storage.files import shown
 from aucdist.errors import InputError, Json
 from aucdist.report.plots import standalone_svg
 from aucdist.report.svg import GRID, MUTED, NEG, POS
-from aucdist.store import present, read_decisions, read_store, split_version
+from aucdist.store import read_decisions, read_store, split_store_url, stored_version_numbers
 from aucdist.store import rollback as go_back
 from flows.config.loading import Cli, Strict
 
@@ -39,7 +39,7 @@ def history(config: StoreConfig) -> Json:
     decisions, damaged = read_decisions(store)
     declined = [decision for decision in decisions if not decision.get("holds")]
     return {
-        "store": shown(store.url), "current": store.current.version, "present": present(store),
+        "store": shown(store.url), "current": store.current.version, "present": stored_version_numbers(store),
         "changes": [
             {
                 "kind": change.kind, "version": change.version, "replaced": change.replaced, "time": change.time,
@@ -81,7 +81,7 @@ def _test(test: Json) -> str:
 
 def rollback(config: RollbackConfig) -> Json:
     """Go back to an earlier version of a model."""
-    url, number = split_version(config.store)
+    url, number = split_store_url(config.store)
     change = go_back(read_store(url), number)
     return {"store": shown(url), "version": change.version, "replaced": change.replaced}
 

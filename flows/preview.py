@@ -17,7 +17,7 @@ from aucdist.data.labels import listed
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
-from aucdist.drift.leaks import Sample, columns_alone, leaks_of, sample_of
+from aucdist.drift.leaks import Sample, leaks_of, rank_by_each_column, sample_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, Json
 from aucdist.report.html import render_template
@@ -60,7 +60,7 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
         classes.append({"class": name, "rows": view.n_pos, "column": None, "auc": None})
         if rank < MOST_CLASSES:
             sample = sample_of(LocalBlocks([view]))
-            if alone := columns_alone(sample, schema):
+            if alone := rank_by_each_column(sample, schema):
                 best = max(alone, key=lambda column: alone[column].auc)
                 classes[-1] |= {"column": best, "auc": alone[best].auc}
             for text in leaks_of(sample, schema):
@@ -276,7 +276,7 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
 
 def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
     """Return the drawings of the columns, ordered by their AUC, the best first."""
-    alone, features = columns_alone(sample, schema), schema.by_column()
+    alone, features = rank_by_each_column(sample, schema), schema.by_column()
     names = sorted(alone, key=lambda name: (-alone[name].auc, name))[:MOST_SHOWN]
     return [_drawing_of(name, features[name], alone[name].auc, sample, schema) for name in names]
 

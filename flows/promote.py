@@ -20,7 +20,7 @@ from aucdist.metrics.compare import Difference, auc_test, holm, macro_auc_test, 
 from aucdist.model import DIGESTS, PROFILE, files_of_model, load_model
 from aucdist.model.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
 from aucdist.model.linear_model import LinearModel
-from aucdist.store import check_name, keep, keep_decision, promote, read_store
+from aucdist.store import check_name, keep_decision, promote, read_store, remove_old_versions
 from flows.compare import Run, read_run
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import Cli, CountOption, Strict
@@ -233,7 +233,7 @@ def promote_run(config: PromoteConfig) -> Json:
             return result | {"promoted": False, "version": current.version, "replaced": None, "decision": decision}
     change = promote(store, content, {"run": shown(run), "condition": condition, "decision": decision})
     if config.keep is not None:
-        result["removed"] = keep(read_store(store.url), config.keep)
+        result["removed"] = remove_old_versions(read_store(store.url), config.keep)
     return result | {"promoted": True, "version": change.version, "replaced": change.replaced, "decision": decision}
 
 

@@ -131,7 +131,7 @@ def _decide(
     if config.confidence is not None and rows == "training":
         raise InputError(
             f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can guarantee nothing about new "
-            "rows: train with `operating_point.confidence`, or with `data.calibration`"
+            "rows: train with `operating_point.confidence`, or with `data.threshold_rows`"
         )
     cut, guarantee = threshold_by(config, threshold_counts, kept.get("per_day"))
     cut, shift = (without_intercept(cut, model.intercept), cut) if rows == "test" else (cut, cut + model.intercept)

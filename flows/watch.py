@@ -20,7 +20,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.faults import StorageError
 from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
-from aucdist.drift.batch import BatchCounts, losses, moved, performance, performance_of_classes
+from aucdist.drift.batch import BatchCounts, compare_with_profile, metric_alarms, performance, performance_of_classes
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json, printable
 from aucdist.metrics.decisions import confusion
@@ -178,7 +178,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": printable(str(error))}]
     if source.unknown == "error":  # a category that is neither in the training rows nor declared
         alarms += [{"what": "new", "column": name, "value": n / counts.rows, "p": 0.0} for name, n in unknown.items()]
-    moves = jsonable(moved(watched.profile, counts))
+    moves = jsonable(compare_with_profile(watched.profile, counts))
     moves["alarms"] = alarms + moves["alarms"]
     record = {
         "format": 1, "batch": batch, "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "version": watched.version,
@@ -347,7 +347,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     kept = None
     if not watched.model.classes:
         kept = guarantee_kept(watched, batch, labelled, scores["score"].to_numpy())
-    alarms = losses(now, promised, without=None if kept is None else kept["measure"])
+    alarms = metric_alarms(now, promised, without=None if kept is None else kept["measure"])
     if kept is not None:
         now["kept"] = {key: value for key, value in kept.items() if key != "so_far"}
         if kept["evidence"] >= ALARM:

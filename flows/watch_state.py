@@ -65,7 +65,7 @@ class Column(Score):
 
 
 class Found(TypedDict):
-    """The result of `aucdist.drift.batch.moved`."""
+    """The result of `aucdist.drift.batch.compare_with_profile`."""
 
     columns: list[Column]
     score: Score

@@ -107,7 +107,7 @@ def _ends(estimate: Estimate | Interval) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
-def losses(now: Json, promised: Json | None, without: str | None) -> list[Json]:
+def metric_alarms(now: Json, promised: Json | None, without: str | None) -> list[Json]:
     """Return alarms: metrics lower than on the test rows of the run, and unexpected numbers of positives.
 
     The standard error of a metric is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
@@ -216,7 +216,7 @@ class BatchCounts:
         return cls.of(profile, rows, np.zeros((0, len(profile.scores))))
 
 
-def moved(profile: Profile, batch: BatchCounts) -> Json:
+def compare_with_profile(profile: Profile, batch: BatchCounts) -> Json:
     """Compare a batch with the training rows, and return the differences and the alarms.
 
     For each column: the PSI; the distance of Kolmogorov and Smirnov between the distribution functions (categories: the total

@@ -74,7 +74,7 @@ def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
 
 
 @dataclass(frozen=True)
-class Alone:
+class ColumnRanking:
     """The ranking of the rows by a single column.
 
     `auc`: the AUC of the column.
@@ -88,11 +88,11 @@ class Alone:
     positives: int = 0
 
 
-def columns_alone(sample: Sample, schema: Schema) -> dict[str, Alone]:
+def rank_by_each_column(sample: Sample, schema: Schema) -> dict[str, ColumnRanking]:
     """Return the ranking by each single column: numbers by their values, categories by their share of positive rows."""
     if not sample.values.shape[1]:
         return {}
-    alone_by_column: dict[str, Alone] = {}
+    alone_by_column: dict[str, ColumnRanking] = {}
     for column, features in schema.by_column().items():
         if column in schema.categories:
             flags = sample.values[:, list(features)]
@@ -104,7 +104,7 @@ def columns_alone(sample: Sample, schema: Schema) -> dict[str, Alone]:
     return alone_by_column
 
 
-def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> Alone:
+def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> ColumnRanking:
     distinct, at = np.unique(values, return_inverse=True)
     rows = np.bincount(at, minlength=len(distinct))
     positives = np.bincount(at, sample.positive, len(distinct)).astype(np.int64)
@@ -112,7 +112,7 @@ def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> 
     n_pos = int(sample.positive.sum())
     away = np.flatnonzero(gives_away(rows, positives, len(values), n_pos, sample.negatives_for_one))
     if not len(away) or (categories is None and len(distinct) > MOST_FLAG_VALUES):
-        return Alone(auc)
+        return ColumnRanking(auc)
     first = int(away[np.argmax(rows[away])])
     if categories is not None:
         value = f"the value {categories[int(distinct[first])]}"
@@ -120,7 +120,7 @@ def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> 
         value = "no value"
     else:  # numbers may be scaled
         value = {0: "its smallest value", len(distinct) - 1: "its largest value"}.get(first, "one of its values")
-    return Alone(auc, value, int(rows[first]), int(positives[first]))
+    return ColumnRanking(auc, value, int(rows[first]), int(positives[first]))
 
 
 def leaks_of(sample: Sample, schema: Schema) -> list[str]:
@@ -128,7 +128,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
 
     `sample`: of the training rows.
     """
-    columns = columns_alone(sample, schema)
+    columns = rank_by_each_column(sample, schema)
     named = sorted(
         (name for name, column in columns.items() if column.auc >= SUSPICIOUS or column.value),
         key=lambda name: (-columns[name].auc, name),

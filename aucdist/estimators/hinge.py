@@ -68,8 +68,8 @@ class HingeClassifier(LinearClassifier):
         a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
-        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
         With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
         scale the features first.
     verbose : int, default=0

@@ -160,8 +160,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
-        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
         With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
         scale the features first.
     verbose : int, default=0
@@ -335,8 +335,8 @@ class PairwiseRampClassifier(PairRankingClassifier):
         a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
-        basis functions. Other edges, landmarks or trees are not compared.
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. Other edges, landmarks or trees are not compared.
         With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
         scale the features first.
     verbose : int, default=0
@@ -458,7 +458,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     monotone : mapping, "auto" or None, default=None
         ``exact``, up to 1,000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
         "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if
-        five fits, each without a different fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or ``"leaves"``.
+        five fits, each without a different fifth of the rows, agree on it. This works without a feature map, and with
+        ``"bins"`` or ``"leaves"``.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
@@ -474,8 +475,8 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
-        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
         With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
         scale the features first.
     verbose : int, default=0
@@ -631,8 +632,8 @@ class UnivariateRankingClassifier(RankingClassifier):
         a gradient.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "pairs": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to its
-        basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
         With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
         scale the features first.
     verbose : int, default=0

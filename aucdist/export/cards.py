@@ -239,7 +239,9 @@ def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
     if not isinstance(steps, Additive):
         raise InputError("a scorecard needs bins: train the model with `features: bins`")
     if steps.pairs:
-        raise InputError("each line of a scorecard has one feature, and this model has pairs: train it with `pairs: 0`")
+        raise InputError(
+            "each line of a scorecard has one feature, and this model has interactions: train it with `interactions: 0`"
+        )
     if described.unit_rows:
         raise InputError(
             "a scorecard needs features that are scaled one by one: train the model without `scale: unit-row`"

@@ -19,7 +19,7 @@ MAPS: dict[str, type[Expander]] = {"bins": BinExpander, "nystroem": NystroemMap,
 def expander_of(features: Any) -> Expander | None:
     """Return the unfitted transformer for `features` of an estimator or a configuration.
 
-    `features`: a name of `MAPS`; such a name as ``map`` with parameters, as in ``{"map": "bins", "pairs": 10}``; or a
+    `features`: a name of `MAPS`; such a name as ``map`` with parameters, as in ``{"map": "bins", "interactions": 10}``; or a
         transformer.
     Raises InputError for another name, or a parameter that the map does not have or that is outside its range.
     """
@@ -35,6 +35,8 @@ def expander_of(features: Any) -> Expander | None:
         if not isinstance(name, str) or name not in MAPS:
             raise unknown("feature map", name, MAPS)
         expander = MAPS[name]()
+        if "pairs" in parameters and "interactions" not in parameters:  # its name in 0.4.0
+            parameters["interactions"] = parameters.pop("pairs")
         allowed = [key for key in expander.get_params() if key != "sparse_output"]
         for key in parameters:
             if key not in allowed:

@@ -359,10 +359,10 @@ class BinExpander(Expander):
         of the bins; for features with a direction, it has the sums of the hats from each knot on.
     linear : {"keep", "drop"}, default="keep"
         Whether there is also a linear column, which has the standardised mean of the bin of each value.
-    pairs : int, default=0
+    interactions : int, default=0
         The number of pairs of features that get a grid of 16 x 16 cells, cumulative in both directions. They are chosen by the
-        method FAST (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without pairs, which needs
-        `y`.
+        method FAST (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without interactions,
+        which needs `y`. A dictionary or configuration may also call this parameter `pairs`, its name in 0.4.0.
     strength, pair_strength : float, default=1.0
         The scale of the basis functions of features, and of those of pairs. With a smaller value, the same `lam` gives straighter
         shapes. 1 suits most data (`aucdist.maps.binning`).
@@ -392,20 +392,20 @@ class BinExpander(Expander):
     bins: int = 64
     basis: str = "cumulative"
     linear: str = "keep"
-    pairs: int = 0
+    interactions: int = 0
     strength: float = 1.0
     pair_strength: float = 1.0
     sparse_output: bool = True
     allows_missing = True
     has_groups = True
     constraints: ClassVar[Constraints] = {
-        "bins": between(2, MOST_BINS), "pairs": between(0, MOST_PAIRS), "basis": OneOf(BASES), "linear": OneOf(LINEAR),
+        "bins": between(2, MOST_BINS), "interactions": between(0, MOST_PAIRS), "basis": OneOf(BASES), "linear": OneOf(LINEAR),
         "strength": above_0(), "pair_strength": above_0(),
     }  # fmt: skip
 
     def supervised(self) -> bool:
-        """Return whether pairs have to be chosen."""
-        return self.pairs > 0
+        """Return whether interactions have to be chosen."""
+        return self.interactions > 0
 
     def check_directions(self) -> None:
         """Raise an InputError for the basis ``one-hot``."""
@@ -421,11 +421,9 @@ class BinExpander(Expander):
             )
         drawn = draw_rows(blocks)
         columns, weight = Columns(drawn), drawn.weights()
-        bins = tuple(bins_of(columns[j], weight, self.bins) for j in range(drawn.n_features))
-        ramps = None if directions is None or self.basis != "hat" else directions != 0
-        missing, no_pairs = missing_columns(blocks), np.zeros((0, 2), dtype=np.int64)
-        strengths = float(self.strength), float(self.pair_strength)
-        fitted = BinMap(len(bins), bins, missing, self.basis, self.linear, *strengths, no_pairs, ramps)
-        if self.pairs == 0:
-            return fitted
-        return replace(fitted, pairs=choose_pairs(blocks, fitted, int(self.pairs)))
+        fitted = BinMap(
+            drawn.n_features, tuple(bins_of(columns[j], weight, self.bins) for j in range(drawn.n_features)),
+            missing_columns(blocks), self.basis, self.linear, float(self.strength), float(self.pair_strength),
+            np.zeros((0, 2), dtype=np.int64), None if directions is None or self.basis != "hat" else directions != 0,
+        )  # fmt: skip
+        return replace(fitted, pairs=choose_pairs(blocks, fitted, self.interactions)) if self.interactions else fitted

@@ -12,7 +12,7 @@ from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint
 from aucdist.metrics.groups import (
-    OfGroups,
+    GroupMetric,
     auc_of_groups,
     group_auc_score,
     ndcg_of_groups,
@@ -68,10 +68,10 @@ from aucdist.metrics.ranking import Interval
 __all__ = [
     "Difference",
     "Estimate",
+    "GroupMetric",
     "Guarantee",
     "Interval",
     "IntervalWarning",
-    "OfGroups",
     "OperatingPoint",
     "Reliability",
     "ScoreCounts",

@@ -19,7 +19,7 @@ MOST_PLACES = 2**27
 
 
 @dataclass(frozen=True, eq=False)
-class OfGroups:
+class GroupMetric:
     """A metric of each group that has one, and the weight of each group in the mean.
 
     Attributes
@@ -34,10 +34,10 @@ class OfGroups:
     Examples
     --------
     >>> import numpy as np
-    >>> from aucdist.metrics import OfGroups
-    >>> measure = OfGroups(np.array([1.0, 0.5, 0.0]), np.array([1.0, 2.0, 1.0]), n_without=0)
-    >>> low, high = measure.interval()
-    >>> f"{measure.mean} from {low:.3f} to {high:.3f}"
+    >>> from aucdist.metrics import GroupMetric
+    >>> recall = GroupMetric(np.array([1.0, 0.5, 0.0]), np.array([1.0, 2.0, 1.0]), n_without=0)
+    >>> low, high = recall.interval()
+    >>> f"{recall.mean} from {low:.3f} to {high:.3f}"
     '0.5 from 0.009 to 0.991'
     """
 
@@ -90,7 +90,7 @@ class OfGroups:
 
 def auc_of_groups(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, group_weight: GroupWeight = "pairs"
-) -> OfGroups:
+) -> GroupMetric:
     """Return the AUC within each group: the share of its pairs whose higher-graded row has the higher score.
 
     A tie counts one half. How far apart the two grades are does not matter.
@@ -110,7 +110,7 @@ def auc_of_groups(
 
     Returns
     -------
-    OfGroups
+    GroupMetric
         The AUC of each group that has pairs, from 0 to 1, and the weights. `mean` is the mean over the groups.
 
     Raises
@@ -180,7 +180,7 @@ def group_auc_score(
 
 def ndcg_of_groups(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: float | None = 10, gain: str = "linear"
-) -> OfGroups:
+) -> GroupMetric:
     """Return the normalised discounted cumulative gain of the first k rows of each group, as `sklearn.metrics.ndcg_score` does.
 
     Parameters
@@ -199,7 +199,7 @@ def ndcg_of_groups(
 
     Returns
     -------
-    OfGroups
+    GroupMetric
         The NDCG of each group, from 0 to 1 (a perfect order). All groups have the same weight. A group without a grade above 0,
         or with a single row of weight 1 or less, has no value.
 
@@ -234,7 +234,7 @@ def ndcg_of_groups(
     return _group_values(gained, possible, rows, counted, "a grade above 0")
 
 
-def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> OfGroups:
+def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> GroupMetric:
     """Return for each group the share of its relevant rows that are among its first k rows.
 
     Parameters
@@ -250,7 +250,7 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
 
     Returns
     -------
-    OfGroups
+    GroupMetric
         The recall of each group, from 0 to 1. All groups have the same weight. A group without relevant rows has no value. Rows
         that tie at the k-th place count in proportion.
 
@@ -276,12 +276,12 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     return _group_values(gained, total, rows, has_positives, "a label above 0")
 
 
-def paired_groups_test(first: OfGroups, second: OfGroups, level: float = 0.95) -> Difference:
+def paired_groups_test(first: GroupMetric, second: GroupMetric, level: float = 0.95) -> Difference:
     """Test whether two models have the same mean over groups, by flipping the signs of whole groups.
 
     Parameters
     ----------
-    first, second : OfGroups
+    first, second : GroupMetric
         A metric of the two models from the same labels and groups, such as what `ndcg_of_groups` returns. Both have values of
         shape (n_groups,).
     level : float, default=0.95
@@ -383,11 +383,13 @@ def _discounted_gain(rows: _Rows, k: float | None) -> np.ndarray:
 
 def _group_values(
     gained: np.ndarray, total: np.ndarray, rows: _Rows, used: np.ndarray, name: str, weights: np.ndarray | None = None
-) -> OfGroups:
+) -> GroupMetric:
     """Return what each group that is `used` has gained of its total; groups without `weights` weigh 1."""
     values = gained[used] / total[used]
     if not values.size:
         raise InputError(
             f"none of the {len(used)} groups has {name}, so the metric is undefined: check the column of groups"
         )
-    return OfGroups(values, np.ones(len(values)) if weights is None else weights, int((~used).sum()), rows.names[used])
+    return GroupMetric(
+        values, np.ones(len(values)) if weights is None else weights, int((~used).sum()), rows.names[used]
+    )

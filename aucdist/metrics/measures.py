@@ -77,7 +77,7 @@ class Measure:
         What reports call it, with the names of parameters in braces.
     function : callable
         Takes what `needs` says, and the parameters by name. Within groups it is one of `aucdist.metrics.groups`, which return
-        `OfGroups`; the others return a number.
+        `GroupMetric`; the others return a number.
     needs : {"ranking", "decision", "probability", "groups", "costs"}
         Counts of scores; counts of scores with a threshold, from which the function gets a table of `confusion`; counts of
         probabilities of the positive class; `ScoredGroups`; or `CostCounts` and a threshold.

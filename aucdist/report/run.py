@@ -285,13 +285,11 @@ def _hint(report: Report, shown: ScoreCounts, baselines: Sequence[Json]) -> str:
         better += f" Average precision matters here, because only {percent_text(share)} of the rows are positive."
     if better and report.map_name is None:
         better += (
-            " `--set 'model.features={map: bins, pairs: 10}'` adds curves and interactions, and can still be read. "
+            " `--set 'model.features={map: bins, interactions: 10}'` adds curves and interactions, and can still be read. "
             f"`--set model.features={features}` searches further; it may choose trees, which cannot be read."
         )
     elif better:
-        better += (
-            " Interactions (`pairs: 10`) may help bins. If nobody has to read the model, take the one that ranks best."
-        )
+        better += " Interactions (`interactions: 10`) may help. If nobody has to read the model, take the one that ranks best."
     return better
 
 

@@ -106,7 +106,7 @@ def candidates(
     ):
         maps += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
     if binned and n_features > 1 and min(n_pos, n_neg) >= MIN_ROWS:
-        maps.append({"map": "bins", "pairs": min(PAIRS, n_features * (n_features - 1) // 2)})
+        maps.append({"map": "bins", "interactions": min(PAIRS, n_features * (n_features - 1) // 2)})
     is_top_only = any(getattr(estimator, name, None) is not None for name in TOP_PARAMETERS)
     enough, grown = MIN_ROWS_OF_TOP if is_top_only else MIN_ROWS, min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
     if estimator.resolved_solver.takes_codes and min(n_pos, n_neg) >= enough and grown * n_features <= MOST_VALUES:
@@ -151,8 +151,9 @@ def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
     options = {"map": features} if isinstance(features, str) else features
     if not isinstance(options, dict):
         options = {"map": type(features).__name__, **features.get_params()}
-    pairs = int(options.get("pairs", 0))
-    if options["map"] == LAST:
+    pairs = int(options.get("interactions", options.get("pairs", 0)))  # `pairs` in 0.4.0
+    name = options["map"]
+    if name == LAST:
         return (3, int(options.get("trees", 100)) * int(options.get("leaves", 31)), 0)
-    place = ORDER.index(options["map"]) if options["map"] in ORDER else len(ORDER)
-    return (1, place, int(options.get("sigma") == "half-median")) if pairs == 0 else (2, pairs, place)
+    place = (*ORDER, name).index(name)
+    return (2, pairs, place) if pairs else (1, place, int(options.get("sigma") == "half-median"))

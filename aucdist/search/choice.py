@@ -11,7 +11,7 @@ import numpy as np
 from aucdist.data.split import scrambled
 from aucdist.errors import Json, RunError
 from aucdist.metrics.compare import Difference, corrected_t_test
-from aucdist.metrics.groups import OfGroups
+from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.intervals import t_quantile
 from aucdist.metrics.measures import MEASURES, Measure
 from aucdist.search.candidates import complexity
@@ -43,7 +43,7 @@ Shares = Mapping[str, Sequence[float]]
 of all weights."""
 
 
-def group_shares(measured: OfGroups) -> dict[str, list[float]]:
+def group_shares(measured: GroupMetric) -> dict[str, list[float]]:
     """Return the contributions of the groups of a fold, by group set."""
     bundle = scrambled(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(BUNDLES)
     keys, at = np.unique(bundle, return_inverse=True)

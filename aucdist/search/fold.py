@@ -18,7 +18,7 @@ from aucdist.estimators.fitting import map_once
 from aucdist.estimators.linear import lam_path
 from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_rows, scores_of
 from aucdist.maps.base import changed, encoded, with_weight
-from aucdist.metrics.groups import GroupWeight, OfGroups
+from aucdist.metrics.groups import GroupMetric, GroupWeight
 from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.choice import SECOND_MEASURE, FoldScore, Point, group_shares
 from aucdist.search.folds import Sides, masked_blocks
@@ -173,7 +173,7 @@ def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupW
         value = {"value": measure.of(counts), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts)}
     else:
         values = measured(model, held_out, measure, group_weight, mapped)
-        within = isinstance(values, OfGroups)
+        within = isinstance(values, GroupMetric)
         value = {"value": values.mean, "groups": group_shares(values)} if within else {"value": values}
     return (
         value
@@ -190,7 +190,7 @@ def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupW
 def measured(
     model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs", mapped: Blocks | None = None
 ) -> Any:
-    """Return the metric of a fitted model on rows: a number, or an `OfGroups` for metrics within groups.
+    """Return the metric of a fitted model on rows: a number, or an `GroupMetric` for metrics within groups.
 
     Parameters
     ----------

@@ -106,12 +106,13 @@ class TestConfig(Strict):
     @model_validator(mode="before")
     @classmethod
     def _groups_at_random(cls, content: Any) -> Any:
-        needs_random = (
+        if (
             isinstance(content, dict)
             and content.get("groups")
             and not {"fraction", "time", "name", "source"} & set(content)
-        )
-        return content | {"fraction": 0.2} if needs_random else content
+        ):
+            return content | {"fraction": 0.2}
+        return content
 
     @model_validator(mode="after")
     def _one_of_four(self) -> "TestConfig":
@@ -163,10 +164,10 @@ class DataConfig(DataRef):
     test: TestConfig | None = None
     """The test rows. Without them there is no test AUC. The key may be called `split` if the rows are taken from this
     data set."""
-    calibration: float | None = Field(default=None, gt=0, lt=1)
+    threshold_rows: float | None = Field(default=None, gt=0, lt=1)
     """The share of the training rows that sets the threshold of `operating_point` and is left out of the fit. These
-    threshold rows are drawn at random, or are the last rows if `split.time` is given. They do not calibrate
-    probabilities."""
+    threshold rows are drawn at random, or are the last rows if `split.time` is given. The key may also be called
+    `calibration`, its earlier name."""
     impute: Literal["refuse", "keep", "mean", "median"] = "refuse"
     """What replaces missing numbers (of a source with `missing: keep`). It is learnt from the training rows. The median
     is approximate, with a relative error of at most 0.1 %. `keep` leaves them missing, which needs `features: bins`,
@@ -180,15 +181,17 @@ class DataConfig(DataRef):
     @model_validator(mode="before")
     @classmethod
     def _split_says_the_test(cls, content: Any) -> Any:
-        if not isinstance(content, dict) or "split" not in content:
+        if not isinstance(content, dict):
+            return content
+        # Versions before 0.5.0 wrote `calibration`.
+        content = {"threshold_rows" if key == "calibration" else key: value for key, value in content.items()}
+        if "split" not in content:
             return content
         if content.get("test") is not None:
             raise InputError(
                 "`split` and `test` are both given, and each says which rows are the test: remove one of them"
             )
-        content = dict(content)
-        split = content.pop("split")
-        return {"test": split} | content  # `--set data.test=null` removes the default
+        return {"test": content.pop("split")} | content  # `--set data.test=null` removes the default
 
     @property
     def of_each(self) -> bool:

@@ -129,14 +129,7 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = str(getattr(e, "problem", None) or e)[:MOST_SHOWN]
         raise InputError(f"{where}{position}: not valid YAML: {problem}") from None
-    except (
-        ValueError,
-        AttributeError,
-        TypeError,
-        LookupError,
-        OverflowError,
-        RecursionError,
-    ) as e:  # `!!int x`, for example
+    except (ValueError, AttributeError, TypeError, LookupError, OverflowError, RecursionError) as e:  # as for `!!int x`
         raise InputError(f"{where}: not valid YAML: {type(e).__name__}: {str(e)[:MOST_SHOWN]}") from None
 
 

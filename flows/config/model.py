@@ -38,7 +38,7 @@ class ModelConfig(Strict):
     """The seed of the random numbers."""
     features: str | Json | None = None
     """The feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins,
-    bins: 64, basis: cumulative, linear: keep, pairs: 0}. `auto` chooses the map by cross-validation, and lam as well
+    bins: 64, basis: cumulative, linear: keep, interactions: 0}. `auto` chooses the map by cross-validation, and lam as well
     unless it is given. It chooses by the AUC, or by `metric`: {map: auto, metric: ndcg, k: 5} chooses by the NDCG of
     the first 5 rows, and {map: auto, metric: expected_cost, false_alarm: 1, miss: 40} by the expected cost."""
 
@@ -212,8 +212,8 @@ class OperatingPointConfig(Strict):
     """The costs of wrong decisions, as in `{false_alarm: 1, miss: 40}`. The threshold minimises their total."""
     confidence: Annotated[float | None, Cli()] = Field(default=None, ge=0.5, lt=1)
     """The probability with which the requirement holds for new rows. The threshold then has a safety margin,
-    computed from exact bounds on rows that the fit has not seen. `data.calibration` sets the share of these threshold
-    rows; by default they are a fifth of the training rows."""
+    computed from exact bounds on rows that the fit has not seen. `data.threshold_rows` sets their
+    share; by default they are a fifth of the training rows."""
     out_of_fold: bool | None = None
     """Whether out-of-fold scores set the threshold. This takes five more fits, each to four fifths of the training rows.
     Without it, a model that overfits its training rows, as leaves do, flags more rows than you asked for. By default it
@@ -261,13 +261,12 @@ class OperatingPointConfig(Strict):
         requirement = {name: value for name, value in self.options.items() if name not in ("per", "confidence")}
         if self.per is None or self.alerts is None:
             return requirement
-        if self.per == "day" and rows_per_day is None:
+        rows = rows_per_day if self.per == "day" else float(self.per.removesuffix(" rows"))
+        if rows is None:
             raise InputError(
                 "operating_point: alerts per day need rows that were split by a column of dates when the model was trained: "
                 "train with `split: {time: COLUMN}`, or give `per: 1000 rows`"
             )
-        rows = rows_per_day if self.per == "day" else float(self.per.removesuffix(" rows"))
-        assert rows is not None
         return {"alerts": min(self.alerts / rows, 1.0)}
 
 
@@ -280,9 +279,10 @@ def hold_out(data: DataConfig, point: OperatingPointConfig | None) -> None:
         return
     if point.per == "day" and (data.test is None or data.test.time is None):
         point.requirement(None)
-    if point.out_of_fold and data.calibration is not None:
-        raise InputError("give either `data.calibration` or `out_of_fold`: both are rows that the fit has not seen")
-    if point.confidence is not None and not point.out_of_fold and data.calibration is None:
-        data.calibration = THRESHOLD_SHARE
-    if data.calibration is not None:
+    if data.threshold_rows is None:
+        if point.confidence is not None and not point.out_of_fold:
+            data.threshold_rows = THRESHOLD_SHARE
+    elif point.out_of_fold:
+        raise InputError("give either `data.threshold_rows` or `out_of_fold`: both are rows that the fit has not seen")
+    if data.threshold_rows is not None:
         point.out_of_fold = False

@@ -31,7 +31,7 @@ from aucdist.data.storage.files import shown
 from aucdist.errors import InputError, Json
 from aucdist.report.plots import roc_curves, standalone_svg
 from aucdist.report.text import certificate_text, search_verdict, summary_rows
-from aucdist.store import split_version
+from aucdist.store import split_store_url
 from flows import keep_current as keeping
 from flows import score as scoring
 from flows import shard as sharding
@@ -236,7 +236,7 @@ def report_alarms(result: Json, model: str, event: str) -> None:
     lines = "\n".join(f"* {line}" for line in watching.watch_lines(result))
     create_markdown_artifact(lines, key="watch", description=f"Batch {result['batch']}")
     if result["alarms"]:
-        url = shown(split_version(model)[0])
+        url = shown(split_store_url(model)[0])
         resource = {
             "prefect.resource.id": f"aucdist.model.{url}",
             "prefect.resource.name": url,

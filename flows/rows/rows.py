@@ -315,10 +315,10 @@ class TrainTestRows:
         if test is not None and not test.is_separate_data_set:
             train, held_out, split_facts = self.train.split(test, self.schema, n_classes, parallel_map)
             rows = replace(rows, train=train, test=held_out, per_day=getattr(split_facts, "per_day", {}))
-        if config.calibration is not None:
-            split = TestConfig(fraction=config.calibration, seed=CALIBRATION_SEED)
+        if config.threshold_rows is not None:
+            split = TestConfig(fraction=config.threshold_rows, seed=CALIBRATION_SEED)
             if test is not None and test.time is not None:
-                split = TestConfig(time=test.time, last=config.calibration, gap=test.gap)
+                split = TestConfig(time=test.time, last=config.threshold_rows, gap=test.gap)
             train, calibration, _ = rows.train.split(split, self.schema, n_classes, parallel_map)
             rows = replace(rows, train=train, calibration=calibration)
         if test is None or test.time is None or test.keep:

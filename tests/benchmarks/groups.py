@@ -19,7 +19,7 @@ from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find_source, parse_source
 from aucdist.errors import unknown
-from aucdist.metrics.groups import OfGroups, auc_of_groups, ndcg_of_groups, paired_groups_test
+from aucdist.metrics.groups import GroupMetric, auc_of_groups, ndcg_of_groups, paired_groups_test
 from benchmarks.common import Row
 from benchmarks.group_systems import GroupRows, System, all_systems
 
@@ -73,7 +73,7 @@ def groups(slow_peers: bool, only: str | None = None, systems: Sequence[System] 
 
 def _rows_of(name: str, data: GroupSet, systems: Sequence[System], slow_peers: bool) -> Iterator[Row]:
     rows, scored = data.rows, data.fold >= 0
-    beside: dict[str, OfGroups] = {}
+    beside: dict[str, GroupMetric] = {}
     for system in systems:
         if not system.runs(rows, slow_peers):
             continue
@@ -109,7 +109,7 @@ def _held_out_scores(system: System, data: GroupSet) -> tuple[np.ndarray, str]:
     return scores, "; ".join(dict.fromkeys(filter(None, chosen)))
 
 
-def _measures(grade: np.ndarray, scores: np.ndarray, group: np.ndarray, graded: bool) -> dict[str, OfGroups]:
+def _measures(grade: np.ndarray, scores: np.ndarray, group: np.ndarray, graded: bool) -> dict[str, GroupMetric]:
     found = {"GAUC": auc_of_groups(grade, scores, groups=group)}
     if graded:
         found["NDCG@10"] = ndcg_of_groups(grade, scores, groups=group, k=10)

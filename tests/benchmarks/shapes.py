@@ -83,7 +83,7 @@ def model_of(name: str, threads: int) -> Any:
         from interpret.glassbox import ExplainableBoostingClassifier
 
         return ExplainableBoostingClassifier(n_jobs=threads)
-    features = {"linear": None, "bins": {"map": "bins"}, "bins + 10 pairs": {"map": "bins", "pairs": 10}}[name]
+    features = {"linear": None, "bins": {"map": "bins"}, "bins + 10 pairs": {"map": "bins", "interactions": 10}}[name]
     return PairwiseHingeClassifier(features=features, n_jobs=threads)
 
 

@@ -70,7 +70,7 @@ class AucdistModel(AbstractModel):
         features: dict[str, Any] = {"map": params.pop("map")}
         pairs = params.pop("pairs")
         if features["map"] == "bins" and pairs:
-            features["pairs"] = pairs
+            features["interactions"] = pairs
         if self.problem_type == "binary":
             return PairwiseHingeClassifier(features=features, calibration="logit", n_jobs=n_jobs, **params)
         return LinkClassifier(features=features, link="logit", n_jobs=n_jobs, **params)

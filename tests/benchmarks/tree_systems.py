@@ -78,7 +78,9 @@ def chosen_by_folds(
         n_pos = int((train.y > 0).sum())
         n_neg = train.n_samples - n_pos
         most = train.n_features * (train.n_features - 1) // 2
-        tried = [one for one in maps if one is None or one.get("pairs", 0) <= most] or [{"map": "bins", "pairs": most}]
+        tried = [one for one in maps if one is None or one.get("interactions", 0) <= most] or [
+            {"map": "bins", "interactions": most}
+        ]
         points = points_of(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)})
         search = AutoSearch(points, find_measure("auc"), rule="best")
         blocks = LocalBlocks([train])
@@ -106,7 +108,7 @@ def our_contestants() -> list[Contestant]:
     """Return our models: no map, each map, and the choice among them; and the logit link after bins, for its PR-AUC."""
     hinge = PairwiseHingeClassifier(tol=1e-2)
     logit = LinkClassifier(link="logit", tol=1e-2)
-    pairs = [{"map": "bins", "pairs": 10}, {"map": "bins", "pairs": 40}]
+    pairs = [{"map": "bins", "interactions": 10}, {"map": "bins", "interactions": 40}]
 
     def of(name: str, estimator: BlockClassifier, maps: Any, package: str = "") -> Contestant:
         return Contestant(name, chosen_by_folds(estimator, maps, FOLDS), ours=True, package=package)

@@ -13,7 +13,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.split import split
 from aucdist.drift import leaks as module
 from aucdist.drift.columns import alone, auc_and_deviation, gives_away, is_identifier
-from aucdist.drift.leaks import Alone, Sample, columns_alone, leaks, leaks_of, sample_of, times_of
+from aucdist.drift.leaks import ColumnRanking, Sample, leaks, leaks_of, rank_by_each_column, sample_of, times_of
 from aucdist.engine.blocks import LocalBlocks
 
 N = 400
@@ -95,7 +95,7 @@ def test_columns_that_give_the_label_away() -> None:
         **{f"k={c}": kind == c for c in range(3)}, "when.year": noise, "when.days": 3.0 - POSITIVE,
     }  # fmt: skip
     described = schema(list(columns), {"k": ("0", "1", "2")}, dates={"when": ("year", "days")})
-    found = columns_alone(sample(columns), described)
+    found = rank_by_each_column(sample(columns), described)
     assert list(found) == ["noise", "copy", "nearly", "k", "when"]
     assert (found["copy"].auc, found["k"].auc, found["when"].auc) == (1.0, 1.0, 1.0)
     said = leaks_of(sample(columns), described)
@@ -111,16 +111,16 @@ def test_scaled_categories_are_the_same() -> None:
     names = [f"k={c}" for c in range(3)]
     scaled = (flags - flags.mean(axis=0)) / flags.std(axis=0)
     for values in (flags, scaled):
-        found = columns_alone(Sample(values, POSITIVE, np.arange(N)), schema(names, {"k": ("0", "1", "2")}))
-        assert found == {"k": Alone(1.0, "the value 0", int(POSITIVE.sum()), int(POSITIVE.sum()))}
+        found = rank_by_each_column(Sample(values, POSITIVE, np.arange(N)), schema(names, {"k": ("0", "1", "2")}))
+        assert found == {"k": ColumnRanking(1.0, "the value 0", int(POSITIVE.sum()), int(POSITIVE.sum()))}
 
 
 def test_categories_of_few_rows_prove_nothing() -> None:
     kind = np.arange(N) // 2  # pairs of rows
     names = tuple(map(str, range(N // 2)))
     flags = (kind[:, None] == np.arange(N // 2)[None, :]).astype(float)
-    found = columns_alone(Sample(flags, POSITIVE, np.arange(N)), schema([f"k={c}" for c in names], {"k": names}))
-    assert found["k"] == Alone(0.5)
+    found = rank_by_each_column(Sample(flags, POSITIVE, np.arange(N)), schema([f"k={c}" for c in names], {"k": names}))
+    assert found["k"] == ColumnRanking(0.5)
 
 
 def test_a_failure_mode_is_named() -> None:

@@ -13,7 +13,7 @@ from scipy import stats
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
-from aucdist.drift.batch import BatchCounts, kolmogorov_smirnov, more_than, moved, psi, total_variation
+from aucdist.drift.batch import BatchCounts, compare_with_profile, kolmogorov_smirnov, more_than, psi, total_variation
 from aucdist.drift.leaks import MOST_KEPT, RowDigests, count_known, fit_digests
 from aucdist.drift.profile import MOST_COLUMNS, Profile, fit_columns, score_bins
 from aucdist.engine.blocks import LocalBlocks
@@ -49,7 +49,7 @@ def profile_of(X: np.ndarray, n_blocks: int = 3) -> Profile:
 
 def found(profile: Profile, X: np.ndarray) -> dict:
     parts = [BatchCounts.of(profile, block_of(part), scores_of(part)) for part in np.array_split(X, 2)]
-    return moved(profile, sum(parts, BatchCounts.none(profile)))
+    return compare_with_profile(profile, sum(parts, BatchCounts.none(profile)))
 
 
 def test_counts_are_those_of_a_slow_count_on_any_blocks() -> None:
@@ -116,7 +116,7 @@ def test_what_has_moved_is_named(change: dict, what: str, column: str | None) ->
 def test_a_batch_without_rows_raises_no_alarm() -> None:
     profile = profile_of(rows(500, 6))
     none = BatchCounts.none(profile)
-    assert moved(profile, none)["alarms"] == []
+    assert compare_with_profile(profile, none)["alarms"] == []
     # A part of a file may have no rows, of one class or of several.
     several = replace(profile, score=None, class_scores={"a": profile.score, "b": profile.score})
     for one, scores in ((profile, np.zeros(0)), (several, np.zeros((0, 2)))):

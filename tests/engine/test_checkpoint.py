@@ -121,7 +121,7 @@ def load_far(index):
 @pytest.mark.parametrize("loader", [load, load_far])
 @pytest.mark.parametrize(
     "features",
-    [None, "bins", {"map": "bins", "bins": 20, "pairs": 1}, {"map": "nystroem", "landmarks": 20}, "leaves"],
+    [None, "bins", {"map": "bins", "bins": 20, "interactions": 1}, {"map": "nystroem", "landmarks": 20}, "leaves"],
 )
 @pytest.mark.filterwarnings("ignore:pairs=")
 def test_streamed_rows_of_a_map_go_on_to_the_same_bits(features, loader, tmp_path):

@@ -60,7 +60,7 @@ def estimators() -> Iterator[tuple[Any, dict[str, str]]]:
     yield margin().set_params(kernel="rbf", solver="svrg", solver__n_outer=5), CHANCE
     yield BinExpander(), {}
     yield BinExpander(basis="one-hot", linear="drop", sparse_output=False), {}
-    yield BinExpander(pairs=2, bins=8), {}
+    yield BinExpander(interactions=2, bins=8), {}
     yield NystroemMap(), {}
     yield NystroemMap(landmarks=5, linear="drop"), {}
     yield LeafExpander(trees=5), {}

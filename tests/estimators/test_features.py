@@ -163,7 +163,7 @@ def test_explanations_add_up_to_the_score():
     X, y = rows()
     X[::6, 3] = np.nan
     frame = pd.DataFrame(X, columns=list("abcd"))
-    found = PairwiseHingeClassifier(features={"map": "bins", "pairs": 2}).fit(frame, y)
+    found = PairwiseHingeClassifier(features={"map": "bins", "interactions": 2}).fit(frame, y)
     table = found.explain(frame)
     assert list(table.columns[:4]) == list("abcd")
     assert table.columns[-1] == "constant"

@@ -46,7 +46,7 @@ def test_no_score_falls_where_it_must_rise(seed, bins, linear, pairs, lam, weigh
     r = np.random.default_rng(seed)
     signs = r.choice([-1, 0, 1], 3)
     signs[0] = signs[0] or 1
-    features, (estimator, options) = {"map": "bins", "bins": bins, "linear": linear, "pairs": pairs}, kind
+    features, (estimator, options) = {"map": "bins", "bins": bins, "linear": linear, "interactions": pairs}, kind
     model = estimator(features=features, monotone=mapping(signs), lam=lam, **options)
     fitted(model, X, y, sample_weight=r.integers(1, 4, len(y)) if weighted else None)
     of_weights = model.feature_map_.signs(model.monotone_)

@@ -74,7 +74,7 @@ def test_plots_of_gains_and_shapes_and_importances():
         line.plot_gains(rows[:, :1], np.full(6, "no"))
     assert not hasattr(line, "feature_importances_")
     rows = np.random.default_rng(0).normal(size=(1000, 3))
-    model = PairwiseHingeClassifier(features={"map": "bins", "pairs": 1}, tol=1e-2).fit(
+    model = PairwiseHingeClassifier(features={"map": "bins", "interactions": 1}, tol=1e-2).fit(
         rows, rows[:, 0] * rows[:, 1] > 0
     )
     figure = model.plot_shapes()

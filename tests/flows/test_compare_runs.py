@@ -139,7 +139,7 @@ def test_folders_that_are_no_runs_are_skipped_and_named(runs: list[str], tmp_pat
 SAME = {"name": "same", "data": {"name": "d"}, "model": {"lam": 1.0, "tol": 0.1}, "output": "here"}
 
 
-BINS = {"features": {"map": "bins", "pairs": 10}, "lam": 1.0}
+BINS = {"features": {"map": "bins", "interactions": 10}, "lam": 1.0}
 
 
 @pytest.mark.parametrize(

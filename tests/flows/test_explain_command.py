@@ -21,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame.loc[[3, 50], "income"] = np.nan
     frame.to_csv(made / "rows.csv", index=False)
     for name, features, impute in (
-        ("bins", "{map: bins, bins: 6, pairs: 1}", "keep"),
+        ("bins", "{map: bins, bins: 6, interactions: 1}", "keep"),
         ("nystroem", "{map: nystroem, landmarks: 8}", "mean"),
     ):
         source = f"source: {{source: {made}/rows.csv, format: csv, label: clicked, positive: 'yes', missing: keep}}"

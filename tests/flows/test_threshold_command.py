@@ -153,14 +153,14 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
 
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
     """Of 75 days of training rows 38 are for the threshold; or a fifth of each class, whatever the day."""
-    last = trained(visits, "data.calibration=0.5", "operating_point.recall=0.9")
+    last = trained(visits, "data.calibration=0.5", "operating_point.recall=0.9")  # its earlier name
     about = read_about(last["run"])["threshold_rows"]
     assert (last["n_samples"], about["n_pos"] + about["n_neg"]) == (1480, 1520)
-    drawn = trained(visits, "data.calibration=0.2", "operating_point.recall=0.9", "data.split={fraction: 0.25}")
+    drawn = trained(visits, "data.threshold_rows=0.2", "operating_point.recall=0.9", "data.split={fraction: 0.25}")
     assert drawn["n_pos"] == pytest.approx(0.6 * 390, abs=30)
     assert drawn["n_samples"] == pytest.approx(2400, abs=2)
-    both = "operating_point={recall: 0.9, out_of_fold: true}", "data.calibration=0.2"
-    with pytest.raises(InputError, match="calibration` or `out_of_fold`"):
+    both = "operating_point={recall: 0.9, out_of_fold: true}", "data.threshold_rows=0.2"
+    with pytest.raises(InputError, match="threshold_rows` or `out_of_fold`"):
         load_train(str(visits), both)
 
 

@@ -51,7 +51,7 @@ CARRIERS: dict[str, dict[str, Any]] = {
 MAPS: dict[str, dict[str, Any]] = {
     "linear": {},
     "64 bins": {"map": "bins", "bins": 64},
-    "64 bins, 10 pairs": {"map": "bins", "bins": 64, "pairs": 10},
+    "64 bins, 10 pairs": {"map": "bins", "bins": 64, "interactions": 10},
 }
 
 

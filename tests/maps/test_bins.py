@@ -149,9 +149,9 @@ def test_the_map_does_not_depend_on_the_blocks_nor_on_rows_of_no_weight():
         ({"bins": 1}, "bins must be .*; got 1"),
         ({"basis": "steps"}, "unknown basis 'steps'.*cumulative, one-hot, hat"),
         ({"linear": True}, "unknown linear True"),
-        ({"pairs": -1}, "pairs must be .*; got -1"),
+        ({"interactions": -1}, "interactions must be .*; got -1"),
         ({"strength": 0.0}, "strength must be a number above 0.*; got 0.0"),
-        ({"pairs": 3}, "requires y to be passed"),
+        ({"interactions": 3}, "requires y to be passed"),
     ],
 )
 def test_what_is_out_of_range_is_refused(options, message):

@@ -44,7 +44,9 @@ def fit(features, X, y, signs, **options) -> PairwiseHingeClassifier:
 )  # fmt: skip
 def test_hats_become_ramps(seed, bins, linear, pairs, lam):
     X, y, signs = problem(seed)
-    model = fit({"map": "bins", "basis": "hat", "bins": bins, "linear": linear, "pairs": pairs}, X, y, signs, lam=lam)
+    model = fit(
+        {"map": "bins", "basis": "hat", "bins": bins, "linear": linear, "interactions": pairs}, X, y, signs, lam=lam
+    )
     of_weights = model.feature_map_.signs(model.monotone_)
     assert not (np.where(of_weights == ZERO, 0, of_weights) * model.coef_[0] < 0.0).any()
     assert violations(model, X, signs, np.random.default_rng(seed)) == 0
@@ -71,7 +73,9 @@ def test_ramps_span_what_hats_do():
 
 def test_missing_values_keep_a_free_row_of_a_pair():
     X, y, _ = problem(1, n=2000)
-    fitted = BinExpander(bins=8, pairs=3).fit_blocks(LocalBlocks([Block.of(X, y)]), np.array([1, 0, -1], dtype=np.int8))
+    fitted = BinExpander(bins=8, interactions=3).fit_blocks(
+        LocalBlocks([Block.of(X, y)]), np.array([1, 0, -1], dtype=np.int8)
+    )
     signs = fitted.signs(np.array([1, 0, -1], dtype=np.int8))
     at = sum(part.jumps.shape[1] for part in fitted.parts[: len(fitted.used)])
     r = np.random.default_rng(0)

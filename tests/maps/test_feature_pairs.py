@@ -71,11 +71,11 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
 def test_the_pair_that_interacts_is_found_and_modelled():
     (X, y), (other, truth) = checkerboard(), checkerboard(seed=5)
     blocks = blocks_of(X, y, 2)
-    found = BinExpander(pairs=1).fit_blocks(blocks)
+    found = BinExpander(interactions=1).fit_blocks(blocks)
     np.testing.assert_array_equal(found.pairs, [[1, 3]])
     auc = {}
     for pairs in (0, 1):
-        fitted = BinExpander(pairs=pairs).fit_blocks(blocks)
+        fitted = BinExpander(interactions=pairs).fit_blocks(blocks)
         w = solve(AllPairs().rounds(encoded(blocks, fitted), 1e-3), tol=1e-2, max_passes=100).w
         out = np.empty(len(other))
         project(fitted.encode(Block.of(other, truth)).rows, w, out)
@@ -87,7 +87,7 @@ def test_the_pair_that_interacts_is_found_and_modelled():
 def test_a_grid_counts_both_directions():
     X, y = checkerboard()
     X[:40, 1] = np.nan
-    expander = BinExpander(pairs=1, bins=40).fit(X, y)
+    expander = BinExpander(interactions=1, bins=40).fit(X, y)
     fitted = expander.map_
     assert fitted.pairs.tolist() == [[1, 3]]
     names, Z = expander.get_feature_names_out(), expander.transform(X).toarray()
@@ -115,13 +115,13 @@ def test_coarse_cells_keep_neighbours_together():
 
 def test_no_more_pairs_than_say_anything():
     X, y = checkerboard(400)
-    fitted = BinExpander(pairs=50).fit_blocks(blocks_of(X, y))
+    fitted = BinExpander(interactions=50).fit_blocks(blocks_of(X, y))
     assert 1 <= len(fitted.pairs) <= 10
 
 
 def test_one_class_is_refused():
     with pytest.raises(InputError, match="one class only"):
-        BinExpander(pairs=1).fit_blocks(blocks_of(np.eye(4), np.ones(4)))
+        BinExpander(interactions=1).fit_blocks(blocks_of(np.eye(4), np.ones(4)))
 
 
 def test_pairs_are_measured_within_groups():
@@ -135,5 +135,5 @@ def test_pairs_are_measured_within_groups():
     y = np.where(score > np.quantile(score, 0.6), 1, -1)
     found = {}
     for name, groups in (("all", None), ("within", group)):
-        found[name] = BinExpander(pairs=1).fit_blocks(blocks_of(X, y, 2, group=groups)).pairs.tolist()
+        found[name] = BinExpander(interactions=1).fit_blocks(blocks_of(X, y, 2, group=groups)).pairs.tolist()
     assert found == {"all": [[2, 3]], "within": [[0, 1]]}

@@ -10,7 +10,7 @@ from aucdist.errors import InputError
 from aucdist.maps import BinExpander, LeafExpander, NystroemMap, expander_of, map_from_bytes
 
 EXPANDERS = {
-    "bins": BinExpander(bins=7, pairs=1),
+    "bins": BinExpander(bins=7, interactions=1),
     "nystroem": NystroemMap(landmarks=20),
     "leaves": LeafExpander(trees=4),
 }
@@ -84,7 +84,8 @@ def test_leaves_that_are_not_those_of_the_trees_are_refused():
     ("features", "expected"),
     [
         ("bins", BinExpander()),
-        ({"map": "bins", "pairs": 3, "basis": "hat"}, BinExpander(pairs=3, basis="hat")),
+        ({"map": "bins", "interactions": 3, "basis": "hat"}, BinExpander(interactions=3, basis="hat")),
+        ({"map": "bins", "pairs": 3}, BinExpander(interactions=3)),  # the name in 0.4.0
         ({"map": "nystroem"}, NystroemMap()),
         (LeafExpander(trees=3), LeafExpander(trees=3)),
     ],

@@ -147,7 +147,7 @@ def rows(n=900):
 
 def test_a_feature_is_left_out_with_all_its_bins():
     X, y = rows()
-    estimator = PairwiseHingeClassifier(features={"map": "bins", "pairs": 3}, penalty="group-l1", tol=1e-3)
+    estimator = PairwiseHingeClassifier(features={"map": "bins", "interactions": 3}, penalty="group-l1", tol=1e-3)
     models = lam_path(estimator, X, y, lams=[0.02, 0.005, 0.001])
     assert [m.certificate_.status for m in models] == ["converged"] * 3
     kept = [m.n_features_kept for m in models]

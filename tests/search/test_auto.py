@@ -93,7 +93,7 @@ def test_probability_models_try_smaller_lam_where_positives_are_rare():
 
 
 def test_of_two_forests_the_smaller_one_is_the_simpler():
-    order = [complexity(one) for one in ({"map": "bins", "pairs": 40}, "leaves", {"map": "leaves"}, LEAVES)]
+    order = [complexity(one) for one in ({"map": "bins", "interactions": 40}, "leaves", {"map": "leaves"}, LEAVES)]
     assert order == sorted(order)
     assert order[1] == order[2] < order[3]
 

@@ -15,7 +15,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError, RunError
 from aucdist.maps.bins import BinExpander, BinMap
-from aucdist.metrics.groups import OfGroups
+from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.measures import MEASURES, find_measure
 from aucdist.search import choice
 from aucdist.search import fold as fold_module
@@ -160,8 +160,8 @@ def test_the_simplest_feature_map_that_is_good_enough_gets_the_lam_that_is_best_
         row(1.0, [0.7, 0.8], features=None),
         row(1.0, [0.85, 0.87], features="bins"),
         row(0.1, [0.89, 0.905], features="bins"),
-        row(1.0, [0.88, 0.92], features={"map": "bins", "pairs": 10}),
-        row(0.1, [0.6, 0.6], features={"map": "bins", "pairs": 10}),
+        row(1.0, [0.88, 0.92], features={"map": "bins", "interactions": 10}),
+        row(0.1, [0.6, 0.6], features={"map": "bins", "interactions": 10}),
     ]
     assert choose(rows, AUC, "best") == 3
     assert choose(rows, AUC, "simplest") == 2
@@ -306,7 +306,7 @@ def test_a_solver_without_a_path_goes_along_lam_one_value_at_a_time():
 
 
 def test_a_simple_map_that_is_hardly_worse_on_the_first_fold_stays_in_the_race():
-    maps = [None, {"map": "bins"}, {"map": "bins", "pairs": 3}, {"map": "leaves"}]
+    maps = [None, {"map": "bins"}, {"map": "bins", "interactions": 3}, {"map": "leaves"}]
     best = {repr(features): value for features, value in zip(maps, (0.898, 0.88, 0.9, 0.9), strict=True)}
     points = [{"features": features, "lam": 1.0} for features in maps]
 
@@ -410,7 +410,9 @@ def test_a_path_ends_at_the_first_value_that_is_not_better(monkeypatch):
     )
 
 
-@pytest.mark.parametrize("features", ["bins", {"map": "bins", "pairs": 2}, {"map": "nystroem", "landmarks": 8}, None])
+@pytest.mark.parametrize(
+    "features", ["bins", {"map": "bins", "interactions": 2}, {"map": "nystroem", "landmarks": 8}, None]
+)
 def test_a_map_without_labels_is_fitted_once_for_all_classes(features, monkeypatch):
     r = np.random.default_rng(1)
     X = r.normal(size=(600, 3))
@@ -446,7 +448,7 @@ AREA = MEASURES["group_auc"]
 
 
 def fold(values, weights, names):
-    found = OfGroups(np.asarray(values), np.asarray(weights, dtype=float), 0, np.asarray(names))
+    found = GroupMetric(np.asarray(values), np.asarray(weights, dtype=float), 0, np.asarray(names))
     return {"value": found.mean, "groups": group_shares(found)}
 
 

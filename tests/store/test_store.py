@@ -15,7 +15,17 @@ from support.s3_servers import MOCK, mock_server, new_connections, point_to
 from aucdist.data.own_files import parse_checked
 from aucdist.data.storage import files
 from aucdist.errors import InputError
-from aucdist.store import Change, check_name, keep, lease, present, promote, read_store, resolve, rollback
+from aucdist.store import (
+    Change,
+    check_name,
+    lease,
+    promote,
+    read_store,
+    remove_old_versions,
+    resolve,
+    rollback,
+    stored_version_numbers,
+)
 
 MARKER = "model.json"
 
@@ -66,8 +76,8 @@ def test_keep_removes_old_versions_and_only_those(tmp_path_factory, n, back, mos
     if 0 < back < n:
         rollback(read_store(url), back)
     current = read_store(url).current.version
-    gone = keep(read_store(url), most)
-    left = present(read_store(url))
+    gone = remove_old_versions(read_store(url), most)
+    left = stored_version_numbers(read_store(url))
     assert current in left
     assert sorted(gone + left) == list(range(1, n + 1))
     assert all(number < current for number in gone)
@@ -115,9 +125,9 @@ def test_what_a_link_leads_to_is_not_removed(tmp_path: Path) -> None:
     elsewhere = folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(elsewhere)
     with pytest.raises(InputError, match="is a link to another folder"):
-        keep(read_store(url), 1)
+        remove_old_versions(read_store(url), 1)
     assert sorted(path.name for path in elsewhere.iterdir()) == sorted(content(0))
-    assert len(present(read_store(url))) == 3
+    assert len(stored_version_numbers(read_store(url))) == 3
 
 
 def test_local_paths_are_what_they_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,15 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, WEIGHTS, load_model
-from aucdist.store import HISTORY, keep, present, promote, read_store, rollback, split_version
+from aucdist.store import (
+    HISTORY,
+    promote,
+    read_store,
+    remove_old_versions,
+    rollback,
+    split_store_url,
+    stored_version_numbers,
+)
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -92,9 +100,9 @@ def test_old_versions_are_removed_and_only_those(url, tmp_path):
         add(url, model(tmp_path, value))
     files.write_bytes(f"{url}/version-00001-mine/notes.txt", b"not a version")
     rollback(read_store(url), 3)
-    assert keep(read_store(url), 3) == [1]
-    assert keep(read_store(url), 1) == [2]
-    assert present(read_store(url)) == [3, 4]
+    assert remove_old_versions(read_store(url), 3) == [1]
+    assert remove_old_versions(read_store(url), 1) == [2]
+    assert stored_version_numbers(read_store(url)) == [3, 4]
     assert load_model(url).coef.tolist() == [3]
     assert files.exists(f"{url}/version-00001-mine/notes.txt")
     with pytest.raises(InputError, match=r"version 1 of .* was removed"):
@@ -117,8 +125,8 @@ def test_a_damaged_history_is_refused(url, tmp_path):
 def test_a_folder_that_is_no_store(tmp_path):
     with pytest.raises(InputError, match="no model can be read"):
         load_model(str(tmp_path / "nothing@3"))
-    assert split_version("s3://b/m@12/") == ("s3://b/m", 12)
-    assert split_version("user@example") == ("user@example", None)
+    assert split_store_url("s3://b/m@12/") == ("s3://b/m", 12)
+    assert split_store_url("user@example") == ("user@example", None)
 
 
 PROMOTER = """
@@ -127,13 +135,13 @@ from pathlib import Path
 from aucdist.data.storage import files
 from aucdist.model import ABOUT, WEIGHTS
 from aucdist.store import read_store
-from aucdist.store import promote, keep
+from aucdist.store import promote, remove_old_versions
 print("ready", flush=True)
 for i in range(10_000):
     source = f"{sys.argv[2]}/model-{i % 2 + 1}"
     content = {name: files.read_bytes(f"{source}/{name}") for name in (ABOUT, WEIGHTS)}
     promote(read_store(sys.argv[1]), content, {})
-    keep(read_store(sys.argv[1]), 2)
+    remove_old_versions(read_store(sys.argv[1]), 2)
 """
 
 

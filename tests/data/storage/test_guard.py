@@ -22,7 +22,7 @@ from aucdist.data.sources import Source
 from aucdist.data.storage import files, guard, s3, web
 from aucdist.data.storage.faults import BadAnswer
 from aucdist.errors import InputError
-from aucdist.store import About
+from aucdist.store import PromotionRecord
 from flows.cli import app
 from flows.config.loading import parse_yaml, read_mapping
 
@@ -257,6 +257,6 @@ def test_our_own_tables_have_their_schema(tmp_path):
 )  # fmt: skip
 def test_json_that_is_damaged(data):
     with pytest.raises(InputError, match="w is damaged"):
-        parse_checked(data, About, "w")
+        parse_checked(data, PromotionRecord, "w")
     with pytest.raises(InputError, match="w is damaged"):
-        parse_checked(b'{"decision": ' + (data or b"?") + b"}", About, "w")
+        parse_checked(b'{"decision": ' + (data or b"?") + b"}", PromotionRecord, "w")

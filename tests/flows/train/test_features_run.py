@@ -22,7 +22,7 @@ from flows.config.model import ModelConfig
 from flows.run_folder.folder import read_about
 from flows.train.config import load_train
 
-BINS = {"map": "bins", "bins": 8, "pairs": 1}
+BINS = {"map": "bins", "bins": 8, "interactions": 1}
 READING = sets("label=clicked", 'positive="yes"', "missing=keep")
 GRID = ("grid={lam: [1e-2]}", "folds={number: 2}")
 
@@ -90,8 +90,11 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     few = candidates(model, n_pos=49, n_neg=900, n_features=9)
     assert few == [None, RISING, {"map": "bins"}, *LANDMARKS]
     many = candidates(model, n_pos=5000, n_neg=10**6, n_features=4)
-    assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "pairs": 6}, *FORESTS, LARGE_LEAVES]
-    assert candidates(model, n_pos=400, n_neg=400, n_features=50)[-3:] == [{"map": "bins", "pairs": 40}, *FORESTS]
+    assert many == [None, RISING, {"map": "bins"}, {"map": "bins", "interactions": 6}, *FORESTS, LARGE_LEAVES]
+    assert candidates(model, n_pos=400, n_neg=400, n_features=50)[-3:] == [
+        {"map": "bins", "interactions": 40},
+        *FORESTS,
+    ]
     assert candidates(model, n_pos=49, n_neg=900, n_features=9, missing=True) == [RISING, {"map": "bins"}]
     found = candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True)
     assert found == [RISING, {"map": "bins"}, *FORESTS]
@@ -107,7 +110,7 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
     assert candidates(no_codes, n_pos=500, n_neg=900, n_features=9) == [None, *LANDMARKS]
     with pytest.raises(InputError, match="no feature map for both missing values"):
         candidates(no_codes, n_pos=49, n_neg=900, n_features=9, missing=True)
-    paired = [{"map": "bins", "pairs": n} for n in (10, 40)]
+    paired = [{"map": "bins", "interactions": n} for n in (10, 40)]
     order = [None, "bins", *LANDMARKS, *paired, "leaves", LEAVES, LARGE_LEAVES]
     assert sorted(reversed(order), key=complexity) == order
     assert complexity(NystroemMap()) > complexity("bins") > complexity({"map": "bins"}, "auto") > complexity(None)
@@ -118,7 +121,7 @@ def test_without_lightgbm_no_leaves_are_tried_and_a_sentence_says_so(monkeypatch
     assert FORESTS[0] in candidates(model, **size)
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     notes: list[str] = []
-    assert candidates(model, **size, note=notes.append)[-1] == {"map": "bins", "pairs": 1}
+    assert candidates(model, **size, note=notes.append)[-1] == {"map": "bins", "interactions": 1}
     assert "does not try leaves, since lightgbm is not installed: in the folder" in notes.pop()
     candidates(model, **size | {"n_pos": 49}, note=notes.append)
     candidates(ModelConfig(solver="sdcd").built, **size, note=notes.append)

@@ -69,7 +69,7 @@ def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_pat
     ("features", "given", "unseen"),
     [
         (None, None, False), ("bins", None, False), ("leaves", None, True), ("nystroem", None, True),
-        ({"map": "bins", "pairs": 3}, None, True), ("leaves", False, False), ("bins", True, True),
+        ({"map": "bins", "interactions": 3}, None, True), ("leaves", False, False), ("bins", True, True),
     ],
 )  # fmt: skip
 def test_maps_that_are_fitted_to_labels_have_thresholds_by_unseen_rows(features, given, unseen):
