@@ -372,26 +372,26 @@ def guarantee_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_sco
     """Test the guarantee of the threshold on labelled rows; None if there is no guarantee.
 
     `all_scores`: of all rows of the batch: a guarantee of alerts needs no labels.
-    Returns ``measure`` and ``promised``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee by
-        all batches of the model, and ``so_far``, the metric over them.
+    Returns ``measure`` and ``guaranteed``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee
+        by all batches of the model, and ``so_far``, the metric over them.
     """
     run = _run_of(watched)
     point = read_about(run).get("operating_point") if files.exists(f"{run}/{METRICS}") else None
     guarantee = None if point is None else point.get("guarantee")
     if guarantee is None:
         return None
-    name, promised = guarantee["measure"], guarantee["promised"]
-    table = confusion(counts_of(labelled), 0.0)
-    bad, rows = (int(n) for n in BAD[name](table))
+    name, guaranteed = guarantee["measure"], guarantee["guaranteed"]
+    bad, rows = (int(n) for n in BAD[name](confusion(counts_of(labelled), 0.0)))
     if name == "alerts":
         bad, rows = int((all_scores > 0).sum()), len(all_scores)
-    own = {"measure": name, "promised": promised, "bad": bad, "rows": rows}
+    own = {"measure": name, "guaranteed": guaranteed, "bad": bad, "rows": rows}
     known = watched.state.kept(watched.digest, batch, own)
     all_bad, all_rows = ([record[key] for record in known] for key in ("bad", "rows"))
     share = sum(all_bad) / max(sum(all_rows), 1)
-    so_far = 1.0 - share if name in ("precision", "recall") else share
-    allowed = allowed_share(name, promised)
-    return own | {"evidence": min(evidence_against(all_bad, all_rows, allowed), 1e300), "so_far": so_far}
+    return own | {
+        "evidence": min(evidence_against(all_bad, all_rows, allowed_share(name, guaranteed)), 1e300),
+        "so_far": 1.0 - share if name in ("precision", "recall") else share
+    }  # fmt: skip
 
 
 def _run_of(watched: Watched) -> str:

@@ -27,6 +27,7 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import MOVED, NAMES, render_watch_page
 from flows.config.loading import NAME
 from flows.json_values import json_text
+from flows.run_folder.schema import Guaranteed
 
 PAGE = "index.html"
 Number = int | float
@@ -112,7 +113,7 @@ class Kept(TypedDict):
     """The guarantee of a threshold, the number of labelled rows against it, and the number of rows that it concerns."""
 
     measure: Literal["precision", "recall", "fpr", "alerts"]
-    promised: Number
+    guaranteed: Guaranteed
     bad: Count
     rows: Count
     evidence: NotRequired[Number]

@@ -158,7 +158,7 @@ def _thresholds_of_rows(
             if not guarantee.holds:
                 raise InputError(
                     f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
-                    f"these {len(scores)} rows; the best guarantee is {guarantee.promised:.4g}. Ask for at most that, "
+                    f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for at most that, "
                     "lower the confidence, or give more rows"
                 )
             thresholds.append(guarantee.threshold)

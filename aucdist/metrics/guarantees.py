@@ -57,7 +57,7 @@ class Guarantee:
         Rows with a score above it are flagged.
     measure : str
         ``precision``, ``recall``, ``fpr`` or ``alerts``.
-    asked, promised : float
+    asked, guaranteed : float
         What was asked for, and what the threshold guarantees: the same, or the best possible value.
     confidence : float
         The probability with which the guarantee holds.
@@ -69,14 +69,14 @@ class Guarantee:
     threshold: float
     measure: str
     asked: float
-    promised: float
+    guaranteed: float
     confidence: float
     rows: int
 
     @property
     def holds(self) -> bool:
         """Whether the threshold guarantees what was asked for."""
-        return self.promised == self.asked
+        return self.guaranteed == self.asked
 
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:
@@ -90,27 +90,27 @@ def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requir
     error = 1.0 - confidence
     positives, negatives = flagged_at(counts)  # `flagged` is the number of distinct scores above the threshold
     if name == "precision":
-        flagged, promised, rows = _precise(positives, positives + negatives, value, error)
+        flagged, guaranteed, rows = _precise(positives, positives + negatives, value, error)
     elif name == "recall":
-        promised, rows = value, int(positives[-1])
+        guaranteed, rows = value, int(positives[-1])
         needed = bisect_left(range(1, rows + 1), True, key=lambda k: bool(bdtrc(k - 1, rows, value) <= error)) + 1
         if needed > rows:
-            promised, needed = error ** (1.0 / rows), rows
+            guaranteed, needed = error ** (1.0 / rows), rows
         flagged = int(np.searchsorted(positives, needed))
     else:
         false = negatives if name == "fpr" else positives + negatives
-        promised, rows = value, int(false[-1])
+        guaranteed, rows = value, int(false[-1])
         # A share of 1 is kept by whatever is flagged.
         allowed = (
             rows if value == 1 else bisect_left(range(rows), True, key=lambda k: bool(bdtr(k, rows, value) > error)) - 1
         )
         if allowed < 0:
-            promised, allowed = 1.0 - error ** (1.0 / rows), 0
+            guaranteed, allowed = 1.0 - error ** (1.0 / rows), 0
         flagged = int(np.searchsorted(false, allowed, side="right")) - 1
     n_below = len(counts.values) - flagged
     # For precision the score of the next row itself: a midpoint would depend on the rows above it.
     threshold = float(counts.values[n_below - 1]) if name == "precision" and n_below else counts.threshold(n_below)
-    return Guarantee(threshold, name, value, promised, confidence, rows)
+    return Guarantee(threshold, name, value, guaranteed, confidence, rows)
 
 
 def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: float) -> tuple[int, float, int]:
@@ -164,6 +164,6 @@ def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) ->
     return float(weight @ ratios + 1.0 - weight.sum())
 
 
-def allowed_share(measure: str, promised: float) -> float:
+def allowed_share(measure: str, guaranteed: float) -> float:
     """Return the share of bad rows that a guarantee allows, as `BAD` counts them."""
-    return 1.0 - promised if measure in ("precision", "recall") else promised
+    return 1.0 - guaranteed if measure in ("precision", "recall") else guaranteed

@@ -174,7 +174,7 @@ def guarantee_text(point: Json) -> str:
     words, guaranteed = GUARANTEES[guarantee["measure"]], number_text(100 * guarantee["asked"], 4)
     target = words.format(guaranteed)
     if not guarantee["holds"]:  # rounded down, so that the guarantee holds
-        best = guarantee["promised"]
+        best = guarantee["guaranteed"]
         guaranteed = f"{math.floor(1e4 * best) / 100:g}" if "least" in words else rounded_up_text(100 * best)
     guaranteed = words.format(guaranteed)
     n_pos, n_neg = guarantee["n_pos"], guarantee["n_neg"]

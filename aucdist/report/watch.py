@@ -53,7 +53,7 @@ def alarm_text(alarm: Json) -> str:
 def kept_text(kept: Json) -> str:
     """Describe the results for a guarantee in a line of text."""
     least = "at least" if kept["measure"] in ("precision", "recall") else "at most"
-    requirement = f"{NAMES[kept['measure']].lower()} {least} {kept['promised']:.4g}"
+    requirement = f"{NAMES[kept['measure']].lower()} {least} {kept['guaranteed']:.4g}"
     return f"Guaranteed: {requirement}; the e-value against it is {kept['evidence']:.3g} ({ALARM:g} raises an alarm)"
 
 

@@ -322,8 +322,10 @@ def score_test_rows(rows: AnyBlocks, models: Sequence[Any]) -> tuple[list[ScoreC
     weights = [(model.coef_[0], getattr(model, "feature_map_", None)) for model in models]
     signs = [rows.sets.signs(k) for k in range(len(models))] if isinstance(rows, ClassBlocks) else None
     summary = rows.of_all().sum(_score_block, weights, signs)
-    counts = [summary[f"counts {k}"] for k in range(len(models))]
-    return counts, pa.concat_tables(summary["tables"]), np.concatenate(summary["scores"])
+    return (
+        [summary[f"counts {k}"] for k in range(len(models))], pa.concat_tables(summary["tables"]),
+        np.concatenate(summary["scores"])
+    )  # fmt: skip
 
 
 def _score_block(
@@ -340,9 +342,12 @@ def _score_block(
 
 def _table(block: Block) -> pa.Table:
     """Return the ids, labels and other values of the rows of a block, without features."""
-    columns = {"row_id": block.row_id} | ({"y": block.y} if block.code is None else {"code": block.code})
     more = {"weight": block.weight, "group": block.group, "grade": block.grade, "cost": block.cost}
-    return pa.table(columns | {name: values for name, values in more.items() if values is not None})
+    return pa.table(
+        {"row_id": block.row_id}
+        | ({"y": block.y} if block.code is None else {"code": block.code})
+        | {name: values for name, values in more.items() if values is not None}
+    )
 
 
 def read_threshold_rows(run: str, about: Json) -> ScoreCounts:
@@ -388,15 +393,17 @@ def read_scores(run: str) -> pd.DataFrame:
 
 def counts_of(table: pd.DataFrame) -> ScoreCounts:
     """Return the counts of the scores of test rows of two classes, as `read_scores` returns them."""
-    weight = table["weight"].to_numpy() if "weight" in table else None
-    return ScoreCounts.from_scores(table["y"].to_numpy(), table["score"].to_numpy(), weight)
+    return ScoreCounts.from_scores(
+        table["y"].to_numpy(), table["score"].to_numpy(), table["weight"].to_numpy() if "weight" in table else None
+    )
 
 
 def members_of(labels: np.ndarray, classes: Sequence[str], *, topics: bool) -> np.ndarray:
     """Return which classes rows have, bool of shape (n_samples, n_classes); with topics a label has commas between them."""
     codes, texts = pd.factorize(labels)
-    sets = [set(text.split(",")) if topics else {text} for text in texts]
-    members = np.array([[name in names_of_row for name in classes] for names_of_row in sets], dtype=bool)
+    members = np.array(
+        [[name in (text.split(",") if topics else [text]) for name in classes] for text in texts], dtype=bool
+    )
     return members.reshape(-1, len(classes))[codes]
 
 

@@ -328,8 +328,10 @@ def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json
     facts: Json = {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
     if guarantee is None:
         return facts
-    about = {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
-    return facts | {"guarantee": about | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}}
+    return facts | {
+        "guarantee": {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
+        | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}
+    }
 
 
 def details_of(fitted: FittedRun) -> Json:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
 
-from pydantic import Field, with_config
+from pydantic import AliasChoices, Field, with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.own_files import OPEN, Count
@@ -10,6 +10,8 @@ from aucdist.errors import Json
 from aucdist.report.text import GUARANTEES, SET_ON
 
 Number = int | float
+Guaranteed = Annotated[Number, Field(validation_alias=AliasChoices("guaranteed", "promised"))]
+"""A guaranteed value. The first files of 0.5.0 call it `promised`."""
 Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
 
 
@@ -93,7 +95,7 @@ class GuaranteeResult(TypedDict):
 
     measure: Measure
     asked: Number
-    promised: Number
+    guaranteed: Guaranteed
     confidence: Number
     holds: bool
     n_pos: Count

@@ -86,7 +86,7 @@ def broken(case: Case, repeats: int, seed: int = 0) -> dict[str, float]:
         guarantee = guaranteed_threshold(counts, **{case.measure: asked})
         rates = case.rates(guarantee.threshold)
         value = rates[case.measure]
-        wrong += value < guarantee.promised if least else value > guarantee.promised
+        wrong += value < guarantee.guaranteed if least else value > guarantee.guaranteed
         refused += not guarantee.holds
         if guarantee.holds:
             true.append(value)

@@ -11,12 +11,14 @@ import pytest
 from support.runs import page_of, trained, write_config
 
 from aucdist import PairwiseHingeClassifier
+from aucdist.data.own_files import parse_checked
 from aucdist.errors import InputError
 from aucdist.metrics import guaranteed_threshold
 from aucdist.model import load_model
 from aucdist.report.text import guarantee_text
 from flows.promote import PromoteConfig, promote_run
 from flows.run_folder.folder import read_about, read_scores
+from flows.run_folder.schema import GuaranteeResult
 from flows.threshold import ThresholdConfig, change_threshold, threshold_lines
 from flows.train.config import load_train
 
@@ -142,7 +144,7 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
     guarantee = guaranteed_threshold(y, scores, precision=0.8)
     assert len(y) == 600
     assert load_model(result["run"]).intercept == -guarantee.threshold
-    assert (point["guarantee"]["promised"], point["guarantee"]["holds"]) == (guarantee.promised, guarantee.holds)
+    assert (point["guarantee"]["guaranteed"], point["guarantee"]["holds"]) == (guarantee.guaranteed, guarantee.holds)
     assert "600 threshold rows, which the fit has not seen" in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["holds"]
@@ -206,7 +208,7 @@ def test_each_class_has_a_guarantee_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
-    guarantee = {"measure": "precision", "asked": 0.8, "promised": 0.63459, "confidence": 0.95, "holds": False}
+    guarantee = {"measure": "precision", "asked": 0.8, "guaranteed": 0.63459, "confidence": 0.95, "holds": False}
     point = {"guarantee": guarantee | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
     text = guarantee_text(point)
     assert text.startswith(
@@ -216,7 +218,16 @@ def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
     assert text.endswith(
         "(30 of them positive). The best guarantee is that at least 63.45 of 100 rows predicted positive are positive."
     )
-    rare = guarantee | {"measure": "fpr", "asked": 0.001, "promised": 0.01234, "n_pos": 3, "n_neg": 7}
+    rare = guarantee | {"measure": "fpr", "asked": 0.001, "guaranteed": 0.01234, "n_pos": 3, "n_neg": 7}
     assert guarantee_text({**point, "guarantee": rare}).endswith(
         "that at most 1.3 of 100 negatives are predicted positive."
     )
+
+
+def test_a_guarantee_with_its_earlier_key_is_read() -> None:
+    guarantee = {"measure": "recall", "asked": 0.8, "confidence": 0.95, "holds": False, "n_pos": 3, "n_neg": 7}
+    results = [
+        parse_checked(json.dumps(guarantee | {key: 0.6}).encode(), GuaranteeResult, key)
+        for key in ("promised", "guaranteed")
+    ]
+    assert results == [guarantee | {"guaranteed": 0.6}] * 2

@@ -29,7 +29,7 @@ def test_recall_keeps_as_many_positives_as_the_bound_needs():
     needed = next(k for k in range(61) if stats.binom.sf(k - 1, 60, 0.9) <= 0.05)
     guarantee = guaranteed_threshold(y, SCORES, recall=0.9)
     assert int((SCORES[140:] > guarantee.threshold).sum()) == needed == 59
-    assert (guarantee.holds, guarantee.promised, guarantee.rows) == (True, 0.9, 60)
+    assert (guarantee.holds, guarantee.guaranteed, guarantee.rows) == (True, 0.9, 60)
 
 
 def test_false_positive_rate_and_alerts_keep_below_the_bound():
@@ -57,13 +57,13 @@ def test_what_cannot_be_guaranteed_is_said_with_what_can():
     y = labels(np.arange(180, 200))
     recall = guaranteed_threshold(y, SCORES, recall=0.95)
     assert not recall.holds
-    assert recall.promised == pytest.approx(0.05 ** (1 / 20))
+    assert recall.guaranteed == pytest.approx(0.05 ** (1 / 20))
     assert SCORES[179] < recall.threshold < SCORES[180]
     rate = guaranteed_threshold(y, SCORES, fpr=1e-3)
-    assert (rate.holds, rate.promised) == (False, pytest.approx(1 - 0.05 ** (1 / 180)))
+    assert (rate.holds, rate.guaranteed) == (False, pytest.approx(1 - 0.05 ** (1 / 180)))
     precision = guaranteed_threshold(labels(np.arange(0, 200, 2)), SCORES, precision=0.9)
     assert not precision.holds
-    assert 0.2 < precision.promised < 0.5
+    assert 0.2 < precision.guaranteed < 0.5
     perfect = guaranteed_threshold(labels(np.arange(100, 200)), SCORES, precision=1.0)
     assert (perfect.holds, perfect.rows) == (False, 200)
 
