@@ -118,11 +118,13 @@ def load_far(index):
     return replace(block := load(index), rows=block.rows._replace(values=block.X + 1e6))
 
 
-@pytest.mark.parametrize("loader", [load, load_far])
 @pytest.mark.parametrize(
-    "features",
-    [None, "bins", {"map": "bins", "bins": 20, "interactions": 1}, {"map": "nystroem", "landmarks": 20}, "leaves"],
-)
+    ("features", "loader"),
+    [
+        (None, load), (None, load_far), ("bins", load_far), ({"map": "bins", "bins": 20, "interactions": 1}, load),
+        ({"map": "nystroem", "landmarks": 20}, load_far), ("leaves", load),
+    ],
+)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:pairs=")
 def test_streamed_rows_of_a_map_go_on_to_the_same_bits(features, loader, tmp_path):
     if features == "leaves":

@@ -326,7 +326,7 @@ def test_the_place_of_a_number_does_not_depend_on_the_others(n, seed, data):
     assert [permuted(numbers[i : i + 1], n, seed)[0] for i in range(len(numbers))] == places.tolist()
 
 
-@pytest.mark.parametrize("n", [2, 3, 7, 12])
+@pytest.mark.parametrize("n", [3, 12])
 def test_every_place_is_as_likely_as_the_others(n):
     found = np.array([permuted(np.arange(n), n, seed) for seed in range(1500)])
     for number in range(n):

@@ -136,7 +136,6 @@ def test_features_are_chosen_within_groups(tmp_path):
     ("graded", "given", "metric", "size"),
     [
         (False, {}, "group_auc", {"n": 150, "n_users": 15}),  # enough for pairs and leaves
-        (True, {}, "ndcg@10", FEW),
         (True, {"metric": "group_auc"}, "group_auc", FEW),
     ],
 )

@@ -119,13 +119,14 @@ def parsed_here() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("more", "limit"),
+    ("source", "more", "limit"),
     [
-        ({}, None),
-        ({"cache": "stream"}, None),
-        ({"model": {"lam": 0.01, "tol": 0.1, "features": "auto"}}, None),
-        ({}, 0),
+        ("parquet", {}, None),
+        ("csv", {"cache": "stream"}, None),
+        ("parquet", {"model": {"lam": 0.01, "tol": 0.1, "features": "auto"}}, None),
+        ("csv", {}, 0),
     ],
+    indirect=["source"],
 )
 def test_each_part_is_parsed_once(source, tmp_path, monkeypatch, more, limit):
     """It was up to seven times; without room for copies it still is."""

@@ -121,14 +121,13 @@ def test_optimum(case, lam, solver):
     assert found.dual <= best * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize(
-    ("n_blocks", "lam", "options", "n_parts"),
+    ("solver", "n_blocks", "lam", "options", "n_parts"),
     [
-        (3, 0.1, {"combine": "add"}, 1),
-        (3, 0.1, {"combine": "average"}, 1),
-        (2, 1.0, {"minority_bytes": 100}, 3),
-        (3, 1.0, {"minority_bytes": 1}, 9),
+        (sdcd, 3, 0.1, {"combine": "add"}, 1),
+        (sdcd_perm, 3, 0.1, {"combine": "average"}, 1),
+        (sdcd_perm, 2, 1.0, {"minority_bytes": 100}, 3),
+        (sdcd, 3, 1.0, {"minority_bytes": 1}, 9),
     ],
 )
 def test_many_blocks_and_a_minority_that_goes_round_same_optimum(solver, n_blocks, lam, options, n_parts):
