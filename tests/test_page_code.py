@@ -12,6 +12,8 @@ from support.printed import differences, script
 GUIDES = script("guides")
 OTHERS = {"coming-from": ("lightgbm", "imblearn"), "rare-class": ("lightgbm",)}
 """Packages beside which a page shows ours."""
+MANY_FITS = ("coming-from", "rare-class")
+"""Pages whose code takes longer than that of all others together."""
 REAL_ROWS = '"covtype-ramp-test.csv.xz"'
 """What the code of a page names that reads this data set from where `aucdist data fetch` puts it."""
 ON_A_CLUSTER = GUIDES.ELSEWHERE[0]
@@ -25,7 +27,7 @@ def text_of(page: str) -> str:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, marks=[pytest.mark.slow] if page == "rare-class" else [])  # half a minute of fits
+        pytest.param(page, marks=[pytest.mark.slow] if page in MANY_FITS else [])
         for page in GUIDES.names()
         if page not in GUIDES.ELSEWHERE
     ],

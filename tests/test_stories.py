@@ -16,8 +16,8 @@ DATA = {
     "rare-disease": "keel/cleveland-0_vs_4.dat",
     "search-list": "rank/lightgbm-rank.t.xz",
 }
-QUICK = ("rare-disease", "search-list")
-"""The others take commands or minutes."""
+QUICK = ("search-list",)
+"""The others take commands, many fits or minutes."""
 
 
 @pytest.fixture(scope="module")
