@@ -18,7 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # No test depends on how fast the machine is, so no deadline and no limit on the time that making examples takes.
 NO_CLOCK = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 # As plain Python, kernels are a hundred times slower, and a few examples show that they are the code that is compiled.
-EXAMPLES = 15 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 60
+EXAMPLES = 15 if os.environ.get("NUMBA_DISABLE_JIT") == "1" else 40
 settings.register_profile("fixed", derandomize=True, max_examples=EXAMPLES, **NO_CLOCK)
 settings.register_profile("explore", max_examples=1000, **NO_CLOCK)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))

@@ -41,7 +41,6 @@ ALL = [
     PairwiseHingeClassifier(features="leaves", tol=1e-2),
     PairwiseSquareClassifier(calibration="logit", monotone="auto"),
     PairwiseRampClassifier(),
-    PairwiseSquareClassifier(),
     UnivariateRankingClassifier(calibration="isotonic"),
     HingeClassifier(random_state=0, class_weight="balanced"),
     HingeClassifier(solver="scd", random_state=0, max_passes=30),
@@ -109,7 +108,7 @@ def test_scores_are_in_units_of_their_spread(digits):
     assert model.thresholds_.shape == (4,)
 
 
-@pytest.mark.parametrize("model", [LinkClassifier(), PairwiseHingeClassifier(calibration="gev")], ids=str)
+@pytest.mark.parametrize("model", [LinkClassifier(), PairwiseHingeClassifier(calibration="logit", tol=1e-2)], ids=str)
 def test_probabilities(model, digits, topics):
     (X, y), topics = (array[:160] for array in digits), topics[:160]
     of_classes, of_labels = fitted(model, X, y), fitted(model, X, topics)
@@ -174,7 +173,7 @@ def test_class_weight_is_of_the_rows_of_each_class(digits):
 
 def test_scikit_learns_tools(digits, topics):
     X, y = digits
-    pipeline = make_pipeline(StandardScaler(), PairwiseHingeClassifier(lam=0.1, calibration="logit"))
+    pipeline = make_pipeline(StandardScaler(), PairwiseHingeClassifier(lam=0.1, tol=1e-2, calibration="logit"))
     assert cross_val_score(pipeline, X, y, scoring="roc_auc_ovr", cv=2, error_score="raise").min() > 0.95
     assert cross_val_score(pipeline, X, y, cv=2, error_score="raise").min() > 0.8
     ranked = make_pipeline(StandardScaler(), PairwiseHingeClassifier(lam=0.1))
