@@ -16,7 +16,7 @@ from aucdist.data.sources import find_source
 from aucdist.data.storage.urls import hide_error
 from aucdist.errors import InputError
 from flows.keep_current import KeepCurrentConfig
-from flows.mlflow_registry import metrics_of, parameters_of, registered_model
+from flows.mlflow_registry import metrics_of, registered_model
 
 with_server = pytest.mark.skipif(
     not server_installed(), reason="needs mlflow, which asks for other versions than the lock has: pip install mlflow"
@@ -137,7 +137,7 @@ def test_passwords_are_removed_however_they_are_written() -> None:
         assert not {part for part in ("p%40ss", "p@ss") if part in told}, told
 
 
-def test_numbers_and_settings_have_flat_names() -> None:
+def test_numbers_have_flat_names() -> None:
     metrics = {
         "run": "folder",
         "n_pos": 3,
@@ -149,7 +149,6 @@ def test_numbers_and_settings_have_flat_names() -> None:
     assert metrics_of(metrics) == {
         "n_pos": 3.0, "test_auc": 0.5, "test_auc_interval.low": 0.25, "test_auc_interval.high": 0.75, "certificate.dual": 1.0,
     }  # fmt: skip
-    assert parameters_of({"model": {"lam": 0.5, "penalty": None}}) == {"lam": "0.5"}
 
 
 def test_every_night_works_on_a_folder_or_bucket() -> None:
