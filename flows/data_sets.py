@@ -15,7 +15,7 @@ from flows.compute.clusters import open_cluster
 from flows.config.cluster import ClusterOption, NoCluster
 from flows.config.data import source_from_name
 from flows.config.loading import Cli, Strict
-from flows.progress import RunObserver, Tasks
+from flows.progress import RunObserver
 
 FEATURES_SHOWN = 10
 
@@ -107,11 +107,11 @@ def fetch_data(config: FetchConfig, observer: RunObserver) -> Json:
 
         def received(n_bytes: int, stated: int | None, number: int = number) -> None:
             total = "" if stated is None else f" of {stated / 2**20:,.1f}"
-            observer.tasks(Tasks(number, len(config.names), best=f"{n_bytes / 2**20:,.1f}{total} MiB"))
+            observer.tasks(number, len(config.names), best=f"{n_bytes / 2**20:,.1f}{total} MiB")
 
         places, fetched = fetch(name, config.mirror or "", received)
         result[name] = {"files": places, "fetched": fetched}
-        observer.tasks(Tasks(number + 1, len(config.names)))
+        observer.tasks(number + 1, len(config.names))
     return result
 
 

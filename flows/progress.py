@@ -9,13 +9,13 @@ import os
 import re
 import time
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -33,47 +33,50 @@ FORMATS = ("text", "json")
 FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deployment's run
 
 
-@dataclass(frozen=True)
-class Tasks:
-    """The progress of many tasks of one kind.
+class RunObserver(ABC):
+    """An object that is called with the progress of a run: each of the five calls becomes an event with its facts."""
 
-    `done`, `total` and `failed`: number of tasks.
-    `best`: the best setting of a search so far, as text; empty if there is none.
-    `seconds_left`: None if it is unknown.
-    """
-
-    done: int
-    total: int
-    failed: int = 0
-    best: str = ""
-    seconds_left: float | None = None
-
-    def line(self) -> str:
-        """Return the progress as one line of text."""
-        parts = [f"{self.done} of {self.total} tasks"]
-        parts += [f"{self.failed} failed"] * (self.failed > 0) + [self.best] * (self.best != "")
-        if self.seconds_left:
-            parts.append(f"{seconds_text(self.seconds_left)} left")
-        return ", ".join(parts)
-
-
-class RunObserver(Protocol):
-    """An object that is called with the progress of a run."""
+    @abstractmethod
+    def on(self, event: str, facts: Json) -> None:
+        """Show an event, which has the name of the call."""
 
     def stage(self, name: str) -> None:
         """A stage starts."""
+        self.on("stage", {"stage": name})
 
     def round(self, record: Record, tol: float) -> None:
         """A round of the solver is done: round, passes, seconds, primal, dual, relative_gap."""
+        self.on("round", {**record, "tol": tol})
 
-    def tasks(self, tasks: Tasks) -> None:
-        """Tasks are done."""
+    def tasks(self, done: int, total: int, failed: int = 0, best: str = "", seconds_left: float | None = None) -> None:
+        """Some of many tasks of one kind are done.
+
+        `best`: the best setting of a search so far, as text; empty if there is none.
+        `seconds_left`: None if it is unknown.
+        """
+        self.on("tasks", {"done": done, "total": total, "failed": failed, "best": best, "seconds_left": seconds_left})
 
     def note(self, text: str) -> None:
         """A remark for the user."""
+        self.on("note", {"text": text})
 
     def about(self, facts: Record) -> None:
         """Facts: the name of the run, the URL of the dashboard, the size of the rows."""
+        self.on("about", dict(facts))
+
+
+def is_last(facts: Json) -> bool:
+    """Return whether a round has reached the tolerance, or all tasks are done."""
+    return facts["relative_gap"] <= facts["tol"] if "tol" in facts else facts["done"] == facts["total"]
+
+
+def tasks_line(facts: Json) -> str:
+    """Return the progress of tasks as one line of text."""
+    parts = [f"{facts['done']} of {facts['total']} tasks"]
+    parts += [f"{facts['failed']} failed"] * (facts["failed"] > 0) + [facts["best"]] * (facts["best"] != "")
+    if facts["seconds_left"]:
+        parts.append(f"{seconds_text(facts['seconds_left'])} left")
+    return ", ".join(parts)
 
 
 def gap_progress(first_gap: float, gap: float, tol: float) -> float:
@@ -92,46 +95,35 @@ def fact_line(facts: Record) -> str:
     )
 
 
-class LineObserver:
+class LineObserver(RunObserver):
     """Show a run as lines of text: for logs, and without a terminal. `write_line` is called with each."""
 
     def __init__(self, write_line: Callable[[str], Any]) -> None:
         self._write_line = write_line
         self._last = -math.inf
 
-    def stage(self, name: str) -> None:
-        """Write the name of the stage."""
-        self._write_line(name)
-
-    def round(self, record: Record, tol: float) -> None:
-        """Write the round, once a second at most, and the last one."""
-        class_prefix = f"class {record['class']}  " if "class" in record else ""
-        line = (
-            f"{class_prefix}round {record['round']}  passes {record['passes']}  gap {record['relative_gap']:.2e}  "
-            f"primal {record['primal']:.6g}  dual {record['dual']:.6g}  {record['seconds']:.1f} s"
-        )
-        self._progress(line, last=record["relative_gap"] <= tol)
-
-    def tasks(self, tasks: Tasks) -> None:
-        """Write the number of finished tasks, once a second at most, and when all are done."""
-        self._progress(tasks.line(), last=tasks.done == tasks.total)
-
-    def note(self, text: str) -> None:
-        """Write the remark."""
-        self._write_line(f"  {text}")
-
-    def about(self, facts: Record) -> None:
-        """Write the facts."""
-        self._write_line(f"  {fact_line(facts)}")
-
-    def _progress(self, line: str, last: bool) -> None:
-        now = time.monotonic()
-        if last or now - self._last >= EVERY:
+    def on(self, event: str, facts: Json) -> None:
+        """Write the event; of rounds and tasks one in a second at most, and the last one."""
+        if event == "stage":
+            self._write_line(facts["stage"])
+            return
+        if event in ("round", "tasks"):
+            now = time.monotonic()
+            if now - self._last < EVERY and not is_last(facts):
+                return
             self._last = now
-            self._write_line(f"  {line}")
+        if event == "round":
+            class_prefix = f"class {facts['class']}  " if "class" in facts else ""
+            line = (
+                f"{class_prefix}round {facts['round']}  passes {facts['passes']}  gap {facts['relative_gap']:.2e}  "
+                f"primal {facts['primal']:.6g}  dual {facts['dual']:.6g}  {facts['seconds']:.1f} s"
+            )
+        else:
+            line = tasks_line(facts) if event == "tasks" else facts["text"] if event == "note" else fact_line(facts)
+        self._write_line(f"  {line}")
 
 
-class LiveObserver:
+class LiveObserver(RunObserver):
     """Show a run as moving bars on a terminal; a context manager."""
 
     def __init__(self, console: Console) -> None:
@@ -150,33 +142,27 @@ class LiveObserver:
             self._finish()
         self._bar.stop()
 
-    def stage(self, name: str) -> None:
-        """Start a bar for the stage."""
-        self._bar.start()
-        self._finish()
-        self._task = self._bar.add_task(name, total=None, now="")
+    def on(self, event: str, facts: Json) -> None:
+        """Start a bar for a stage, move it by tasks or by the gap (on a log scale), or print a remark above the bars."""
+        if event == "stage":
+            self._bar.start()
+            self._finish()
+            self._task = self._bar.add_task(facts["stage"], total=None, now="")
+        elif event in ("note", "about"):
+            text = facts["text"] if event == "note" else fact_line(facts)
+            self._bar.console.print(text, markup=False, highlight=False)
+        elif event == "tasks":
+            self._move(facts["done"], max(facts["total"], 1), tasks_line(facts))
+        else:
+            gap = facts["relative_gap"]
+            if not math.isfinite(self._first_gap):
+                self._first_gap = gap
+            line = f"pass {facts['passes']}  gap {gap:.1e}  primal {facts['primal']:.5g}  dual {facts['dual']:.5g}"
+            self._move(gap_progress(self._first_gap, gap, facts["tol"]), 1, line)
 
-    def round(self, record: Record, tol: float) -> None:
-        """Move the bar: from the first gap to `tol`, on a log scale."""
-        gap = record["relative_gap"]
-        if not math.isfinite(self._first_gap):
-            self._first_gap = gap
-        line = f"pass {record['passes']}  gap {gap:.1e}  primal {record['primal']:.5g}  dual {record['dual']:.5g}"
+    def _move(self, completed: float, total: float, now: str) -> None:
         if self._task is not None:
-            self._bar.update(self._task, total=1, completed=gap_progress(self._first_gap, gap, tol), now=line)
-
-    def tasks(self, tasks: Tasks) -> None:
-        """Move the bar: by the finished tasks."""
-        if self._task is not None:
-            self._bar.update(self._task, total=max(tasks.total, 1), completed=tasks.done, now=tasks.line())
-
-    def note(self, text: str) -> None:
-        """Print the remark above the bars."""
-        self._bar.console.print(text, markup=False, highlight=False)
-
-    def about(self, facts: Record) -> None:
-        """Print the facts above the bars."""
-        self.note(fact_line(facts))
+            self._bar.update(self._task, completed=completed, total=total, now=now)
 
     def _finish(self) -> None:
         if self._task is not None:
@@ -240,7 +226,7 @@ def json_line(event: str, facts: Record) -> str:
     return json.dumps({"time": now, "event": event, **jsonable(dict(facts))}, allow_nan=False)
 
 
-class JsonLineObserver:
+class JsonLineObserver(RunObserver):
     """Show a run as lines of JSON, one for each event; every line names the run and the stage."""
 
     def __init__(self, write_line: Callable[[str], Any]) -> None:
@@ -248,31 +234,11 @@ class JsonLineObserver:
         run = os.environ.get(FLOW_RUN)
         self._in_every_line: Json = {} if run is None else {"flow_run": run}
 
-    def stage(self, name: str) -> None:
-        """Write that a stage starts."""
-        self._in_every_line["stage"] = name
-        self._write("stage", {})
-
-    def round(self, record: Record, tol: float) -> None:
-        """Write a round of the solver."""
-        self._write("round", {**record, "tol": tol})
-
-    def tasks(self, tasks: Tasks) -> None:
-        """Write the number of finished tasks."""
-        self._write("tasks", vars(tasks))
-
-    def note(self, text: str) -> None:
-        """Write a remark."""
-        self._write("note", {"text": text})
-
-    def about(self, facts: Record) -> None:
-        """Write facts; the name of the run is in all following lines."""
-        if "run" in facts:
-            self._in_every_line["run"] = facts["run"]
-        self._write("about", facts)
-
-    def _write(self, event: str, facts: Record) -> None:
-        self._write_line(json_line(event, {**self._in_every_line, **facts}))
+    def on(self, event: str, facts: Json) -> None:
+        """Write the event; the names of the run and of the stage are in all following lines."""
+        if event in ("stage", "about"):
+            self._in_every_line |= {key: facts[key] for key in ("run", "stage") if key in facts}
+        self._write_line(json_line(event, self._in_every_line | facts))
 
 
 # ---- warnings ----------------------------------------------------------------------------------------------------------
@@ -304,19 +270,24 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
 
 
 REPORT = "dask-report.html"
+FIGURES = {
+    "round": {name: name for name in ("round", "passes", "primal", "dual", "relative_gap")} | {"tol": "tolerance"},
+    "tasks": {"done": "tasks_done", "total": "tasks_total"},
+    "about": {"bytes": "rows_bytes"},
+}
+"""The names of the figures of each event, by the names of its facts."""
 
 
-class MetricsObserver:
-    """Forwards every call to another observer, and sends the figures of the run to the scheduler while there is one."""
+class MetricsObserver(RunObserver):
+    """Forwards every event to another observer, and sends the figures of the run to the scheduler while there is one."""
 
     def __init__(self, observer: RunObserver, run: str) -> None:
         self._observer, self._run = observer, run
-        self.note = observer.note
         self._client: Any = None
         self._figures: dict[str, float] = {}
         self._stages: dict[str, float] = {}
         self._stage, self._stage_start, self._sent = "", 0.0, 0.0
-        observer.about({"run": run})
+        self.about({"run": run})
 
     @contextmanager
     def report_to(self, client: Any, report: Path | None = None) -> Iterator[None]:
@@ -341,32 +312,16 @@ class MetricsObserver:
         finally:
             self._client = None
 
-    def stage(self, name: str) -> None:
-        """Forward the call, and start the clock of the stage."""
-        self._observer.stage(name)
-        self._send()
-        self._stage, self._stage_start = name, time.monotonic()
-
-    def round(self, record: Record, tol: float) -> None:
-        """Forward the call, and record the figures."""
-        self._observer.round(record, tol)
-        names = ("round", "passes", "primal", "dual", "relative_gap")
-        self._record({name: record[name] for name in names} | {"tolerance": tol}, last=record["relative_gap"] <= tol)
-
-    def tasks(self, tasks: Tasks) -> None:
-        """Forward the call, and record the number of finished tasks."""
-        self._observer.tasks(tasks)
-        self._record({"tasks_done": tasks.done, "tasks_total": tasks.total}, last=tasks.done == tasks.total)
-
-    def about(self, facts: Record) -> None:
-        """Forward the call, and record the size of the rows."""
-        self._observer.about(facts)
-        if "bytes" in facts:
-            self._figures["aucdist_rows_bytes"] = float(facts["bytes"])
-
-    def _record(self, figures: Record, last: bool) -> None:
-        self._figures |= {f"aucdist_{name}": float(value) for name, value in figures.items()}
-        if last or time.monotonic() - self._sent >= EVERY:
+    def on(self, event: str, facts: Json) -> None:
+        """Forward the event, and record its figures: those of rounds, tasks and the rows, and the clock of the stage."""
+        self._observer.on(event, facts)
+        if event == "stage":
+            self._send()
+            self._stage, self._stage_start = facts["stage"], time.monotonic()
+        for fact, figure in FIGURES.get(event, {}).items():
+            if fact in facts:
+                self._figures[f"aucdist_{figure}"] = float(facts[fact])
+        if event in ("round", "tasks") and (is_last(facts) or time.monotonic() - self._sent >= EVERY):
             self._send()
 
     def _send(self) -> None:

@@ -43,7 +43,7 @@ from flows.config.cluster import (
 )
 from flows.config.data import CacheMode
 from flows.json_values import jsonable
-from flows.progress import RunObserver, Tasks
+from flows.progress import RunObserver
 
 SHARE_FOR_ROWS = 0.5
 """The share of a worker's memory that rows may take. Dask spills to disk from 0.6 on, and solvers need some memory too."""
@@ -89,7 +89,7 @@ class Workers:
                 results = map_on_workers(self.client, function, items)
             for i, result in enumerate(results, 1):
                 if observer is not None:
-                    observer.tasks(Tasks(i, len(items)))
+                    observer.tasks(i, len(items))
                 yield result
 
         return parallel_map

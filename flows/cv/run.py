@@ -40,7 +40,7 @@ from flows.cv.jobs import (
     run_on_workers,
 )
 from flows.json_values import jsonable
-from flows.progress import RunObserver, Tasks, warnings_to
+from flows.progress import RunObserver, warnings_to
 from flows.rows.rows import Encoding, Rows, TrainTestRows, with_classes
 from flows.rows.source import RowSource, check_monotone, open_source
 from flows.run_folder.folder import timestamped
@@ -333,7 +333,7 @@ class JobRunner:
         means = {text: (len(values), sign * float(np.mean(values))) for text, values in self._values.items()}
         best = max(means, key=means.__getitem__, default=None)
         text = "" if best is None else f"best so far {self._measure.name} {abs(means[best][1]):.4f} at {best}"
-        self._observer.tasks(Tasks(total - n_left, total, self._n_failed, text, seconds_left))
+        self._observer.tasks(total - n_left, total, self._n_failed, text, seconds_left)
 
     @cached_property
     def _execute(self) -> Callable[[list[FitJob]], JobResults]:

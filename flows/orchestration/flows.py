@@ -40,7 +40,7 @@ from flows.cv import run as searching
 from flows.cv.config import CvConfig
 from flows.keep_current import KeepCurrentConfig
 from flows.model_store import promotion_lines
-from flows.progress import RunObserver, Tasks, log_observer
+from flows.progress import RunObserver, log_observer, tasks_line
 from flows.reproduce import run as reproducing
 from flows.reproduce.page import summary_entries
 from flows.reproduce.run import Paper
@@ -199,23 +199,24 @@ def reproduce_paper(config: Paper) -> Json:
 # ---- artifacts and events ----------------------------------------------------------------------------------------------
 
 
-class ArtifactObserver:
+class ArtifactObserver(RunObserver):
     """Shows the progress of a search as a progress artifact, and forwards everything to another observer."""
 
     def __init__(self, observer: RunObserver, name: str) -> None:
-        self.stage, self.round, self.note, self.about = observer.stage, observer.round, observer.note, observer.about
         self._observer, self._name = observer, name
         self._artifact: UUID | None = None
 
-    def tasks(self, tasks: Tasks) -> None:
-        """Update the artifact."""
-        self._observer.tasks(tasks)
-        percent = 100.0 * tasks.done / max(tasks.total, 1)
+    def on(self, event: str, facts: Json) -> None:
+        """Forward the event, and update the artifact by the number of finished tasks."""
+        self._observer.on(event, facts)
+        if event != "tasks":
+            return
+        percent = 100.0 * facts["done"] / max(facts["total"], 1)
         if self._artifact is None:
             made = create_progress_artifact(percent, key="cross-validate-progress", description=f"Search {self._name}")
             self._artifact = made  # type: ignore[assignment]  # not awaited where nothing is async
         else:
-            update_progress_artifact(self._artifact, percent, description=f"Search {self._name}: {tasks.line()}")
+            update_progress_artifact(self._artifact, percent, description=f"Search {self._name}: {tasks_line(facts)}")
 
 
 def create_roc_artifact(result: Json, key: str, description: str) -> None:

@@ -33,7 +33,7 @@ from flows.compute.clusters import StageRunner, Stages, Workers, fixed_worker_se
 from flows.config.data import refuse_for_classes
 from flows.config.model import ModelConfig, ShapesConfig
 from flows.json_values import jsonable
-from flows.progress import REPORT, MetricsObserver, RunObserver, Tasks
+from flows.progress import REPORT, MetricsObserver, RunObserver
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, named_groups, open_source
 from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinished_runs
@@ -56,7 +56,7 @@ def choose_feature_map(
     from aucdist.search import auto  # here, because few runs need it
 
     def done(number: int, n_tasks: int, point: Json) -> None:
-        observer.tasks(Tasks(number, n_tasks, best=f"features {value_text(point.get('features'))}"))
+        observer.tasks(number, n_tasks, best=f"features {value_text(point.get('features'))}")
 
     search = auto.choose_features(
         model.built, rows, missing=missing, lam=model.lam, metric=model.features_metric, whole=whole, note=observer.note,
@@ -92,7 +92,7 @@ def extra_fits(
     unfitted = clone(model.built)
     if compare_free:
         free = _fit_without_monotone(unfitted, evaluation, blocks, fitted)
-        observer.tasks(Tasks(1, n_fits, best="without directions"))
+        observer.tasks(1, n_fits, best="without directions")
     if n_halves:
         if getattr(fitted, "monotone_", None) is not None:
             unfitted.set_params(monotone=directions_as_parameter(fitted.monotone_))
@@ -100,7 +100,7 @@ def extra_fits(
         half_results = []
         for k in range(n_halves):
             half_results.append(_shapes_of_half(unfitted, fitted, train, _half(row_id, y, k)))
-            observer.tasks(Tasks(compare_free + k + 1, n_fits, best=f"half {k + 1}"))
+            observer.tasks(compare_free + k + 1, n_fits, best=f"half {k + 1}")
         bands = [(np.min(values, axis=0), np.max(values, axis=0)) for values in zip(*half_results, strict=True)]
     return free, bands
 

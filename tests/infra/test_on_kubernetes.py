@@ -65,9 +65,10 @@ class Doing(LineObserver):
         super().__init__(print)
         self._action = action
 
-    def round(self, record: Any, tol: float) -> None:
-        self._action(record["round"])
-        super().round(record, tol)
+    def on(self, event: str, facts: dict[str, Any]) -> None:
+        if event == "round":
+            self._action(facts["round"])
+        super().on(event, facts)
 
 
 def train(config: dict[str, Any], action: Callable[[int], None] = lambda number: None) -> np.ndarray:

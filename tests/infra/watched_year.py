@@ -28,6 +28,9 @@ Batches = tuple[pd.DataFrame, list[pd.DataFrame], list[pd.DataFrame]]
 class Silent(RunObserver):
     """Nobody looks at the progress."""
 
+    def on(self, event: str, facts: dict[str, object]) -> None:
+        """Do nothing."""
+
 
 def drawn(pool: pd.DataFrame, after: pd.DataFrame, rows: int, share: float, rng: np.random.Generator) -> Batches:
     """Draw training rows and weeks from one pool, and weeks of which a share comes from another one."""

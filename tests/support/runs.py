@@ -25,10 +25,11 @@ class Following(LineObserver):
         super().__init__(self.lines.append)
         self._action = action
 
-    def round(self, record: Record, tol: float) -> None:
-        """Write the round, and call the function."""
-        super().round(record, tol)
-        self._action(record)
+    def on(self, event: str, facts: dict[str, Any]) -> None:
+        """Write the event, and of a round call the function."""
+        super().on(event, facts)
+        if event == "round":
+            self._action(facts)
 
 
 def trained(config: object, *settings: str, output: object = None, observer: LineObserver = QUIET) -> dict[str, Any]:

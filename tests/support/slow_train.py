@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.orchestration import flows
-from flows.progress import LineObserver, Record
+from flows.progress import LineObserver
 
 SECONDS = 1.0
 
@@ -13,10 +13,10 @@ SECONDS = 1.0
 class SlowObserver(LineObserver):
     """Writes the lines of the log, and pauses after each round."""
 
-    def round(self, record: Record, tol: float) -> None:
-        """Write the round and pause."""
-        super().round(record, tol)
-        if Path("slow").exists():
+    def on(self, event: str, facts: dict[str, Any]) -> None:
+        """Write the event, and pause after a round."""
+        super().on(event, facts)
+        if event == "round" and Path("slow").exists():
             time.sleep(SECONDS)
 
 

@@ -19,7 +19,7 @@ from flows.config.loading import configs_folder, to_yaml
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate, open_search
 from flows.orchestration import flows
-from flows.progress import LineObserver, Tasks
+from flows.progress import LineObserver
 
 
 def test_every_configuration_loads_and_loads_again_as_resolved(tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
 def test_progress_in_words(made: dict[str, Any]) -> None:
     lines: list[str] = []
     artifact = flows.ArtifactObserver(LineObserver(lines.append), "x")
-    artifact.tasks(Tasks(0, 4, 0, "", None))
-    artifact.tasks(Tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0))
+    artifact.tasks(0, 4)
+    artifact.tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0)
     assert lines == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]
     assert made["updates"] == [100.0]
 

@@ -21,7 +21,6 @@ from aucdist.engine.dask import local_client
 from aucdist.errors import RunError
 from aucdist.model import load_model
 from flows.cv import jobs, run
-from flows.progress import Tasks
 
 QUICK = [
     "cluster=none", "folds.repeats=1", "folds.number=3", "nested=null", "rule=best", "model.tol=0.05",
@@ -34,11 +33,12 @@ class RecordingObserver(Following):
 
     def __init__(self) -> None:
         super().__init__()
-        self.states: list[Tasks] = []
+        self.states: list[dict[str, Any]] = []
 
-    def tasks(self, tasks: Tasks) -> None:
-        self.states.append(tasks)
-        super().tasks(tasks)
+    def on(self, event: str, facts: dict[str, Any]) -> None:
+        if event == "tasks":
+            self.states.append(facts)
+        super().on(event, facts)
 
 
 def found_in(output: Path, *settings: str) -> dict[str, Any]:
@@ -72,8 +72,8 @@ def test_the_object_is_the_contract(whole: tuple[dict[str, Any], RecordingObserv
 
 def test_progress_is_reported(whole: tuple[dict[str, Any], RecordingObserver]) -> None:
     _, observer = whole
-    assert [(state.done, state.total) for state in observer.states] == [(0, 3), (1, 3), (2, 3), (3, 3)]
-    assert "best so far auc 0.9" in observer.states[-1].line()
+    assert [(state["done"], state["total"]) for state in observer.states] == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert "best so far auc 0.9" in observer.states[-1]["best"]
     assert any("placement: tasks, a task needs about" in line for line in observer.lines)
 
 

@@ -9,7 +9,7 @@ import pytest
 from support.command_line import run, sets
 
 from aucdist.errors import InputError
-from flows.progress import FLOW_RUN, JsonLineObserver, LineObserver, Tasks, log_format, log_observer
+from flows.progress import FLOW_RUN, JsonLineObserver, LineObserver, log_format, log_observer
 
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]
 ROUND = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": -math.inf, "relative_gap": math.nan}
@@ -30,7 +30,7 @@ def test_every_event_is_an_object_that_names_run_and_stage():
     observer.about({"run": "a-run"})
     observer.stage("fit")
     observer.round(ROUND, 1e-3)
-    observer.tasks(Tasks(1, 4, 0, "best\nso far", None))
+    observer.tasks(1, 4, 0, "best\nso far")
     observer.note("a \ud800 note")
     first, *others = map(json.loads, lines)
     assert (first["event"], first["run"]) == ("about", "a-run")

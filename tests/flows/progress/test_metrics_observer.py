@@ -5,7 +5,7 @@ from support.runs import load_cv, trained
 
 from aucdist.engine import workers
 from aucdist.errors import InputError
-from flows.progress import REPORT, LineObserver, MetricsObserver, Tasks
+from flows.progress import REPORT, LineObserver, MetricsObserver
 from flows.train import config
 from flows.train.config import load_train
 
@@ -50,7 +50,7 @@ def test_tasks_and_sizes(sent):
     observer = MetricsObserver(LineObserver(lambda line: None), "run")
     with observer.report_to(client()):
         observer.about({"rows": 10, "features": 2, "bytes": 160})
-        observer.tasks(Tasks(4, 4, 0, "", None))
+        observer.tasks(4, 4)
     assert sent[-1][1] == {"aucdist_rows_bytes": 160.0, "aucdist_tasks_done": 4.0, "aucdist_tasks_total": 4.0}
 
 

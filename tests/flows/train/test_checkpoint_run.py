@@ -48,9 +48,10 @@ from flows.train.config import TrainConfig
 from flows.progress import LineObserver
 
 class Slow(LineObserver):
-    def round(self, record, tol):
-        print("round", record["round"], flush=True)
-        time.sleep(0.3)
+    def on(self, event, facts):
+        if event == "round":
+            print("round", facts["round"], flush=True)
+            time.sleep(0.3)
 
 pipeline.train(TrainConfig.model_validate(json.loads(sys.argv[1])), Slow(print))
 """
