@@ -7,16 +7,13 @@ does not claim conformity.
 import json
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import pandas as pd
-from pydantic import Field
 
 from aucdist.data.block import Block
 from aucdist.data.own_files import json_digest
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
-from aucdist.data.storage.urls import Location
 from aucdist.drift import batch as drift
 from aucdist.errors import InputError, Json, RunError, as_input_error
 from aucdist.metrics.counts import ScoreCounts
@@ -27,7 +24,7 @@ from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.html import render_template
 from aucdist.report.text import certificate_text, point_sentences
-from flows.config.loading import Cli, FileOption, Strict, UrlOption
+from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption
 from flows.export import rows_of_run
 from flows.json_values import json_text, jsonable
 from flows.progress import RunObserver
@@ -42,9 +39,9 @@ PRINCIPAL = 0.1
 class AuditConfig(Strict):
     """A run to report on, or to repeat."""
 
-    run: Annotated[Location, Cli(place=1)] = Field(min_length=1)
+    run: PlaceArgument
     """The folder of a run of `aucdist train`: a path or a URL."""
-    verify: Annotated[bool, Cli()] = False
+    verify: bool = False
     """Train again and compare digests. This writes no page."""
     lock: FileOption = None
     """A lock file of packages. The page then has its SHA-256."""
@@ -67,53 +64,49 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
     if config.verify:
         return _verified(run, about, observer)
     with as_input_error(f"{shown(run)} does not hold what an audit reads", KeyError, TypeError, AttributeError):
-        return _reported(run, about, config)
-
-
-def _reported(run: str, about: Json, config: AuditConfig) -> Json:
-    """Write the page and the JSON file of a run, and return the content of the JSON file."""
-    model = load_two_classes(f"{run}/model", "an audit")
-    test = read_scores(run) if exists(f"{run}/{SCORES}") else None
-    groups: list[Json] = []
-    if test is not None:
-        groups = [
-            {"column": column.removeprefix(NAMED), "value": str(value) or "(missing)", **_figures(rows)}
-            for column in test.columns
-            if column.startswith(NAMED)
-            for value, rows in test.groupby(column, sort=True)
-        ]
-    record: Json = {
-        "format": 1,
-        "run": shown(run),
-        "digests": {
-            "data": about["data"]["fingerprint"],
-            **digests_of_run(run, about),
-            **about.get("digests", {}),
-            **({} if config.lock is None else {"lock file": sha256_of(read_bytes(config.lock))}),
-        },
-        "code_is_that_of_the_run": about.get("digests", {}).get("code") == digests()["code"],
-        "versions": about.get("versions", {}),
-        "command": f"aucdist audit --verify {shown(run)}",
-        "certificate": about["certificate"],
-        "directions": about.get("monotone", {}),
-        "metrics": about["metrics"],
-        "operating_point": about.get("operating_point"),
-        "calibration": None if test is None else calibration_of(model, test),
-        "groups": groups,
-        "reasons": reasons_of(run, model),
-        "drift": {
-            "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.LEAST_LOSS, "evidence_against_a_promise": ALARM,
-        },
-    }  # fmt: skip
-    record = jsonable(record)
-    place = run if config.output is None else config.output.rstrip("/")
-    page = render_template(
-        Path(__file__).with_name("audit.html"), title=f"Audit of {about['name']}", sentences=_sentences(record), about=about,
-        record=record, n_pos=about["n_pos"], test_auc=about["metrics"]["test_auc"],
-    )  # fmt: skip
-    write_bytes(f"{place}/audit.html", page.encode())
-    write_bytes(f"{place}/audit.json", json_text(record).encode())
-    return record | {"page": f"{shown(place)}/audit.html", "json": f"{shown(place)}/audit.json"}
+        model = load_two_classes(f"{run}/model", "an audit")
+        test = read_scores(run) if exists(f"{run}/{SCORES}") else None
+        groups: list[Json] = []
+        if test is not None:
+            groups = [
+                {"column": column.removeprefix(NAMED), "value": str(value) or "(missing)", **_figures(rows)}
+                for column in test.columns
+                if column.startswith(NAMED)
+                for value, rows in test.groupby(column, sort=True)
+            ]
+        record: Json = {
+            "format": 1,
+            "run": shown(run),
+            "digests": {
+                "data": about["data"]["fingerprint"],
+                **digests_of_run(run, about),
+                **about.get("digests", {}),
+                **({} if config.lock is None else {"lock file": sha256_of(read_bytes(config.lock))}),
+            },
+            "code_is_that_of_the_run": about.get("digests", {}).get("code") == digests()["code"],
+            "versions": about.get("versions", {}),
+            "command": f"aucdist audit --verify {shown(run)}",
+            "certificate": about["certificate"],
+            "directions": about.get("monotone", {}),
+            "metrics": about["metrics"],
+            "operating_point": about.get("operating_point"),
+            "calibration": None if test is None else calibration_of(model, test),
+            "groups": groups,
+            "reasons": reasons_of(run, model),
+            "drift": {
+                "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.LEAST_LOSS,
+                "evidence_against_a_promise": ALARM,
+            },
+        }  # fmt: skip
+        record = jsonable(record)
+        place = run if config.output is None else config.output.rstrip("/")
+        page = render_template(
+            Path(__file__).with_name("audit.html"), title=f"Audit of {about['name']}", sentences=_sentences(record), about=about,
+            record=record, n_pos=about["n_pos"], test_auc=about["metrics"]["test_auc"],
+        )  # fmt: skip
+        write_bytes(f"{place}/audit.html", page.encode())
+        write_bytes(f"{place}/audit.json", json_text(record).encode())
+        return record | {"page": f"{shown(place)}/audit.html", "json": f"{shown(place)}/audit.json"}
 
 
 def audit_lines(result: Json) -> list[str]:

@@ -1,6 +1,6 @@
 """Commands of `aucdist`. A command is a pydantic model and a function; options, help and output are derived from them.
 
-A table of `commands.toml` names both. The fields of the model that have a `Cli` note are the arguments and options; their
+A table of `commands.toml` names both. The fields of the model are the arguments and options, as their `Cli` notes say; their
 descriptions are what ``--help`` prints and what the reference of configurations lists. The same model is the parameter of the
 Prefect flow, if the command has one.
 """
@@ -132,7 +132,7 @@ class ImportedLater(ModuleType):
 
 
 def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
-    """Return the arguments and options of a model: those of its fields with a `Cli` note."""
+    """Return the arguments and options of a model: all of its fields that are not hidden."""
     from flows.config.loading import kinds_of
 
     arguments: list[tuple[int, click.Parameter]] = []
@@ -141,44 +141,39 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
         name: note.flag or f"--{name.replace('_', '-')}" for name, _, note in noted_fields(model) if not note.place
     }
     for name, field, note in noted_fields(model):
-        kinds = kinds_of(field.annotation) - {type(None)}
+        kinds = kinds_of(field.annotation)
         # Descriptions name the keys of a configuration; here they are options.
         help = re.sub("`(\\w+)`", lambda key: flags.get(key[1], key[0]), field.description or "")
+        about: dict[str, Any] = {"help": help, "required": field.is_required(), "metavar": note.metavar or None}
+        key = "data" if note.data else name
         if note.data:
-            if note.flag:
-                options.append(click.Option([note.flag, "data"], metavar="DATA", help=help))
+            about |= {"metavar": "DATA"} if note.flag else {"help": DATA, "required": note.required}
+        if note.place:
+            arguments.append((note.place, click.Argument([key], nargs=-1 if list in kinds else 1, **about)))
+        else:
+            if bool in kinds:
+                about["is_flag"] = True
             else:
-                arguments.append((note.place, click.Argument(["data"], help=DATA, required=note.required)))
+                if not field.is_required() and isinstance(field.default, str | int | float):
+                    about["help"] += f"  [default: {field.default}]"
+                kind = next((TYPES[kind] for kind in (float, int) if kind in kinds), click.STRING)
+                about |= {"multiple": list in kinds, "type": kind}
+            options.append(click.Option([flags[name], key], **about))
+        if note.data:
             options.append(
                 click.Option(["--set", "settings"], multiple=True, metavar="KEY=VALUE", help=SET_KEY_OF_SOURCE)
             )
-        elif note.place:
-            argument = click.Argument(
-                [name], help=help, metavar=note.metavar or None, required=field.is_required(), nargs=-1 if list in kinds else 1
-            )  # fmt: skip
-            arguments.append((note.place, argument))
-        elif bool in kinds:
-            options.append(click.Option([flags[name], name], is_flag=True, help=help))
-        else:
-            if not field.is_required() and isinstance(field.default, str | int | float):
-                help += f"  [default: {field.default}]"
-            options.append(
-                click.Option(
-                    [flags[name], name], help=help, metavar=note.metavar or None, required=field.is_required(),
-                    multiple=list in kinds, type=next((TYPES[kind] for kind in (float, int) if kind in kinds), click.STRING),
-                )
-            )  # fmt: skip
     return [argument for _, argument in sorted(arguments, key=lambda entry: entry[0])] + options
 
 
 def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
-    """Yield the name, the field and the note of each field with a `Cli` note."""
+    """Yield the name, the field and the `Cli` note of each field that the command line can give."""
     from flows.config.loading import Cli
 
     for name, field in model.model_fields.items():
-        for part in field.metadata:
-            if isinstance(part, Cli):
-                yield name, field, part
+        note = next((part for part in field.metadata if isinstance(part, Cli)), Cli())
+        if not note.hidden:
+            yield name, field, note
 
 
 def config_from_options(model: "type[BaseModel]", where: str, options: dict[str, Any]) -> Any:

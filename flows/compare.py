@@ -112,7 +112,7 @@ class CompareConfig(Strict):
     """Run folders (paths or URLs), or versions in model stores. Other folders are skipped."""
     output: Annotated[str, Cli(metavar="URL")] = "runs"
     """The folder or URL below which the folder of the report is made."""
-    max_fpr: Annotated[float | None, Cli()] = Field(default=None, ge=0.0, le=1.0)
+    max_fpr: float | None = Field(default=None, ge=0.0, le=1.0)
     """Also compare the partial AUC up to this false positive rate, such as 0.01."""
 
 

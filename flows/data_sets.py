@@ -9,12 +9,11 @@ from pydantic import Field
 from aucdist.data.shards.manifest import manifest_of, read_schema, verify_shard
 from aucdist.data.shards.reading import ParallelMap, read
 from aucdist.data.sources import Source, catalog, fetch, is_present
-from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
 from flows.compute.clusters import open_cluster
-from flows.config.cluster import ClusterOption, NoCluster
+from flows.config.cluster import ClusterOption
 from flows.config.data import source_from_name
-from flows.config.loading import Cli, Strict
+from flows.config.loading import Cli, Strict, UrlOption
 from flows.progress import RunObserver
 
 FEATURES_SHOWN = 10
@@ -36,7 +35,7 @@ class FetchConfig(Strict):
 
     names: Annotated[list[str], Cli(place=1)] = Field(min_length=1)
     """The names of data sets of the catalog."""
-    mirror: Annotated[Location | None, Cli(metavar="URL")] = None
+    mirror: UrlOption = None
     """A folder or URL with a copy of the files, under the same names as below AUCDIST_DATA. By default they are
     downloaded from where they were published."""
 
@@ -46,7 +45,7 @@ class VerifyConfig(Strict):
 
     names: Annotated[list[str], Cli(place=1)] = Field(default=[])
     """Data sets of the catalog, or folders or URLs of shards. By default all that are on this machine are checked."""
-    cluster: ClusterOption = Field(default_factory=NoCluster)
+    cluster: ClusterOption
     """Where the rows are read: a file in configs/cluster, or a path. By default it is this process."""
 
 

@@ -16,9 +16,9 @@ from aucdist.model.batch_scoring import source_for_scoring
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
-from flows.config.cluster import S3Config
+from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import Cli, CountOption
+from flows.config.loading import Cli, CountOption, FileOption, PlaceArgument
 from flows.json_values import jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
@@ -32,7 +32,7 @@ PAIR = " & "
 class ExplainConfig(UnlabelledRef):
     """Rows whose scores are explained feature by feature."""
 
-    model: Annotated[str, Cli(place=1)] = Field(min_length=1)
+    model: PlaceArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     rows: CountOption = None
     """The number of rows to explain, from the first row on. The default is 10, or all rows with `output`."""
@@ -40,13 +40,13 @@ class ExplainConfig(UnlabelledRef):
     """How many contributions to show for each row. The largest ones are shown."""
     reasons: CountOption = None
     """Instead of contributions, show this many columns that raise the score of each row most."""
-    lower: Annotated[bool, Cli()] = False
+    lower: bool = False
     """With `reasons`: show the columns that lower the score of each row most. Use it for models whose high scores are good."""
-    classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default_factory=list)
+    classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default=[])
     """For a model of several classes: the classes to explain. By default all are explained."""
-    output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
+    output: FileOption = None
     """A .csv or .parquet file for all contributions. By default they are printed."""
-    s3: S3Config = Field(default_factory=S3Config)
+    s3: S3Option
     """How s3:// URLs are reached."""
 
     @model_validator(mode="after")

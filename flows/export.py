@@ -19,9 +19,9 @@ from aucdist.export.cards import CARD_SUFFIXES, Losses, Scaling, card_file, card
 from aucdist.model import load_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from flows.compute.clusters import s3_as_configured
-from flows.config.cluster import S3Config
+from flows.config.cluster import S3Option
 from flows.config.data import DataConfig, configured_source
-from flows.config.loading import Cli, Strict
+from flows.config.loading import Cli, FileOption, PlaceArgument, Strict
 from flows.progress import RunObserver
 from flows.run_folder.folder import CONFIG, METRICS, SCORES, data_of, model_folder, read_about, read_scores
 
@@ -29,18 +29,18 @@ from flows.run_folder.folder import CONFIG, METRICS, SCORES, data_of, model_fold
 class ExportConfig(Strict):
     """A model, and the file that another system reads."""
 
-    model: Annotated[str, Cli(place=1)] = Field(min_length=1)
+    model: PlaceArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     to: Annotated[str, Cli(metavar="onnx|sql|json|scorecard")]
     """The format: `onnx`, `sql`, `json` or `scorecard`."""
-    output: Annotated[str | None, Cli(metavar="FILE")] = Field(default=None, min_length=1)
+    output: FileOption = None
     """The file to write. By default it is named after the run and written to the current folder."""
     table: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, min_length=1)
     """For sql: the table with the rows. The default is "rows"."""
-    ids: Annotated[list[str], Cli(flag="--id", metavar="COLUMN")] = Field(default_factory=list)
+    ids: Annotated[list[str], Cli(flag="--id", metavar="COLUMN")] = Field(default=[])
     """For sql: a column of the table that the query returns with the scores. May be repeated. By default these are the columns
     that the model reads."""
-    contributions: Annotated[bool, Cli()] = False
+    contributions: bool = False
     """For onnx, sql and json: also export what each feature adds to a score."""
     rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=2)
     """For a scorecard: the largest number of lines. Each category counts as one line."""
@@ -53,9 +53,9 @@ class ExportConfig(Strict):
     """For a scorecard: the points of a row with the odds `base_odds`."""
     base_odds: Annotated[float, Cli(metavar="N")] = Field(default=1.0, gt=0)
     """For a scorecard: the odds of the positive class, positive to negative."""
-    force: Annotated[bool, Cli()] = False
+    force: bool = False
     """Replace the file if it exists."""
-    s3: S3Config = Field(default_factory=S3Config)
+    s3: S3Option
     """How s3:// URLs are reached."""
 
     @field_validator("to")

@@ -11,7 +11,7 @@ from aucdist.errors import InputError, Json
 from aucdist.store import Lease, lease, read_store, remove_old_versions
 from flows.compute.clusters import StageRunner, Stages, s3_as_configured
 from flows.config.data import TestConfig, UnlabelledRef, batch_name, source_of
-from flows.config.loading import NAME, FileOptions, Strict
+from flows.config.loading import NAME, CountOption, FileOptions, Strict
 from flows.model_store import promotion_lines
 from flows.progress import RunObserver
 from flows.promote import PromoteConfig, promote_run
@@ -28,17 +28,17 @@ class KeepCurrentConfig(Strict):
     """The model store: a folder or URL."""
     train: TrainConfig
     """The training run. All stages use its `cluster` and its `s3`."""
-    window: int | None = Field(default=None, ge=1)
+    window: CountOption = None
     """For a source that is a pattern of files: the number of newest files, by name, to train on. By default all files
     are used."""
-    held_out: int | None = Field(default=None, ge=1)
+    held_out: CountOption = None
     """For a source that is a pattern of files: the number of newest files that become test rows and are not used for
     training. Give it without `train.data.test`."""
     condition: Literal["better", "not-worse", "always"] = "not-worse"
     """When the version in use is replaced, like `--if` of `aucdist promote`."""
     margin: float | None = Field(default=None, ge=0.0, lt=1.0)
     """The smallest difference that counts, like `--margin` of `aucdist promote`. By default `not-worse` uses 0.005."""
-    keep: int | None = Field(default=None, ge=1)
+    keep: CountOption = None
     """The number of versions to keep. Older ones are removed."""
     warm_start: bool = True
     """Whether the fit starts from the weights in use, if the features are the same."""

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import Field
 
 from aucdist.data.block import Block, Columns, each_of
 from aucdist.data.dataset import Dataset, Schema
@@ -25,6 +24,7 @@ from aucdist.selection import duplicates
 from flows.config.data import DataConfig, configured_source, is_yaml, source_from_name
 from flows.config.loading import (
     Cli,
+    SettingsOption,
     Strict,
     apply_setting,
     configs_folder,
@@ -77,7 +77,7 @@ class PreviewConfig(Strict):
 
     config: Annotated[str, Cli(place=1)]
     """A YAML file of a run or of a source, the name of one in configs/train, or a file or URL."""
-    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
+    settings: SettingsOption
     """Change a key, as in --set data.scale=none. May be repeated."""
     html: Annotated[Path | None, Cli(metavar="FILE")] = None
     """Also write a page with a histogram by class of each column to this file."""

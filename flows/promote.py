@@ -48,7 +48,7 @@ class PromoteConfig(Strict):
     ] = "always"
     """When to replace the version in use: always, if the new model is significantly better, or if it is not worse by
     more than --margin."""
-    margin: Annotated[float | None, Cli()] = Field(default=None, ge=0.0, lt=1.0)
+    margin: float | None = Field(default=None, ge=0.0, lt=1.0)
     """The smallest difference that counts. Without it, `better` uses 0, and `not-worse` 0.005 for the AUC."""
     data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
     """Labelled rows for the test, which neither model has seen. By default they are the test rows of the run."""

@@ -11,9 +11,9 @@ from aucdist.errors import Json
 from aucdist.model import batch_scoring
 from aucdist.report.text import number_text
 from flows.compute.clusters import StageRunner, started
-from flows.config.cluster import ClusterOption, NoCluster, S3Config
+from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import Cli
+from flows.config.loading import Cli, Natural, PlaceArgument
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 
@@ -21,17 +21,17 @@ from flows.run_folder.folder import model_folder
 class ScoreConfig(UnlabelledRef):
     """Rows to be scored by a model."""
 
-    model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
+    model: PlaceArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     output: Annotated[Location, Cli(place=3)] = Field(min_length=1)
     """A folder or URL for the scores. It has to be empty, or to have scores of the same model and data."""
-    top: Annotated[int, Cli()] = Field(default=0, ge=0)
+    top: Natural = 0
     """For a model of several classes: also write columns that name this many of the most likely classes."""
-    contributions: Annotated[bool, Cli()] = False
+    contributions: bool = False
     """Also write columns of what each feature adds to a score."""
-    cluster: ClusterOption = Field(default_factory=NoCluster)
+    cluster: ClusterOption
     """Where the rows are scored: a file in configs/cluster, or a path. By default it is this process."""
-    s3: S3Config = Field(default_factory=S3Config)
+    s3: S3Option
     """How s3:// URLs are reached."""
 
 

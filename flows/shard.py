@@ -12,9 +12,9 @@ from aucdist.data.shards.sharding import Simulation
 from aucdist.data.storage.files import absolute
 from aucdist.errors import Json
 from flows.compute.clusters import StageRunner, Stages, open_cluster, started
-from flows.config.cluster import ClusterOption, NoCluster, S3Config
+from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import DataRef, source_of
-from flows.config.loading import Cli, CountOption, Strict
+from flows.config.loading import Cli, Count, CountOption, Natural, Share, Strict
 from flows.progress import RunObserver
 
 
@@ -25,13 +25,13 @@ class ShardConfig(DataRef):
     """The folder or URL of the shards. A data set that exists there is replaced."""
     rows_per_shard: CountOption = None
     """The largest number of rows in a shard. By default it is the number that takes 64 MiB in memory."""
-    dtype: Annotated[Literal["float32", "float64"] | None, Cli()] = None
+    dtype: Literal["float32", "float64"] | None = None
     """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
-    seed: Annotated[int, Cli()] = Field(default=0, ge=0)
+    seed: Natural = 0
     """The seed of the order of the rows."""
-    cluster: ClusterOption = Field(default_factory=NoCluster)
+    cluster: ClusterOption
     """Where the rows are read and written: a file in configs/cluster, or a path. By default it is this process."""
-    s3: S3Config = Field(default_factory=S3Config)
+    s3: S3Option
     """How s3:// URLs are reached."""
 
 
@@ -96,21 +96,21 @@ class SimulateConfig(Strict):
 
     target: Annotated[str, Cli(place=1)]
     """The folder or URL of the shards. A data set that exists there is replaced."""
-    rows: Annotated[int, Cli()] = Field(1_000_000, ge=1)
+    rows: Count = 1_000_000
     """The number of rows."""
-    features: Annotated[int, Cli()] = Field(50, ge=1)
+    features: Count = 50
     """The number of features."""
-    positive_share: Annotated[float, Cli()] = Field(0.02, gt=0, lt=1)
+    positive_share: Share = 0.02
     """The probability that a row is positive."""
     rows_per_shard: CountOption = None
     """The number of rows in a shard; the last shard may have fewer. By default it is the number that takes 64 MiB."""
-    dtype: Annotated[Literal["float32", "float64"], Cli()] = "float32"
+    dtype: Literal["float32", "float64"] = "float32"
     """The type of the values."""
-    seed: Annotated[int, Cli()] = 0
+    seed: int = 0
     """The seed of the rows, and of the direction between the classes."""
-    shift: Annotated[float, Cli()] = 1.2
+    shift: float = 1.2
     """The distance between the class means, in standard deviations."""
-    cluster: ClusterOption = Field(default_factory=NoCluster)
+    cluster: ClusterOption
     """Where the rows are made: a file in configs/cluster, or a path. By default it is this process."""
 
 

@@ -3,13 +3,10 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
 import pandas as pd
-from pydantic import Field
 
 from aucdist.data.storage.files import exists, read_bytes, shown
-from aucdist.data.storage.urls import Location
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
@@ -18,7 +15,7 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.report.html import render_template
 from aucdist.report.text import point_sentences
 from aucdist.store import promote, read_version
-from flows.config.loading import Cli, UrlOption, yaml_text
+from flows.config.loading import PlaceArgument, UrlOption, yaml_text
 from flows.config.model import OperatingPointConfig
 from flows.json_values import json_text
 from flows.run_folder.folder import (
@@ -44,7 +41,7 @@ HISTORY = "history.parquet"
 class ThresholdConfig(OperatingPointConfig):
     """A trained model, and what its threshold is to meet."""
 
-    model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
+    model: PlaceArgument
     """A run folder, a model store, or a version in a store, such as store@3: a folder or URL."""
     output: UrlOption = None
     """The folder or URL below which the new run folder is made. By default it is made next to the run."""
@@ -74,7 +71,13 @@ def change_threshold(config: ThresholdConfig) -> Json:
         about=model.about | {"operating_point": requirement},
         probability=None if model.probability is None else model.probability.shifted(shift),
     )
-    files = model_content(model) | _shifted_profile(folder, shift)
+    files = model_content(model)
+    if exists(path := f"{folder}/{PROFILE}"):  # of scores that are `shift` lower now
+        profile = Profile.from_bytes(read_bytes(path), shown(path))
+        if profile.score is not None:
+            edges = tuple(edge - shift for edge in profile.score.edges)
+            profile = replace(profile, score=replace(profile.score, edges=edges))
+        files |= {PROFILE: profile.to_bytes(), DIGESTS: read_bytes(f"{folder}/{DIGESTS}")}
     others = {name: read_bytes(f"{run}/{name}") for name in (THRESHOLD_ROWS, HISTORY) if exists(f"{run}/{name}")}
     if test is not None:
         others[SCORES] = test.assign(score=test["score"] - shift).to_parquet(index=False, compression="zstd")
@@ -101,18 +104,6 @@ def change_threshold(config: ThresholdConfig) -> Json:
             path.write_bytes(data)
         made.publish()
     return {"run": made.url, "operating_point": point, "sentences": sentences}
-
-
-def _shifted_profile(folder: str, shift: float) -> dict[str, bytes]:
-    """Return the files of a model's profile, if it has one, whose scores are `shift` lower now."""
-    path = f"{folder}/{PROFILE}"
-    if not exists(path):
-        return {}
-    profile = Profile.from_bytes(read_bytes(path), shown(path))
-    if profile.score is not None:
-        edges = tuple(edge - shift for edge in profile.score.edges)
-        profile = replace(profile, score=replace(profile.score, edges=edges))
-    return {PROFILE: profile.to_bytes(), DIGESTS: read_bytes(f"{folder}/{DIGESTS}")}
 
 
 def _decide(

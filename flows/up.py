@@ -10,14 +10,14 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING
 
 import click
 import yaml
 
 from aucdist.errors import InputError, Json, RunError
 from flows.config.cluster import KEY, api_configured
-from flows.config.loading import Cli, Strict, configs_folder
+from flows.config.loading import Strict, configs_folder
 
 if TYPE_CHECKING:
     from prefect.deployments.runner import RunnerDeployment
@@ -31,7 +31,7 @@ MARK = "# made by `aucdist up`, which removes it when it ends"
 class UpConfig(Strict):
     """A Prefect server on this machine."""
 
-    port: Annotated[int, Cli()] = PORT
+    port: int = PORT
     """The port of the server. Only this machine can reach it."""
 
 

@@ -19,7 +19,6 @@ from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.faults import StorageError
 from aucdist.data.storage.files import absolute
-from aucdist.data.storage.urls import Location
 from aucdist.drift.batch import BatchCounts, compare_with_profile, metric_alarms, performance, performance_of_classes
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json, printable
@@ -31,9 +30,9 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import alarm_text, kept_text, measure_text
 from aucdist.store import lease, read_version
 from flows.compute.clusters import StageRunner, Workers, started
-from flows.config.cluster import ClusterOption, NoCluster, S3Config
+from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, batch_name, source_of
-from flows.config.loading import NAME, Cli, FileOption, Strict, UrlOption
+from flows.config.loading import NAME, Cli, FileOption, PlaceArgument, Strict, UrlOption
 from flows.json_values import jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import (
@@ -55,7 +54,7 @@ _model_at = functools.lru_cache(maxsize=2)(load_with_seen)
 class WatchConfig(Strict):
     """A batch of rows to compare with the training rows of a model, or labels of a batch."""
 
-    model: Annotated[Location, Cli(place=1)] = Field(min_length=1)
+    model: PlaceArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     data: Annotated[UnlabelledRef | None, Cli(place=2, data=True)] = None
     """The rows of the batch. They need no label."""
@@ -67,9 +66,9 @@ class WatchConfig(Strict):
     """The name of the batch. By default it is the name of the data, or for labels the last batch."""
     state: UrlOption = None
     """The folder or URL of the results of all batches. By default it is `watch` in the store."""
-    cluster: ClusterOption = Field(default_factory=NoCluster)
+    cluster: ClusterOption
     """Where the rows are scored: a file in configs/cluster, or a path. By default it is this process."""
-    s3: S3Config = Field(default_factory=S3Config)
+    s3: S3Option
     """How s3:// URLs are reached."""
 
     @model_validator(mode="after")

@@ -8,7 +8,7 @@ import numpy as np
 
 from aucdist import __version__
 from aucdist.data.formats.table_form import ANY_CASE, MISSING_CATEGORY
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.export.portable import (
     AS_MISSING,
     ZERO,
@@ -130,7 +130,7 @@ class Graph(Target):
 
         With several targets the tree k has the target k.
         """
-        splits: list[dict[str, Any]] = []
+        splits: list[Json] = []
         leaves: list[float] = []
         roots: list[int] = []
         targets: list[int] = []
@@ -150,7 +150,7 @@ class Graph(Target):
         for k, tree in enumerate(trees):
             roots.append(add(tree)[0])
             targets += [k if n_targets > 1 else 0] * (len(leaves) - len(targets))
-        columns: dict[str, Any] = {f"nodes_{name}": [row[name] for row in splits] for name in splits[0]}
+        columns: Json = {f"nodes_{name}": [row[name] for row in splits] for name in splits[0]}
         columns["nodes_splits"] = np.array(columns["nodes_splits"])
         return self.apply(
             "TreeEnsemble", x, domain=ML, n_targets=n_targets, aggregate_function=1, post_transform=0, tree_roots=roots,
@@ -357,7 +357,7 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
             adds = graph.trees(X, trees, len(added)) if trees else _zeros(graph, X)
         graph.column(refused).choose(np.nan, adds + constants, output=parts)
         graph.output(parts, "DOUBLE", len(added))
-    metadata: dict[str, Any] = {"features": [column.name for column in first.columns]}
+    metadata: Json = {"features": [column.name for column in first.columns]}
     if several:
         metadata["classes"] = model.classes
     else:

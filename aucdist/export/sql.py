@@ -176,14 +176,6 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
     return total([number(constant), *terms, *pairs])
 
 
-def contributions_of(described: Portable, values: Sequence[str]) -> list[str]:
-    """Return what each feature and each pair adds, and last the constant, in the order of `LinearModel.contribution_names`."""
-    score = described.score
-    assert isinstance(score, Linear | Additive)
-    adds, pairs = _adds(score, values)
-    return [*(expression for expression, _, _ in adds.values()), *pairs, number(score.constant)]
-
-
 def _adds(score: Linear | Additive, values: Sequence[str]) -> tuple[dict[int, tuple[str, float, float]], list[str]]:
     """Return what each feature adds, as an expression and as numbers where its value is 0 and 1, and what each pair adds."""
     if isinstance(score, Linear):
@@ -438,14 +430,17 @@ class Query(Target):
         """
         if isinstance(self.described.score, Kernel):
             kernel, names = self.described.score, [self.alias(f"z{j}") for j in range(len(self.values))]
-            parts = zip(names, self.values, kernel.centers, kernel.scales, strict=True)
-            centred = {z: f"({x} - {number(center)}) * {number(scale)}" for z, x, center, scale in parts}
+            scaled = zip(names, self.values, kernel.centers, kernel.scales, strict=True)
+            centred = {z: f"({x} - {number(center)}) * {number(scale)}" for z, x, center, scale in scaled}
             self.add("centred", centred, self.aliases[:1])  # the first alias is the flag of refused rows
             self.values = [*names, self._add_square("squared", names)]
         adds = [identifier(self.alias(name)) for name in contributions]
         if adds:
-            terms = map(self._unless_refused, contributions_of(self.described, self.values))
-            self.add("parts", dict(zip(adds, terms, strict=True)))
+            terms = self.described.score
+            assert isinstance(terms, Linear | Additive)
+            of_features, of_pairs = _adds(terms, self.values)
+            parts = [*(expression for expression, _, _ in of_features.values()), *of_pairs, number(terms.constant)]
+            self.add("parts", dict(zip(adds, map(self._unless_refused, parts), strict=True)))
         s = [self.alias(f"s{k}") for k in range(len(described_classes))]
         selected = dict.fromkeys(s, total(adds))
         for name, described, spread in () if adds else zip(s, described_classes, model.spreads, strict=True):

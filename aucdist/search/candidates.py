@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from aucdist.errors import InputError
+from aucdist.errors import InputError, Json
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.monotone import AUTO
 from aucdist.extras import load_optional
@@ -11,7 +11,7 @@ from aucdist.maps.bins import MOST_COLUMNS
 from aucdist.maps.leaves import MOST_ROWS
 from aucdist.pairs.top_negatives import TOP_PARAMETERS
 
-Features = dict[str, Any] | None
+Features = Json | None
 """A feature map as `features` of an estimator names it; None for none."""
 PAIRS, MIN_ROWS = 40, 50
 """The number of pairs of features, and the smallest class for which pairs and leaves are tried. With a limit of 400
@@ -25,7 +25,7 @@ MOST_KERNEL_ROWS, MOST_KERNEL_COLUMNS = 100_000, 500
 """Landmarks are not tried beyond these limits, because each row costs `LANDMARKS` products with a row."""
 ORDER = ("bins", "nystroem")
 LAST = "leaves"
-LEAVES: dict[str, Any] = {"map": LAST, "leaves": 63}
+LEAVES: Json = {"map": LAST, "leaves": 63}
 """The forest that is tried for probability models and with directions."""
 SCORE = 3.0
 FORESTS: tuple[Features, ...] = (
@@ -36,7 +36,7 @@ FORESTS: tuple[Features, ...] = (
 an average precision of 0.556 on promotion and 0.230 on fraud-oracle, where `LEAVES` has 0.521 and 0.200. The second one has an
 AUC of 0.772 on aloi, where the first one has 0.737. Probability models are not given the score, which is too good on the training
 rows: with `LEAVES` and the score, the log loss on magic04 is 0.41 instead of 0.32."""
-LARGE_LEAVES: dict[str, Any] = LEAVES | {"trees": 300, "learning_rate": 0.05}
+LARGE_LEAVES: Json = LEAVES | {"trees": 300, "learning_rate": 0.05}
 MANY_ROWS = 20_000
 """The number of rows from which on `LARGE_LEAVES` are tried as well. On covtype they ranked better than tuned trees of
 LightGBM."""
@@ -115,26 +115,20 @@ def candidates(
         except InputError as error:
             note(f"features: auto does not try leaves, since {error}")
         else:
-            maps += _leaves(estimator, is_top_only, n_pos + n_neg, grouped)
+            if is_top_only and estimator.monotone is None:
+                maps += LEAVES_OF_TOP
+            else:
+                # LightGBM's score may not be a column if the model has monotonic constraints or probabilities.
+                may_have_score = estimator.monotone is None and "link" not in estimator.get_params()
+                maps += FORESTS if may_have_score else (LEAVES,)
+                maps += [LARGE_LEAVES] * (n_pos + n_neg >= MANY_ROWS)
+                maps += LEAVES_IN_GROUPS if grouped else ()
     if not maps:
         raise InputError(
             f"features: auto has no feature map for both missing values and solver {estimator.resolved_solver.name!r}, "
             "which cannot read numbers of bins: fill the values in (`impute: median`), or use another solver"
         )
     return maps
-
-
-def _leaves(estimator: BlockClassifier, is_top_only: bool, n_samples: int, grouped: bool) -> list[Features]:
-    """Return the forests to try; `is_top_only`: whether the estimator is trained for the top of the list."""
-    if is_top_only and estimator.monotone is None:
-        return [*LEAVES_OF_TOP]
-    # LightGBM's score may not be a column if the model has monotonic constraints or probabilities.
-    may_have_score = estimator.monotone is None and "link" not in estimator.get_params()
-    return [
-        *(FORESTS if may_have_score else (LEAVES,)),
-        *([LARGE_LEAVES] if n_samples >= MANY_ROWS else []),
-        *(LEAVES_IN_GROUPS if grouped else ()),
-    ]
 
 
 def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:

@@ -34,9 +34,9 @@ setting lacks. On two folds of a table with 852 positives, leaves were 0.0001 be
 dropped because the two differences were equal."""
 
 Rule = Literal["best", "one-se", "simplest"]
-Point = dict[str, Any]
+Point = Json
 """A setting: values of parameters."""
-FoldScore = dict[str, Any]
+FoldScore = Json
 """What a fold says of a setting, see `aucdist.search.fold.score_path`."""
 Shares = Mapping[str, Sequence[float]]
 """For each bundle, the sum of the weighted values of its groups and the sum of their weights, both divided by the sum

@@ -118,7 +118,22 @@ def score_path(
             mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (measure.needs == "costs"))]
         if measure.needs == "costs":
             model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], measure.costs).cheapest_threshold())
-        result = _result(model, held_out, measure, group_weight, mapped[0])
+        if measure.name == "auc":
+            # both metrics depend only on the order of the rows
+            counts = count_scores(*_scored(model, held_out, mapped[0])[:2])
+            value = {"value": measure.of(counts), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts)}
+        else:
+            values = measured(model, held_out, measure, group_weight, mapped[0])
+            within = isinstance(values, GroupMetric)
+            value = {"value": values.mean, "groups": group_shares(values)} if within else {"value": values}
+        kept = getattr(model, "n_features_kept", None)
+        result = value | ({} if kept is None else {"features_kept": kept})
+        result |= {
+            "status": str(model.certificate_.status),
+            "passes": model.n_passes_,
+            "seconds": float(model.history_["seconds"].iloc[-1]),
+            "relative_gap": model.certificate_.relative_gap,
+        }
         is_best = all(measure.sign * (result["value"] - other["value"]) > 0.0 for other in by_lam.values())
         by_lam[getattr(model, "lam", None)] = result
         return n_always is not None and len(by_lam) >= n_always and not is_best
@@ -163,28 +178,6 @@ def _score_path_of_classes(
             }
         )
     return scores
-
-
-def _result(model: Any, held_out: Blocks, measure: Measure, group_weight: GroupWeight, mapped: Blocks) -> FoldScore:
-    kept = getattr(model, "n_features_kept", None)
-    if measure.name == "auc":
-        # both metrics depend only on the order of the rows
-        counts = count_scores(*_scored(model, held_out, mapped)[:2])
-        value = {"value": measure.of(counts), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts)}
-    else:
-        values = measured(model, held_out, measure, group_weight, mapped)
-        within = isinstance(values, GroupMetric)
-        value = {"value": values.mean, "groups": group_shares(values)} if within else {"value": values}
-    return (
-        value
-        | {
-            "status": str(model.certificate_.status),
-            "passes": model.n_passes_,
-            "seconds": float(model.history_["seconds"].iloc[-1]),
-            "relative_gap": model.certificate_.relative_gap,
-        }
-        | ({} if kept is None else {"features_kept": kept})
-    )
 
 
 def measured(

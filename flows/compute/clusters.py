@@ -239,7 +239,41 @@ def environment_of(config: S3Config) -> dict[str, str | None]:
     """Return the environment variables to set, or with None to remove."""
     changes: dict[str, str | None] = {}
     if config.block is not None:
-        changes |= _of_block(config.block)
+        # the credentials of a Prefect block, which are stored nowhere else
+        if not api_configured():
+            raise InputError(
+                f"s3.block is {config.block!r}, but no Prefect server is configured: set PREFECT_API_URL, or leave `block` out"
+            )
+        from prefect.client.orchestration import get_client
+        from prefect.exceptions import ObjectNotFound
+
+        kind, _, block = config.block.partition("/")
+        try:
+            with get_client(sync_client=True) as client:
+                content: Json = client.read_block_document_by_name(block, kind, include_secrets=True).data
+        except ObjectNotFound:
+            raise InputError(
+                f"s3.block is {config.block!r}, but the Prefect server has no such block: create it, or correct the name"
+            ) from None
+        if kind == "secret":
+            value = content.get("value")
+            with suppress(json.JSONDecodeError):
+                value = json.loads(value) if isinstance(value, str) else value
+            if not isinstance(value, dict):
+                raise InputError(
+                    f"s3.block is {config.block!r}, but that secret must be a JSON object with the keys {', '.join(IDENTITY)}"
+                )
+            content = value
+        more = {
+            REGION: content.get("region_name"),
+            ENDPOINT: (content.get("aws_client_parameters") or {}).get("endpoint_url"),
+        }
+        variables = {variable: content.get(key) for key, variable in IDENTITY.items()}
+        if not any(variables.values()):
+            raise InputError(
+                f"s3.block is {config.block!r}, but that block has no credentials: give it one of {', '.join(IDENTITY)}"
+            )
+        changes |= variables | {variable: value for variable, value in more.items() if value}
     elif config.profile is not None:
         # keys in the environment would take precedence over the profile
         changes |= dict.fromkeys(IDENTITY.values()) | {"AWS_PROFILE": config.profile}
@@ -250,44 +284,6 @@ def environment_of(config: S3Config) -> dict[str, str | None]:
         "AUCDIST_S3_REQUESTER_PAYS": ",".join(config.requester_pays),
     }
     return changes | {name: value for name, value in named.items() if value}
-
-
-def _of_block(name: str) -> dict[str, str | None]:
-    """Return the environment variables with the credentials of a Prefect block, which are stored nowhere else."""
-    if not api_configured():
-        raise InputError(
-            f"s3.block is {name!r}, but no Prefect server is configured: set PREFECT_API_URL, or leave `block` out"
-        )
-    from prefect.client.orchestration import get_client
-    from prefect.exceptions import ObjectNotFound
-
-    kind, _, block = name.partition("/")
-    try:
-        with get_client(sync_client=True) as client:
-            content: Json = client.read_block_document_by_name(block, kind, include_secrets=True).data
-    except ObjectNotFound:
-        raise InputError(
-            f"s3.block is {name!r}, but the Prefect server has no such block: create it, or correct the name"
-        ) from None
-    if kind == "secret":
-        value = content.get("value")
-        with suppress(json.JSONDecodeError):
-            value = json.loads(value) if isinstance(value, str) else value
-        if not isinstance(value, dict):
-            raise InputError(
-                f"s3.block is {name!r}, but that secret must be a JSON object with the keys {', '.join(IDENTITY)}"
-            )
-        content = value
-    more = {
-        REGION: content.get("region_name"),
-        ENDPOINT: (content.get("aws_client_parameters") or {}).get("endpoint_url"),
-    }
-    variables = {variable: content.get(key) for key, variable in IDENTITY.items()}
-    if not any(variables.values()):
-        raise InputError(
-            f"s3.block is {name!r}, but that block has no credentials: give it one of {', '.join(IDENTITY)}"
-        )
-    return variables | {variable: value for variable, value in more.items() if value}
 
 
 def _set_environment(changes: Mapping[str, str | None]) -> None:

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
-from flows.config.loading import NAME, Cli, Strict, named_cluster
+from flows.config.loading import NAME, Cli, Count, CountOption, Positive, Strict, named_cluster
 
 DNS_NAME = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"
 CPU = r"^[0-9]+(\.[0-9]+|m)?$"
@@ -49,9 +49,9 @@ class LocalClusterConfig(Strict):
 
     kind: Literal["local"]
     """Worker processes are started on this machine."""
-    workers: int = Field(default=2, ge=1)
+    workers: Count = 2
     """The number of processes."""
-    threads: int = Field(default=1, ge=1)
+    threads: Count = 1
     """The number of threads of each process."""
     memory_limit: str = Field(default="auto", pattern=r"(?i)^(auto|[0-9]+([.][0-9]*)? ?([kmgtp]i?)?b?)$")
     """The memory of each process: `auto`, or a number with a unit, such as 2GiB."""
@@ -77,9 +77,9 @@ class AddressConfig(Strict):
     """The address of the scheduler, such as tcp://scheduler:8786."""
     scratch: Location
     """A folder or URL that every worker can read. The rows are written there for the fit."""
-    workers: int = Field(default=1, ge=1)
+    workers: Count = 1
     """The number of workers to wait for before work starts."""
-    timeout: float = Field(default=30, gt=0)
+    timeout: Positive = 30
     """The number of seconds to wait for the scheduler, and then for the workers."""
     tls: TlsFiles | None = None
     """The files of the encrypted connection, for tls:// addresses."""
@@ -97,9 +97,9 @@ class AddressConfig(Strict):
 class Adaptive(Strict):
     """A cluster that scales by its load between fits."""
 
-    minimum: int = Field(ge=1)
+    minimum: Count
     """The number of workers of an idle cluster."""
-    maximum: int = Field(ge=1)
+    maximum: Count
     """The largest number of workers."""
 
     @model_validator(mode="after")
@@ -134,7 +134,7 @@ class KubernetesConfig(Strict):
     workers: Annotated[int, Field(ge=1)] | Adaptive = 2
     """A number, or {minimum, maximum}. A fit then has one worker for each block within these limits, from start to end.
     """
-    threads: int = Field(default=1, ge=1)
+    threads: Count = 1
     """The number of threads of each worker."""
     worker: Resources = Field(default_factory=Resources)
     """The resources of the pod of each worker."""
@@ -150,7 +150,7 @@ class KubernetesConfig(Strict):
     """Labels of the nodes that may run the pods."""
     tolerations: list[Json] = Field(default=[])
     """Taints of nodes that the pods tolerate."""
-    timeout: float = Field(default=300, gt=0)
+    timeout: Positive = 300
     """The number of seconds to wait for the scheduler, and then for the workers."""
 
     @property
@@ -165,7 +165,7 @@ ClusterConfig = Annotated[
     BeforeValidator(named_cluster),
 ]
 """A cluster, which may also be given by the name of a file."""
-ClusterOption = Annotated[ClusterConfig, Cli(metavar="NAME")]
+ClusterOption = Annotated[ClusterConfig, Field(default_factory=NoCluster), Cli(metavar="NAME")]
 FitClusterConfig = Annotated[
     ThreadsHere | LocalClusterConfig | AddressConfig | KubernetesConfig,
     Field(discriminator="kind"),
@@ -203,15 +203,18 @@ class S3Config(Strict):
         return self
 
 
+S3Option = Annotated[S3Config, Field(default_factory=S3Config), Cli(hidden=True)]
+
+
 # ---- checkpoints -------------------------------------------------------------------------------------------------------
 
 
 class CheckpointConfig(Strict):
     """Checkpoints of the fit. A run that was killed resumes from the last one when it is started again, with the same result."""
 
-    seconds: float = Field(default=60, gt=0)
+    seconds: Positive = 60
     """The number of seconds between two checkpoints."""
-    rounds: int | None = Field(default=None, ge=1)
+    rounds: CountOption = None
     """The number of rounds of the solver between two checkpoints."""
     url: Location | None = None
     """A folder or URL that every worker can write to. By default it is `checkpoints` below the scratch of the cluster,
@@ -219,7 +222,7 @@ class CheckpointConfig(Strict):
     id: str | None = Field(default=None, pattern=NAME, max_length=100)
     """The name of the fit. By default it is a digest of everything that the result depends on, so that repeating the
     command resumes the run."""
-    attempts: int = Field(default=3, ge=1)
+    attempts: Count = 3
     """The largest number of attempts if the cluster is lost."""
 
 
@@ -233,16 +236,33 @@ def api_configured() -> bool:
     ``pyproject.toml`` of the working folder, and the active profile. An empty ``PREFECT_API_URL`` means none, whatever
     the others name.
     """
-    if KEY in os.environ:
-        return bool(os.environ[KEY])
-    dotenv = _dotenv(Path(".env"))
-    if KEY in dotenv:
-        return bool(dotenv[KEY])
+    settings: dict[str, str] = {}
+    with suppress(OSError, UnicodeDecodeError):
+        for line in Path(".env").read_text(encoding="utf-8").splitlines():
+            key, equals, value = line.removeprefix("export ").partition("=")
+            if equals and not line.startswith("#"):
+                settings[key.strip()] = value.strip().strip("'\"")
+    settings |= os.environ
+    if KEY in settings:
+        return bool(settings[KEY])
     tables = (_toml(Path("prefect.toml")), _toml(Path("pyproject.toml")).get("tool", {}).get("prefect", {}))
     for table in tables:
         if url := table.get("api", {}).get("url"):
             return bool(url)
-    return bool(_active_profile(dotenv, tables).get(KEY))
+    # the active profile; without a file of profiles, that of Prefect
+    named = [settings.get("PREFECT_PROFILES_PATH"), *(table.get("profiles_path") for table in tables)]
+    home, own = os.environ.get("PREFECT_HOME"), Path()
+    with suppress(RuntimeError):  # the user has no home, as in a container
+        own = Path.home() / ".prefect"
+    path = next((Path(p) for p in named if p), Path(home or own) / "profiles.toml")
+    if not path.is_file():
+        prefect = find_spec("prefect")
+        if home or any(named) or prefect is None or prefect.origin is None:
+            return False
+        path = Path(prefect.origin).parent / "settings" / "profiles.toml"
+    profiles = _toml(path)
+    active = os.environ.get("PREFECT_PROFILE") or profiles.get("active", "")
+    return bool(profiles.get("profiles", {}).get(active, {}).get(KEY))
 
 
 def as_user_error(error: Exception) -> Exception:
@@ -262,35 +282,8 @@ def as_user_error(error: Exception) -> Exception:
     return error
 
 
-def _active_profile(dotenv: dict[str, str], tables: tuple[Json, ...]) -> Json:
-    """Return the settings of the active profile; without a file of profiles, those of Prefect's default profile."""
-    named = [os.environ.get("PREFECT_PROFILES_PATH"), dotenv.get("PREFECT_PROFILES_PATH")]
-    named += [table.get("profiles_path") for table in tables]
-    home, own = os.environ.get("PREFECT_HOME"), Path()
-    with suppress(RuntimeError):  # the user has no home, as in a container
-        own = Path.home() / ".prefect"
-    path = next((Path(p) for p in named if p), Path(home or own) / "profiles.toml")
-    if not path.is_file():
-        prefect = find_spec("prefect")
-        if home or any(named) or prefect is None or prefect.origin is None:
-            return {}
-        path = Path(prefect.origin).parent / "settings" / "profiles.toml"
-    profiles = _toml(path)
-    active = os.environ.get("PREFECT_PROFILE") or profiles.get("active", "")
-    return profiles.get("profiles", {}).get(active, {})
-
-
 def _toml(path: Path) -> Json:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         return {}  # Prefect itself complains about a broken file when it is used
-
-
-def _dotenv(path: Path) -> dict[str, str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return {}
-    pairs = (line.removeprefix("export ").partition("=") for line in lines if "=" in line and not line.startswith("#"))
-    return {key.strip(): value.strip().strip("'\"") for key, _, value in pairs}

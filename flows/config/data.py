@@ -20,7 +20,18 @@ from aucdist.data.storage.files import absolute
 from aucdist.data.storage.guard import packing_of, unpacked
 from aucdist.data.storage.urls import name_of
 from aucdist.errors import InputError, Json, unknown
-from flows.config.loading import NAME, Cli, Strict, apply_setting, find_sources, read_mapping
+from flows.config.loading import (
+    NAME,
+    Cli,
+    ColumnOption,
+    Natural,
+    Share,
+    ShareOrNone,
+    Strict,
+    apply_setting,
+    find_sources,
+    read_mapping,
+)
 
 CacheMode = Literal["auto", "memory", "stream"]
 """Whether blocks stay in the workers' memory, are streamed (read or mapped for every pass), or whichever the memory allows."""
@@ -29,7 +40,7 @@ CacheMode = Literal["auto", "memory", "stream"]
 class DataRef(Strict):
     """A data set: a name from the catalog, or the description of a source."""
 
-    name: str | None = None
+    name: Annotated[str | None, Cli(hidden=True)] = None
     """The name of a data set of the catalog (see `aucdist data list`)."""
     source: Annotated[Source | None, Cli(place=2, data=True, labelled=True, required=True)] = None
     """The description of a data set that is not in the catalog."""
@@ -64,13 +75,13 @@ class UnlabelledRef(DataRef):
 class DataFileOptions(Strict):
     """Options for a data file that has no configuration yet."""
 
-    label: Annotated[str | None, Cli(metavar="COLUMN")] = None
+    label: ColumnOption = None
     """The column with the classes. Files of svmlight and KEEL name it themselves."""
     positive: Annotated[str | None, Cli(metavar="CLASS")] = None
     """The positive class, spelled as in the file. By default it is the rarest class."""
-    time: Annotated[str | None, Cli(metavar="COLUMN")] = None
+    time: ColumnOption = None
     """A column of dates or numbers. The last rows by this column become the test rows."""
-    groups: Annotated[str | None, Cli(metavar="COLUMN")] = None
+    groups: ColumnOption = None
     """A column such as a user. Rows with equal values stay on one side of the split, and the column is not a feature.
     """
 
@@ -80,14 +91,14 @@ class TestConfig(Strict):
 
     __test__ = False  # pytest must not collect this class because of its name
 
-    fraction: float | None = Field(default=None, gt=0, lt=1)
+    fraction: ShareOrNone = None
     """The share of each class that becomes test rows. They are drawn at random."""
-    seed: int = Field(default=0, ge=0)
+    seed: Natural = 0
     """The seed of the split. It is used with `fraction`."""
     time: str | None = None
     """A column of numbers, or one of `dates` whose list has `days`. The last rows by this column are the test rows.
     Rows without a time are training rows."""
-    last: float = Field(default=0.2, gt=0, lt=1)
+    last: Share = 0.2
     """With `time`: the share of the rows that are test rows."""
     gap: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     """With `time`, in its unit (days for dates): the gap between training and test rows. Rows that come less than this
@@ -164,7 +175,7 @@ class DataConfig(DataRef):
     test: TestConfig | None = None
     """The test rows. Without them there is no test AUC. The key may be called `split` if the rows are taken from this
     data set."""
-    threshold_rows: float | None = Field(default=None, gt=0, lt=1)
+    threshold_rows: ShareOrNone = None
     """The share of the training rows that sets the threshold of `operating_point` and is left out of the fit. These
     threshold rows are drawn at random, or are the last rows if `split.time` is given. The key may also be called
     `calibration`, its earlier name."""

@@ -24,7 +24,7 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
 
 @dataclass(frozen=True)
 class Cli:
-    """How a field of a command's model is given on the command line.
+    """How a field of a command's model is given on the command line; without such a note it is an option of its own name.
 
     `place`: of an argument among the arguments, from 1; 0 for an option.
     `flag`: the name of the option, if it is not that of the field.
@@ -32,6 +32,7 @@ class Cli:
     `data`: the value is a data set, which `flows.config.data.source_from_name` finds, and ``--set`` changes its keys.
     `labelled`: the rows of the data set need a label.
     `required`: the command line has to give it, although a configuration may say it in another way.
+    `hidden`: only a configuration can give it.
     """
 
     place: int = 0
@@ -40,12 +41,23 @@ class Cli:
     data: bool = False
     labelled: bool = False
     required: bool = False
+    hidden: bool = False
 
 
+Count = Annotated[int, Field(ge=1)]
+Natural = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(gt=0, lt=1)]
+ShareOrNone = Annotated[float | None, Field(gt=0, lt=1)]
+Rate = Annotated[float | None, Field(gt=0, le=1)]
 UrlOption = Annotated[Location | None, Field(min_length=1), Cli(metavar="URL")]
 """An option that takes a path or a URL, which may not be empty."""
 FileOption = Annotated[Location | None, Field(min_length=1), Cli(metavar="FILE")]
 CountOption = Annotated[int | None, Field(ge=1), Cli(metavar="N")]
+ColumnOption = Annotated[str | None, Cli(metavar="COLUMN")]
+SettingsOption = Annotated[list[str], Field(default_factory=list), Cli(flag="--set", metavar="KEY=VALUE")]
+PlaceArgument = Annotated[Location, Field(min_length=1), Cli(place=1)]
+"""The first argument: a folder or URL."""
 
 
 class Strict(BaseModel):
@@ -175,7 +187,7 @@ class FileOptions(Strict):
 
     config: Annotated[str, Cli(place=1)]
     """A YAML file, or the name of one that comes with the project."""
-    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
+    settings: SettingsOption
     """Change a key, as in --set model.lam=1e-2. May be repeated."""
 
     def load(self) -> BaseModel:
@@ -186,7 +198,7 @@ class FileOptions(Strict):
 class RunOptions(FileOptions):
     """The options of a command that writes a run folder."""
 
-    output: Annotated[str | None, Cli(metavar="URL")] = None
+    output: UrlOption = None
     """The folder or URL below which the run folder is made. By default it is runs."""
 
 

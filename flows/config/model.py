@@ -10,8 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from aucdist.errors import InputError, Json, unknown
 from aucdist.metrics.decisions import Costs
-from flows.config.data import DataConfig
-from flows.config.loading import Cli, Strict, parse_yaml
+from flows.config.loading import Cli, Rate, Strict, parse_yaml
 
 AUTO = "auto"
 """The value of `features` for which cross-validation chooses the feature map."""
@@ -161,18 +160,6 @@ class ShapesConfig(Strict):
         return self.halves is not None or self.compare_free
 
 
-def check_shapes(config: ShapesConfig, model: ModelConfig) -> None:
-    """Raise an InputError for additional fits that are not possible for a model."""
-    if config.compare_free and getattr(model.built, "monotone", None) is None and not model.chooses_features:
-        raise InputError(
-            "shapes: `compare_free` compares with a fit without `monotone`, which the model does not have: leave it out"
-        )
-    if config.halves is not None and model.map_name not in ("bins", AUTO):
-        raise InputError(
-            f"shapes: `halves` are for models of bins, and `features` is {model.map_name!r}: use `features: bins`"
-        )
-
-
 THRESHOLD_SHARE = 0.2
 """The share of the training rows that set a threshold with a guarantee."""
 Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["cost_column"]
@@ -192,16 +179,16 @@ class OperatingPointConfig(Strict):
     """The requirement that the threshold has to meet on the training rows, or on rows that the fit has not seen. Give
     one requirement: `fpr`, `alerts`, `precision`, `recall` or `cost`."""
 
-    fpr: Annotated[float | None, Cli()] = Field(default=None, ge=0, le=1)
+    fpr: float | None = Field(default=None, ge=0, le=1)
     """At most this share of the negative rows is flagged."""
-    alerts: Annotated[float | None, Cli()] = Field(default=None, ge=0)
+    alerts: float | None = Field(default=None, ge=0)
     """At most this share of all rows is flagged. With `per`, it is the number of rows that are flagged."""
     per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(default=None, pattern=r"^(day|[1-9][0-9]* rows)$")
     """The unit of `alerts`. With `day`, `alerts` is the mean number of alerts per day, which needs `split.time` with a
     column of dates. With `1000 rows`, it is the number of alerts among 1,000 rows."""
-    precision: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
+    precision: Rate = None
     """At least this share of the flagged rows is positive."""
-    recall: Annotated[float | None, Cli()] = Field(default=None, gt=0, le=1)
+    recall: Rate = None
     """At least this share of the positive rows is flagged."""
     cost: Annotated[
         CostConfig | None,
@@ -210,11 +197,11 @@ class OperatingPointConfig(Strict):
         Cli(metavar="COSTS"),
     ] = None
     """The costs of wrong decisions, as in `{false_alarm: 1, miss: 40}`. The threshold minimises their total."""
-    confidence: Annotated[float | None, Cli()] = Field(default=None, ge=0.5, lt=1)
+    confidence: float | None = Field(default=None, ge=0.5, lt=1)
     """The probability with which the requirement holds for new rows. The threshold then has a safety margin,
     computed from exact bounds on rows that the fit has not seen. `data.threshold_rows` sets their
     share; by default they are a fifth of the training rows."""
-    out_of_fold: bool | None = None
+    out_of_fold: Annotated[bool | None, Cli(hidden=True)] = None
     """Whether out-of-fold scores set the threshold. This takes five more fits, each to four fifths of the training rows.
     Without it, a model that overfits its training rows, as leaves do, flags more rows than you asked for. By default it
     is true if the feature map is fitted to labels (leaves, landmarks, pairs), and false otherwise."""
@@ -268,21 +255,3 @@ class OperatingPointConfig(Strict):
                 "train with `split: {time: COLUMN}`, or give `per: 1000 rows`"
             )
         return {"alerts": min(self.alerts / rows, 1.0)}
-
-
-def hold_out(data: DataConfig, point: OperatingPointConfig | None) -> None:
-    """Hold out training rows for a guarantee, unless the configuration names threshold rows or out-of-fold scores.
-
-    Raises InputError if alerts are counted by the day and rows have no time, or both are named.
-    """
-    if point is None:
-        return
-    if point.per == "day" and (data.test is None or data.test.time is None):
-        point.requirement(None)
-    if data.threshold_rows is None:
-        if point.confidence is not None and not point.out_of_fold:
-            data.threshold_rows = THRESHOLD_SHARE
-    elif point.out_of_fold:
-        raise InputError("give either `data.threshold_rows` or `out_of_fold`: both are rows that the fit has not seen")
-    if data.threshold_rows is not None:
-        point.out_of_fold = False

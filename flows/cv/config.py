@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from aucdist.errors import InputError, Json
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import RunOptions, Strict
+from flows.config.loading import Count, CountOption, Natural, Positive, Rate, RunOptions, Strict
 from flows.config.model import check_estimator
 from flows.train.config import RunConfig
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 class LogSpace(Strict):
     """Numbers that are evenly spaced on a log scale."""
 
-    first: float = Field(gt=0)
+    first: Positive
     """The first number."""
-    last: float = Field(gt=0)
+    last: Positive
     """The last number, which may be smaller than the first."""
     number: int = Field(ge=2, le=1000)
     """How many numbers there are, including the first and the last."""
@@ -36,16 +36,16 @@ class FoldsConfig(Strict):
 
     number: int = Field(default=5, ge=2)
     """The number of folds."""
-    repeats: int = Field(default=1, ge=1)
+    repeats: Count = 1
     """The number of partitions into folds, each with another seed."""
-    seed: int = Field(default=0, ge=0)
+    seed: Natural = 0
     """The seed. Together with the id of a row it decides which fold the row is in."""
     groups: str | None = None
     """A column: rows with the same value are in the same fold. The column is not used as a feature."""
     time: str | None = None
     """A column: each fold trains on earlier rows and is scored on the next ones. The column is not used as a feature.
     """
-    gap_rows: int = Field(default=0, ge=0)
+    gap_rows: Natural = 0
     """With `time`: the number of rows before the held-out rows of a fold that are left out of training. Rows of the
     same time are left out together."""
     gap_time: float = Field(default=0.0, ge=0, allow_inf_nan=False)
@@ -71,7 +71,7 @@ class FoldsConfig(Strict):
 class HalvingConfig(Strict):
     """Successive halving: all settings get few passes, and the better ones get more."""
 
-    first_passes: int = Field(default=10, ge=1)
+    first_passes: Count = 10
     """The number of passes that every setting gets."""
     factor: int = Field(default=3, ge=2)
     """From one stage to the next, the number of passes is multiplied by this and the number of settings is divided by
@@ -96,15 +96,15 @@ class CvConfig(RunConfig):
     """The score by which settings are compared. The page about cross-validation lists the metrics and what each of them
     needs. With several classes it is the mean over the classes. Smaller is better for costs and for names that end in
     `_loss`. With groups, the default is `group_auc`. With grades and `features: auto`, it is `ndcg` with `k: 10`."""
-    max_fpr: float | None = Field(default=None, gt=0, le=1)
+    max_fpr: Rate = None
     """The largest false positive rate, for a metric that needs it."""
     min_tpr: float | None = Field(default=None, ge=0, lt=1)
     """The smallest true positive rate, for a metric that needs it."""
-    min_precision: float | None = Field(default=None, gt=0, le=1)
+    min_precision: Rate = None
     """The smallest precision, for a metric that needs it."""
-    min_recall: float | None = Field(default=None, gt=0, le=1)
+    min_recall: Rate = None
     """The smallest recall, for a metric that needs it."""
-    k: int | None = Field(default=None, ge=1)
+    k: CountOption = None
     """The number of rows with the highest scores that count, for a metric that needs it: of all held-out rows, or of each
     group."""
     rule: Literal["best", "one-se", "simplest"] = "best"

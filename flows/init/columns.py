@@ -89,7 +89,7 @@ class Table:
     """The distinct cells of each column, those of a column one after the other, and what each of them may be.
 
     `starts`, of shape (n_columns + 1,): where the cells of each column are.
-    `text`: for each cell the position of its text in `strings`, the distinct texts without blanks around them.
+    `strings`: the texts of the cells, without blanks around them.
     `rows` and `positives`: how many rows have this cell, and how many of them are of the positive class.
     `number`: the value of each cell as a number; NaN if it is not a number.
     `missing` and `missing_number`: whether each cell marks a missing text or a missing number.
@@ -98,7 +98,6 @@ class Table:
 
     names: list[str]
     starts: np.ndarray
-    text: np.ndarray
     strings: list[str]
     rows: np.ndarray
     positives: np.ndarray
@@ -124,33 +123,29 @@ class Table:
         empty = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))
         dictionaries, rows, positives = [empty[:0]], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for column in table.columns:
-            codes, texts = distinct(column)
-            dictionaries += [texts.cast(pa.string()), empty]
-            rows.append(np.bincount(codes, minlength=len(texts) + 1))
-            positives.append(np.bincount(codes[positive], minlength=len(texts) + 1))
-        trimmed = pc.utf8_trim_whitespace(pa.concat_arrays(dictionaries)).dictionary_encode()
-        texts, strings, n_rows = trimmed.dictionary, trimmed.dictionary.to_pylist(), np.concatenate(rows)
-        keys = np.repeat(np.arange(len(rows)) - 1, [len(part) for part in rows]) * len(texts) + as_numpy(
-            trimmed.indices
-        )
-        cells, at = np.unique(keys[n_rows > 0], return_inverse=True)
-        columns, text = np.divmod(cells, max(len(texts), 1))
-        n_rows, n_positives = (
-            np.bincount(at, counts[n_rows > 0], len(cells)).astype(np.int64)
-            for counts in (n_rows, np.concatenate(positives))
-        )
-        always = Spelling(missing=words)
+            codes, own = distinct(column)
+            trimmed = pc.utf8_trim_whitespace(pa.concat_arrays([own.cast(pa.string()), empty])).dictionary_encode()
+            places = as_numpy(trimmed.indices)[codes]
+            counts, counts_pos = (
+                np.bincount(at, minlength=len(trimmed.dictionary)) for at in (places, places[positive])
+            )
+            used = np.flatnonzero(counts)
+            dictionaries.append(trimmed.dictionary.take(as_arrow(used)))
+            rows.append(counts[used])
+            positives.append(counts_pos[used])
+        texts, n_rows, sizes = pa.concat_arrays(dictionaries), np.concatenate(rows), list(map(len, rows))
+        strings, always = texts.to_pylist(), Spelling(missing=words)
         missing = _which(strings, always.is_missing)
         missing_number = missing | _which(strings, always.is_missing_number)
         if spelling is None:
-            spelling = _spelling(texts, missing_number, text, columns, n_rows)
+            spelling = _spelling(texts, missing_number, np.repeat(np.arange(len(sizes)), sizes), n_rows)
         number = numbers_in(texts, spelling)
         missing_number |= np.isin(number, always.missing_numbers)
-        number = np.where(missing_number, np.nan, number)[text]
+        number = np.where(missing_number, np.nan, number)
         formats = (None, *DATE_FORMATS) if date_format is None else (date_format,)
         return cls(
-            table.column_names, np.searchsorted(columns, np.arange(table.num_columns + 1)), text, strings, n_rows,
-            n_positives, spelling, number, missing[text], missing_number[text], len(positive), int(positive.sum()), formats,
+            table.column_names, np.cumsum(sizes), strings, n_rows, np.concatenate(positives), spelling, number, missing,
+            missing_number, len(positive), int(positive.sum()), formats,
         )  # fmt: skip
 
     def columns(self) -> list[Column]:
@@ -296,7 +291,7 @@ class Table:
             column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
 
     def _texts(self, at: slice, chosen: np.ndarray | slice = slice(None)) -> list[str]:
-        return [self.strings[place] for place in self.text[at][chosen].tolist()]
+        return np.array(self.strings[at], dtype=object)[chosen].tolist()
 
 
 def _which(texts: list[str], holds: Callable[[str], bool]) -> np.ndarray:
@@ -308,26 +303,25 @@ def numbers_in(texts: pa.StringArray, spelling: Spelling) -> np.ndarray:
     return as_numpy(pc.utf8_ltrim(spelling.plain_numbers(texts), "+").cast(pa.float64()))
 
 
-def _spelling(
-    texts: pa.StringArray, missing: np.ndarray, text: np.ndarray, column: np.ndarray, rows: np.ndarray
-) -> Spelling:
+def _spelling(texts: pa.StringArray, missing: np.ndarray, column: np.ndarray, rows: np.ndarray) -> Spelling:
     """Return the spelling of numbers that fits most columns.
 
-    `missing`, of shape (n_texts,), bool: texts that say that a value is missing.
-    `text`, `column` and `rows`: of each cell the text, the column, and the rows that have it.
+    `texts`: of each cell.
+    `missing`, of shape (n_cells,), bool: whether it says that a value is missing.
+    `column` and `rows`: its column, and the rows that have it.
     """
-    present = ~missing[text]
+    present = ~missing
     n_present = np.bincount(column[present], rows[present])
 
     def fit(spelling: Spelling) -> tuple[int, int]:
         """Return the number of columns in which most cells are numbers, and the number of these cells."""
-        numbers = present & ~np.isnan(numbers_in(texts, spelling)[text])
+        numbers = present & ~np.isnan(numbers_in(texts, spelling))
         n_numbers = np.bincount(column[numbers], rows[numbers], len(n_present))
         mostly = (n_numbers >= MOSTLY * n_present) & (n_present > 0)
         return int(mostly.sum()), int(n_numbers[mostly].sum())
 
-    others = present & np.isnan(numbers_in(texts, Spelling())[text])
-    if not as_numpy(pc.match_substring_regex(texts, r"\d"))[text[others]].any():
+    others = present & np.isnan(numbers_in(texts, Spelling()))
+    if not as_numpy(pc.match_substring_regex(texts, r"\d"))[others].any():
         return Spelling()
     spellings = [
         Spelling(decimal=decimal, thousands=thousands, symbols=symbols)

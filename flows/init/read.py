@@ -61,7 +61,22 @@ def first_rows(source: Source) -> FirstRows:
     Raises InputError if the file cannot be read, or has no such label column.
     """
     urls = source.format_of().part_urls(source)
-    return _of_csv(source, urls) if source.format == "csv" else _of_arrow(source, urls)
+    if source.format != "csv":
+        return _of_arrow(source, urls)
+    data, whole = head_of(urls[0])
+    where = files.shown(urls[0])
+    source, data = with_layout(source, data, where)
+    if "header" not in source.model_fields_set and _has_no_header(data, where, source):
+        source = source.model_copy(update={"header": False})
+    names, start, line = csv_head(data, where, source)
+    if isinstance(source.label, str) and source.label not in names and re.fullmatch(r"-?\d{1,9}", source.label):
+        source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
+    pick(names, source.label, where, "label")  # check this before all cells are read
+    text = csv_text(data[start:], where, source, names, line)
+    columns = text.read(names, (), ())
+    if source.header:
+        _refuse_second_header(columns, text)
+    return FirstRows(source, columns, text.place, whole and len(urls) == 1)
 
 
 def head_of(url: str) -> tuple[bytes, bool]:
@@ -96,23 +111,6 @@ def survey(source: Source) -> "tuple[Survey, bool]":
         with_missing = read(source.model_copy(update={"missing": "keep"}))
         return (with_missing if with_missing.missing else read(source)), whole and len(urls) == 1
     return read(source), whole and len(urls) == 1
-
-
-def _of_csv(source: Source, urls: list[str]) -> FirstRows:
-    data, whole = head_of(urls[0])
-    where = files.shown(urls[0])
-    source, data = with_layout(source, data, where)
-    if "header" not in source.model_fields_set and _has_no_header(data, where, source):
-        source = source.model_copy(update={"header": False})
-    names, start, line = csv_head(data, where, source)
-    if isinstance(source.label, str) and source.label not in names and re.fullmatch(r"-?\d{1,9}", source.label):
-        source = source.model_copy(update={"label": int(source.label)})  # a position, as on the command line
-    pick(names, source.label, where, "label")  # check this before all cells are read
-    text = csv_text(data[start:], where, source, names, line)
-    columns = text.read(names, (), ())
-    if source.header:
-        _refuse_second_header(columns, text)
-    return FirstRows(source, columns, text.place, whole and len(urls) == 1)
 
 
 def _refuse_second_header(columns: pa.Table, text: CsvText) -> None:

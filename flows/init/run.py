@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 import yaml
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.table_form import Spelling, TableForm
@@ -22,7 +22,7 @@ from aucdist.data.storage.files import local_path
 from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json
 from flows.config.data import DataFileOptions, source_from_name
-from flows.config.loading import Cli
+from flows.config.loading import Cli, SettingsOption
 from flows.init.columns import HASHED_INTO, LAST, LEAST_LATE, SHOWN, Column, Kind, Table
 from flows.init.read import FirstRows, first_rows, found_layout, survey
 
@@ -40,9 +40,9 @@ class InitConfig(DataFileOptions):
     """A file, folder or URL of a table, in any format that aucdist reads."""
     output: Annotated[Path | None, Cli(metavar="FILE")] = None
     """The YAML file to write. By default it has the name of the data and is written to the current folder."""
-    settings: Annotated[list[str], Cli(flag="--set", metavar="KEY=VALUE")] = Field(default=[])
+    settings: SettingsOption
     """Change a key of the source, as in --set label=clicked. May be repeated."""
-    force: Annotated[bool, Cli()] = False
+    force: bool = False
     """Replace the YAML file if it exists."""
 
     @field_validator("output", mode="before")

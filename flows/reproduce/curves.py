@@ -12,18 +12,18 @@ from pydantic import Field
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.errors import RunError
+from aucdist.errors import Json, RunError
 from aucdist.estimators import ESTIMATORS
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.problem import pairwise_objective
 from aucdist.papers.scd.primal import penalty_of
 from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
+from flows.config.loading import Count, Positive
 from flows.reproduce import kind
 from flows.reproduce.kind import (
     DataSet,
     Folds,
-    GridSystem,
     KindOfTasks,
     ProtocolKind,
     Result,
@@ -32,7 +32,8 @@ from flows.reproduce.kind import (
     System,
     Task,
     TaskKey,
-    Version,
+    Tasks,
+    Versions,
     auc_on,
     by_system,
     fit_on_fold,
@@ -62,7 +63,7 @@ LATE = 1e6
 class LearningCurveDataSet(DataSet):
     """A data set with its lam."""
 
-    lam: float = Field(gt=0)
+    lam: Positive
     """The regularisation strength of every system."""
 
 
@@ -80,14 +81,14 @@ class LearningCurves(ProtocolKind):
     systems: dict[str, LearningCurveSystem]
     datasets: dict[str, LearningCurveDataSet]
     protocol: Folds = Field(default_factory=Folds)
-    every: int = Field(default=100, ge=1)
+    every: Count = 100
     """The number of steps between two points of the curve."""
-    until: int = Field(default=5000, ge=1)
+    until: Count = 5000
     """The last step."""
 
     def task_of(self, dataset: str, system: LearningCurveSystem) -> Task:
         """Return estimator, parameters and steps of a system."""
-        points = system.grid_points({"lam": [self.datasets[dataset].lam]})
+        points = system.points({"lam": [self.datasets[dataset].lam]})
         own = {"estimator": system.model.estimator, "points": points, "steps": system.steps}
         return own | {"every": self.every, "until": self.until}
 
@@ -145,7 +146,7 @@ class DescentDataSet(DataSet):
     scale: Scale = "none"
 
 
-class DescentSystem(GridSystem):
+class DescentSystem(System):
     """A system, and the grid of its step sizes: the point with the lowest final objective with seed 0 is chosen."""
 
     relative_radius: bool = False
@@ -172,15 +173,15 @@ class Descent(KindOfTasks):
     of the L1 penalty."""
     lam: float | Literal["1/n"] = "1/n"
     """The regularisation strength of every system."""
-    sweeps: int = Field(default=100, ge=1)
+    sweeps: Count = 100
     """The number of rounds of each system."""
-    seeds: int = Field(default=10, ge=1)
+    seeds: Count = 10
     """The number of runs of a random system. A deterministic one runs once."""
-    goal: float = Field(default=1e-2, gt=0)
+    goal: Positive = 1e-2
     """The relative excess at which the claims compare the systems."""
     claims: list[Claim] = Field(default=[])
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
+    def tasks(self, versions: Versions) -> Tasks:
         """Yield the reference and every seed of every system on the data sets that are present."""
         for name, version, data in self.present(versions):
             lam = 1.0 / version.n_samples if self.lam == "1/n" else self.lam
@@ -188,7 +189,7 @@ class Descent(KindOfTasks):
             reference: Task = common | {"programme": True}
             if isinstance(self.reference, System):
                 model = self.reference.model
-                reference = common | {"estimator": model.estimator, "points": self.reference.grid_points({})}
+                reference = common | {"estimator": model.estimator, "points": self.reference.points()}
             yield TaskKey(name, REFERENCE), reference
             for key, system in self.systems.items():
                 own = {"estimator": system.model.estimator, "points": system.points(), "sweeps": self.sweeps}
@@ -208,39 +209,32 @@ class Descent(KindOfTasks):
     def report(self, results: Results) -> Report:
         """Return the table of sweeps and seconds to the goal, the figures, and on how many data sets each claim holds."""
         references = {n: own[0] for n in self.datasets if (own := results_of(results, n, REFERENCE))}
-        cells: list[dict[str, Any]] = []
+        cells: list[Json] = []
         figures: list[Figure] = []
         for dataset, reference in references.items():
             runs = {system: results_of(results, dataset, system) for system in self.systems}
             best = min(reference["primal"], *(min(run["objective"]) for own in runs.values() for run in own))
-            cells += [
-                {"dataset": dataset, "system": system} | self._reached(own, best, system)
-                for system, own in runs.items()
-            ]
+            goal = best * (1.0 + self.goal)
+            for system, own in runs.items():
+                excess = _by_sweep(own, "objective", self.sweeps) / best - 1.0
+                at_goal = np.flatnonzero(excess.mean(axis=0) <= self.goal)
+                eta, seconds = self.systems[system].points()[own[0]["chosen"]].get("solver__eta"), None
+                if all(min(run["objective"]) <= goal for run in own):
+                    seconds = np.median([r["seconds"][np.argmax(np.array(r["objective"]) <= goal)] for r in own])
+                cell = {
+                    "eta": eta if isinstance(eta, int | float) else None,
+                    "sweeps": at_goal[0] + 1 if len(at_goal) else None,
+                    "seconds": seconds, "excess": excess[:, -1].mean(), "zeros": np.mean([run["zeros"][-1] for run in own]),
+                }  # fmt: skip
+                cells.append({"dataset": dataset, "system": system} | cell)
             figures += self._figures(dataset, runs, reference, best)
         lines = pd.DataFrame(cells, columns=COLUMNS).astype(dict.fromkeys(FIGURES, float))
         reached = [f"{n:.0f} sweeps" if n > 0 else "not reached" for n in lines["sweeps"]]
-        cell = "{reached}", "{seconds:.2g} s", "final {excess:.1e}", "zeros {zeros:.3f}", "eta {eta:g}"
-        table = self.page_table("", lines.assign(reached=reached), *cell)
+        texts = "{reached}", "{seconds:.2g} s", "final {excess:.1e}", "zeros {zeros:.3f}", "eta {eta:g}"
+        table = self.page_table("", lines.assign(reached=reached), *texts)
         shapes = {dataset: reference["shape"] for dataset, reference in references.items()}
         counts = {claim.text: count_holding(claim, lines, shapes) for claim in self.claims}
         return Report(self.title, [table], figures, lines, counts)
-
-    def _reached(self, runs: list[Result], best: float, system: str) -> dict[str, Any]:
-        """Return when a system reached the goal, None where it did not, and its final state."""
-        excess, goal = _by_sweep(runs, "objective", self.sweeps) / best - 1.0, best * (1.0 + self.goal)
-        at_goal = np.flatnonzero(excess.mean(axis=0) <= self.goal)
-        reached_goal = all(min(run["objective"]) <= goal for run in runs)
-        eta = self.systems[system].points()[runs[0]["chosen"]].get("solver__eta")
-        return {
-            "eta": eta if isinstance(eta, int | float) else None,
-            "sweeps": at_goal[0] + 1 if len(at_goal) else None,
-            "seconds": np.median([r["seconds"][np.argmax(np.array(r["objective"]) <= goal)] for r in runs])
-            if reached_goal
-            else None,
-            "excess": excess[:, -1].mean(),
-            "zeros": np.mean([run["zeros"][-1] for run in runs]),
-        }
 
     def _figures(self, dataset: str, runs: dict[str, list[Result]], reference: Result, best: float) -> Iterator[Figure]:
         sweeps, (n, d) = np.arange(1, self.sweeps + 1), reference["shape"]

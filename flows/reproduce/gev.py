@@ -3,7 +3,7 @@
 import itertools
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import numpy as np
@@ -12,13 +12,14 @@ from pydantic import Field
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
+from aucdist.errors import Json
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import log_loss
 from aucdist.papers.gev.shape import map_shape
 from aucdist.papers.gev.solvers import Gradient, LinkSolver, Lipschitz, Newton
 from aucdist.probability.link_kernels import curvature
 from aucdist.probability.links import Link, LinkLoss
-from aucdist.solvers.base import Round
+from flows.config.loading import Count, Positive
 from flows.config.model import ModelConfig
 from flows.reproduce.kind import (
     DataSet,
@@ -31,7 +32,8 @@ from flows.reproduce.kind import (
     System,
     Task,
     TaskKey,
-    Version,
+    Tasks,
+    Versions,
     results_of,
     train_and_test,
 )
@@ -53,7 +55,7 @@ class Links(Kind):
 
     kind: Literal["links"]
     shapes: list[float] = Field(min_length=1)
-    reach: float = Field(default=4.0, gt=0)
+    reach: Positive = 4.0
     """The figures show scores from -reach to reach."""
 
     def report(self, results: Results) -> Report:
@@ -84,7 +86,7 @@ class ShapeSystem(System):
 
     table: str
     """The printed table and figure, which is the heading of the section."""
-    sets: int = Field(default=1, ge=1)
+    sets: Count = 1
     """The number of data sets for each size and shape. The figures show the first one."""
 
 
@@ -100,7 +102,7 @@ class Shapes(KindOfTasks):
     shapes: list[float] = Field(min_length=1)
     """The true shapes."""
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
+    def tasks(self, versions: Versions) -> Tasks:
         """Yield a task for each system, size and shape; where xi is sampled by Markov chains, one for each data set."""
         for (name, system), n, xi in itertools.product(self.systems.items(), self.sizes, self.shapes):
             model = system.model.model_dump(exclude_none=True)
@@ -137,7 +139,7 @@ class Shapes(KindOfTasks):
             "{effective_samples:.0f} effective samples",
         )  # fmt: skip
         tables: list[PageTable] = []
-        counts: dict[str, Any] = {}
+        counts: Json = {}
         figures: list[Figure] = []
         for key, system in self.systems.items():
             own = cells["system"] == key
@@ -208,13 +210,13 @@ class Optimisers(ProtocolKind):
     drawn: list[str]
     """The data sets of the figure."""
     protocol: Splits = Field(default_factory=lambda: Splits(repeats=1))
-    shape_rounds: int = Field(default=20, ge=1)
+    shape_rounds: Count = 20
     """The number of rounds of the estimation of xi."""
-    iterations: int = Field(default=10, ge=1)
+    iterations: Count = 10
     """The number of iterations in the figure."""
-    timed: int = Field(default=100, ge=1)
+    timed: Count = 100
     """The number of iterations in the table."""
-    times: int = Field(default=10, ge=1)
+    times: Count = 10
     """The number of repetitions of each measurement. The table has the median."""
 
     def task_of(self, dataset: str, system: None) -> Task:
@@ -230,12 +232,16 @@ class Optimisers(ProtocolKind):
         *_, shape = itertools.islice(shapes, task["shape_rounds"])
         loss = LinkLoss(Link("gev", shape.xi))
 
-        def iterate(name: str, n: int) -> list[Round]:
+        def iterate(name: str, n: int) -> list[Any]:
             start = np.zeros(train.n_features + 1)
             rounds = SOLVERS[name].rounds(blocks, lam, start, loss=loss, penalise_intercept=True)
             return list(itertools.islice(rounds, n + 1))
 
-        curves = {s: [_log_loss(train, state, loss.link) for state in iterate(s, task["iterations"])] for s in SOLVERS}
+        curves: dict[str, list[float]] = {}
+        for s in SOLVERS:
+            scores = [train.scores(state.w) + state.intercept for state in iterate(s, task["iterations"])]
+            p = [loss.link.probabilities(scores_of_round)[0] for scores_of_round in scores]
+            curves[s] = [log_loss(ScoreCounts.from_scores(train.y, p_of_round)) for p_of_round in p]
         measured: dict[str, list[float]] = {s: [] for s in SOLVERS}
         iterations = {}
         # The solvers run in turn, so that other work on the machine slows all of them equally.
@@ -264,8 +270,3 @@ class Optimisers(ProtocolKind):
         table = PageTable(f"{self.table}: seconds of {self.timed} iterations", shown, text, self.datasets, SOLVERS)
         counts = {"fastest": fastest.groupby(cells["system"]).sum().reindex(list(SOLVERS), fill_value=0).to_dict()}
         return Report(self.title, [table], figures, cells, counts)
-
-
-def _log_loss(train: Block, state: Any, link: Link) -> float:
-    scores = train.scores(state.w) + state.intercept
-    return log_loss(ScoreCounts.from_scores(train.y, link.probabilities(scores)[0]))

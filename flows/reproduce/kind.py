@@ -39,17 +39,19 @@ from aucdist.data.shards.reading import read
 from aucdist.data.sources import ClassName, Source, find_source, is_present
 from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks, block_seed
-from aucdist.errors import RunError
+from aucdist.errors import Json, RunError
 from aucdist.estimators import ESTIMATORS
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.selection import arrival, fold_numbers
-from flows.config.loading import Strict, validated
+from flows.config.loading import Count, Natural, Positive, Share, Strict, validated
 from flows.config.model import ModelConfig
 from flows.reproduce.page import NOT_RUN, PageTable, Report
 
-Task = dict[str, Any]
-Result = dict[str, Any]
+Task = Json
+Result = Json
+Versions = Mapping[str, "Version"]
+Tasks = Iterator[tuple["TaskKey", Task]]
 
 DECIMALS = 12
 """Values that agree to this number of decimals count as equal; further digits are rounding."""
@@ -129,7 +131,7 @@ class Kind(Strict):
     datasets: Mapping[str, DataSet] = Field(default={}, max_length=0)
     """This kind of experiment has no data sets."""
 
-    def present(self, versions: Mapping[str, Version]) -> Iterator[tuple[str, Version, Task]]:
+    def present(self, versions: Versions) -> Iterator[tuple[str, Version, Task]]:
         """Yield each data set that is present, with its version and what a task needs to read it."""
         for name, version in versions.items():
             if version.present:
@@ -140,7 +142,7 @@ class Kind(Strict):
         """Return the modules of optional packages that the tasks import; a run checks them before its first task."""
         return set()
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
+    def tasks(self, versions: Versions) -> Tasks:
         """Yield every task with all values that its result depends on; by default there are none.
 
         `versions`: the version of each data set; absent data sets have no rows.
@@ -181,55 +183,45 @@ def results_of(results: Results, dataset: str, system: str) -> list[Result]:
 
 # ---- systems over folds or splits ------------------------------------------------------------------------------------
 
-Params = dict[str, Any]
 Grid = dict[str, list[int | float]]
 Scale = Literal["none", "standard", "minmax", "maxabs", "unit-row"]
 
 
 class System(Strict):
-    """A system of a paper: an estimator with parameters."""
+    """A system of a paper: an estimator with parameters, and the grid of parameters that it is chosen from."""
 
     model: ModelConfig
+    grid: Grid = Field(default={})
+    """The parameters to choose from."""
 
-    def grid_points(self, grid: Grid) -> list[Params]:
-        """Return the parameters of every point of the grid, validated by the estimator."""
-        fixed = self.model.model_dump(exclude={"estimator"}, exclude_unset=True)
+    def points(self, otherwise: Grid | None = None) -> list[Json]:
+        """Return the points of the system's grid, or of `otherwise` if it has none, validated by the estimator."""
+        fixed, grid = self.model.model_dump(exclude={"estimator"}, exclude_unset=True), self.grid or otherwise or {}
         points = [fixed | dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
         for point in points:
             validated(ModelConfig, {"estimator": self.model.estimator, **point}, "a point of a grid")
         return points
 
 
-class GridSystem(System):
-    """A system, and the grid of parameters that it is chosen from."""
-
-    grid: Grid = Field(default={})
-    """The parameters to choose from."""
-
-    def points(self, otherwise: Grid | None = None) -> list[Params]:
-        """Return the points of the system's grid, or of `otherwise` if it has none, validated by the estimator."""
-        return self.grid_points(self.grid or otherwise or {})
-
-
 class Folds(Strict):
     """Repeated cross-validation."""
 
     folds: int = Field(default=5, ge=2)
-    repeats: int = Field(default=4, ge=1)
+    repeats: Count = 4
     """The number of partitions into folds."""
-    seed: int = Field(default=0, ge=0)
+    seed: Natural = 0
     scale: Scale = "none"
 
 
 class Splits(Strict):
     """Repeated random splits, and the penalty in the paper's units."""
 
-    test: float = Field(default=0.3, gt=0, lt=1)
+    test: Share = 0.3
     """The share of each class that becomes test rows."""
-    repeats: int = Field(default=10, ge=1)
-    seed: int = Field(default=0, ge=0)
+    repeats: Count = 10
+    seed: Natural = 0
     scale: Scale = "standard"
-    penalty: float = Field(default=1.0, gt=0)
+    penalty: Positive = 1.0
     """lam times the number of training rows"""
 
 
@@ -243,7 +235,7 @@ class ProtocolKind(KindOfTasks):
     def task_of(self, dataset: str, system: Any) -> Task:
         """Return the values that the results of a system depend on, besides the rows and the protocol."""
 
-    def tasks(self, versions: Mapping[str, Version]) -> Iterator[tuple[TaskKey, Task]]:
+    def tasks(self, versions: Versions) -> Tasks:
         """Yield every fold or split of every system on the data sets that are present."""
         shared = self.protocol.model_dump(exclude={"repeats"})  # results stay valid when repeats are added
         n_folds = self.protocol.folds if isinstance(self.protocol, Folds) else 1
@@ -295,7 +287,7 @@ def _read(source: str) -> Dataset:
     return read(Source.model_validate_json(source))
 
 
-def fit_on_fold(task: Task, point: Params, train: Block) -> Any:
+def fit_on_fold(task: Task, point: Json, train: Block) -> Any:
     """Return the task's estimator with the parameters `point`, fitted with the seed of the fold."""
     seed = block_seed(task["protocol"]["seed"], task["repeat"], task["fold"]) % 2**31
     return ESTIMATORS[task["estimator"]](random_state=seed).set_params(**point).fit(LocalBlocks([train]))
@@ -325,7 +317,7 @@ def n_ahead(values: pd.DataFrame, system: str, rivals: Sequence[str], *, higher_
     return int(signed[rivals].lt(signed[system], axis=0).all(axis=1).sum())
 
 
-def rankings(values: pd.DataFrame, *, higher_is_better: bool) -> dict[str, Any]:
+def rankings(values: pd.DataFrame, *, higher_is_better: bool) -> Json:
     """Return the mean rank of each system over the data sets, and on how many it is the best.
 
     `best_alone` counts the data sets on which every other system is worse, `best_shared` those on which another one is level.

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from aucdist.errors import Json
 from aucdist.report import plots
 from aucdist.report.html import render_template
 from aucdist.report.svg import INK, MUTED, NEG, POS
@@ -117,7 +118,7 @@ class Report:
 
 
 def render_paper_page(
-    title: str, departures: Sequence[str], reports: Iterable[Report], datasets: dict[str, Any], config: str
+    title: str, departures: Sequence[str], reports: Iterable[Report], datasets: Json, config: str
 ) -> str:
     """Return the page as HTML. Equal arguments give equal text.
 

@@ -23,7 +23,7 @@ from aucdist.errors import InputError, Json, RunError, as_input_error, unknown
 from aucdist.extras import load_optional
 from flows.compute.clusters import ResultCache, open_cluster
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import Cli, Strict, config_of, configs_folder, read_mapping, yaml_text
+from flows.config.loading import Cli, Strict, UrlOption, config_of, configs_folder, read_mapping, yaml_text
 from flows.json_values import flattened, jsonable
 from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
@@ -64,22 +64,11 @@ class Paper(Strict):
     departures: list[str] = Field(default=[])
     """How the experiments differ from those of the paper. The page shows this text."""
     experiments: dict[str, Experiment]
-    quick: dict[str, dict[str, Any]]
+    quick: dict[str, Json]
     """The experiments of `--quick`, and the keys that it changes. `datasets` is the list of the data sets to use."""
     cluster: ClusterConfig = Field(default_factory=NoCluster)
     output: str = Field(default="runs", min_length=1)
     """The folder or URL of the results."""
-
-
-def keep_quick(raw: Json) -> Iterator[str]:
-    """Leave only the experiments and data sets of ``quick`` in the content of a file; yield what it changes as settings."""
-    quick, full = raw["quick"], raw["experiments"]
-    raw |= {"paper": f"{raw['paper']}-quick", "experiments": {name: full[name] for name in quick}, "quick": {}}
-    for name, changes in quick.items():
-        if "datasets" in changes:
-            full[name]["datasets"] = {key: full[name]["datasets"][key] for key in changes.pop("datasets")}
-        for key, value in flattened(changes).items():
-            yield f"experiments.{name}.{key}={json.dumps(value)}"
 
 
 class ReproduceOptions(Strict):
@@ -87,11 +76,11 @@ class ReproduceOptions(Strict):
 
     paper: Annotated[str, Cli(place=1)]
     """A paper of configs/reproduce, such as 000, or a YAML file."""
-    quick: Annotated[bool, Cli()] = False
+    quick: bool = False
     """Run only the small part that the file defines."""
     cluster: Annotated[str | None, Cli(metavar="NAME")] = None
     """A file in configs/cluster, or a path, in place of the cluster that the file names."""
-    output: Annotated[str | None, Cli(metavar="URL")] = None
+    output: UrlOption = None
     """The folder or URL of the results. By default it is runs."""
 
     def load(self) -> Paper:
@@ -119,11 +108,20 @@ class ReproduceOptions(Strict):
         settings = [] if self.cluster is None else [f"cluster={self.cluster}"]
         if self.quick:
             with as_input_error(f"{path}: `quick`", KeyError):
-                settings += keep_quick(raw)
+                # only the experiments and data sets of `quick`, whose other keys are settings
+                quick, full = raw["quick"], raw["experiments"]
+                selected = {name: full[name] for name in quick}
+                raw |= {"paper": f"{raw['paper']}-quick", "experiments": selected, "quick": {}}
+                for name, changes in quick.items():
+                    if "datasets" in changes:
+                        data_sets = full[name]["datasets"]
+                        full[name]["datasets"] = {key: data_sets[key] for key in changes.pop("datasets")}
+                    own = flattened(changes).items()
+                    settings += [f"experiments.{name}.{key}={json.dumps(value)}" for key, value in own]
         return config_of(Paper, raw, str(path), path.parent, settings, self.output)
 
 
-def reproduce(config: Paper, observer: RunObserver) -> dict[str, Any]:
+def reproduce(config: Paper, observer: RunObserver) -> Json:
     """Run the tasks that have no stored result, then write the CSV files of each experiment and the page.
 
     Raises InputError if the configuration or a data set is wrong, or a package is not installed.

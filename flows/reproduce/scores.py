@@ -17,6 +17,7 @@ from sklearn.svm import SVC
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import block_seed
+from aucdist.errors import Json
 from aucdist.metrics import g_mean_score
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.probability import brier, calibration_loss
@@ -28,12 +29,11 @@ from flows.reproduce.kind import (
     DataSet,
     Folds,
     Grid,
-    GridSystem,
-    Params,
     ProtocolKind,
     Result,
     Results,
     Splits,
+    System,
     Task,
     auc_on,
     by_system,
@@ -111,7 +111,7 @@ class ScoredDataSet(DataSet):
     """The data set of which this is one of several random draws. The page has one row for all draws."""
 
 
-class ScoredSystem(GridSystem):
+class ScoredSystem(System):
     """A system, its samplers and its grid."""
 
     samplers: list[str] = Field(default=[])
@@ -119,7 +119,7 @@ class ScoredSystem(GridSystem):
     rule: Literal["zero", "predict"] = "predict"
     """`zero`: the sign of the margin, as in paper 004. `predict`: the threshold of the estimator."""
 
-    def points(self, otherwise: Grid | None = None) -> list[Params]:
+    def points(self, otherwise: Grid | None = None) -> list[Json]:
         """Return the points of the grid, each with the name of each sampler."""
         points = super().points(otherwise)
         return [point | {"sampler": name} for name in self.samplers for point in points] if self.samplers else points
@@ -189,14 +189,20 @@ class Scores(ProtocolKind):
             chosen = [_choose(task, train)]
         else:
             chosen = [_choose_on_first_part(json.dumps(task | {"repeat": 0, "fold": 0}))]
-        measured = [_measure_point(task, points[i], train, test) for i in chosen]
+        measured = []
+        for i in chosen:
+            start = time.perf_counter()
+            model = _fit(task, points[i], train)
+            rows = {name: train if name == "train" else test for name in task["measures"] if name != "seconds"}
+            values = {name: _value(task, name, model, block) for name, block in rows.items()}
+            measured.append(values | {"seconds": time.perf_counter() - start})
         return {"chosen": chosen} | {name: [values[name] for values in measured] for name in task["measures"]}
 
     def report(self, results: Results) -> Report:
         """Return the tables and figures, how many cells agree with the paper, ranks, and where each claim holds."""
         lines, shown = self.cells(results), [REACHED] if self.tolerance is not None else []
         tables: list[PageTable] = []
-        counts: dict[str, Any] = {}
+        counts: Json = {}
         for measure, title in self.measures.items():
             own = lines[lines["measure"] == measure]
             n = f".{DIGITS.get(measure, 4)}f"
@@ -205,7 +211,13 @@ class Scores(ProtocolKind):
                 f"± {{paper_deviation:{n}}}", "{in_deviations:+.2f} deviations",
                 f"at least the print - {self.tolerance:g}: {{{REACHED}}}" if shown else "{no}", "{chosen}",
             )  # fmt: skip
-            with_draws = pd.concat([own, self._draws(own)])
+            # the means of the draws of each data set, and their range, beside the one printed figure
+            groups = own["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
+            draws = own.assign(dataset=groups + ", all draws").groupby(["dataset", "system"], sort=False)
+            means = draws.agg(
+                mean=("mean", "mean"), least=("mean", "min"), most=("mean", "max"), paper=("paper", "first")
+            )
+            with_draws = pd.concat([own, means.reset_index()])
             table = self.page_table(title, with_draws, *cell)
             tables.append(replace(table, rows=with_draws["dataset"].unique()))
             counts[measure] = self._counts(measure, own)
@@ -235,8 +247,13 @@ class Scores(ProtocolKind):
                 cells.append(cell)
             if len(values) == len(self.systems):
                 self._rank(cells[-len(values) :], list(values.values()))
-        lines = pd.DataFrame(cells, columns=[*COLUMNS, "mark"]).astype(dict.fromkeys(FIGURES, float))
-        return self._compared(lines)
+        lines = compare(pd.DataFrame(cells, columns=[*COLUMNS, "mark"]).astype(dict.fromkeys(FIGURES, float)))
+        if self.tolerance is not None:
+            lines[REACHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
+        # the background of a cell: by the printed figures, or without these by the best system
+        by_print = lines["verdict"].map(HIGHLIGHTS).fillna("")
+        best = lines["rank"] == lines.groupby(["measure", "dataset"])["rank"].transform("min")
+        return lines.assign(highlight=by_print if self.targets else np.where(best, "better", ""))
 
     def _texts(self, system: ScoredSystem, chosen: list[int]) -> str:
         points, varied = system.points(self.grid), list(system.grid or self.grid)
@@ -244,7 +261,7 @@ class Scores(ProtocolKind):
         texts = Counter(", ".join(templates).format_map(points[i]) for i in chosen)
         return "; ".join(f"{n} times {text}" if len(texts) > 1 else text for text, n in texts.most_common())
 
-    def _rank(self, cells: list[dict[str, Any]], values: list[np.ndarray]) -> None:
+    def _rank(self, cells: list[Json], values: list[np.ndarray]) -> None:
         """Rank the systems of a data set; over random splits, mark those that are significantly behind the best."""
         means = pd.DataFrame([[cell["mean"] for cell in cells]])
         rank = ranks(means, higher_is_better=cells[0]["measure"] not in LOWER_IS_BETTER).to_numpy()[0]
@@ -255,23 +272,7 @@ class Scores(ProtocolKind):
                 if rank[k] > rank.min():
                     cell["mark"] = "**" if p < 0.05 else "*" if p < 0.1 else ""
 
-    def _compared(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """Return the cells with their background: by the printed figures, or without these by the best system."""
-        lines = compare(lines)
-        if self.tolerance is not None:
-            lines[REACHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
-        by_print = lines["verdict"].map(HIGHLIGHTS).fillna("")
-        best = lines["rank"] == lines.groupby(["measure", "dataset"])["rank"].transform("min")
-        return lines.assign(highlight=by_print if self.targets else np.where(best, "better", ""))
-
-    def _draws(self, lines: pd.DataFrame) -> pd.DataFrame:
-        """Return the means of the draws of each data set, and their range, beside the one printed figure."""
-        groups = lines["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
-        draws = lines.assign(dataset=groups + ", all draws").groupby(["dataset", "system"], sort=False)
-        means = draws.agg(mean=("mean", "mean"), least=("mean", "min"), most=("mean", "max"), paper=("paper", "first"))
-        return means.reset_index()
-
-    def _counts(self, measure: Measure, lines: pd.DataFrame) -> dict[str, Any]:
+    def _counts(self, measure: Measure, lines: pd.DataFrame) -> Json:
         """Return how many cells of a metric agree with the paper, and the ranks of the systems."""
         means, counts = by_system(lines, "mean", self.systems), {}
         if lines["paper"].notna().any():
@@ -329,7 +330,7 @@ def _sign(cells: Any) -> np.ndarray:
     return np.where(np.isin(cells["measure"], LOWER_IS_BETTER), -1.0, 1.0)
 
 
-def count_agreement(cells: pd.DataFrame) -> dict[str, Any]:
+def count_agreement(cells: pd.DataFrame) -> Json:
     """Return how many cells agree with the paper, and those that are below it."""
     verdict = cells["verdict"]
     below = cells[verdict.isin([MISS, WITHIN_2])].sort_values("in_deviations", kind="stable")
@@ -383,15 +384,7 @@ def _choose_on_first_part(first_task: str) -> int:
     return _choose(task, train.take(np.arange(train.n_samples)[: task["choice_rows"]]))  # the rows are in random order
 
 
-def _measure_point(task: Task, point: Params, train: Block, test: Block) -> dict[str, float]:
-    start = time.perf_counter()
-    model = _fit(task, point, train)
-    rows = {name: train if name == "train" else test for name in task["measures"] if name != "seconds"}
-    measured = {name: _value(task, name, model, block) for name, block in rows.items()}
-    return measured | {"seconds": time.perf_counter() - start}
-
-
-def _fit(task: Task, point: Params, train: Block) -> Any:
+def _fit(task: Task, point: Json, train: Block) -> Any:
     protocol = task["protocol"]
     seeds = [block_seed(protocol["seed"], task["repeat"], k) % 2**31 for k in (1, 100 + task["fold"])]
     if point.get("sampler") == SMOTE:

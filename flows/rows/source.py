@@ -23,7 +23,6 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import directions
 from aucdist.metrics.decisions import COST_COLUMN, refuse_no_cost
-from aucdist.model.batch_scoring import has_costs
 from flows.compute.clusters import Stages, Workers
 from flows.config.data import DataConfig, configured_source, source_of
 from flows.config.model import OperatingPointConfig
@@ -125,7 +124,12 @@ def read_rows(config: DataConfig, n_blocks: int | None = None, *, encode: bool =
 
     Raises InputError if the data set cannot be read, split or encoded as configured.
     """
-    rows = split_and_encode(_train_and_test(config, partial(_read_here, n_blocks)), config, encode, map)
+
+    def read_here(source: Source, schema: Schema | None, name: str) -> Opened:
+        data = read(source, schema=schema, name=name)
+        return Rows.of_block(data.block, n_blocks), data.schema, data.fingerprint
+
+    rows = split_and_encode(_train_and_test(config, read_here), config, encode, map)
     if n_blocks is not None and n_blocks > rows.train.n_samples:
         raise InputError(
             f"`blocks` is {n_blocks}, but {rows.name} has {rows.train.n_samples} training rows: use at most as many"
@@ -155,11 +159,6 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
     return rows
 
 
-def _read_here(n_blocks: int | None, source: Source, schema: Schema | None, name: str) -> Opened:
-    data = read(source, schema=schema, name=name)
-    return Rows.of_block(data.block, n_blocks), data.schema, data.fingerprint
-
-
 def _open_blocks(
     workers: Workers, parallel_map: ParallelMap, n_parts: int | None, source: Source, schema: Schema | None, name: str
 ) -> Opened:
@@ -177,18 +176,6 @@ def check_monotone(parameters: Iterable[Any], schema: Schema) -> None:
     unordered = {name: feature_names([name], schema.categories, schema.hashed) for name in columns}
     for monotone in parameters:
         directions(monotone, len(schema.feature_names), schema.feature_names, unordered)
-
-
-def check_cost_column(data: DataConfig, point: OperatingPointConfig | None) -> None:
-    """Raise an InputError if the operating point needs costs that the training data or separate test data do not have."""
-    if point is None or point.row_costs is None:
-        return
-    for part, source in {"training": source_of(data), "test": data.test_source}.items():
-        if source is not None and not has_costs(source):
-            needed = "shards of a source with `cost_column`" if source.is_sharded else "`cost_column` in the source"
-            raise InputError(
-                f"operating_point.cost uses cost_column, but the {part} rows have no column of costs: they need {needed}"
-            )
 
 
 def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> None:

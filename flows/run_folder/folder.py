@@ -333,21 +333,14 @@ def _score_block(
 ) -> Summary:
     """Return what `score_test_rows` needs of a block; `signs` are the labels of each set of classes, where there are several."""
     scores = np.column_stack([encoded_rows(block.X, feature_map).scores(w) for w, feature_map in weights])
-    summary: Summary = {"scores": [scores], "tables": [_table(block)]}
+    columns = {"row_id": block.row_id} | ({"y": block.y} if block.code is None else {"code": block.code})
+    more = {"weight": block.weight, "group": block.group, "grade": block.grade, "cost": block.cost}
+    table = pa.table(columns | {name: values for name, values in more.items() if values is not None})
+    summary: Summary = {"scores": [scores], "tables": [table]}
     for k in range(len(weights)):
         y = block.y if signs is None else signs[k][block.code]
         summary[f"counts {k}"] = ScoreCounts.from_scores(y, scores[:, k], block.weight).within_bounds()
     return summary
-
-
-def _table(block: Block) -> pa.Table:
-    """Return the ids, labels and other values of the rows of a block, without features."""
-    more = {"weight": block.weight, "group": block.group, "grade": block.grade, "cost": block.cost}
-    return pa.table(
-        {"row_id": block.row_id}
-        | ({"y": block.y} if block.code is None else {"code": block.code})
-        | {name: values for name, values in more.items() if values is not None}
-    )
 
 
 def read_threshold_rows(run: str, about: Json) -> ScoreCounts:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -29,9 +28,24 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     `result`: as `flows.run_folder.results.result_of` returned it.
     `command`: what runs the configuration again.
     """
-    config, draft = to_yaml(fitted.config), folder.draft
-    _save_model(fitted, result, draft / "model")
-    classes, histories = fitted.rows.schema.classes, [model.history_ for model in fitted.estimator.class_models]
+    config, draft, rows, point = to_yaml(fitted.config), folder.draft, fitted.rows, fitted.config.operating_point
+    contents = [
+        {
+            "estimator": type(model).__name__,
+            "parameters": jsonable(model.plain_params()),
+            **({} if point is None else {"operating_point": point.options}),
+            "certificate": about["certificate"],
+            "data": {"name": rows.name, "fingerprint": rows.fingerprint},
+            "versions": versions(),
+        }
+        for model, about in zip(fitted.estimator.class_models, result.get("classes", [result]), strict=True)
+    ]
+    schema, weights = replace(rows.schema, sets=()), weights_of(fitted.estimator, contents)
+    model = LinearModel(weights, schema, rows.preprocessor, rows.source.keys_for_scoring())
+    write_model(str(draft / "model"), model)
+    write_bytes(f"{draft}/model/{PROFILE}", fitted.profile.to_bytes())
+    write_bytes(f"{draft}/model/{DIGESTS}", fitted.digests.to_bytes())
+    classes, histories = rows.schema.classes, [model.history_ for model in fitted.estimator.class_models]
     if classes:
         histories = [table.assign(**{"class": name}) for name, table in zip(classes, histories, strict=True)]
     else:
@@ -69,37 +83,31 @@ def scores_table(test: ScoredRows, classes: tuple[str, ...], named_groups: Mappi
     return pa.table(columns | {f"score {name}": test.scores[:, k] for k, name in enumerate(classes)})
 
 
-def _save_model(fitted: FittedRun, result: Json, folder: Path) -> None:
-    """Save the model, and next to it the profile and the digests of the training rows."""
-    rows, point = fitted.rows, fitted.config.operating_point
-    contents = [
-        {
-            "estimator": type(model).__name__,
-            "parameters": jsonable(model.plain_params()),
-            **({} if point is None else {"operating_point": point.options}),
-            "certificate": about["certificate"],
-            "data": {"name": rows.name, "fingerprint": rows.fingerprint},
-            "versions": versions(),
-        }
-        for model, about in zip(fitted.estimator.class_models, result.get("classes", [result]), strict=True)
-    ]
-    schema, weights = replace(rows.schema, sets=()), weights_of(fitted.estimator, contents)
-    write_model(str(folder), LinearModel(weights, schema, rows.preprocessor, rows.source.keys_for_scoring()))
-    write_bytes(f"{folder}/{PROFILE}", fitted.profile.to_bytes())
-    write_bytes(f"{folder}/{DIGESTS}", fitted.digests.to_bytes())
-
-
 def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
     """Return the content of the report; `result`: what ``metrics.json`` has; `config`: the configuration in YAML."""
     from aucdist.maps.bins import BinMap
     from aucdist.maps.explain import points_table
 
     rows, estimator, test = fitted.rows, fitted.estimator, fitted.evaluation.test
+    cluster, size = fitted.config.cluster, rows.size()
+    where = {
+        "none": "this process",
+        "local": f"worker processes: {getattr(cluster, 'workers', 1)}, threads in each: {getattr(cluster, 'threads', 1)}",
+    }
+    cost = [(f"Time: {stage}", seconds_text(seconds)) for stage, seconds in fitted.seconds.items()]
+    cost += [
+        ("Passes of the fit", f"{estimator.n_passes_:,}"),
+        ("Rows of the fit", f"{size['rows']:,} x {size['features']:,}"),
+        ("Bytes of these rows", f"{size['bytes'] / 2**20:,.1f} MiB"),
+        ("Ran in", where.get(cluster.kind, f"a cluster ({cluster.kind})")),
+    ]
+    if fitted.search is not None:
+        cost.insert(-1, ("Passes of the search", f"{sum(row['passes'] for row in fitted.search['table']):,}"))
     report = Report(
         run=result,
         data=facts_of(rows),
         config=config,
-        cost=cost_of(fitted),
+        cost=cost,
         command=command,
         classes=[(class_evaluation.train, class_evaluation.test) for class_evaluation in fitted.evaluation.classes],
     )
@@ -162,22 +170,3 @@ def facts_of(rows: TrainTestRows) -> Json:
         "licence": rows.source.licence,
     }
     return {key: value for key, value in facts.items() if value not in (None, "")}
-
-
-def cost_of(fitted: FittedRun) -> list[tuple[str, str]]:
-    """Return time, passes, rows, bytes and cluster of a run, as the report's table of costs."""
-    estimator, cluster, size = fitted.estimator, fitted.config.cluster, fitted.rows.size()
-    where = {
-        "none": "this process",
-        "local": f"worker processes: {getattr(cluster, 'workers', 1)}, threads in each: {getattr(cluster, 'threads', 1)}",
-    }
-    cost = [(f"Time: {stage}", seconds_text(seconds)) for stage, seconds in fitted.seconds.items()]
-    cost += [
-        ("Passes of the fit", f"{estimator.n_passes_:,}"),
-        ("Rows of the fit", f"{size['rows']:,} x {size['features']:,}"),
-        ("Bytes of these rows", f"{size['bytes'] / 2**20:,.1f} MiB"),
-        ("Ran in", where.get(cluster.kind, f"a cluster ({cluster.kind})")),
-    ]
-    if fitted.search is not None:
-        cost.insert(-1, ("Passes of the search", f"{sum(row['passes'] for row in fitted.search['table']):,}"))
-    return cost

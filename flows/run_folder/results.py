@@ -228,47 +228,30 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
         "certificate": model.certificate_.as_dict(),
         "passes": model.n_passes_,
     }
-    if fitted.config.operating_point is not None:
-        result["operating_point"] = _operating_point(fitted, k)
-    return result
-
-
-def _operating_point(fitted: FittedRun, k: int) -> Json:
-    """Return the rates of a class at its threshold, on the test rows or without these on the training rows.
-
-    Weighted rows have no intervals.
-    """
-    evaluation, requirement = fitted.evaluation, fitted.config.operating_point.options
-    class_evaluation, test, threshold = (
-        evaluation.classes[k],
-        evaluation.test,
-        float(fitted.estimator.class_models[k].raw_threshold),
-    )
-    which, counts = class_evaluation.reported
+    if fitted.config.operating_point is None:
+        return result
+    # the rates at its threshold, on the test rows or without these on the training rows; weighted rows have no intervals
+    requirement, threshold = fitted.config.operating_point.options, float(model.raw_threshold)
+    which, counts = measured.reported
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
-    point |= how_set(evaluation.set_on, class_evaluation.threshold_counts, class_evaluation.guarantee)
-    if (costs := class_evaluation.costs) is not None:
+    point |= how_set(fitted.evaluation.set_on, measured.threshold_counts, measured.guarantee)
+    if (costs := measured.costs) is not None:
         cost = {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}
-        if class_evaluation.test is not None and test is not None:
-            cost = _cost_of_rows(test.table, test.members[:, k], test.scores[:, k] > 0, Costs(**requirement["cost"]))
+        if measured.test is not None and test is not None:
+            # the mean cost of a test row; without a model that of flagging no row or all rows, whichever is cheaper
+            rows, positive = test.table, test.members[:, k]
+            weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
+            wrong = (test.scores[:, k] > 0) != positive
+            row_costs = Costs(**requirement["cost"]).of_rows(positive, rows["cost"].to_numpy())
+            cost = {
+                "value": mean_cost(wrong, row_costs, weight),
+                "interval": None
+                if weight is not None
+                else _ends(DecisionCosts.of(positive, wrong, row_costs).interval()),
+                "without_model": min(mean_cost(wrong_rows, row_costs, weight) for wrong_rows in (positive, ~positive)),
+            }
         point["expected_cost"] = cost
-    return point
-
-
-def _cost_of_rows(rows: pa.Table, positive: np.ndarray, flagged: np.ndarray, costs: Costs) -> Json:
-    """Return ``expected_cost``, the mean cost of a test row, if each row has its own cost.
-
-    `positive` and `flagged`, of shape (n_test,), bool: which rows are positive, and which are predicted so.
-    Returns ``value``; ``interval``, of 95 %, None for weighted rows; ``without_model``: that of the cheaper one of flagging no
-        row and all rows.
-    """
-    weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
-    wrong, row_costs = flagged != positive, costs.of_rows(positive, rows["cost"].to_numpy())
-    return {
-        "value": mean_cost(wrong, row_costs, weight),
-        "interval": None if weight is not None else _ends(DecisionCosts.of(positive, wrong, row_costs).interval()),
-        "without_model": min(mean_cost(wrong_rows, row_costs, weight) for wrong_rows in (positive, ~positive)),
-    }
+    return result | {"operating_point": point}
 
 
 def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str, per_day: float | None) -> Json:

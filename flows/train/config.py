@@ -12,10 +12,10 @@ from pydantic import BaseModel, Field, PrivateAttr, model_validator
 from aucdist.data.storage.urls import Location
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
-from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Config, ThreadsHere
+from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Option, ThreadsHere
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, is_yaml, refuse_for_classes, source_from_name
-from flows.config.loading import NAME, Cli, RunOptions, Strict, config_of, load_config, parse_yaml
-from flows.config.model import ModelConfig, OperatingPointConfig, ShapesConfig, check_estimator, check_shapes, hold_out
+from flows.config.loading import NAME, Cli, CountOption, RunOptions, Strict, config_of, load_config, parse_yaml
+from flows.config.model import AUTO, THRESHOLD_SHARE, ModelConfig, OperatingPointConfig, ShapesConfig, check_estimator
 
 if TYPE_CHECKING:
     from flows.init.run import Description
@@ -47,7 +47,7 @@ class RunConfig(Strict):
     """Additional fits for the report: a band around the shapes, and what `monotone` costs."""
     cluster: FitClusterConfig = Field(default_factory=ThreadsHere)
     """Where the run computes."""
-    blocks: int | None = Field(default=None, ge=1)
+    blocks: CountOption = None
     """The number of blocks that the rows are divided into. By default there is one for each 64 MiB."""
     cache: CacheMode = "auto"
     """Whether the rows of the fit stay in the memory of the workers or are streamed, from copies on the local disk."""
@@ -55,7 +55,7 @@ class RunConfig(Strict):
     """The folder or URL below which the run folder is made, and where results of a search are cached."""
     performance_report: bool = False
     """Whether the run folder gets dask-report.html, Dask's own report on the cluster."""
-    s3: S3Config = Field(default_factory=S3Config)
+    s3: S3Option
     """How s3:// URLs are reached."""
 
     @model_validator(mode="after")
@@ -69,7 +69,21 @@ class RunConfig(Strict):
                 raise InputError(no_bokeh("here"))
         if self.data.of_each:
             refuse_for_classes(self)
-        hold_out(self.data, self.operating_point)
+        data, point = self.data, self.operating_point
+        if point is None:
+            return self
+        if point.per == "day" and (data.test is None or data.test.time is None):
+            point.requirement(None)
+        # training rows are held out for a guarantee, unless the configuration names threshold rows or out-of-fold scores
+        if data.threshold_rows is None:
+            if point.confidence is not None and not point.out_of_fold:
+                data.threshold_rows = THRESHOLD_SHARE
+        elif point.out_of_fold:
+            raise InputError(
+                "give either `data.threshold_rows` or `out_of_fold`: both are rows that the fit has not seen"
+            )
+        if data.threshold_rows is not None:
+            point.out_of_fold = False
         return self
 
 
@@ -87,9 +101,16 @@ class TrainConfig(RunConfig):
 
     @model_validator(mode="after")
     def _can_be_run(self) -> "TrainConfig":
-        model = self.model.built
-        check_estimator(model, missing=self.data.impute == "keep" and not self.model.chooses_features)
-        check_shapes(self.shapes, self.model)
+        model, chooses = self.model.built, self.model.chooses_features
+        check_estimator(model, missing=self.data.impute == "keep" and not chooses)
+        if self.shapes.compare_free and getattr(model, "monotone", None) is None and not chooses:
+            raise InputError(
+                "shapes: `compare_free` compares with a fit without `monotone`, which the model does not have: leave it out"
+            )
+        if self.shapes.halves is not None and self.model.map_name not in ("bins", AUTO):
+            raise InputError(
+                f"shapes: `halves` are for models of bins, and `features` is {self.model.map_name!r}: use `features: bins`"
+            )
         if self.data.of_each and self.audit is not None:
             raise InputError("audit is for two classes: leave it out, or set `positive` to one class")
         if self.checkpoint is not None and model.resolved_solver.random and model.random_state is None:

@@ -26,16 +26,17 @@ from aucdist.maps.explain import values_at_bins
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.model import load_model
+from aucdist.model.batch_scoring import has_costs
 from aucdist.report.text import parameters_text, value_text
 from aucdist.search.fold import training_rows
 from aucdist.search.folds import gathered
 from flows.compute.clusters import StageRunner, Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
-from flows.config.data import refuse_for_classes
+from flows.config.data import refuse_for_classes, source_of
 from flows.config.model import ModelConfig, ShapesConfig
 from flows.json_values import jsonable
 from flows.progress import REPORT, MetricsObserver, RunObserver
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
-from flows.rows.source import check_cost_column, check_costs_of_rows, check_monotone, named_groups, open_source
+from flows.rows.source import check_costs_of_rows, check_monotone, named_groups, open_source
 from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinished_runs
 from flows.run_folder.publish import publish
 from flows.run_folder.results import Bands, Evaluation, FittedRun, result_of
@@ -269,7 +270,15 @@ def fit_and_publish(
         if described:
             (folder.draft / f"{config.name}.yaml").write_text(described.text, encoding="utf-8")
         n_parts, prepare = open_run(config, observer, stages)
-        check_cost_column(config.data, config.operating_point)
+        if config.operating_point is not None and config.operating_point.row_costs is not None:
+            for part, source in {"training": source_of(config.data), "test": config.data.test_source}.items():
+                if source is not None and not has_costs(source):
+                    needed = (
+                        "shards of a source with `cost_column`" if source.is_sharded else "`cost_column` in the source"
+                    )
+                    raise InputError(
+                        f"operating_point.cost uses cost_column, but the {part} rows have no column of costs: they need {needed}"
+                    )
         report = folder.draft / REPORT if config.performance_report else None
         attempts = 1 if config.checkpoint is None else config.checkpoint.attempts
         for attempt in range(1, attempts + 1):

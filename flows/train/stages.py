@@ -327,8 +327,20 @@ def starts_from(
     The optimum does not depend on the start, within the tolerance. Weights of scaled features are scaled as the rows are now. Of
     several classes each starts from the weights of the same class, and those that the model does not have from zero.
     """
-    if (cannot := _reason_against_warm_start(estimator, model, rows)) is not None:
-        observer.note(f"the {'fit starts' if rows.sets is None else 'fits start'} from zero: {cannot}")
+    old, new, several = model.preprocessor, rows.preprocessor, rows.sets is not None
+    scales = {old.scale, new.scale}
+    reasons = {
+        f"the model in use is of {'two' if several else 'several'} classes": bool(model.classes) != several,
+        "the model in use is of another kind": model.about.get("estimator") != type(estimator).__name__
+        or not hasattr(estimator, "warm_start"),
+        "the solver always does": not estimator.resolved_solver.takes_start,
+        "feature maps are fitted anew": model.feature_map is not None
+        or getattr(estimator, "features", None) is not None,
+        "its features are others": model.schema.feature_names != rows.schema.feature_names or old.log1p != new.log1p,
+        "its features are scaled in another way": "unit-row" in scales and len(scales) > 1,
+    }
+    if (cannot := next((reason for reason, holds in reasons.items() if holds), None)) is not None:
+        observer.note(f"the {'fits start' if several else 'fit starts'} from zero: {cannot}")
         return None
     if rows.sets is None:
         observer.note("the fit starts from the weights in use")
@@ -336,24 +348,6 @@ def starts_from(
     known, names = dict(zip(model.classes, model.weights, strict=True)), rows.sets.names()
     observer.note(f"{sum(name in known for name in names)} of {len(names)} classes start from the weights in use")
     return [_start(known[name], model.preprocessor, rows) if name in known else None for name in names]
-
-
-def _reason_against_warm_start(estimator: Any, model: LinearModel, rows: TrainTestRows) -> str | None:
-    """Return why the weights of a model cannot be the start of the fit; None if they can."""
-    old, new, several = model.preprocessor, rows.preprocessor, rows.sets is not None
-    if bool(model.classes) != several:
-        return f"the model in use is of {'two' if several else 'several'} classes"
-    if model.about.get("estimator") != type(estimator).__name__ or not hasattr(estimator, "warm_start"):
-        return "the model in use is of another kind"
-    if not estimator.resolved_solver.takes_start:
-        return "the solver always does"
-    if model.feature_map is not None or getattr(estimator, "features", None) is not None:
-        return "feature maps are fitted anew"
-    if model.schema.feature_names != rows.schema.feature_names or old.log1p != new.log1p:
-        return "its features are others"
-    if "unit-row" in (old.scale, new.scale) and old.scale != new.scale:
-        return "its features are scaled in another way"
-    return None
 
 
 def _start(weights: ClassWeights, before: Preprocessor, rows: TrainTestRows) -> Start:

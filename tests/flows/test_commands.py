@@ -56,9 +56,9 @@ def test_a_model_becomes_options_and_options_become_the_model() -> None:
         last: Annotated[list[str], Cli(place=2)] = Field(default=[], description="The rest")
         first: Annotated[str, Cli(place=1, metavar="URL")] = Field(description="A folder")
         condition: Annotated[str, Cli(flag="--if")] = Field(default="always", description="When")
-        force: Annotated[bool, Cli()] = Field(default=False, description="Replace")
+        force: bool = Field(default=False, description="Replace")
         rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1, description="Rows")
-        hidden: str = "only in the flow"
+        hidden: Annotated[str, Cli(hidden=True)] = "only in the flow"
 
     options = parameters(Model)
     assert [p.name for p in options] == ["first", "last", "condition", "force", "rows"]
