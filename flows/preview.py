@@ -2,9 +2,9 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -225,8 +225,7 @@ def preview_lines(seen: Json) -> list[str]:
     return lines + ([f"page: {seen['page']}"] if "page" in seen else [])
 
 
-@dataclass(frozen=True)
-class ColumnDrawing:
+class ColumnDrawing(NamedTuple):
     """The drawing of a column on the page.
 
     `auc`: the AUC of the column alone.

@@ -10,7 +10,7 @@ import re
 import time
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,6 @@ from aucdist.errors import Json, unknown
 from aucdist.report.text import search_verdict, seconds_text, summary_rows, value_text
 from flows.json_values import jsonable
 
-Record = Mapping[str, Any]
 EVERY = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
 LOG_FORMAT = "AUCDIST_LOG"
 FORMATS = ("text", "json")
@@ -44,9 +43,9 @@ class RunObserver(ABC):
         """A stage starts."""
         self.on("stage", {"stage": name})
 
-    def round(self, record: Record, tol: float) -> None:
+    def round(self, record: Json, tol: float) -> None:
         """A round of the solver is done: round, passes, seconds, primal, dual, relative_gap."""
-        self.on("round", {**record, "tol": tol})
+        self.on("round", record | {"tol": tol})
 
     def tasks(self, done: int, total: int, failed: int = 0, best: str = "", seconds_left: float | None = None) -> None:
         """Some of many tasks of one kind are done.
@@ -60,9 +59,9 @@ class RunObserver(ABC):
         """A remark for the user."""
         self.on("note", {"text": text})
 
-    def about(self, facts: Record) -> None:
+    def about(self, facts: Json) -> None:
         """Facts: the name of the run, the URL of the dashboard, the size of the rows."""
-        self.on("about", dict(facts))
+        self.on("about", facts)
 
 
 def is_last(facts: Json) -> bool:
@@ -88,7 +87,7 @@ def gap_progress(first_gap: float, gap: float, tol: float) -> float:
     return math.log(first_gap / gap) / math.log(first_gap / max(tol, 1e-300))
 
 
-def fact_line(facts: Record) -> str:
+def fact_line(facts: Json) -> str:
     """Return facts as one line of text."""
     return ", ".join(
         f"{name} {value:,}" if isinstance(value, int) else f"{name} {value}" for name, value in facts.items()
@@ -170,22 +169,22 @@ class LiveObserver(RunObserver):
             self._bar.update(self._task, total=total, completed=total)
 
 
-def summary_table(result: Record) -> Table:
+def summary_table(result: Json) -> Table:
     """Return the summary of a training run, from the object that ``--json`` prints."""
     table = Table(show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in summary_rows(dict(result)):
+    for name, value in summary_rows(result):
         table.add_row(name, Text(value))
     return table
 
 
-def trained_lines(result: Record) -> list[Any]:
+def trained_lines(result: Json) -> list[Any]:
     """Return the lines that `aucdist train` prints."""
     return [summary_table(result), f"report: {result['run']}/report.html"]
 
 
-def search_lines(result: Record) -> list[Any]:
+def search_lines(result: Json) -> list[Any]:
     """Return the lines that `aucdist cv` prints: a table of the settings, and what was chosen."""
     metric, best = result["metric"], result["best"]
     table = Table()
@@ -198,7 +197,7 @@ def search_lines(result: Record) -> list[Any]:
         cells += ["failed" if row[k] is None else f"{row[k]:.4f}" for k in ("mean", "deviation")]
         remark = "chosen" if row["parameters"] == best else "; ".join(row["errors"])
         table.add_row(*cells, f"{row['passes']:,}", Text(remark), style="bold" if remark == "chosen" else "")
-    return [table, search_verdict(dict(result)), f"report: {result['run']}/report.html"]
+    return [table, search_verdict(result), f"report: {result['run']}/report.html"]
 
 
 # ---- the log of a run, as AUCDIST_LOG chooses --------------------------------------------------------------------------
@@ -220,10 +219,10 @@ def log_observer(write_line: Callable[[str], Any]) -> RunObserver:
     return JsonLineObserver(write_line) if log_format() == "json" else LineObserver(write_line)
 
 
-def json_line(event: str, facts: Record) -> str:
+def json_line(event: str, facts: Json) -> str:
     """Return a line of the log in JSON: the time in UTC, the kind of event, and facts; see `flows.json_values.jsonable`."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    return json.dumps({"time": now, "event": event, **jsonable(dict(facts))}, allow_nan=False)
+    return json.dumps({"time": now, "event": event, **jsonable(facts)}, allow_nan=False)
 
 
 class JsonLineObserver(RunObserver):

@@ -4,9 +4,9 @@ The test is paired, on rows that neither model was trained on. A store is a fold
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -63,8 +63,7 @@ class PromoteConfig(Strict):
         return self
 
 
-@dataclass(frozen=True, eq=False)
-class PairedScores:
+class PairedScores(NamedTuple):
     """The scores of the same rows by two models.
 
     `rows`: a description of the rows.

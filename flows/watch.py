@@ -3,9 +3,8 @@
 import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -80,8 +79,7 @@ class WatchConfig(Strict):
         return self
 
 
-@dataclass(frozen=True, eq=False)
-class Watched:
+class Watched(NamedTuple):
     """The model of a watch. `digest` identifies it in any folder."""
 
     folder: str

@@ -10,9 +10,9 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -47,8 +47,7 @@ from flows.run_folder.folder import timestamped
 from flows.train.run import Opened, ToFit, fit_and_publish
 
 
-@dataclass(frozen=True, eq=False)
-class SearchRows:
+class SearchRows(NamedTuple):
     """The data of a search.
 
     `rows`: as they were read, not encoded.

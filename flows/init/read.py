@@ -4,8 +4,8 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -39,8 +39,7 @@ NAMES_SEPARATOR = re.compile(rb"\s*\"?sep=.?\"?\s*", re.IGNORECASE)
 """The first line of some CSV files for Excel, which states the separator."""
 
 
-@dataclass(frozen=True, eq=False)
-class FirstRows:
+class FirstRows(NamedTuple):
     """The first rows of a file.
 
     `source`: with what it left open of the layout of the file decided.

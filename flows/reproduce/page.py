@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,8 +24,7 @@ MAX_POINTS = 80
 NOT_RUN = "not run here"
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(NamedTuple):
     """A labelled curve, with a band from `low` to `high` if these are given."""
 
     label: str
@@ -35,8 +34,7 @@ class Curve:
     high: np.ndarray | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Figure:
+class Figure(NamedTuple):
     """A figure of curves. The label of an axis states its log scale."""
 
     heading: str

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -272,8 +272,7 @@ def with_classes(blocks: Blocks, sets: LabelSets | None) -> AnyBlocks:
     return blocks if sets is None else ClassBlocks(blocks, sets)
 
 
-@dataclass(frozen=True, eq=False)
-class TrainTestBlocks:
+class TrainTestBlocks(NamedTuple):
     """Training rows and test rows as blocks of the engine, of two classes or of several."""
 
     train: AnyBlocks

@@ -14,12 +14,11 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -96,8 +95,7 @@ def model_folder(url: str) -> str:
     return run_model if not exists(f"{url}/{ABOUT}") and exists(f"{run_model}/{ABOUT}") else url
 
 
-@dataclass(frozen=True)
-class RunFolder:
+class RunFolder(NamedTuple):
     """A run folder that is being written.
 
     `url`: where it will be: a path, or a URL.

@@ -5,8 +5,8 @@ Two classes are one of several: an evaluation has a list of classes, of which a 
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -54,8 +54,7 @@ Bands = list[tuple[np.ndarray, np.ndarray]]
 """The lowest and the highest value in each bin of each shape of a model, of several fits."""
 
 
-@dataclass(frozen=True, eq=False)
-class ClassEvaluation:
+class ClassEvaluation(NamedTuple):
     """The scores of the model of one class against the rest.
 
     `train` and `test`: counts of the scores; `test` is None without test rows, or where these are all on one side.
@@ -79,8 +78,7 @@ class ClassEvaluation:
         return ("training", self.train) if self.test is None else ("test", self.test)
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredRows:
+class ScoredRows(NamedTuple):
     """The test rows under the saved model. Arrays have the shape (n_test, n_classes), of two classes (n_test, 1).
 
     `table`: what `flows.run_folder.folder.score_test_rows` says of the rows.
@@ -110,8 +108,7 @@ def scored_rows(estimator: Any, rows: AnyBlocks, table: pa.Table, scores: np.nda
     return ScoredRows(table, rows.sets.indicator(table["code"].to_numpy()), scores, predicted)
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(NamedTuple):
     """The evaluation of a fitted estimator.
 
     `test`: None without test rows.
@@ -125,8 +122,7 @@ class Evaluation:
     set_on: str
 
 
-@dataclass(frozen=True, eq=False)
-class FittedRun:
+class FittedRun(NamedTuple):
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
     `profile` and `digests`: what the model keeps of its training rows: how many lie in each bin, and by what a row is known

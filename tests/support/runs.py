@@ -10,7 +10,7 @@ import yaml
 from flows.config.loading import load_config
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
-from flows.progress import LineObserver, Record
+from flows.progress import LineObserver
 from flows.train.config import load_train
 from flows.train.run import train
 
@@ -20,7 +20,7 @@ QUIET = LineObserver(lambda text: None)
 class Following(LineObserver):
     """Keeps the lines of a run, and calls a function with the record of each round."""
 
-    def __init__(self, action: Callable[[Record], Any] = lambda record: None) -> None:
+    def __init__(self, action: Callable[[dict[str, Any]], Any] = lambda record: None) -> None:
         self.lines: list[str] = []
         super().__init__(self.lines.append)
         self._action = action
