@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.shards.reading import open_rows
@@ -49,13 +49,12 @@ class ExplainConfig(UnlabelledRef):
     s3: S3Option
     """How s3:// URLs are reached."""
 
-    @model_validator(mode="after")
-    def _printed(self) -> "ExplainConfig":
+    def _check(self) -> None:
+        super()._check()
         if self.reasons and self.output:
             raise InputError("`reasons` are printed, and `output` is a file of all contributions: give one of them")
         if self.lower and not self.reasons:
             raise InputError("`lower` says which `reasons` are shown: give `reasons` too")
-        return self
 
     @field_validator("output")
     @classmethod

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, field_validator
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
@@ -65,8 +65,7 @@ class ExportConfig(Strict):
             raise unknown("target", to, TARGETS)
         return to
 
-    @model_validator(mode="after")
-    def _goes_with_the_target(self) -> "ExportConfig":
+    def _check(self) -> None:
         if self.to != "sql" and (self.table is not None or self.ids):
             raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}: leave them out")
         if self.contributions and self.to == "scorecard":
@@ -83,7 +82,6 @@ class ExportConfig(Strict):
             self.scaling().check()
             if self.suffix not in CARD_SUFFIXES:
                 raise unknown("suffix of a scorecard's file", self.suffix, CARD_SUFFIXES)
-        return self
 
     @property
     def suffix(self) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute
@@ -49,8 +49,7 @@ class KeepCurrentConfig(Strict):
     scores: Location = Field(default="scores", min_length=1)
     """The folder or URL below which the scores of each batch are written."""
 
-    @model_validator(mode="after")
-    def _goes_together(self) -> "KeepCurrentConfig":
+    def _check(self) -> None:
         if self.margin and self.condition == "always":
             raise InputError("`margin` has no effect with `condition: always`: leave it out")
         if self.store.startswith("models:"):
@@ -68,7 +67,6 @@ class KeepCurrentConfig(Strict):
                 raise InputError(
                     "`window` and `held_out` choose among the files of a pattern: give `train.data.source`"
                 )
-        return self
 
 
 class KeepCurrentOptions(FileOptions):

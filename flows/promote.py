@@ -9,7 +9,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
@@ -55,12 +55,10 @@ class PromoteConfig(Strict):
     keep: CountOption = None
     """Remove the oldest versions until N are left. By default none is removed."""
 
-    @model_validator(mode="after")
-    def _goes_together(self) -> "PromoteConfig":
+    def _check(self) -> None:
         for option, value in (("a margin", self.margin), ("--data", self.data)):
             if value and self.condition == "always":
                 raise InputError(f"{option} has no effect with --if always: give --if better or --if not-worse")
-        return self
 
 
 class PairedScores(NamedTuple):

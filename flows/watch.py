@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
@@ -70,13 +70,11 @@ class WatchConfig(Strict):
     s3: S3Option
     """How s3:// URLs are reached."""
 
-    @model_validator(mode="after")
-    def _something_to_do(self) -> "WatchConfig":
+    def _check(self) -> None:
         if self.data is None and self.labels is None:
             raise InputError("nothing to watch: name the rows of a batch, or give --labels of one that was watched")
         if self.data is None and self.scores is not None:
             raise InputError("`scores` belong to the rows of a batch: name the rows as well")
-        return self
 
 
 class Watched(NamedTuple):

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
@@ -84,14 +84,12 @@ class AddressConfig(Strict):
     tls: TlsFiles | None = None
     """The files of the encrypted connection, for tls:// addresses."""
 
-    @model_validator(mode="after")
-    def _tls_as_the_address_says(self) -> "AddressConfig":
+    def _check(self) -> None:
         if self.address.startswith("tls://") != (self.tls is not None):
             raise InputError(
                 "`tls` (ca, cert, key) belongs to an address that starts with tls://, and only there: change the "
                 "address, or leave `tls` out"
             )
-        return self
 
 
 class Adaptive(Strict):
@@ -102,11 +100,9 @@ class Adaptive(Strict):
     maximum: Count
     """The largest number of workers."""
 
-    @model_validator(mode="after")
-    def _in_order(self) -> "Adaptive":
+    def _check(self) -> None:
         if self.minimum > self.maximum:
             raise InputError(f"minimum ({self.minimum}) is more than maximum ({self.maximum}): swap them")
-        return self
 
 
 class Resources(Strict):
@@ -196,11 +192,9 @@ class S3Config(Strict):
     requester_pays: list[str] = Field(default=[])
     """A list of buckets for which the reader pays the transfer."""
 
-    @model_validator(mode="after")
-    def _one_identity(self) -> "S3Config":
+    def _check(self) -> None:
         if self.profile is not None and self.block is not None:
             raise InputError("`profile` and `block` are both given, and each names the credentials: remove one of them")
-        return self
 
 
 S3Option = Annotated[S3Config, Field(default_factory=S3Config), Cli(hidden=True)]

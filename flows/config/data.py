@@ -50,14 +50,12 @@ class DataRef(Strict):
     def _may_be_a_source(cls, content: Any) -> Any:
         return {"source": content} if isinstance(content, Source) else content
 
-    @model_validator(mode="after")
-    def _one_of_both(self) -> "DataRef":
+    def _check(self) -> None:
         if (self.name is None) == (self.source is None):
             raise InputError(
                 f"give either `name` (a data set of the catalog) or `source`, and not {'both' if self.name else 'neither'}"
             )
         source_of(self)  # raises an error for a name that is not in the catalog
-        return self
 
 
 def _unlabelled(value: Any, check: Any) -> Any:
@@ -125,8 +123,7 @@ class TestConfig(Strict):
             return content | {"fraction": 0.2}
         return content
 
-    @model_validator(mode="after")
-    def _one_of_four(self) -> "TestConfig":
+    def _check(self) -> None:
         keys = [key for key in ("fraction", "time", "name", "source") if getattr(self, key) is not None]
         if len(keys) != 1:
             raise InputError(
@@ -147,7 +144,6 @@ class TestConfig(Strict):
             )
         if self.is_separate_data_set:
             source_of(self)  # raises an error for a name that is not in the catalog
-        return self
 
     @property
     def is_separate_data_set(self) -> bool:

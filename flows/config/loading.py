@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -78,6 +78,14 @@ class Strict(BaseModel):
                 if kinds & {int, float} and not kinds & {bool, str, Any}:
                     raise ValueError(f"`{key}` must be a number; got {str(value).lower()}")
         return content
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        self._check()
+        return self
+
+    def _check(self) -> None:
+        """Raise an InputError where values do not go together."""
 
 
 def kinds_of(annotation: Any) -> set[Any]:

@@ -6,7 +6,7 @@ It includes the operating point, which is the requirement on the threshold of pr
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from aucdist.errors import InputError, Json, unknown
 from aucdist.metrics.decisions import Costs
@@ -41,10 +41,8 @@ class ModelConfig(Strict):
     unless it is given. It chooses by the AUC, or by `metric`: {map: auto, metric: ndcg, k: 5} chooses by the NDCG of
     the first 5 rows, and {map: auto, metric: expected_cost, false_alarm: 1, miss: 40} by the expected cost."""
 
-    @model_validator(mode="after")
-    def _estimator_takes_them(self) -> "ModelConfig":
+    def _check(self) -> None:
         _ = self.built
-        return self
 
     @property
     def map_name(self) -> Any:
@@ -206,8 +204,7 @@ class OperatingPointConfig(Strict):
     Without it, a model that overfits its training rows, as leaves do, flags more rows than you asked for. By default it
     is true if the feature map is fitted to labels (leaves, landmarks, pairs), and false otherwise."""
 
-    @model_validator(mode="after")
-    def _one(self) -> "OperatingPointConfig":
+    def _check(self) -> None:
         if len({*self.options} - {"per", "confidence"}) != 1:
             raise InputError("give exactly one of fpr, alerts, precision, recall and cost")
         if self.per is not None and self.alerts is None:
@@ -218,7 +215,6 @@ class OperatingPointConfig(Strict):
             )
         if self.confidence is not None and self.cost is not None:
             raise InputError("`confidence` is for fpr, alerts, precision and recall, not for cost: leave it out")
-        return self
 
     @property
     def row_costs(self) -> Costs | None:

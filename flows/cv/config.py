@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from aucdist.errors import InputError, Json
 from flows.config.cluster import ClusterConfig, NoCluster
@@ -55,8 +55,7 @@ class FoldsConfig(Strict):
     """Whether rows with equal features are always in the same fold (`together`) or may be in different ones
     (`apart`)."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> "FoldsConfig":
+    def _check(self) -> None:
         if self.time is not None and self.repeats > 1:
             raise InputError("`repeats` has no effect with `time`, because there is only one order: leave it out")
         if self.time is None and (self.gap_rows or self.gap_time):
@@ -65,7 +64,6 @@ class FoldsConfig(Strict):
             raise InputError("`groups` and `duplicates: together` are both given: leave one of them out")
         if self.groups is not None and self.groups == self.time:
             raise InputError("`groups` and `time` name the same column: name another one for one of them")
-        return self
 
 
 class HalvingConfig(Strict):
@@ -121,8 +119,8 @@ class CvConfig(RunConfig):
     one fold at a time. Solvers that do not ignore rows of weight 0 get a copy of the rows of the fold. `auto` decides
     by the size of the data. The results are the same with all three."""
 
-    @model_validator(mode="after")
-    def _can_be_run(self) -> "CvConfig":
+    def _check(self) -> None:
+        super()._check()
         for name, values in self.grid.items():
             if isinstance(values, LogSpace):
                 self.grid[name] = values.values()
@@ -155,7 +153,6 @@ class CvConfig(RunConfig):
                     f"metric {measure.name!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
                     "take auc, average_precision or g_mean, or a model with predict_proba"
                 )
-        return self
 
     def with_candidates(
         self, size: Mapping[str, int], note: Callable[[str], None], grouped: bool, lowest_grade: float | None

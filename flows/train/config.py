@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
-from pydantic import BaseModel, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, Field, PrivateAttr
 
 from aucdist.data.storage.urls import Location
 from aucdist.engine.workers import has_bokeh, no_bokeh
@@ -58,8 +58,7 @@ class RunConfig(Strict):
     s3: S3Option
     """How s3:// URLs are reached."""
 
-    @model_validator(mode="after")
-    def _can_be_run_there(self) -> "RunConfig":
+    def _check(self) -> None:
         if self.performance_report:
             if self.cluster.kind == "none":
                 raise InputError(
@@ -71,7 +70,7 @@ class RunConfig(Strict):
             refuse_for_classes(self)
         data, point = self.data, self.operating_point
         if point is None:
-            return self
+            return
         if point.per == "day" and (data.test is None or data.test.time is None):
             point.requirement(None)
         # training rows are held out for a guarantee, unless the configuration names threshold rows or out-of-fold scores
@@ -84,7 +83,6 @@ class RunConfig(Strict):
             )
         if data.threshold_rows is not None:
             point.out_of_fold = False
-        return self
 
 
 class TrainConfig(RunConfig):
@@ -99,8 +97,8 @@ class TrainConfig(RunConfig):
     checkpoint: CheckpointConfig | None = None
     """The checkpoints of the fit, from which a run that was killed resumes. By default there are none."""
 
-    @model_validator(mode="after")
-    def _can_be_run(self) -> "TrainConfig":
+    def _check(self) -> None:
+        super()._check()
         model, chooses = self.model.built, self.model.chooses_features
         check_estimator(model, missing=self.data.impute == "keep" and not chooses)
         if self.shapes.compare_free and getattr(model, "monotone", None) is None and not chooses:
@@ -118,7 +116,6 @@ class TrainConfig(RunConfig):
                 f"checkpoint: solver {model.resolved_solver.name!r} draws random numbers, and a fit that resumes has to draw "
                 "the same ones: give model.random_state"
             )
-        return self
 
 
 def load_train(config: str, settings: Sequence[str] = (), output: str | None = None) -> TrainConfig:
