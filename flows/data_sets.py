@@ -13,7 +13,7 @@ from aucdist.errors import InputError, Json
 from flows.compute.clusters import open_cluster
 from flows.config.cluster import ClusterOption
 from flows.config.data import source_from_name
-from flows.config.loading import Cli, Strict, UrlOption
+from flows.config.loading import Cli, NameArgument, Strict, UrlOption
 from flows.progress import RunObserver
 
 FEATURES_SHOWN = 10
@@ -26,7 +26,7 @@ class ListConfig(Strict):
 class ShowConfig(Strict):
     """A data set whose description is shown."""
 
-    name: Annotated[str, Cli(place=1)]
+    name: NameArgument
     """A data set of the catalog, or the folder or URL of shards."""
 
 

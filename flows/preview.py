@@ -24,6 +24,7 @@ from aucdist.selection import duplicates
 from flows.config.data import DataConfig, configured_source, is_yaml, source_from_name
 from flows.config.loading import (
     Cli,
+    NameArgument,
     SettingsOption,
     Strict,
     apply_setting,
@@ -75,7 +76,7 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
 class PreviewConfig(Strict):
     """A data set whose columns are summarised."""
 
-    config: Annotated[str, Cli(place=1)]
+    config: NameArgument
     """A YAML file of a run or of a source, the name of one in configs/train, or a file or URL."""
     settings: SettingsOption
     """Change a key, as in --set data.scale=none. May be repeated."""

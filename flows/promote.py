@@ -23,7 +23,7 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.store import check_name, keep_decision, promote, read_store, remove_old_versions
 from flows.compare import Run, read_run
 from flows.config.data import UnlabelledRef, batch_name, source_of
-from flows.config.loading import Cli, CountOption, Strict
+from flows.config.loading import Cli, CountOption, PlaceArgument, Strict
 from flows.json_values import jsonable
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
@@ -39,7 +39,7 @@ IN_USE = "the version in use"
 class PromoteConfig(Strict):
     """A run whose model is to be put into use."""
 
-    run: Annotated[Location, Cli(place=1)]
+    run: PlaceArgument
     """A run folder: a path or a URL."""
     store: Annotated[Location, Cli(place=2, metavar="STORE")]
     """The model store: a folder or URL, which is created if it does not exist; or models:/NAME in MLflow."""

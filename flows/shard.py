@@ -14,7 +14,7 @@ from aucdist.errors import Json
 from flows.compute.clusters import StageRunner, Stages, open_cluster, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import DataRef, source_of
-from flows.config.loading import Cli, Count, CountOption, Natural, Share, Strict
+from flows.config.loading import Cli, Count, CountOption, NameArgument, Natural, Share, Strict
 from flows.progress import RunObserver
 
 
@@ -94,7 +94,7 @@ def shard_lines(result: Json) -> list[str]:
 class SimulateConfig(Strict):
     """Simulated rows of two Gaussians."""
 
-    target: Annotated[str, Cli(place=1)]
+    target: NameArgument
     """The folder or URL of the shards. A data set that exists there is replaced."""
     rows: Count = 1_000_000
     """The number of rows."""

@@ -56,6 +56,7 @@ FileOption = Annotated[Location | None, Field(min_length=1), Cli(metavar="FILE")
 CountOption = Annotated[int | None, Field(ge=1), Cli(metavar="N")]
 ColumnOption = Annotated[str | None, Cli(metavar="COLUMN")]
 SettingsOption = Annotated[list[str], Field(default_factory=list), Cli(flag="--set", metavar="KEY=VALUE")]
+NameArgument = Annotated[str, Cli(place=1)]
 PlaceArgument = Annotated[Location, Field(min_length=1), Cli(place=1)]
 """The first argument: a folder or URL."""
 
@@ -193,7 +194,7 @@ class FileOptions(Strict):
     folder: ClassVar[str]
     config_class: ClassVar[type[BaseModel]]
 
-    config: Annotated[str, Cli(place=1)]
+    config: NameArgument
     """A YAML file, or the name of one that comes with the project."""
     settings: SettingsOption
     """Change a key, as in --set model.lam=1e-2. May be repeated."""

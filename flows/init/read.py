@@ -5,12 +5,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from aucdist.data.formats.base import FIRST, FilePart
+from aucdist.data.formats.base import FIRST, FilePart, Survey
 from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, CsvText, csv_head, csv_text, separator_of
 from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat
 from aucdist.data.formats.tables import distinct
@@ -19,9 +19,6 @@ from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import packing_of, unpacked
 from aucdist.errors import InputError
-
-if TYPE_CHECKING:
-    from aucdist.data.formats.base import Survey
 
 MOST_BYTES = 2**24
 MOST_FILES = 64
@@ -91,7 +88,7 @@ def head_of(url: str) -> tuple[bytes, bool]:
     return data[: data.rfind(b"\n", 0, MOST_BYTES) + 1], False
 
 
-def survey(source: Source) -> "tuple[Survey, bool]":
+def survey(source: Source) -> tuple[Survey, bool]:
     """Survey the first rows of an svmlight or KEEL file; also return whether these are all rows.
 
     Raises InputError if the file cannot be read.
@@ -102,7 +99,7 @@ def survey(source: Source) -> "tuple[Survey, bool]":
     else:  # KEEL: the header is needed, and files are small
         data, whole = unpacked(files.read_bytes(urls[0]), urls[0]), True
 
-    def read(source: Source) -> "Survey":
+    def read(source: Source) -> Survey:
         # both formats read files
         return file_format.parse(data, source, FilePart(urls[0]), None).survey  # type: ignore[attr-defined]
 

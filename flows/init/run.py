@@ -22,7 +22,7 @@ from aucdist.data.storage.files import local_path
 from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json
 from flows.config.data import DataFileOptions, source_from_name
-from flows.config.loading import Cli, SettingsOption
+from flows.config.loading import Cli, NameArgument, SettingsOption
 from flows.init.columns import HASHED_INTO, LAST, LEAST_LATE, SHOWN, Column, Kind, Table
 from flows.init.read import FirstRows, first_rows, found_layout, survey
 
@@ -36,7 +36,7 @@ BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
 class InitConfig(DataFileOptions):
     """A data file, and how to describe it in a configuration."""
 
-    data: Annotated[str, Cli(place=1)]
+    data: NameArgument
     """A file, folder or URL of a table, in any format that aucdist reads."""
     output: Annotated[Path | None, Cli(metavar="FILE")] = None
     """The YAML file to write. By default it has the name of the data and is written to the current folder."""

@@ -23,7 +23,16 @@ from aucdist.errors import InputError, Json, RunError, as_input_error, unknown
 from aucdist.extras import load_optional
 from flows.compute.clusters import ResultCache, open_cluster
 from flows.config.cluster import ClusterConfig, NoCluster
-from flows.config.loading import Cli, Strict, UrlOption, config_of, configs_folder, read_mapping, yaml_text
+from flows.config.loading import (
+    Cli,
+    NameArgument,
+    Strict,
+    UrlOption,
+    config_of,
+    configs_folder,
+    read_mapping,
+    yaml_text,
+)
 from flows.json_values import flattened, jsonable
 from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
@@ -74,7 +83,7 @@ class Paper(Strict):
 class ReproduceOptions(Strict):
     """The experiments of a paper."""
 
-    paper: Annotated[str, Cli(place=1)]
+    paper: NameArgument
     """A paper of configs/reproduce, such as 000, or a YAML file."""
     quick: bool = False
     """Run only the small part that the file defines."""

@@ -5,7 +5,7 @@ Everything is checked here, before any work starts: keys, types, the estimator a
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Optional
 
 from pydantic import BaseModel, Field, PrivateAttr
 
@@ -14,7 +14,16 @@ from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
 from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Option, ThreadsHere
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, is_yaml, refuse_for_classes, source_from_name
-from flows.config.loading import NAME, Cli, CountOption, RunOptions, Strict, config_of, load_config, parse_yaml
+from flows.config.loading import (
+    NAME,
+    CountOption,
+    NameArgument,
+    RunOptions,
+    Strict,
+    config_of,
+    load_config,
+    parse_yaml,
+)
 from flows.config.model import AUTO, THRESHOLD_SHARE, ModelConfig, OperatingPointConfig, ShapesConfig, check_estimator
 
 if TYPE_CHECKING:
@@ -128,7 +137,7 @@ class TrainOptions(RunOptions, DataFileOptions):
 
     folder, config_class = "train", TrainConfig
 
-    config: Annotated[str, Cli(place=1)]
+    config: NameArgument
     """A YAML file, the name of one that comes with the project, or a file of data. For a file of data, the
     configuration is made as by `aucdist init`."""
 
