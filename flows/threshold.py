@@ -72,8 +72,8 @@ def change_threshold(config: ThresholdConfig) -> Json:
         probability=None if model.probability is None else model.probability.shifted(shift),
     )
     files = model_content(model)
-    if exists(path := f"{folder}/{PROFILE}"):  # of scores that are `shift` lower now
-        profile = Profile.from_bytes(read_bytes(path), shown(path))
+    if exists(kept := f"{folder}/{PROFILE}"):  # of scores that are `shift` lower now
+        profile = Profile.from_bytes(read_bytes(kept), shown(kept))
         if profile.score is not None:
             edges = tuple(edge - shift for edge in profile.score.edges)
             profile = replace(profile, score=replace(profile.score, edges=edges))

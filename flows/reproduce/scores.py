@@ -252,8 +252,8 @@ class Scores(ProtocolKind):
             lines[REACHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
         # the background of a cell: by the printed figures, or without these by the best system
         by_print = lines["verdict"].map(HIGHLIGHTS).fillna("")
-        best = lines["rank"] == lines.groupby(["measure", "dataset"])["rank"].transform("min")
-        return lines.assign(highlight=by_print if self.targets else np.where(best, "better", ""))
+        is_best = lines["rank"] == lines.groupby(["measure", "dataset"])["rank"].transform("min")
+        return lines.assign(highlight=by_print if self.targets else np.where(is_best, "better", ""))
 
     def _texts(self, system: ScoredSystem, chosen: list[int]) -> str:
         points, varied = system.points(self.grid), list(system.grid or self.grid)

@@ -232,21 +232,22 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
     point |= how_set(fitted.evaluation.set_on, measured.threshold_counts, measured.guarantee)
     if (costs := measured.costs) is not None:
-        cost = {"value": costs.mean(threshold), "interval": None, "without_model": costs.without_model}
+        point["expected_cost"] = {
+            "value": costs.mean(threshold),
+            "interval": None,
+            "without_model": costs.without_model,
+        }
         if measured.test is not None and test is not None:
             # the mean cost of a test row; without a model that of flagging no row or all rows, whichever is cheaper
             rows, positive = test.table, test.members[:, k]
             weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
             wrong = (test.scores[:, k] > 0) != positive
             row_costs = Costs(**requirement["cost"]).of_rows(positive, rows["cost"].to_numpy())
-            cost = {
+            point["expected_cost"] = {
                 "value": mean_cost(wrong, row_costs, weight),
-                "interval": None
-                if weight is not None
-                else _ends(DecisionCosts.of(positive, wrong, row_costs).interval()),
+                "interval": _ends(DecisionCosts.of(positive, wrong, row_costs).interval()) if weight is None else None,
                 "without_model": min(mean_cost(wrong_rows, row_costs, weight) for wrong_rows in (positive, ~positive)),
             }
-        point["expected_cost"] = cost
     return result | {"operating_point": point}
 
 
