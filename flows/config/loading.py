@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from aucdist.data.sources import catalog_folder
 from aucdist.data.storage.guard import read_configuration
-from aucdist.data.storage.urls import SCHEME, Location, enter, hide, require
+from aucdist.data.storage.urls import SCHEME, enter, hide, require
 from aucdist.errors import InputError, Json, refuse_unknown_keys, unknown
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
@@ -50,14 +50,16 @@ Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 ShareOrNone = Annotated[float | None, Field(gt=0, lt=1)]
 Rate = Annotated[float | None, Field(gt=0, le=1)]
-UrlOption = Annotated[Location | None, Field(min_length=1), Cli(metavar="URL")]
+Place = Annotated[str, Field(min_length=1), AfterValidator(enter)]
+"""A path or a URL, which may not be empty: the length is checked first, for the sake of the message."""
+UrlOption = Annotated[Place | None, Cli(metavar="URL")]
 """An option that takes a path or a URL, which may not be empty."""
-FileOption = Annotated[Location | None, Field(min_length=1), Cli(metavar="FILE")]
+FileOption = Annotated[Place | None, Cli(metavar="FILE")]
 CountOption = Annotated[int | None, Field(ge=1), Cli(metavar="N")]
 ColumnOption = Annotated[str | None, Cli(metavar="COLUMN")]
 SettingsOption = Annotated[list[str], Field(default_factory=list), Cli(flag="--set", metavar="KEY=VALUE")]
 NameArgument = Annotated[str, Cli(place=1)]
-PlaceArgument = Annotated[Location, Field(min_length=1), Cli(place=1)]
+PlaceArgument = Annotated[Place, Cli(place=1)]
 """The first argument: a folder or URL."""
 
 
