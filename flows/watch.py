@@ -103,7 +103,7 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | N
         batch = config.batch
         if config.data is not None:
             batch = stages("compare rows", compare_rows, config, watched, workers, observer)
-        if config.labels is not None:
+        if config.labels is not None and (config.data is None or watched.state.read(batch)["rows"]):
             batch = stages("join labels", join_labels, config.labels, batch, watched)
         page = stages("page", watched.state.write_page, f"Watching {files.shown(config.model)}")
     assert batch is not None  # the configuration requires rows or labels
@@ -170,7 +170,8 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         counts, missing, unknown = _count(source, batch, identity, scores, watched, workers, observer)
     except Unreadable as error:
         counts, missing, unknown = BatchCounts.none(watched.profile), {}, {}
-        alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": printable(str(error))}]
+        text = printable(f"{error}{'' if config.labels is None else '. Their labels were not added'}")
+        alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": text}]
     if source.unknown == "error":  # a category that is neither in the training rows nor declared
         alarms += [{"what": "new", "column": name, "value": n / counts.rows, "p": 0.0} for name, n in unknown.items()]
     moves = jsonable(compare_with_profile(watched.profile, counts))

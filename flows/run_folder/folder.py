@@ -3,7 +3,6 @@
 The module also writes and reads the scores of a run's test rows, a Parquet file of the run folder, and computes their metrics.
 """
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -27,7 +26,7 @@ from pydantic import ValidationError
 
 from aucdist.data.block import Block
 from aucdist.data.own_files import REPAIR, ROW_ID, first_fault, read_json, read_parquet
-from aucdist.data.storage.faults import long_retries, retried, storage_errors
+from aucdist.data.storage.faults import FULL, long_retries, retried, storage_errors
 from aucdist.data.storage.files import exists, local_path, open_fs, read_bytes, shown
 from aucdist.engine.blocks import Summary
 from aucdist.engine.view import AnyBlocks, ClassBlocks
@@ -173,7 +172,7 @@ def _full_disk_explained(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        if e.errno not in (errno.ENOSPC, errno.EDQUOT):
+        if e.errno not in FULL:
             raise
         raise RunError(
             f"the run is lost: no space is left in {folder}, or in the folder of temporary files ({tempfile.gettempdir()}). "

@@ -260,6 +260,9 @@ def test_a_new_category_and_rows_that_cannot_be_read_are_alarms(tmp_path: Path) 
     assert "oops" in bad["alarms"][0]["text"]
     assert bad["rows"] == 0
     assert "batch 'bad'" in run("watch", store, "--labels", tmp_path / "new.csv", "--batch", "bad", code=2)[1]
+    both = run("watch", store, tmp_path / "bad.csv", "--labels", tmp_path / "new.csv", code=3)[0]
+    assert "oops" in both
+    assert "Their labels were not added" in both
     week(1, 200).to_csv(tmp_path / "bad.csv", index=False)  # mended: it takes the place of what could not be read
     assert watched(store, tmp_path / "bad.csv")["rows"] == 200
     assert "no such file" in run("watch", store, tmp_path / "none.csv", code=2)[1]

@@ -3,6 +3,7 @@
 The exceptions of S3 and web clients are looked up by name, so that clients that are not in use need not be imported.
 """
 
+import errno
 import logging
 import os
 import random
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from aucdist.data.storage.guard import SLOWEST, TooSlow
 from aucdist.data.storage.urls import shown
-from aucdist.errors import InputError
+from aucdist.errors import InputError, RunError
 
 BOTO, AIOHTTP = "botocore.exceptions", "aiohttp"
 
@@ -27,6 +28,8 @@ OPENING, WORKING = 5.0, 90.0
 run should be lost because a server was restarted."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+FULL = errno.ENOSPC, errno.EDQUOT
+"""Errors of a disk or a quota that is used up."""
 BUSY = {429, 500, 502, 503, 504}
 BUSY_CODES = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict"}
 
@@ -113,7 +116,10 @@ def code_of(error: BaseException | None) -> str:
 
 @contextmanager
 def storage_errors(url: str, action: str) -> Iterator[None]:
-    """Convert exceptions of file systems to StorageErrors, without texts that could contain a secret."""
+    """Convert exceptions of file systems to StorageErrors, without texts that could contain a secret.
+
+    A full disk is a RunError, because the input is not wrong.
+    """
     remote = "://" in url and not url.startswith("file://")
     try:
         yield
@@ -122,7 +128,9 @@ def storage_errors(url: str, action: str) -> Iterator[None]:
     except Exception as e:
         if (reason := _reason(e, remote)) is None:
             raise
-        raise StorageError(f"cannot {action} {shown(url)}: {reason}") from None
+        full = getattr(e, "errno", None) in FULL
+        kind = RunError if full else StorageError
+        raise kind(f"cannot {action} {shown(url)}: {reason}{'; make room' * full}") from None
 
 
 def _reason(e: Exception, remote: bool) -> str | None:

@@ -18,7 +18,7 @@ from aucdist.data.sources import Source
 from aucdist.data.storage import files, guard
 from aucdist.data.storage.files import read_buffer
 from aucdist.data.storage.guard import packing_of, unpacked
-from aucdist.errors import InputError
+from aucdist.errors import InputError, RunError
 
 SVM = b"1 1:1\n-1 1:2\n"
 
@@ -100,7 +100,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path, monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(InputError, match=r"cannot write .*f: No space left on device"):
+    with pytest.raises(RunError, match=r"cannot write .*f: No space left on device; make room"):
         files.write_bytes(str(target), b"new")
     assert target.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
