@@ -62,7 +62,7 @@ class BlockInfo:
     copied : bool
         Whether a stored block has a copy on the local disk, which is mapped for each step: else it is read and decoded.
     side : tuple of str
-        What rows have beside features, label, id and weight: ``group``, ``grade`` and ``cost``.
+        What decides their pairs beside the label: ``group`` and ``grade``.
     """
 
     n_samples: int
@@ -85,7 +85,7 @@ class BlockInfo:
         weight_pos, weight_neg = float(n_pos), float(n - n_pos)
         if weight is not None:
             weight_pos, weight_neg = float(weight[positive].sum()), float(weight[~positive].sum())
-        side = tuple(name for name in ("group", "grade", "cost") if getattr(block, name) is not None)
+        side = tuple(name for name in ("group", "grade") if getattr(block, name) is not None)
         coded = isinstance(block.rows, BinRows)
         return cls(n, block.n_features, n_pos, weight_pos, weight_neg, weight is not None, side, coded)
 
@@ -169,9 +169,9 @@ class Blocks(ABC):
         The total weight of the positive and of the negative rows.
     has_weights : bool
         Whether any row came with a sample weight.
-    has_groups, has_grades, has_costs : bool
-        Whether rows have a group, so that pairs are within groups; a grade, so that a pair is two rows with different grades;
-        and a cost of a wrong decision.
+    has_groups, has_grades : bool
+        Whether rows have a group, so that pairs are within groups; and a grade, so that a pair is two rows with different
+        grades.
     has_codes : bool
         Whether the rows are codes of a feature map, and not numbers.
     lasting : bool
@@ -201,7 +201,7 @@ class Blocks(ABC):
         self.weight_pos, self.weight_neg = sum(i.weight_pos for i in infos), sum(i.weight_neg for i in infos)
         side = {name for i in infos for name in i.side}
         self.has_weights, self.has_groups = any(i.has_weights for i in infos), "group" in side
-        self.has_grades, self.has_costs = "grade" in side, "cost" in side
+        self.has_grades = "grade" in side
         self.has_codes, self.lasting = infos[0].coded, all(i.lasting for i in infos)
         self.features_lasting = self.lasting
         self._ranges: Any = None  # ColumnRanges, once they are asked for

@@ -8,7 +8,6 @@ Journals and memories are trees of plain values, arrays and our own dataclasses.
 reading them runs no code.
 """
 
-import dataclasses
 import hashlib
 import importlib
 import io
@@ -149,8 +148,8 @@ def _record(module: str, name: str, fields: list[Any]) -> Any:
 
 def _fields(kind: Any) -> dict[str, bool] | None:
     """Return the fields of a record, each with whether it may be left out, being None by default; None of other classes."""
-    if dataclasses.is_dataclass(kind):
-        return {field.name: field.default is None for field in dataclasses.fields(kind)}
+    if is_dataclass(kind):
+        return {field.name: field.default is None for field in fields(kind)}
     return dict.fromkeys(kind._fields, False) if issubclass(kind, tuple) and hasattr(kind, "_fields") else None
 
 

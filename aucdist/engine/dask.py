@@ -23,8 +23,9 @@ from aucdist.data.block import Block
 from aucdist.data.column_statistics import refuse_unsound
 from aucdist.data.labels import group_numbers
 from aucdist.data.storage import scratch
+from aucdist.data.storage.scratch import NamelessFile
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load, load_all
-from aucdist.engine.worker_calls import SECONDS_WITHOUT_WORKERS, Call, CallFile, KeptState, Parts, died_again
+from aucdist.engine.worker_calls import SECONDS_WITHOUT_WORKERS, Call, KeptState, Parts, died_again
 from aucdist.engine.worker_part import Part
 from aucdist.engine.workers import wait_for_workers
 from aucdist.errors import ClusterLost, InputError
@@ -120,7 +121,7 @@ class DaskBlocks(Blocks):
 
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on the workers that hold the blocks."""
-        call = Call(step, args, self._chain[0].file if self._chain else CallFile())
+        call = Call(step, args, self._chain[0].file if self._chain else NamelessFile())
         chain = [*self._chain, call]
         held = KeptState(self._parts, call.state)  # if the step fails, the workers that finished it drop this state
         total, changed = self._parts.run(chain)

@@ -107,7 +107,6 @@ class ViewBlocks(Blocks):
     def __init__(self, blocks: Blocks, change: Change, *, keep: Keep = "memory", ranges: ColumnRanges | None = None):
         over: ViewBlocks | None = blocks if isinstance(blocks, ViewBlocks) else None
         self._source: Blocks = blocks.without_memory() if over is None else over._source
-        self._changes: tuple[Change, ...] = (change,) if over is None else (*over._changes, change)
         self._reads_source: bool = keep == "nowhere" and (over is None or over._reads_source)
         self._after_change: Blocks = self._source.without_memory() if over is None else over._after_change.fork()
         if keep == "nowhere" and getattr(change, "rows_only", False):

@@ -3,7 +3,6 @@
 import asyncio
 import itertools
 import os
-import threading
 import time
 import warnings
 import weakref
@@ -45,53 +44,30 @@ _direct: weakref.WeakKeyDictionary[Client, bool] = weakref.WeakKeyDictionary()
 _numbers = itertools.count()
 
 
-class CallFile:
-    """A temporary file of the large calls of a chain and of its forks; it is removed with the last of them."""
-
-    def __init__(self) -> None:
-        self._file: Any = None  # most chains have no large call
-        self._lock = threading.Lock()
-
-    def append(self, data: bytes) -> int:
-        """Write a call, and return the offset where it begins. Any thread may call this."""
-        with self._lock:
-            if self._file is None:
-                self._file = NamelessFile()
-            start: int = self._file.end
-            self._file.write(data, start)
-            self._file.end += len(data)
-        return start
-
-    def read(self, start: int, size: int) -> bytes:
-        """Return the call that begins at an offset. Any thread may call this."""
-        return os.pread(self._file.descriptor, size, start)
-
-
 class Call:
     """A step with its arguments, packed. Large ones that may be repeated are kept in a file.
 
     `state`, int: the number of the state that it leaves on the workers.
     `name`, str: of the step.
-    `file`: of its chain.
+    `file`: for the large calls of its chain and of the forks of this.
     """
 
-    def __init__(self, step: Step, args: tuple[Any, ...], file: CallFile):
+    def __init__(self, step: Step, args: tuple[Any, ...], file: NamelessFile):
         self.state, self.name = next(_numbers), getattr(step, "__name__", type(step).__name__)
         self.file = file
         self._data: bytes | None = pack((step, args))
-        self._place = (0, 0)
+        self._start, self._size = 0, len(self._data)
 
     @property
     def data(self) -> bytes:
         """Step and arguments, as `pack` returned them."""
         data = self._data  # another thread may move it to the file meanwhile
-        return self.file.read(*self._place) if data is None else data
+        return os.pread(self.file.descriptor, self._size, self._start) if data is None else data
 
     def keep(self) -> None:
         """Keep step and arguments for as long as they may have to be repeated."""
-        if self._data is not None and len(self._data) > MOST_BYTES:
-            self._place = self.file.append(self._data), len(self._data)
-            self._data = None
+        if self._data is not None and self._size > MOST_BYTES:
+            self._start, self._data = self.file.append(self._data), None
 
 
 class KeptState:

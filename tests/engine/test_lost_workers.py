@@ -17,9 +17,10 @@ from distributed import Client
 from support.chains import EXPECTED, N_BLOCKS, VALUES, add, chain_of, load, rows
 
 from aucdist.data.block import partition
+from aucdist.data.storage.scratch import NamelessFile
 from aucdist.engine import worker_calls, worker_part
 from aucdist.engine.dask import DaskBlocks, local_client
-from aucdist.engine.worker_calls import Call, CallFile
+from aucdist.engine.worker_calls import Call
 from aucdist.errors import ClusterLost, RunError
 
 
@@ -413,7 +414,7 @@ def test_a_scheduler_that_is_lost_while_its_workers_are_first_called_is_named(mo
 
 def test_calls_are_as_they_were_when_they_were_made():
     w = np.zeros(3)
-    call = Call(add, (w,), CallFile())
+    call = Call(add, (w,), NamelessFile())
     w += 1
     (_, (sent,)) = worker_part.unpack(call.data)
     assert sent.tolist() == [0, 0, 0]

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from support.chains import N_BLOCKS, load
 
+from aucdist.data.storage.scratch import NamelessFile
 from aucdist.engine.blocks import LocalBlocks, without_rows
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.engine.steps import in_threads
 from aucdist.engine.view import ViewBlocks
-from aucdist.engine.worker_calls import MOST_BYTES, Call, CallFile
+from aucdist.engine.worker_calls import MOST_BYTES, Call
 
 LARGE = 2**18
 
@@ -86,14 +87,14 @@ def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(mortal, vie
 
 def test_the_file_ends_with_the_last_call_in_it(monkeypatch):
     monkeypatch.setattr("aucdist.engine.worker_calls.MOST_BYTES", 400)
-    kept = [Call(start, (np.full(20, 1.0),), CallFile())]
+    kept = [Call(start, (np.full(20, 1.0),), NamelessFile())]
     kept += [Call(start, (np.full(size, 2.0),), kept[0].file) for size in (100, 200)]
     before = [call.data for call in kept]
     for call in kept:
         call.keep()
     assert [call._data is None for call in kept] == [False, True, True]
     assert [call.data for call in kept] == before
-    file = weakref.ref(kept[0].file._file)
+    file = weakref.ref(kept[0].file)
     del kept, call
     gc.collect()
     assert file() is None

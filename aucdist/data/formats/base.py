@@ -38,7 +38,7 @@ OF_COLUMNS = OF_TABLES | {"labels", "keep", "drop", "dates", "date_format", "unk
 PART_BYTES = 64 * 2**20
 """Files are split into parts of about this size. The size is fixed, so that the same data always gives the same blocks
 and the same bits."""
-WINDOW = 2**16  # number of bytes that are first searched for a line break; more are searched if necessary
+WINDOW = 2**16  # number of bytes that are searched for a line break at a time
 CHUNK = 2**24
 FIRST = 2**11  # number of bytes by which a compressed file is recognised
 
@@ -425,10 +425,12 @@ class LineFormat(FileFormat):
                 continue
             mark = len(BOM) if files.read_range(url, 0, len(BOM), stat.etag) == BOM else 0
             start, columns = self.read_header(url, mark, stat, source)
-            edges = [start]
+            edges, file = [start], files.RangeFile(url, stat)
             for edge in range(start + part_bytes, stat.size, part_bytes):
                 if edge > edges[-1]:
-                    edges.append(after_line_break(url, edge, stat))
+                    file.seek(edge - 1)
+                    file.readuntil(b"\n", WINDOW)
+                    edges.append(file.tell())
             if edges[-1] < stat.size:
                 edges.append(stat.size)
             pieces = [FilePart(url, a, b, columns, version=stat.etag) for a, b in itertools.pairwise(edges)]
@@ -451,18 +453,6 @@ class LineFormat(FileFormat):
             before = sum(files.read_range(part.url, *chunk, part.version).count(b"\n") for chunk in chunks)
             self.parse(data, source, replace(part, line=1 + before), schema)
             raise
-
-
-def after_line_break(url: str, position: int, stat: files.Stat) -> int:
-    """Return the offset after the first line break at or after `position` less one, or the end of the file."""
-    start, window = max(0, position - 1), WINDOW
-    while start < stat.size:
-        stop = min(start + window, stat.size)
-        at = files.read_range(url, start, stop, stat.etag).find(b"\n")
-        if at >= 0:
-            return start + at + 1
-        start, window = stop, window * 4
-    return stat.size
 
 
 def even_share(n_bytes: int, n: int | None) -> int:

@@ -78,7 +78,22 @@ def resolve_source_and_schema(
     if total.rows == 0:
         raise InputError(f"{total.where} has no rows: name data with at least one row")
     if schema is None:
-        schema = _schema_of(source, total, name)
+        categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
+        refuse_identifiers(source, total.where, categories, total.rows)
+        names = FORMATS[source.format].feature_names(source, replace(total, categories=categories))
+        if not names:
+            raise InputError(
+                f"{total.where} has no column but the label, and so no feature: check `separator`, `keep` and `drop`"
+            )
+        topics, graded = source.labels == "topics", source.labels == "grades"
+        if source.of_each and not graded:
+            topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
+            classes = choose_each(total.classes, topics_to_fit, name, topics=topics)
+            sides, sets = (classes[:1], classes[1:]), sets_of_topics(total.sets, classes)
+        else:
+            sides = (above_lowest if graded else choose_positive)(total.classes, source.positive, name)
+            classes, topics, sets = (), False, ()
+        schema = Schema(names, total.label, *sides, categories, total.hashed, total.dates, classes, topics, sets)
         check_expectations(source, name, figures | {"features": len(schema.feature_names)})
     else:
         if total.columns:
@@ -95,30 +110,6 @@ def resolve_source_and_schema(
         layout = "csr" if FORMATS[source.format].is_sparse(total, len(schema.feature_names)) else "dense"
     dtype = source.dtype or ("float32" if total.single else "float64")
     return source.model_copy(update={"layout": layout, "dtype": dtype}), schema
-
-
-def _schema_of(source: AnySource, total: Survey, name: str) -> Schema:
-    """Return the schema of training data from the survey of all their parts."""
-    categories = {column: one_spelling_each(values) for column, values in total.categories.items()}
-    refuse_identifiers(source, total.where, categories, total.rows)
-    names = FORMATS[source.format].feature_names(source, replace(total, categories=categories))
-    if not names:
-        raise InputError(
-            f"{total.where} has no column but the label, and so no feature: check `separator`, `keep` and `drop`"
-        )
-    classes: tuple[str, ...] = ()
-    sets: tuple[tuple[int, ...], ...] = ()
-    topics = source.labels == "topics"
-    if source.of_each and source.labels != "grades":
-        topics_to_fit = source.positive.each if isinstance(source.positive, EachOf) else None
-        classes = choose_each(total.classes, topics_to_fit, name, topics=topics)
-        positive, negative, sets = classes[:1], classes[1:], sets_of_topics(total.sets, classes)
-    else:
-        divide = above_lowest if source.labels == "grades" else choose_positive
-        positive, negative = divide(total.classes, source.positive, name)
-    return Schema(
-        names, total.label, positive, negative, categories, total.hashed, total.dates, classes, topics and bool(classes), sets
-    )  # fmt: skip
 
 
 def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int = 0) -> Block:

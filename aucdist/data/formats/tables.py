@@ -1,7 +1,7 @@
 """Convert Arrow columns to parsed rows: numbers become a matrix, and everything else becomes categories."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -59,17 +59,6 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
     table = replace(reader, form=replace(form, categorical={*form.categorical, *texts})).table()
     refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
     return table
-
-
-def side_by_side(columns: Sequence[pa.Array | pa.ChunkedArray], n_rows: int, dtype: str) -> np.ndarray:
-    """Return columns of numbers as a matrix."""
-    matrix, start = np.empty((n_rows, len(columns)), dtype), 0
-    table = pa.table(columns, [str(j) for j in range(len(columns))])
-    for batch in table.to_batches(max_chunksize=max(64, CACHED // max(1, len(columns)))):  # rows within the cache
-        for j, array in enumerate(batch.columns):
-            matrix[start : start + len(array), j] = as_numpy(array)
-        start += batch.num_rows
-    return matrix
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -186,7 +175,12 @@ class _TableReader:
             if name not in texts:
                 places[name] = len(pieces)
                 pieces.append(parsed_numbers[name])
-        numbers = side_by_side(pieces, columns.num_rows, kind)
+        numbers, start = np.empty((columns.num_rows, len(pieces)), kind), 0
+        rows_in_cache = max(64, CACHED // max(1, len(pieces)))
+        for batch in pa.table(pieces, [str(j) for j in range(len(pieces))]).to_batches(max_chunksize=rows_in_cache):
+            for j, array in enumerate(batch.columns):
+                numbers[start : start + len(array), j] = as_numpy(array)
+            start += batch.num_rows
         if form.missing:
             if len(words := form.spelling.missing_numbers):
                 for j in places.values():

@@ -283,8 +283,7 @@ def open_fs(url: str) -> tuple[Any, str]:
 class RangeFile(AbstractBufferedFile):
     """A remote file that is read in ranges, all from the same version."""
 
-    def __init__(self, url: str):
-        version = stat(url)
+    def __init__(self, url: str, version: Stat):
         self.version = version.etag
         super().__init__(None, url, cache_type="none", size=version.size)
 
@@ -333,7 +332,7 @@ def opened(url: str, *, mapped: bool = False) -> Iterator["pa.NativeFile"]:
         elif is_web(url):
             file = pa.BufferReader(read_bytes(url))
         else:
-            file = pa.PythonFile(RangeFile(url), mode="r")
+            file = pa.PythonFile(RangeFile(url, stat(url)), mode="r")
     with file:
         yield file
 

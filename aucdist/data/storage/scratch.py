@@ -10,6 +10,7 @@ room for others: a fit reads its blocks in turn, so each would go just before it
 several are in one file, which is gone when the last of them is.
 """
 
+import functools
 import mmap
 import os
 import pickle
@@ -36,15 +37,28 @@ ALIGNMENT = 64
 
 
 class NamelessFile:
-    """A file without a name, which the system removes with the last reference to it."""
+    """A file without a name, which the system removes with the last reference to it. It is made when it is first written."""
 
     def __init__(self, folder: Path | None = None):
-        with tempfile.TemporaryFile(dir=folder) as file:
-            self.descriptor = os.dup(file.fileno())
-        # Not `__del__`: while it runs, another thread could get the file from a weak reference.
-        weakref.finalize(self, os.close, self.descriptor).atexit = False
+        self._folder, self._lock = folder, threading.Lock()
         self.end = 0
         """The bytes that it has."""
+
+    @functools.cached_property
+    def descriptor(self) -> int:
+        """The descriptor by which the system knows the file."""
+        with tempfile.TemporaryFile(dir=self._folder) as file:
+            descriptor = os.dup(file.fileno())
+        # Not `__del__`: while it runs, another thread could get the file from a weak reference.
+        weakref.finalize(self, os.close, descriptor).atexit = False
+        return descriptor
+
+    def append(self, data: bytes) -> int:
+        """Write bytes at the end, and return the offset where they begin. Any thread may call this."""
+        with self._lock:
+            start, self.end = self.end, self.end + len(data)
+            self.write(data, start)
+        return start
 
     def write(self, data: bytes | memoryview, start: int) -> None:
         """Write bytes at an offset. The system may accept them in several pieces."""
