@@ -252,7 +252,9 @@ class Samples:
         if threshold is None or self.cuts.negatives.are_anchors:
             return Intervals.around(self.cuts.scores, BAND_MARGIN * h)
         width = h if threshold.band is None else float(np.ptp(threshold.band.scores))
-        return Intervals(np.array([1.0 + threshold.score - MARGIN_BELOW * width]), np.array([np.inf]))
+        # Negatives below all positives minus the margin are in no active pair, and change no mean hinge.
+        lowest = max(threshold.score - MARGIN_BELOW * width, float(self.cuts.scores.min()) - 1.0 - BAND_MARGIN * h)
+        return Intervals(np.array([1.0 + lowest]), np.array([np.inf]))
 
     def _draw(self, n_band: float, near: Intervals, h: float) -> "list[RowSample]":
         cuts, groups, n = self.cuts, self.cuts.groups, self.n_to_draw
@@ -393,8 +395,7 @@ class Pairs:
 
     With a share of the negatives, those near the threshold add a term: their parts rise with their mean hinge at the
     rate 1 / width, and the threshold moves with the mean over them. A mean hinge changes as the score of the negative
-    minus the mean score of the positives that are active with it; these positives are approximated by those at the middle
-    of the band.
+    minus the mean score of the positives that are active with it.
 
     Parameters
     ----------
@@ -420,8 +421,7 @@ class Pairs:
         self.weights = weights[row_positions]
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
         # The terms of the negatives near the threshold; `_near` sets them.
-        self.rates, self._active, self._ahead = np.zeros(0), np.zeros(0), np.zeros(0)
-        self._middle, threshold = np.zeros(cuts.blocks.n_features), cuts.here.threshold
+        self.rates, self._ahead, threshold = np.zeros(0), np.zeros(0), cuts.here.threshold
         self.of_top = threshold is not None
         if threshold is not None and threshold.band is not None:
             row_positions = np.concatenate(
@@ -435,24 +435,32 @@ class Pairs:
         return rows_at(self._sample.rows.rows, self._which)
 
     def _near(self, sample: RowSample, threshold: Threshold, before: float, width: float, h: float) -> np.ndarray:
-        """Return the negatives that count in part in a band that was as wide as `before`, and keep what they add."""
+        """Return the negatives that count in part in a band that was as wide as `before`, and the positives active with them.
+
+        What they add is kept.
+        """
         rows, weights, scores = np.arange(len(sample.scores)), sample.weights, sample.sign * sample.scores
         negatives, positives = rows[sample.negatives], rows[sample.positives]
-        parts = threshold.parts(scores[negatives])
+        negatives = negatives[np.argsort(-scores[negatives])]
+        parts, width = threshold.parts(scores[negatives]), width or before
         partly = (parts > 0.0) & (parts < 1.0) & (weights[negatives] > 0.0)
         near = negatives[partly]
-        if not len(near):
-            return near
-        width = width or before
-        hinge = MeanHinge(scores[positives], weights[positives], h)
-        self._active = hinge.derivative(scores[near], 1.0, np.zeros(len(positives)))
+        # Seen from the positives, with mirrored scores, the negatives are those that may be active.
+        self._hinge, self._mirrored = (
+            MeanHinge(scores[positives], weights[positives], h), MeanHinge(-scores[near], np.ones(len(near)), h)
+        )  # fmt: skip
+        self._ends = self._hinge.ends(scores[near])
+        n_active = int(self._ends[1].max(initial=0))
+        self._mirrored_ends = self._mirrored.ends(-self._hinge.scores[:n_active])
+        self._active = self._hinge.over_active(self._ends, np.ones(n_active))
         self.rates = weights[near] / (width * sample.cuts.negatives.target)
         self._ahead = self.rates * (before - width) * parts[partly]
-        middle = float(self.rates @ scores[near]) / float(self.rates.sum())
-        coefs = np.zeros(len(scores))
-        coefs[positives] = weights[positives] * np.clip((middle + 1.0 + h - scores[positives]) / (2.0 * h), 0.0, 1.0)
-        accumulate(sample.rows.rows, rows, coefs / (float(coefs.sum()) or 1.0), self._middle)
-        return near
+        return np.concatenate([near, positives[self._hinge.order[:n_active]]])
+
+    def _hinge_changes(self, changes: np.ndarray) -> np.ndarray:
+        """Return how the mean hinges of the negatives near the threshold change if their scores and those of positives do."""
+        n = len(self.rates)
+        return self._active * changes[:n] - self._hinge.over_active(self._ends, changes[n:])
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
         """Return, for each row, the sum of a value over its partners in the band."""
@@ -464,11 +472,10 @@ class Pairs:
     def product(self, p: np.ndarray) -> np.ndarray:
         """Return the second derivative of the mean times a vector."""
         n = self.n_pairs
-        change = np.empty(n + len(self.rates))
+        change = np.empty(len(self._which))
         project(self.rows, p, change)
         coefs = self.scale * (self.partners * change[:n] - self.weights * self._sums(self.weights * change[:n]))
-        changes = self._active * (change[n:] - float(self._middle @ p))
-        return self._sum_of_rows(coefs, self.rates * changes)
+        return self._sum_of_rows(coefs, self.rates * self._hinge_changes(change[n:]) if len(self.rates) else self.rates)
 
     def ahead(self) -> np.ndarray:
         """Return by how much the gradient changes when the band of the threshold narrows and all rows in it stay in it."""
@@ -476,10 +483,11 @@ class Pairs:
 
     def _sum_of_rows(self, coefs: np.ndarray, near_coefs: np.ndarray) -> np.ndarray:
         """Return the weighted sum of the rows; the total weight of the negatives near the threshold stays the same."""
-        near_coefs = self._active * (
-            near_coefs - self.rates * (float(near_coefs.sum()) / (float(self.rates.sum()) or 1.0))
-        )
-        coefs, out = np.concatenate([coefs, near_coefs]), -float(near_coefs.sum()) * self._middle
+        if len(self.rates):
+            near_coefs = near_coefs - self.rates * (float(near_coefs.sum()) / float(self.rates.sum()))
+            sums = len(near_coefs) * self._mirrored.over_active(self._mirrored_ends, near_coefs)
+            coefs = np.concatenate([coefs, self._active * near_coefs, -self._hinge.shares[: len(sums)] * sums])
+        out = np.zeros(self._sample.cuts.blocks.n_features)
         accumulate(self.rows, np.arange(len(coefs)), coefs, out)
         return out
 
@@ -487,7 +495,7 @@ class Pairs:
         """Return the second derivative of the mean, float64 of shape (n_features, n_features)."""
         sample, row_positions, pairs = self._sample, self._which, slice(self.n_pairs)
         (low, high), n, rows = self._of_anchors, self.n_anchors, sample.rows.rows
-        if isinstance(rows, BinRows) and len(self._middle) > FEATURES_PER_CODE * rows.codes.shape[1]:
+        if isinstance(rows, BinRows) and sample.cuts.blocks.n_features > FEATURES_PER_CODE * rows.codes.shape[1]:
             total = self.scale * pair_moments(
                 rows_at(rows, row_positions[pairs]), low, high, self.weights, self.partners
             )
@@ -504,15 +512,19 @@ class Pairs:
             B = np.sqrt(self.partners[n:, np.newaxis]) * B  # BLAS computes B'B with half the arithmetic of a product
             total = self.scale * (total + total.T + B.T @ B)
         if len(self.rates):
-            near = self._active[:, np.newaxis] * (sample.matrix[row_positions[self.n_pairs :]] - self._middle)
-            near -= self.rates @ near / self.rates.sum()
-            near *= np.sqrt(self.rates)[:, np.newaxis]
-            total += near.T @ near
+            columns = sample.matrix[row_positions[self.n_pairs :]].T
+            near = np.array([self._hinge_changes(column) for column in columns])
+            near -= (near @ self.rates / self.rates.sum())[:, np.newaxis]
+            near *= np.sqrt(self.rates)
+            total += near @ near.T
         return total
 
     def squares(self) -> np.ndarray:
-        """Return the approximate diagonal of the matrix, without the term of the classes' mean scores."""
-        return column_squares(self.rows, np.concatenate([self.scale * self.partners, self.rates * self._active**2]))
+        """Return the approximate diagonal of the matrix, without the terms of the positives near the threshold."""
+        weights = np.zeros(len(self._which))
+        of_near = self.rates * self._active**2 if len(self.rates) else self.rates
+        weights[: self.n_pairs + len(of_near)] = np.concatenate([self.scale * self.partners, of_near])
+        return column_squares(self.rows, weights)
 
 
 def ends(thresholds: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:

@@ -139,6 +139,10 @@ class Threshold:
         return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
 
 
+Ends = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""For each negative how many positives are below the band of its score, how many are below the end of it, and this end."""
+
+
 class MeanHinge:
     """The mean hinge of a negative over the positives, smoothed by a half-width h, as a function of the negative's score.
 
@@ -153,22 +157,22 @@ class MeanHinge:
     def __init__(self, scores: np.ndarray, weights: np.ndarray, h: float):
         self.order = np.argsort(scores)
         self.scores, self.h = scores[self.order], h
-        self._shares = weights[self.order] / (float(weights.sum()) or 1.0)
-        self._sums = running_sums(self._shares), running_sums(self._shares * self.scores)
+        self.shares = weights[self.order] / (float(weights.sum()) or 1.0)
+        self._sums = running_sums(self.shares), running_sums(self.shares * self.scores)
 
     @cached_property
     def _squares(self) -> np.ndarray:
-        return running_sums(self._shares * self.scores * self.scores)
+        return running_sums(self.shares * self.scores * self.scores)
 
-    def _ends(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return how many positives are below the band of each score, how many are below its end, and the end."""
+    def ends(self, scores: np.ndarray) -> Ends:
+        """Return where the band of each score lies."""
         end = (1.0 + self.h) + scores
         low, high = np.searchsorted(self.scores, (1.0 - self.h) + scores), np.searchsorted(self.scores, end)
         return low, high, end
 
     def __call__(self, scores: np.ndarray) -> np.ndarray:
         """Return the mean hinge at each score."""
-        low, high, end = self._ends(scores)
+        low, high, end = self.ends(scores)
         share, first, second = ((total[high] - total[low]) for total in (*self._sums, self._squares))
         inside = (share * end * end - 2.0 * first * end + second) / (4.0 * self.h)
         # Rounding errors of the squares of large scores could leave these limits.
@@ -190,15 +194,31 @@ class MeanHinge:
         first : ndarray of shape (n_scores,), int64, or int
             The number of positives, from the lowest score on, that make no pair with each negative.
         """
-        low, high, end = self._ends(scores)
+        ends = self.ends(scores)
+        return changes * self._mean(ends, *self._sums, first) - self.over_active(
+            ends, positive_changes[self.order], first
+        )
 
-        def active(whole: np.ndarray, at: np.ndarray) -> np.ndarray:
-            """Return for each score the mean of a value over the positives that are active with it, from its running sums."""
-            inside: np.ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
-            return whole[low] - whole[first] + inside
+    def over_active(self, ends: Ends, values: np.ndarray, first: np.ndarray | int = 0) -> np.ndarray:
+        """Return for each negative the mean of a value over the positives that are active with it.
 
-        values = self._shares * positive_changes[self.order]
-        return changes * active(*self._sums) - active(running_sums(values), running_sums(values * self.scores))
+        Parameters
+        ----------
+        ends : Ends
+            Of the negatives.
+        values : ndarray of shape (n,), float64
+            Those of the n positives of the lowest scores, ascending.
+        first
+            As of `derivative`.
+        """
+        values = self.shares[: len(values)] * values
+        return self._mean(ends, running_sums(values), running_sums(values * self.scores[: len(values)]), first)
+
+    def _mean(self, ends: Ends, whole: np.ndarray, at: np.ndarray, first: np.ndarray | int) -> np.ndarray:
+        """Return the mean of a value over the active positives, from running sums of it and of it times the scores."""
+        low, high, end = ends
+        inside: np.ndarray = (end * (whole[high] - whole[low]) - (at[high] - at[low])) / (2.0 * self.h)
+        return whole[low] - whole[first] + inside
 
     def invert(self, value: float, low: float, high: float) -> tuple[float, float]:
         """Return two close scores between which the mean hinge reaches a value."""

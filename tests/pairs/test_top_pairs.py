@@ -279,21 +279,16 @@ def at_a_point(X, y, weight, w, h, width, n_blocks=1):
     return planes, planes.samples.for_band(h, anew=False)[0]
 
 
-def drawn_problem(classes, alike):
-    """Return rows, weights and a point where what Newton steps know is exact.
-
-    There either all pairs are active, or all positives have the same features and their pairs are active in part.
-    """
+def drawn_problem(classes, all_active):
+    """Return rows, weights, a point and a half-width: all pairs are active there, or most of them are so in part."""
     X, y = small(*classes, d=3, shift=0.1)
-    if alike:
-        X[y > 0] = [0.2, -0.1, 0.3]
-    w = np.array([0.4, -0.3, 0.5]) if alike else np.array([0.02, -0.03, 0.05])
-    return X, y, np.random.default_rng(2).uniform(0.5, 2.0, len(y)), w, 1.5 if alike else 0.3
+    w = np.array([0.02, -0.03, 0.05]) if all_active else np.array([0.2, -0.15, 0.25])
+    return X, y, np.random.default_rng(2).uniform(0.5, 2.0, len(y)), w, 0.3 if all_active else 1.5
 
 
 @pytest.mark.parametrize("classes", [(6, 40), (40, 6)])  # the negatives are the larger class, and the anchors
 def test_ahead_is_the_difference_of_the_gradients(classes):
-    X, y, weight, w, h = drawn_problem(classes, alike=False)  # all pairs are active
+    X, y, weight, w, h = drawn_problem(classes, all_active=True)
     before, after = 0.4, 0.36
     _, sample = at_a_point(X, y, weight, w, h, before)
     expected = smoothed_gradient(X, y, weight, w, h, 0.4, after) - smoothed_gradient(X, y, weight, w, h, 0.4, before)
@@ -302,10 +297,10 @@ def test_ahead_is_the_difference_of_the_gradients(classes):
     assert not sample.pairs(h, 0.0).ahead().any()
 
 
-@pytest.mark.parametrize("alike", [False, True])
+@pytest.mark.parametrize("all_active", [True, False])
 @pytest.mark.parametrize("classes", [(6, 40), (40, 6)])
-def test_the_second_derivative_is_that_of_the_smoothed_mean(classes, alike):
-    X, y, weight, w, h = drawn_problem(classes, alike)
+def test_the_second_derivative_is_that_of_the_smoothed_mean(classes, all_active):
+    X, y, weight, w, h = drawn_problem(classes, all_active)
     width = 0.35  # no part is so near 0 or 1 that only one of the two bands is there
     _, sample = at_a_point(X, y, weight, w, h, width)
     pairs, step = sample.pairs(h, width), 1e-6
