@@ -1,4 +1,4 @@
-"""Scores of rows by a fitted model, for a matrix or for blocks, and the threshold, which is set by hand or for a requirement.
+"""Scores of rows by a fitted model, for a matrix or for blocks, and the threshold, which is set by hand or for a target.
 
 It also has the classes and probabilities of rows by several models, each of which is fitted to one class against the rest.
 """
@@ -6,7 +6,7 @@ It also has the classes and probabilities of rows by several models, each of whi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -124,9 +124,11 @@ def _count_costs(block: Block, w: np.ndarray, costs: Costs) -> Summary:
 def _thresholds_of_rows(
     model: Any, X: Any, y: Any, sample_weight: Any, requirement: Mapping[str, Any], confidence: float | None
 ) -> list[float]:
-    """Return the threshold of X w that meets a requirement on rows; of several classes one for each against the rest."""
-    several = model.has_several_classes
-    if several and not model.label_sets_.exclusive:
+    """Return the threshold of X w that meets a target on rows; of several classes one for each against the rest."""
+    several, members = model.has_several_classes, None
+    if y is None:
+        pass
+    elif several and not model.label_sets_.exclusive:
         indicator, n = np.asarray(y.toarray() if hasattr(y, "toarray") else y), len(model.estimators_)
         if indicator.ndim != 2 or indicator.shape[1] != n or not np.isin(indicator, (0, 1)).all():
             raise InputError(
@@ -149,6 +151,14 @@ def _thresholds_of_rows(
     for k, class_model in enumerate(model.class_models):
         scores = class_model._scores_without_intercept(X)
         with errors_name_class(model, k):
+            if (
+                members is None
+            ):  # without labels each row counts as a positive and a negative one: the same share is flagged
+                twice = np.tile(scores, 2), None if sample_weight is None else np.tile(sample_weight, 2)
+                thresholds.append(
+                    threshold_at(np.repeat([0, 1], len(scores)), twice[0], sample_weight=twice[1], **requirement)
+                )
+                continue
             if confidence is None:
                 thresholds.append(threshold_at(members[:, k], scores, sample_weight=sample_weight, **requirement))
                 continue
@@ -236,7 +246,7 @@ class WithThreshold:
         cost: Mapping[str, Any] | None = None,
         per: float | None = None,
         confidence: float | None = None,
-    ) -> None:
+    ) -> Self:
         """Set the threshold of `predict`, by shifting the scores; the ranking and the probabilities do not change.
 
         If classes exclude each other and the model has probabilities, `predict` returns the most probable class, so
@@ -246,14 +256,14 @@ class WithThreshold:
         ----------
         threshold : float, optional
             A score of `decision_function` before this call. It becomes 0, so that rows with higher scores are predicted
-            positive. Without it, give rows and one requirement. For several classes, give an array of shape (n_classes,), in
+            positive. Without it, give rows and one target. For several classes, give an array of shape (n_classes,), in
             the order of `classes_`.
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features), optional
             The rows that choose the threshold. Use training rows or, better, other rows, but not test rows. With several
-            classes, each class gets the threshold that meets the requirement for this class against the rest.
+            classes, each class gets the threshold that meets the target for this class against the rest.
         y, sample_weight : array-like of shape (n_samples,), optional
-            The labels and the weights of these rows, as for `fit`. For a model of grades, the labels are -1 for the lowest grade
-            and 1 for higher grades.
+            The labels and the weights of these rows, as for `fit`. `alerts` without `confidence` needs no labels. For a model of
+            grades, the labels are -1 for the lowest grade and 1 for higher grades.
         fpr, alerts : float, optional
             At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
         precision, recall : float, optional
@@ -264,26 +274,35 @@ class WithThreshold:
         per : float, optional
             The number of rows that `alerts` refers to: ``alerts=50, per=len(X)`` flags 50 rows of X if scores have no ties.
         confidence : float, optional
-            The probability with which the requirement is to hold for new rows: see `aucdist.metrics.guaranteed_threshold`. X must
+            The probability with which the target is to hold for new rows: see `aucdist.metrics.guaranteed_threshold`. X must
             then be rows that the fit has not seen.
+
+        Returns
+        -------
+        self : object
+            The model, with the new threshold.
 
         Raises
         ------
         InputError
-            If there is neither a threshold nor rows with one requirement, or if no threshold can meet or guarantee it.
+            If there is neither a threshold nor rows with one target, or if no threshold can meet or guarantee it.
         """
         check_is_fitted(self)
         named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
         requirement = {name: value for name, value in named.items() if value is not None}
-        by_rows = X is not None and y is not None and len(requirement) == 1
+        labelled = y is not None or (alerts is not None and confidence is None)
+        by_rows = X is not None and labelled and len(requirement) == 1
         beside = any(value is not None for value in (X, y, sample_weight, per, confidence))
         if (threshold is None) != by_rows or (threshold is not None and (requirement or beside)):
             raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(named))
+        if alerts is not None and per is None and alerts > 1:
+            raise InputError(
+                f"alerts is a share from 0 to 1, not {alerts:g}: for {alerts:g} rows of X, give per=len(X)"
+            )
         if per is not None:
             if alerts is None or not (per > 0 and alerts <= per):
                 raise InputError(
-                    f"alerts is {alerts} and per is {per}, but `alerts` of `per` rows are flagged: give both, with `per` above 0 "
-                    "and `alerts` at most `per`"
+                    f"alerts is {alerts} and per is {per}: give both, `alerts` at most `per`, as in alerts=50, per=len(X)"
                 )
             requirement["alerts"] = alerts / per
         if confidence is not None and cost is not None:
@@ -296,7 +315,7 @@ class WithThreshold:
             )
         if threshold is None:
             self.set_raw_threshold(_thresholds_of_rows(self, X, y, sample_weight, requirement, confidence))
-            return
+            return self
         values, models = np.asarray(threshold, dtype=np.float64), self.class_models
         if values.shape != ((len(models),) if self.has_several_classes else ()):
             raise InputError(
@@ -309,6 +328,7 @@ class WithThreshold:
             )
         cuts = [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
         self.set_raw_threshold(cuts)
+        return self
 
     @property
     def raw_threshold(self) -> float:

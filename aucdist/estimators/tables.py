@@ -22,6 +22,7 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Parsed, feature_names
 from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED, SourceFields
 from aucdist.data.formats.text import unique
+from aucdist.data.labels import listed
 from aucdist.errors import InputError
 from aucdist.maps import expander_of
 from aucdist.maps.base import ROWS
@@ -110,7 +111,7 @@ def checked_rows(
         accepted["multi_output"] = multi_output
     if allows_missing(estimator):
         accepted["ensure_all_finite"] = "allow-nan"
-    with _errors_explained(estimator):
+    with _errors_explained(estimator, X):
         if not (known or with_texts):
             return validate_data(estimator, X, y, reset=reset, **accepted)
         from aucdist.data.formats.parts import encoded_matrix
@@ -135,7 +136,7 @@ def checked_rows(
 
 
 @contextmanager
-def _errors_explained(estimator: Any) -> Iterator[None]:
+def _errors_explained(estimator: Any, X: Any) -> Iterator[None]:
     """Name the maps that accept missing values in scikit-learn's errors about NaN, and convert errors of Arrow to InputErrors."""
     try:
         yield
@@ -152,7 +153,11 @@ def _errors_explained(estimator: Any) -> Iterator[None]:
         map_of_bins = "use features='bins', which accepts missing values, or " * (
             "features" in estimator.get_params(deep=False)
         )
-        raise InputError(f"Input X contains NaN: {map_of_bins}fill them in before, by SimpleImputer") from None
+        names = X.columns[X.isna().any()].tolist() if hasattr(X, "isna") else []
+        columns = f" in {len(names)} column{'s' * (len(names) > 1)} ({listed(map(repr, names))})" if names else ""
+        raise InputError(
+            f"Input X contains NaN{columns}: {map_of_bins}fill them in first, as by SimpleImputer"
+        ) from None
 
 
 def refuse_lazy(name: str, values: Any) -> None:

@@ -174,7 +174,9 @@ def _encoder(estimator: Any, values: np.ndarray) -> tuple[LabelSets | None, Enco
                 "leave the row out"
             )
         if values.min() == values.max():
-            raise InputError(f"all rows have the grade {float(values[0]):g}: at least two different ones are needed")
+            raise InputError(
+                f"all rows have the grade {float(values[0]):g}: give rows of two grades or more, or leave out grade_weight"
+            )
     elif values.dtype.kind not in "biu":  # whole numbers are classes, and the check would take longer than a small fit
         check_classification_targets(values)
     distinct = np.unique(values)

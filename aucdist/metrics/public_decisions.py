@@ -37,7 +37,7 @@ def threshold_at(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> float:
-    """Return the threshold that meets a requirement on false positive rate, alerts, precision, recall or cost.
+    """Return the threshold that meets a target on false positive rate, alerts, precision, recall or cost.
 
     The threshold is the midpoint of two neighbouring scores, or the highest score if no row may be flagged, or just below the
     lowest score if all rows must be flagged.
@@ -73,7 +73,7 @@ def threshold_at(
     Raises
     ------
     InputError
-        If not exactly one requirement is given, it is out of its range, a class has no rows, or no threshold reaches the
+        If not exactly one target is given, it is out of its range, a class has no rows, or no threshold reaches the
         precision.
 
     Examples
@@ -106,9 +106,9 @@ def guaranteed_threshold(
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Guarantee:
-    """Return a threshold that meets a requirement on new rows with a probability of at least `confidence`.
+    """Return a threshold that meets a target on new rows with a probability of at least `confidence`.
 
-    With `recall`, it is the highest threshold whose bound meets the requirement, so it flags as few rows as possible. With `fpr`
+    With `recall`, it is the highest threshold whose bound meets the target, so it flags as few rows as possible. With `fpr`
     and `alerts` it is the lowest one, so it flags as many rows as possible. The bounds are exact binomial bounds. With
     `precision`, thresholds are tested one after the other: see [the guide](../how-to/alert-queues.md). The rows must be
     independent, drawn like the new ones, and unseen by the model.
@@ -135,12 +135,12 @@ def guaranteed_threshold(
     -------
     Guarantee
         The threshold, in the units of `y_score`, and what it guarantees. Its attribute `holds` says whether it guarantees the
-        requirement. If it is False, no threshold was found to do so, and the best guarantee that was found is returned.
+        target. If it is False, no threshold was found to do so, and the best guarantee that was found is returned.
 
     Raises
     ------
     InputError
-        If not exactly one requirement is given, it is out of its range, a class has no rows, or a weight is neither 0 nor 1.
+        If not exactly one target is given, it is out of its range, a class has no rows, or a weight is neither 0 nor 1.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, find_measure
 from aucdist.report import plots
 from aucdist.report.html import render_template
-from aucdist.report.text import count_text, number_text
+from aucdist.report.text import count_text, difference_sentence, difference_text, number_text
 
 OF_CLASSES = {"test_auc": "Mean test AUC", "test_auc_weighted": "Weighted", "test_accuracy": "Accuracy"}
 BY_CLASS = "paired sign-flip test of each class"
@@ -72,8 +72,8 @@ def sentences(result: Json) -> list[str]:
                 higher = sum(test["value"] > 0 for test in significant)
                 mean = difference_text(sum(test["value"] for test in values) / len(values))
                 texts.append(
-                    f"{first} minus {second}: the mean difference of the {metric} over {len(values)} classes is {mean}; "
-                    f"significant for {len(significant)}, of which {first} is higher in {higher}."
+                    f"{first} minus {second}: the mean difference of the {metric} over {len(values)} classes is {mean}. It is "
+                    f"significant for {len(significant)} classes; {first} is higher in {higher} of them."
                 )
         return texts
     in_groups = differences.get("group_auc", [])
@@ -85,28 +85,14 @@ def sentences(result: Json) -> list[str]:
             f"partial AUC up to a false positive rate of {number_text(result.get('max_fpr'))}",
         ),
         (differences.get("expected_cost", []), "expected cost"),
+        (differences.get("average_precision", []), "average precision"),
     ]
     for tests, metric in measures:
         for test in tests:
-            names, ends, value = (test["first"], test["second"]), (test["low"], test["high"]), test["value"]
-            if value < 0:
-                names, ends = names[::-1], (-test["high"], -test["low"])
-            p = p_text(test["p_holm"])
-            relation = f"has a higher {metric} than"
-            if test["p_holm"] > LEVEL:
-                relation = f"does not differ significantly in {metric} from"
-            texts.append(
-                f"{names[0]} and {names[1]} have the same {metric}."
-                if value == 0
-                else f"{names[0]} {relation} {names[1]} ({difference_text(abs(value))}, 95 % interval {difference_text(ends[0])} "
-                f"to {difference_text(ends[1])}, p {p if p.startswith('below') else f'= {p}'})."
-            )
+            p, names = p_text(test["p_holm"]), (test["first"], test["second"])
+            p = f", p {p if p.startswith('below') else f'= {p}'}"
+            texts.append(difference_sentence(metric, names, test, p, significant=test["p_holm"] <= LEVEL))
     return texts
-
-
-def difference_text(value: float | None) -> str:
-    """Return a difference with two significant digits."""
-    return "no bound" if value is None else number_text(value, 2)
 
 
 def p_text(p: float) -> str:

@@ -21,6 +21,7 @@ from aucdist.report.text import (
     auc_with_interval,
     certificate_text,
     count_text,
+    difference_sentence,
     directions_text,
     group_sentences,
     number_text,
@@ -46,19 +47,17 @@ NO_TEST_ROWS = (
     "There are no test rows: all metrics are of training rows, so they look better than they would on new rows. Keep rows back "
     "with `data.test`."
 )
-CLEAR_DIFFERENCE = 0.01
-"""A baseline whose AUC or average precision is so much larger is a reason to look for another model."""
 RARE_SHARE = 0.1
 """Where fewer rows are positive, average precision says more than the AUC about the rows with the highest scores."""
 THRESHOLD_BY_TARGET = "The operating point of the configuration set the threshold. Its target: {}."
 DEFAULT_THRESHOLDS = {
     "HingeClassifier": "No operating point was given, so the threshold is the intercept that was fitted.",
-    "LinkClassifier": "No operating point was given, so a row is predicted positive if its probability is above 0.5.",
+    "LinkClassifier": "No operating point was given, so a row is flagged if its probability is above 0.5.",
 }
 THRESHOLD_BY_G_MEAN = (
     "No operating point was given, so the threshold is the one with the largest G-mean of the training rows. It often "
-    "predicts many rows positive. To choose it by the number of alerts, by costs or by the precision, set `operating_point`, "
-    "such as `{alerts: 0.01}`."
+    "flags many rows. To choose it by the number of alerts, by costs or by the precision, set `operating_point`, such as "
+    "`{alerts: 0.01}`."
 )
 """The default of all other estimators."""
 
@@ -199,18 +198,22 @@ def _two_classes(report: Report) -> Json:
 def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: list[str]) -> list[str]:
     certificate = report.run["certificate"]
     texts = []
-    ended = f"after {number_text(report.run['passes'], 6)} passes. The objective is {certificate_text(certificate)}"
+    passes = f"after {number_text(report.run['passes'], 6)} passes"
+    objective = f"The objective is {certificate_text(certificate)}."
     if certificate["status"] == "stationary":
         texts.append(
             "The objective is not convex: the weights are a stationary point, and other weights may have a lower objective."
         )
     elif certificate["status"] == "rounding":
         precision = f"{certificate.get('rounding', 0.0):.2g}"
-        texts.append(f"Rounding ended the fit {ended}, with a precision of {precision} only. Scale the features.")
+        texts.append(
+            f"Rounding errors ended the fit {passes}: the relative gap cannot be known better than to {precision}. {objective} "
+            "Scale the features."
+        )
     elif certificate["status"] != "converged":
         texts.append(
-            f"The fit did not converge: it ended with status {certificate['status']} {ended}. Raise `max_passes` or `lam`, or "
-            "scale the features."
+            f"The fit did not converge: it ended with status {certificate['status']} {passes}. {objective} Raise `max_passes` "
+            "or `lam`, or scale the features."
         )
     elif proved_excess(certificate) is None:
         texts.append("No lower bound above 0 was found, so nothing is proved about the distance from the minimum.")
@@ -239,58 +242,56 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ran
     given_map = "" if report.map_name is None else f" This holds for the feature map {report.map_name} only."
     sentences = [
         f"A positive {rows} row scores higher than a negative one{whichever} {often}: AUC {measured}.",
-        f"The training objective, a mean {_population_text(report)}, is {certificate_text(run['certificate'])}.{given_map}",
+        *_beside_baselines(report, shown, rows),
+        f"The training objective (a mean loss {_population_text(report)}, plus a penalty) is "
+        f"{certificate_text(run['certificate'])}.{given_map}",
     ]
     if "free" in run:
         sentences.append(directions_text(run["free"]))
-    if baselines := run.get("baselines"):
-        reached = [(other["name"], other["test_auc"], other["average_precision"]) for other in baselines]
-        compared = "; ".join(
-            f"{name} {auc_text(auc)}, {precision:.4f}"
-            for name, auc, precision in [("this model", area, ranking.average_precision(shown)), *reached]
-        )
-        sentences.append(
-            f"AUC and average precision on the same {rows} rows, where the other models have the defaults of their libraries: "
-            f"{compared}.{_hint(report, shown, baselines)}"
-        )
     if "groups" in run:
         sentences = [*group_sentences(run["groups"]), *sentences]
     point = run.get("operating_point")
     if point is None:
         table = decisions.confusion(shown, report.threshold)
         alerts = table["tp"] + table["fp"]
-        right = f", and {percent_text(table['tp'] / alerts)} of them are positive (precision)" if alerts else ""
+        right = f" and the precision {percent_text(table['tp'] / alerts)}" if alerts else ""
         threshold = (
-            f"At the threshold, {percent_text(alerts / sum(table.values()))} of the {rows} rows are predicted positive. They "
-            f"include {percent_text(decisions.recall(table))} of the positives (recall){right}."
+            f"At the threshold, {percent_text(alerts / sum(table.values()))} of the {rows} rows are flagged. The recall is "
+            f"{percent_text(decisions.recall(table))}{right}."
         )
         return [sentences[0], threshold, *sentences[1:]]
     return [*point_sentences(point), *sentences]
 
 
-def _hint(report: Report, shown: ScoreCounts, baselines: Sequence[Json]) -> str:
-    """Return which baselines are clearly better, by the AUC or by the average precision, and what to try then."""
-    better, features, share = "", "auto", shown.n_pos / (shown.n_pos + shown.n_neg)
-    for key, title, metric in (
-        ("test_auc", "AUC", ranking.auc),
-        ("average_precision", "average precision", ranking.average_precision),
-    ):
-        best = max(baselines, key=lambda other: float(other[key]))
-        if (more := best[key] - metric(shown)) > CLEAR_DIFFERENCE:
-            better += f" The {title} of {best['name']} is higher by {number_text(more, 2)}."
-    if better:
-        better += " This was not tested: with few positive rows it may be chance."
-    if better and share < RARE_SHARE:
+def _beside_baselines(report: Report, shown: ScoreCounts, rows: str) -> list[str]:
+    """Return which of the model and the best baseline is higher, by either metric, and what to try if a baseline is."""
+    share, sentences, better = shown.n_pos / (shown.n_pos + shown.n_neg), [], False
+    tested = [other for other in report.run.get("baselines", ()) if other.get("differences")]
+    for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
+        best = max(tested, key=lambda other: float(other[key]))
+        difference = best["differences"][key]
+        higher = difference["low"] > 0
+        better |= higher
+        names, significant = (best["name"], "this model"), higher or difference["high"] < 0
+        sentences.append(difference_sentence(f"{rows} {metric}", names, difference, significant=significant))
+    if not better:
+        return sentences
+    features = "auto"
+    if share < RARE_SHARE:
         features = "'{map: auto, metric: average_precision}'"
-        better += f" Average precision matters here, because only {percent_text(share)} of the rows are positive."
-    if better and report.map_name is None:
-        better += (
-            " `--set 'model.features={map: bins, interactions: 10}'` adds curves and interactions, and can still be read. "
+        sentences.append(
+            f"Average precision matters here, because only {percent_text(share)} of the rows are positive."
+        )
+    if report.map_name is None:
+        sentences.append(
+            "`--set 'model.features={map: bins, interactions: 10}'` adds curves and interactions, and can still be read. "
             f"`--set model.features={features}` searches further; it may choose trees, which cannot be read."
         )
-    elif better:
-        better += " Interactions (`interactions: 10`) may help. If nobody has to read the model, take the one that ranks best."
-    return better
+    else:
+        sentences.append(
+            "Interactions (`interactions: 10`) may help. If nobody has to read the model, take the one that ranks best."
+        )
+    return [" ".join(sentences)]
 
 
 def _population_text(report: Report) -> str:
@@ -316,7 +317,7 @@ def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     average = f"The {rows} curve has an average precision of {precision:.4f}; a random order has {share:.2g}."
     split = (
         f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {rows} rows; "
-        "scores above 0 are predicted positive."
+        "rows with scores above 0 are flagged."
     )
     point = report.run.get("operating_point")
     at = None if point is None else (point["fpr"]["value"], point["recall"]["value"])

@@ -8,16 +8,17 @@ from aucdist.errors import Json
 
 SET_ON = {
     "training": "the training rows",
-    "out_of_fold": "training rows, each scored by a model that had not seen it",
-    "calibration": "threshold rows, which the fit has not seen",
+    "out_of_fold": "out-of-fold scores of the training rows",
+    "calibration": "held-out rows",
     "test": "the test rows themselves, so these figures look better than those of new rows",
 }
 """The rows that set a threshold."""
+COUNTS = {"trillion": 1e12, "billion": 1e9, "million": 1e6}
 GUARANTEES = {
-    "precision": "at least {} of 100 rows predicted positive are positive",
-    "recall": "at least {} of 100 positives are found",
-    "fpr": "at most {} of 100 negatives are predicted positive",
-    "alerts": "at most {} of 100 rows are predicted positive",
+    "precision": "the precision is at least {} %",
+    "recall": "the recall is at least {} %",
+    "fpr": "the false positive rate is at most {} %",
+    "alerts": "the share of flagged rows is at most {} %",
 }
 
 
@@ -35,6 +36,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
             ("Positive rows", f"{run['n_pos']:,} ({percent_text(share)})"),
             ("Train AUC", auc_text(metrics["train_auc"])),
             ("Test AUC", auc_with_interval(metrics["test_auc"], metrics["test_auc_interval"])),
+            ("Test average precision", auc_text(metrics.get("test_average_precision"))),
             *(group_rows(run["groups"]) if "groups" in run else []),
             *([] if point is None else [("Operating point", operating_point_text(point))]),
             ("Objective", f"{number_text(certificate['primal'], 5)} (dual {number_text(certificate['dual'], 5)})"),
@@ -93,7 +95,7 @@ def group_sentences(groups: Json) -> list[str]:
 
 
 def target_text(requirement: Json) -> str:
-    """Describe the requirement of an operating point, as words after "Target on the training rows:"."""
+    """Describe the target of an operating point, as words after "Target on the training rows:"."""
     name, value = next((name, value) for name, value in requirement.items() if name not in ("per", "confidence"))
     if "per" in requirement:
         per = "a day" if requirement["per"] == "day" else "in " + requirement["per"]
@@ -141,30 +143,31 @@ def operating_point_text(point: Json) -> str:
         """Return a share as a number out of 100, without a unit."""
         return number_text(100 * share, 2)
 
-    cost = ""
+    cost, rows = "", point["rows"]
     if (costs := point.get("expected_cost")) is not None:
         value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
         ends = _ends(costs["interval"], lambda end: number_text(100 * end))
         cost = (
-            f" Wrong decisions cost {value} per 100 {point['rows']} rows{ends}. Without a model, the cheaper of predicting all "
-            f"rows positive or all negative would cost {without}."
+            f" Wrong decisions cost {value} per 100 {rows} rows{ends}. Without a model, the cheaper of flagging all rows and "
+            f"flagging none would cost {without}."
         )
-    right, recall = point["precision"], point["recall"]
-    alarms = "no row is predicted positive"
-    if point["alerts"]["value"] > 0:
-        counted = f"{n_alerts:,} " if (n_alerts := point.get("n_alerts")) is not None else ""
-        alarms = (
-            f"{hundredths(right['value'])} % of the {counted}rows predicted positive are "
-            f"positive{_ends(right['interval'], hundredths)}"
-        )
-    chosen_on = f"the {dict(test='test', calibration='threshold').get(set_on_of(point), 'training')} rows"
+    n_alerts, share = point.get("n_alerts"), point["alerts"]["value"]
+    flagged = f"{percent_text(share)} of the rows are" if n_alerts is None else f"{n_alerts:,} rows are"
+    if share == 0 or n_alerts == 1:
+        flagged = "no row is" if share == 0 else "1 row is"
+    named = ("recall", "precision") if share > 0 else ("recall",)
+    rates = [f"{hundredths(point[name]['value'])} %{_ends(point[name]['interval'], hundredths)}" for name in named]
     days = ""
     if "alerts_per_day" in point:
-        days = f" The {point['rows']} rows have {number_text(point['alerts_per_day'])} alerts a day."
+        days = f" The {rows} rows have {number_text(point['alerts_per_day'])} alerts a day."
     return (
-        f"Target on {chosen_on}: {target_text(point['wanted'])}. On the {point['rows']} rows, the model finds "
-        f"{hundredths(recall['value'])} of 100 positives{_ends(recall['interval'], hundredths)}, and {alarms}.{days}{cost}"
+        f"Target on the {_threshold_rows(point)} rows: {target_text(point['wanted'])}. On the {rows} rows, {flagged} flagged. "
+        f"The recall is {' and the precision '.join(rates)}.{days}{cost}"
     )
+
+
+def _threshold_rows(point: Json) -> str:
+    return {"test": "test", "calibration": "threshold"}.get(set_on_of(point), "training")
 
 
 def guarantee_text(point: Json) -> str:
@@ -178,10 +181,11 @@ def guarantee_text(point: Json) -> str:
         guaranteed = f"{math.floor(1e4 * best) / 100:g}" if "least" in words else rounded_up_text(100 * best)
     guaranteed = words.format(guaranteed)
     n_pos, n_neg = guarantee["n_pos"], guarantee["n_neg"]
-    rows = f"{n_pos + n_neg:,} {SET_ON[set_on_of(point)]} ({n_pos:,} of them positive)"
+    unseen = " that the fit has not seen" if (known := _threshold_rows(point)) == "threshold" else ""
+    rows = f"{known} rows ({n_pos + n_neg:,} rows{unseen}, {n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["holds"]:
-        return f"With {sure}, {guaranteed} among new rows like the {rows}."
+        return f"With {sure}, {guaranteed} on new rows drawn like the {rows}."
     return f"No threshold can guarantee with {sure} that {target}, given the {rows}. The best guarantee is that {guaranteed}."
 
 
@@ -308,8 +312,36 @@ def rounded_up_text(value: float) -> str:
 
 
 def count_text(number: float) -> str:
-    """Return a count: in full below ten million, with two digits and an exponent above."""
-    return f"{number:,.0f}" if number < 1e7 else number_text(number, 2)
+    """Return a count: in full below ten million, and above in millions, billions or trillions, with two digits."""
+    if number < 1e7:
+        return f"{number:,.0f}"
+    name, unit = next((name, unit) for name, unit in COUNTS.items() if number >= unit)
+    return f"{number_text(number / unit, 2)} {name}"
+
+
+def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str = "", *, significant: bool) -> str:
+    """Describe in a sentence which of two models has the higher metric, and by how much.
+
+    `names`: of the models; the difference is the first minus the second.
+    `test`: ``value``, ``low`` and ``high`` of the difference.
+    `p`: what follows the interval.
+    """
+    value, ends = test["value"], (test["low"], test["high"])
+    if value == 0:
+        return f"{names[0]} and {names[1]} have the same {metric}."
+    if value < 0:
+        names, ends = names[::-1], (-test["high"], -test["low"])
+    interval = " to ".join(map(difference_text, ends))
+    chance = "" if significant else ", which is not significant"
+    return (
+        f"The {metric} of {names[0]} is higher than that of {names[1]} by {difference_text(abs(value))} (95 % interval "
+        f"{interval}{p}){chance}."
+    )
+
+
+def difference_text(value: float | None) -> str:
+    """Return a difference with two significant digits."""
+    return "no bound" if value is None else number_text(value, 2)
 
 
 def auc_text(value: float | None, *beside: float) -> str:

@@ -18,6 +18,8 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.monotone import directions_as_parameter
 from aucdist.estimators.scores import predicted_classes
+from aucdist.metrics import average_precision_difference
+from aucdist.metrics.compare import auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import (
     CostCounts,
@@ -30,7 +32,9 @@ from aucdist.metrics.decisions import (
     mean_cost,
     operating_point,
     precision,
+    precision_at_k,
     recall,
+    recall_at_k,
     threshold_at,
 )
 from aucdist.metrics.groups import GroupWeight
@@ -122,6 +126,18 @@ class Evaluation(NamedTuple):
     set_on: str
 
 
+class Baseline(NamedTuple):
+    """Another model of the training rows of a run.
+
+    `scores`: of the test rows, in the order of their ids.
+    `seconds`: the time of its fit.
+    """
+
+    name: str
+    scores: np.ndarray
+    seconds: float
+
+
 class FittedRun(NamedTuple):
     """A fitted estimator, the rows it was fitted to, and its evaluation.
 
@@ -130,7 +146,7 @@ class FittedRun(NamedTuple):
     `leaks`: what should be known before anybody relies on the test; see `aucdist.drift.leaks`.
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
     `free` and `bands`: what `flows.train.run.extra_fits` returns; None without such fits.
-    `baselines`: what `flows.train.run.baselines` returns.
+    `baselines`: other models of the same rows.
     `named_groups`: values of the columns that name groups of test rows, see `flows.rows.source.named_groups`.
     """
 
@@ -145,7 +161,7 @@ class FittedRun(NamedTuple):
     search: Json | None
     free: Json | None
     bands: Bands | None
-    baselines: Sequence[Json]
+    baselines: Sequence[Baseline]
     named_groups: Mapping[str, np.ndarray]
 
 
@@ -183,10 +199,11 @@ def result_of(fitted: FittedRun, run: str) -> Json:
     else:
         (only,) = classes
         result |= {"n_pos": train.n_pos, "n_neg": train.n_samples - train.n_pos}
-        result["metrics"] = {name: only[name] for name in ("train_auc", "test_auc", "test_auc_interval")}
+        names = ("train_auc", "test_auc", "test_auc_interval", "test_average_precision")
+        result["metrics"] = {name: only[name] for name in names}
         result["certificate"] = only["certificate"]
         more = {"groups": fitted.evaluation.groups, "operating_point": only.get("operating_point")}
-        more["baselines"] = fitted.baselines or None
+        more["baselines"] = _baselines(fitted) or None
     result["passes"] = estimator.n_passes_
     result["seconds"] = {
         name: sum(seconds[stage] for stage in stages if stage in seconds) for name, stages in STAGES.items()
@@ -198,6 +215,40 @@ def result_of(fitted: FittedRun, run: str) -> Json:
 
 def _ends(interval: Any) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
+
+
+def _baselines(fitted: FittedRun) -> list[Json]:
+    """Return the metrics of the baselines on the test rows, and how they differ from those of the model.
+
+    ``rates`` are recall and precision of as many rows as the model flags. ``differences``, baseline minus model, are
+    not tested for weighted rows, nor with fewer than two rows of a class.
+    """
+    (evaluation,), scored = fitted.evaluation.classes, fitted.evaluation.test
+    if scored is None or evaluation.test is None:
+        return []
+    rows = scored.table.to_pandas().assign(score=scored.scores[:, 0]).sort_values("row_id")
+    y, own, weight = (rows[name].to_numpy() if name in rows else None for name in ("y", "score", "weight"))
+    table, results = confusion(evaluation.test, fitted.estimator.raw_threshold), []
+    flagged = table["tp"] + table["fp"]
+    for name, scores, seconds in fitted.baselines:
+        counts, differences = ScoreCounts.from_scores(y, scores, weight), {}
+        if weight is None and min(counts.rows_pos, counts.rows_neg) > 1:
+            tests: Json = {"test_auc": auc_test, "average_precision": average_precision_difference}
+            differences = {key: asdict(test(y, scores, own)) for key, test in tests.items()}
+        results.append(
+            {
+                "name": name,
+                "test_auc": auc(counts),
+                "average_precision": average_precision(counts),
+                "rates": {
+                    "recall": recall_at_k(counts, flagged) if flagged else 0.0,
+                    "precision": precision_at_k(counts, flagged) if flagged else 0.0,
+                },
+                "differences": differences,
+                "seconds": seconds,
+            }
+        )
+    return results
 
 
 def _result_of_class(fitted: FittedRun, k: int) -> Json:
@@ -218,6 +269,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
         "test_pos": test_pos,
         "test_auc": None if measured.test is None else auc(measured.test),
         "test_auc_interval": _ends(measured.interval),
+        "test_average_precision": None if measured.test is None else average_precision(measured.test),
         "recall": recalled,
         "precision": precise,
         "threshold": 0.0,

@@ -50,7 +50,7 @@ class RunConfig(Strict):
     model: ModelConfig = Field(default_factory=ModelConfig)
     """The estimator and its parameters. For a search, these are the ones that are not in the grid."""
     operating_point: OperatingPointConfig | None = None
-    """The requirement that sets the threshold. By default, `LinkClassifier` predicts the positive class above a
+    """The target that sets the threshold. By default, `LinkClassifier` predicts the positive class above a
     probability of 0.5, and ranking estimators take the threshold with the largest G-mean on the training rows."""
     shapes: ShapesConfig = Field(default_factory=ShapesConfig)
     """Additional fits for the report: a band around the shapes, and what `monotone` costs."""

@@ -23,8 +23,7 @@ from aucdist.estimators.scores import count_scores, mapped_rows
 from aucdist.extras import load_optional
 from aucdist.maps.bins import BinMap
 from aucdist.maps.explain import values_at_bins
-from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.ranking import auc, average_precision
+from aucdist.metrics.ranking import auc
 from aucdist.model import load_model
 from aucdist.model.batch_scoring import has_costs
 from aucdist.report.text import parameters_text, value_text
@@ -39,7 +38,7 @@ from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_costs_of_rows, check_monotone, named_groups, open_source
 from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinished_runs
 from flows.run_folder.publish import publish
-from flows.run_folder.results import Bands, Evaluation, FittedRun, result_of
+from flows.run_folder.results import Bands, Baseline, Evaluation, FittedRun, result_of
 from flows.train.config import TrainConfig
 from flows.train.stages import Checkpoints, drop_small_classes, evaluate, fit, open_checkpoints, profile, starts_from
 
@@ -151,8 +150,8 @@ def _shapes_of_half(unfitted: Any, fitted: Any, rows: Blocks, inside: np.ndarray
 # ---- baselines -----------------------------------------------------------------------------------------------------------
 
 
-def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Json]:
-    """Return the test AUC and average precision of logistic regression on scaled features, and of LightGBM where it is installed.
+def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
+    """Return the probabilities of the test rows by logistic regression on scaled features, and by LightGBM where it is installed.
 
     Both have the defaults of their libraries, and one thread. There are none without test rows, for several classes, and for rows
     that are not in this process, too few or too many.
@@ -169,7 +168,7 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Json]:
 
     sparse = hasattr(train.X, "tocsr")
     scaled = make_pipeline(SimpleImputer(strategy="median"), StandardScaler(with_mean=not sparse), LogisticRegression())
-    models = [("Logistic regression", scaled, "logisticregression__sample_weight")]
+    models = [("logistic regression", scaled, "logisticregression__sample_weight")]
     if find_spec("lightgbm") is not None:
         try:
             lightgbm = load_optional("lightgbm")
@@ -184,15 +183,7 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Json]:
             warnings.simplefilter("ignore")  # warnings that all rounds were used
             model.fit(train.X, train.y, **({} if train.weight is None else {weight: train.weight}))
             probability = np.asarray(model.predict_proba(test.X))[:, 1]
-        counts = ScoreCounts.from_scores(test.y, probability, test.weight)
-        reached.append(
-            {
-                "name": name,
-                "test_auc": auc(counts),
-                "average_precision": average_precision(counts),
-                "seconds": time.perf_counter() - start,
-            }
-        )
+        reached.append(Baseline(name, probability[np.argsort(test.row_id)], time.perf_counter() - start))
     return reached
 
 

@@ -76,6 +76,16 @@ def test_scores_above_the_threshold_are_those_that_predict_flags(model):
     assert ((model.decision_function(X) > model.threshold_) == flagged(model)).all()
 
 
+@pytest.mark.parametrize("weight", [None, np.arange(len(X)) % 3])
+def test_a_share_of_alerts_needs_no_labels(weight):
+    model = PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
+    for more in ({"alerts": 0.1}, {"alerts": 7, "per": len(X)}, {"alerts": 0.0}):
+        start = model.set_threshold(0.0)
+        assert start is model
+        cut = model.set_threshold(X=X, y=Y, sample_weight=weight, **more).raw_threshold
+        assert model.set_threshold(X=X, sample_weight=weight, **more).raw_threshold == cut
+
+
 def test_probabilities_and_ranking_stay():
     model = MODELS[1].fit(X, Y)
     before, order = model.predict_proba(X), np.argsort(model.decision_function(X), kind="stable")
@@ -99,6 +109,10 @@ def test_probabilities_and_ranking_stay():
         ({"threshold": np.nan}, "threshold must be finite"),
         ({"threshold": np.finfo(float).max}, "threshold must be finite"),
         ({"X": X, "y": Y, "alerts": 0, "per": 0}, "alerts is 0 and per is 0"),
+        ({"X": X, "y": Y, "per": 10, "recall": 0.5}, "alerts is None and per is 10: give both"),
+        ({"X": X, "alerts": 50}, r"a share from 0 to 1, not 50: for 50 rows of X, give per=len\(X\)"),
+        ({"X": X, "alerts": 0.1, "confidence": 0.9}, "give either a threshold, or X, y and one of"),
+        ({"X": X, "fpr": 0.1}, "give either a threshold, or X, y and one of"),
         ({"X": X, "y": np.where(Y == "yes", "maybe", "no"), "recall": 0.5}, r"y has .*'maybe'.* at position \d+"),
         ({"X": X[:, :2], "y": Y, "recall": 0.5}, "2 features"),
         ({"X": X, "y": Y, "recall": 2}, "recall must be .*; got 2"),

@@ -287,7 +287,10 @@ def test_dask_frames_from_parquet_are_fitted_without_a_detour(tmp_path: Path) ->
         ),
         ({"p": pd.interval_range(0, 60)}, "column 'p' holds interval"),
         ({"p": np.arange(60) * 1j}, "column 'p' holds complex128"),
-        ({"p": pd.arrays.SparseArray([1.0, np.nan] * 30)}, "Input X contains NaN: use features='bins'"),
+        (
+            {"p": pd.arrays.SparseArray([1.0, np.nan] * 30)},
+            r"Input X contains NaN in 1 column \('p'\): use features='bins'",
+        ),
         ({"lazy": True}, "X is a LazyFrame"),
         ({"p": np.full(60, 1e200) * np.arange(60)}, "left the range of float64"),
     ],

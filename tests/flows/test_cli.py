@@ -23,7 +23,7 @@ from flows.config import cluster as prefect_api
 
 CONTRACT = {
     "run": str, "estimator": str, "solver": str, "n_samples": int, "n_features": int, "n_pos": int, "n_neg": int,
-    "metrics": {"train_auc": float, "test_auc": float, "test_auc_interval": list},
+    "metrics": {"train_auc": float, "test_auc": float, "test_auc_interval": list, "test_average_precision": float},
     "certificate": {"primal": float, "dual": float, "relative_gap": float, "status": str, "rounding": float, "slack": float},
     "passes": int, "seconds": {"data": float, "fit": float, "evaluate": float},
 }  # fmt: skip

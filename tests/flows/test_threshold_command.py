@@ -56,9 +56,8 @@ def test_alerts_by_the_day(run: str) -> None:
     assert point["alerts_per_day"] == pytest.approx((test["score"] > 0).sum() / 25)
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
-    assert "Target on the training rows: at most 5 alerts a day. On the test rows, the model finds" in page_of(
-        {"run": run}
-    )
+    flagged = f"at most 5 alerts a day. On the test rows, {(test['score'] > 0).sum()} rows are flagged. The recall is"
+    assert f"Target on the training rows: {flagged}" in page_of({"run": run})
 
 
 def test_the_rows_that_set_it_are_kept(run: str) -> None:
@@ -145,12 +144,17 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
     assert len(y) == 600
     assert load_model(result["run"]).intercept == -guarantee.threshold
     assert (point["guarantee"]["guaranteed"], point["guarantee"]["holds"]) == (guarantee.guaranteed, guarantee.holds)
-    assert "600 threshold rows, which the fit has not seen" in page_of(result)
+    assert "drawn like the threshold rows (600 rows that the fit has not seen, " in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["holds"]
-    assert threshold_lines(changed)[1].startswith("With 90 % confidence, at least 90 of 100 positives are found")
+    assert threshold_lines(changed)[1].startswith(
+        "With 90 % confidence, the recall is at least 90 % on new rows drawn like"
+    )
     impossible = change(result["run"], fpr=1e-4, confidence=0.95)
-    assert "No threshold can guarantee with 95 % confidence that at most 0.01 of 100" in threshold_lines(impossible)[1]
+    assert (
+        "No threshold can guarantee with 95 % confidence that the false positive rate is at most 0.01 %"
+        in threshold_lines(impossible)[1]
+    )
 
 
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
@@ -212,16 +216,12 @@ def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
     point = {"guarantee": guarantee | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
     text = guarantee_text(point)
     assert text.startswith(
-        "No threshold can guarantee with 95 % confidence that at least 80 of 100 rows predicted positive are "
-        "positive, given the 100 "
+        "No threshold can guarantee with 95 % confidence that the precision is at least 80 %, given the threshold "
+        "rows (100 rows that the fit has not seen, 30 of them positive)."
     )
-    assert text.endswith(
-        "(30 of them positive). The best guarantee is that at least 63.45 of 100 rows predicted positive are positive."
-    )
+    assert text.endswith(" The best guarantee is that the precision is at least 63.45 %.")
     rare = guarantee | {"measure": "fpr", "asked": 0.001, "guaranteed": 0.01234, "n_pos": 3, "n_neg": 7}
-    assert guarantee_text({**point, "guarantee": rare}).endswith(
-        "that at most 1.3 of 100 negatives are predicted positive."
-    )
+    assert guarantee_text({**point, "guarantee": rare}).endswith("that the false positive rate is at most 1.3 %.")
 
 
 def test_a_guarantee_with_its_earlier_key_is_read() -> None:

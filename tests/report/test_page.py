@@ -136,7 +136,7 @@ def test_the_same_report_gives_the_same_page(report, page):
     ("estimator", "said"),
     [
         ("PairwiseHingeClassifier", "the threshold is the one with the largest G-mean of the training rows"),
-        ("LinkClassifier", "a row is predicted positive if its probability is above 0.5"),
+        ("LinkClassifier", "a row is flagged if its probability is above 0.5"),
         ("HingeClassifier", "the threshold is the intercept that was fitted"),
     ],
 )
@@ -148,7 +148,8 @@ def test_the_default_threshold_is_that_of_the_estimator(report, monkeypatch, est
 def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     text = text_of(page)
     for expected in (
-        "The training objective, a mean over all 640,000 pairs, is at most 0.051 % above the minimum.", "95 % interval",
+        "The training objective (a mean loss over all 640,000 pairs, plus a penalty) is at most 0.051 % above the minimum.",
+        "95 % interval",
         "Training rows 3,000",
         "Positive class a", "lam: 0.001", "height", "The list has the 2 largest of 3 weights", "95 % band, test",
         "run aucdist train", "python 3.11", "Passes of the fit 40",
@@ -157,7 +158,7 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     assert "Before you rely on this run" not in text
     assert "unused" not in text
     assert page.index('title="height"') < page.index('title="age"')
-    order = ["scores higher than a negative one 8", "The training objective, a mean", "Test AUC", "ROC curve"]
+    order = ["scores higher than a negative one 8", "The training objective (a mean", "Test AUC", "ROC curve"]
     assert sorted(order, key=text.index) == order
 
 
@@ -196,33 +197,54 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
     false = int(test.neg[test.values > 0.75].sum())
     expected = [("right", found), ("wrong", 200 - found), ("wrong", false), ("right", 800 - false)]
     assert cells[:4] == [(kind, str(n)) for kind, n in expected]
-    assert f"{(found + false) / 10:.1f} % of the test rows are predicted positive" in text_of(page)
-    right = f"and {100 * found / (found + false):.1f} % of them are positive (precision)"
-    assert f"They include {found / 2:.1f} % of the positives (recall), {right}" in text_of(page)
+    assert f"{(found + false) / 10:.1f} % of the test rows are flagged" in text_of(page)
+    right = f"and the precision {100 * found / (found + false):.1f} %."
+    assert f"The recall is {found / 2:.1f} % {right}" in text_of(page)
+
+
+def baseline(auc: float, precision: float, **differences: tuple[float, float, float]) -> dict:
+    """Return LightGBM as a baseline; `differences`: value and interval of each."""
+    ends = {name: dict(zip(("value", "low", "high"), values, strict=True)) for name, values in differences.items()}
+    rates = {"recall": 0.123, "precision": 0.456}
+    return {"name": "LightGBM", "test_auc": auc, "average_precision": precision, "rates": rates, "differences": ends}
+
+
+UP, UNSURE, DOWN = (0.02, 0.01, 0.03), (0.02, -0.01, 0.05), (-0.02, -0.03, -0.01)
 
 
 @pytest.mark.parametrize(
     ("auc", "average_precision", "better"),
-    [(0.999, 0.5, ["AUC"]), (0.5, 0.999, ["average precision"]), (0.999, 0.999, ["AUC", "average precision"]),
-     (0.5, 0.5, [])],
-)  # fmt: skip
-def test_a_baseline_that_ranks_clearly_better_is_a_reason_to_look_on(report, auc, average_precision, better):
-    baseline = {"name": "LightGBM", "test_auc": auc, "average_precision": average_precision}
-    text = text_of(render_run_page(replace(report, run=report.run | {"baselines": [baseline]})))
-    assert f"; LightGBM {auc:.4f}, {average_precision:.4f}." in text
-    assert re.search(r"defaults of their libraries: this model 0\.\d{4}, 0\.\d{4}; LightGBM", text)
-    assert ("This was not tested" in text) == bool(better)
-    assert re.findall(r"The (AUC|average precision) of LightGBM is higher by", text) == better
-    assert ("model.features=auto" in text) == bool(better)
+    [(UP, UNSURE, True), (DOWN, UP, True), (UNSURE, UNSURE, False), (DOWN, DOWN, False)],
+)
+def test_a_baseline_that_ranks_significantly_better_is_a_reason_to_look_on(report, auc, average_precision, better):
+    other = baseline(0.7, 0.6, test_auc=auc, average_precision=average_precision)
+    text = text_of(render_run_page(replace(report, run=report.run | {"baselines": [other]})))
+    assert re.search(r"this model 0\.\d{4} 0\.\d{4} \d+\.\d % \d+\.\d % LightGBM 0\.7000 0\.6000 12\.3 % 45\.6 %", text)
+    said = {
+        UP: "{} of LightGBM is higher than that of this model by 0.02 (95 % interval 0.01 to 0.03).",
+        UNSURE: "{} of LightGBM is higher than that of this model by 0.02 (95 % interval -0.01 to 0.05), which is not "
+        "significant.",
+        DOWN: "{} of this model is higher than that of LightGBM by 0.02 (95 % interval 0.01 to 0.03).",
+    }
+    assert said[auc].format("The test AUC") in text
+    assert said[average_precision].format("The test average precision") in text
+    assert ("model.features=auto" in text) == better
+
+
+def test_baselines_of_weighted_rows_are_not_tested(report):
+    other = baseline(0.999, 0.999) | {"rates": {"recall": None, "precision": None}}
+    text = text_of(render_run_page(replace(report, run=report.run | {"baselines": [other]})))
+    assert "LightGBM 0.9990 0.9990" in text
+    assert "of LightGBM is higher" not in text
 
 
 def test_where_positives_are_rare_a_baseline_with_more_precision_names_the_metric_to_choose_by(report):
     random = np.random.default_rng(0)
     scores, y = random.normal(size=1000), np.where(np.arange(1000) < 20, 1, -1)
     test = ScoreCounts.from_scores(y, scores + (y > 0), None)
-    baseline = {"name": "LightGBM", "test_auc": 0.5, "average_precision": 0.9}
+    other = baseline(0.5, 0.9, test_auc=DOWN, average_precision=UP)
     rare = replace(
-        report, run=report.run | {"baselines": [baseline]}, classes=[(report.classes[0][0], test)], map_name=None
+        report, run=report.run | {"baselines": [other]}, classes=[(report.classes[0][0], test)], map_name=None
     )
     text = text_of(render_run_page(rare))
     assert "Average precision matters here, because only 2.0 % of the rows are positive" in text
@@ -493,7 +515,7 @@ def test_the_page_begins_with_the_comparison_of_the_auc(result):
     text = text_of(page)
     assert Tags(page).open == []
     assert "<b>" not in page
-    assert "<b> has a higher test AUC than a (0.02, 95 % interval 0.01 to 0.03, p = 0.01)." in text
+    assert "The test AUC of <b> is higher than that of a by 0.02 (95 % interval 0.01 to 0.03, p = 0.01)." in text
     assert "a: few rows <b>: few rows" in text
     assert "no bound to no bound" in text
     shown = ("Comparison of 2 runs", "20 positive and 80 negative", "0.8500 to 0.9500", "corrected resampled t-test")
@@ -504,7 +526,7 @@ def test_an_insignificant_difference_is_not_claimed(result):
     result["differences"]["auc"] = [pair("a", "b", 0.001, 0.4, -0.001, 0.003), pair("a", "c", 0.0, 1.0, -0.1, 0.1)]
     unsure, same = sentences(result)
     assert unsure.startswith(
-        "a does not differ significantly in test AUC from b (0.001, 95 % interval -0.001 to 0.003, p = 0.4)"
+        "The test AUC of a is higher than that of b by 0.001 (95 % interval -0.001 to 0.003, p = 0.4), which is not significant."
     )
     assert same == "a and c have the same test AUC."
     assert p_text(1e-9) == "below 0.0001"

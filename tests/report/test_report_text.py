@@ -26,7 +26,8 @@ from aucdist.report.text import (
 RUN = {
     "run": "a9a-1", "estimator": "PairwiseHingeClassifier", "solver": "all-pairs", "n_samples": 48_842, "n_features": 123,
     "n_pos": 11_687, "n_neg": 37_155, "passes": 23, "seconds": {"data": 0.412, "fit": 1.1634, "evaluate": 0.0531},
-    "metrics": {"train_auc": 0.90531, "test_auc": 0.902177, "test_auc_interval": [0.8971, 0.90699]},
+    "metrics": {"train_auc": 0.90531, "test_auc": 0.902177, "test_auc_interval": [0.8971, 0.90699],
+                "test_average_precision": 0.7451},
     "certificate": {"primal": 0.238123456, "dual": 0.23794, "relative_gap": 7.7e-4, "status": "converged"},
 }  # fmt: skip
 
@@ -39,6 +40,7 @@ def test_summary_of_a_run():
         ("Positive rows", "11,687 (23.9 %)"),
         ("Train AUC", "0.9053"),
         ("Test AUC", "0.9022 (95 % interval 0.8971 to 0.9070)"),
+        ("Test average precision", "0.7451"),
         ("Objective", "0.23812 (dual 0.23794)"),
         ("Certificate", "at most 0.078 % above the minimum"),
         ("Status", "converged after 23 passes"),
@@ -105,7 +107,8 @@ def test_certificate_as_text():
         (rounded_up_text, 0.079, "0.079"),
         (rounded_up_text, 991.0, "1000"),
         (count_text, 9_999_999, "9,999,999"),
-        (count_text, 2_582_345_120, "2.6e9"),
+        (count_text, 2_582_345_120, "2.6 billion"),
+        (count_text, 41_000_000, "41 million"),
         (auc_text, None, "not measured"),
         (auc_text, 0.5, "0.5000"),
         (auc_text, 1.0, "1.0000"),

@@ -301,7 +301,7 @@ def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
             scores[~seen] = model.decision_function(X[~seen]) - model.decision_intercept
         assert -saved.intercept == pytest.approx(threshold_at(y, scores, cost=cost), abs=1e-3)
         assert row["operating_point"]["out_of_fold"]
-    assert "set on training rows, each scored by a model that had not seen it" in page_of(result)
+    assert "set on out-of-fold scores of the training rows" in page_of(result)
 
 
 def test_a_class_whose_rows_cost_nothing_is_named_before_the_fit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

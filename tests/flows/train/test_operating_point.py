@@ -56,7 +56,7 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
     set_at = -load_model(f"{result['run']}/model").intercept
     assert set_at == pytest.approx(threshold_at(y, scores, fpr=0.02), abs=0.1)  # both fits are within tol
     assert result["operating_point"]["fpr"]["value"] < 0.05  # 0.055 by the rows as the model knows them
-    assert "set on training rows, each scored by a model that had not seen it" in page_of(result)
+    assert "set on out-of-fold scores of the training rows" in page_of(result)
 
 
 def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_path: Path, monkeypatch: Any) -> None:
@@ -93,9 +93,9 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
     first = page.split('class="verdict card">')[1].split("<p>")[1]
     point = found["operating_point"]
     assert first.startswith(
-        "Target on the training rows: at most one false positive in 100 negatives. On the test rows, the model finds "
+        "Target on the training rows: at most one false positive in 100 negatives. On the test rows, "
+        f"{point['n_alerts']} rows are flagged. The recall is {100 * point['recall']['value']:.2g} % (95 % interval "
     )
-    assert f"{100 * point['recall']['value']:.2g} of 100 positives (95 % interval" in first
     assert "trained up to here" in page
 
 
@@ -105,8 +105,8 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
         ({"fpr": 0.001}, "at most one false positive in 1,000 negatives"),
         ({"fpr": 0.0015}, "at most 1.5 false positives in 1,000 negatives"),
         ({"alerts": 0.01}, "at most one alert in 100 rows"),
-        ({"precision": 0.9}, "at least 90 of 100 rows predicted positive are positive"),
-        ({"recall": 0.995}, "at least 99.5 of 100 positives are found"),
+        ({"precision": 0.9}, "the precision is at least 90 %"),
+        ({"recall": 0.995}, "the recall is at least 99.5 %"),
     ],
 )
 def test_sentence(wanted: dict[str, float], target: str) -> None:
@@ -115,15 +115,16 @@ def test_sentence(wanted: dict[str, float], target: str) -> None:
         "precision": {"value": 0.4, "interval": None}, "alerts": {"value": 0.02, "interval": None},
     }  # fmt: skip
     assert operating_point_text(point) == (
-        f"Target on the training rows: {target}. On the test rows, the model finds 67 of 100 positives (95 % interval 61 to 72), "
-        "and 40 % of the rows predicted positive are positive."
+        f"Target on the training rows: {target}. On the test rows, 2.0 % of the rows are flagged. The recall is 67 % (95 % "
+        "interval 61 to 72) and the precision 40 %."
     )
     counted = point | {"precision": {"value": 0.4, "interval": [0.16, 0.68]}, "n_alerts": 15, "set_on": "calibration"}
     assert operating_point_text(counted).startswith("Target on the threshold rows: ")
-    assert operating_point_text(counted).endswith(
-        ", and 40 % of the 15 rows predicted positive are positive (95 % interval 16 to 68)."
-    )
-    assert operating_point_text(point | {"alerts": {"value": 0}}).endswith(", and no row is predicted positive.")
+    assert "On the test rows, 15 rows are flagged." in operating_point_text(counted)
+    assert operating_point_text(counted).endswith(" and the precision 40 % (95 % interval 16 to 68).")
+    assert "On the test rows, 1 row is flagged." in operating_point_text(counted | {"n_alerts": 1})
+    nothing = operating_point_text(point | {"alerts": {"value": 0}})
+    assert nothing.endswith("On the test rows, no row is flagged. The recall is 67 % (95 % interval 61 to 72).")
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
