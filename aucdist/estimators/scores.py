@@ -125,17 +125,15 @@ def _thresholds_of_rows(
     model: Any, X: Any, y: Any, sample_weight: Any, requirement: Mapping[str, Any], confidence: float | None
 ) -> list[float]:
     """Return the threshold of X w that meets a target on rows; of several classes one for each against the rest."""
-    several, members = model.has_several_classes, None
-    if y is None:
-        pass
-    elif several and not model.label_sets_.exclusive:
+    several = model.has_several_classes
+    if several and y is not None and not model.label_sets_.exclusive:
         indicator, n = np.asarray(y.toarray() if hasattr(y, "toarray") else y), len(model.estimators_)
         if indicator.ndim != 2 or indicator.shape[1] != n or not np.isin(indicator, (0, 1)).all():
             raise InputError(
                 f"y must be an indicator matrix of 0 and 1 with {n} columns, one for each label of the model"
             )
         members = indicator == 1
-    else:
+    elif y is not None:
         labels = labels_of("y", y)
         unknown = ~np.isin(labels, model.classes_)
         if unknown.any():
@@ -150,21 +148,13 @@ def _thresholds_of_rows(
     X, thresholds = checked_rows(model, X), []
     for k, class_model in enumerate(model.class_models):
         scores = class_model._scores_without_intercept(X)
+        # Without labels a share of all rows is asked for, on which they have no influence.
+        positive = np.arange(len(scores)) % 2 == 0 if y is None else members[:, k]
         with errors_name_class(model, k):
-            if (
-                members is None
-            ):  # without labels each row counts as a positive and a negative one: the same share is flagged
-                twice = np.tile(scores, 2), None if sample_weight is None else np.tile(sample_weight, 2)
-                thresholds.append(
-                    threshold_at(np.repeat([0, 1], len(scores)), twice[0], sample_weight=twice[1], **requirement)
-                )
-                continue
             if confidence is None:
-                thresholds.append(threshold_at(members[:, k], scores, sample_weight=sample_weight, **requirement))
+                thresholds.append(threshold_at(positive, scores, sample_weight=sample_weight, **requirement))
                 continue
-            guarantee = guaranteed_threshold(
-                members[:, k], scores, confidence, sample_weight=sample_weight, **requirement
-            )
+            guarantee = guaranteed_threshold(positive, scores, confidence, sample_weight=sample_weight, **requirement)
             if not guarantee.holds:
                 raise InputError(
                     f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
