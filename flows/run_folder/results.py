@@ -227,7 +227,8 @@ def _baselines(fitted: FittedRun) -> list[Json]:
     if scored is None or evaluation.test is None:
         return []
     rows = scored.table.to_pandas().assign(score=scored.scores[:, 0]).sort_values("row_id")
-    y, own, weight = (rows[name].to_numpy() if name in rows else None for name in ("y", "score", "weight"))
+    y, own = rows[["y", "score"]].to_numpy().T
+    weight = rows["weight"].to_numpy() if "weight" in rows else None
     table, results = confusion(evaluation.test, fitted.estimator.raw_threshold), []
     flagged = table["tp"] + table["fp"]
     for name, scores, seconds in fitted.baselines:
