@@ -14,7 +14,7 @@ PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 RECORD = PAGES["measurements"]
 ELSEWHERE = {
     "defaults", "guarantees", "large-shapes", "promoted-models", "rare-class-lam", "readme-states", "scale", "scale-delays",
-    "stories", "watched-years",
+    "stories", "top-passes", "watched-years",
 }  # fmt: skip
 """Files whose table another page has, or that a page or a record names in its text."""
 
@@ -26,6 +26,19 @@ def test_a_page_is_as_make_benchmarks_writes_it(page: str) -> None:
 
 def test_the_picture_is_as_make_benchmarks_draws_it() -> None:
     assert pictures.top_of_the_list(tables.read("curves")) == pictures.PICTURE.read_text(encoding="utf-8")
+
+
+def test_the_passes_of_fits_to_the_top_are_counted_from_their_file() -> None:
+    kept = pd.read_csv(tables.KEPT / "top-passes.csv")
+    said = " ".join((tables.KEPT.parents[1] / "CHANGELOG.md").read_text(encoding="utf-8").split())
+    for part, rows in kept.groupby("part"):
+        before, after = rows["passes before"].sum(), rows["passes"].sum()
+        unfinished = [int((rows[gap] > 1e-3).sum()) for gap in ("gap", "gap before")]
+        assert (
+            f"{after:,} passes in place of {before:,}, and {unfinished[0]} of them in place of {unfinished[1]} did"
+            in said
+        ), part
+        assert f"{len(rows)} fits" in said
 
 
 def test_what_changed_since_the_release_is_counted_from_the_files_of_today() -> None:
