@@ -327,7 +327,7 @@ def test_odd_scores_can_be_drawn(report, test):
 
 
 def test_one_class_is_refused(report):
-    with pytest.raises(InputError, match="both classes"):
+    with pytest.raises(InputError, match="one class only"):
         render_run_page(with_test(report, ScoreCounts.from_scores(np.array([1]), np.array([0.0]))))
 
 
