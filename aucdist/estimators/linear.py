@@ -232,7 +232,8 @@ def lam_path(
     Returns
     -------
     list of PairwiseHingeClassifier
-        The fitted models, in the order of `lams`. The `n_passes_` of a model counts the passes of its own fit only.
+        The fitted models, in the order of `lams`, without those that `stop` left out. Each has its `lam`. The `n_passes_` of a
+        model counts the passes of its own fit only.
 
     Raises
     ------

@@ -256,10 +256,10 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         is_top_only = self.max_fpr is not None or self.max_false_positives is not None
         if is_top_only and (not self.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO):
             collapsed = CollapseWarning(
-                f"the minimum is near w = 0: the objective is 1 there, and no weights have less than {c.dual:.4g}. The positives "
+                f"the minimum is near w = 0: the objective is 1 there, and no weights have one below {c.dual:.4g}. The positives "
                 "cannot be separated from so few of the highest-scoring negatives by a convex loss, and the ranking may be no "
-                "better than chance. Use PairwiseRampClassifier with the same share, a larger share, or features that separate "
-                "more, such as features='bins'. If lam is large, try a smaller one"
+                "better than chance. Use a larger share of the negatives, features that separate the classes better, such as "
+                "features='bins', or PairwiseRampClassifier with the same share. If lam is large, try a smaller one"
             )
             fit.warnings.append(collapsed)
         return fit

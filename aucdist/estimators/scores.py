@@ -309,12 +309,12 @@ class WithThreshold:
         values, models = np.asarray(threshold, dtype=np.float64), self.class_models
         if values.shape != ((len(models),) if self.has_several_classes else ()):
             raise InputError(
-                f"set_threshold: threshold must have {len(models)} values, in the order of classes_; got the shape {values.shape}"
+                f"set_threshold: threshold must be a number, or one for each class in the order of classes_; got {threshold!r}"
             )
         scaled = (values * self.class_spreads).tolist()
         if not (np.abs(scaled) < np.finfo(np.float64).max).all():
             raise InputError(
-                f"threshold must be finite; got {threshold!r}. To flag no row of X, give X and y with `alerts=0`"
+                f"threshold must be finite; got {threshold!r}. To flag no row of X, give X with `alerts=0`"
             )
         cuts = [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
         self.set_raw_threshold(cuts)

@@ -289,7 +289,7 @@ def _beside_baselines(report: Report, shown: ScoreCounts, rows: str) -> list[str
         )
     else:
         sentences.append(
-            "Interactions (`interactions: 10`) may help. If nobody has to read the model, take the one that ranks best."
+            "Bins without `interactions` may gain from ten. If nobody has to read the model, take the one that ranks best."
         )
     return [" ".join(sentences)]
 

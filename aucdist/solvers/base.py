@@ -40,7 +40,7 @@ REACHED = (Status.CONVERGED, Status.STATIONARY)
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proof of how close to the optimum the weights are: primal and dual value, gap, rounding and status.
+    """A bound on how far the objective is above its minimum, and why the fit ended.
 
     Attributes
     ----------
@@ -52,6 +52,9 @@ class Certificate:
         The objective exceeds its minimum by at most this share of the objective. It is ``(primal - dual) /
         primal``, evaluated at the ends of the rounding intervals that make it largest, and 1 if the bound is then not
         above 0.
+    status : Status
+        Why the fit ended: ``converged``, ``max-passes``, ``stationary``, ``finished``, ``diverged`` or ``rounding``. It compares
+        equal to the string.
     rounding : float
         A bound on how far primal and dual value together may be from the numbers that exact arithmetic would give.
     slack : float

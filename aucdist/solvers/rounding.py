@@ -17,10 +17,10 @@ EPS = float(np.finfo(np.float64).eps)
 """The distance from 1 to the next number, which is twice the unit roundoff u."""
 
 MOST_CELLS = 256
-"""The largest number of cells of a code."""
+"""The largest number of cells that a code of one byte can name."""
 
 EXTRA_OPERATIONS = 16
-"""The number of operations besides those of the sums, of which there are a few."""
+"""An allowance for the few operations of a value that are not part of its sum."""
 
 
 @dataclass(frozen=True, eq=False)

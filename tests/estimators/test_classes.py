@@ -299,7 +299,7 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
             alone.set_threshold(X=X, y=y == model.classes_[k] if labels is y else labels[:, k], fpr=0.05)
             assert one.raw_threshold == alone.raw_threshold == -model.intercept_[k]
         np.testing.assert_array_equal(model.decision_function(X).argsort(axis=0), ranks)
-        with pytest.raises(InputError, match="values, in the order of classes_"):
+        with pytest.raises(InputError, match="one for each class in the order of classes_"):
             model.set_threshold(0.0)
         scores = model.decision_function(X)
         by = 0.1 * np.arange(1, 1 + scores.shape[1])
