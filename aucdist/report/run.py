@@ -141,7 +141,7 @@ def _two_classes(report: Report) -> Json:
         warnings.simplefilter("always", IntervalWarning)
         if not shown.weighted:
             interval = ranking.auc_interval(shown)
-    interval_warnings = [text[:1].upper() + text[1:] for text in (str(w.message) for w in caught)]
+    interval_warnings = [f"{text[:1].upper()}{text[1:]}." for text in (str(w.message) for w in caught)]
     population, point = _population_text(report), run.get("operating_point")
     reliability: Json | None = None
     shape: Json | None = None
@@ -289,7 +289,7 @@ def _beside_baselines(report: Report, shown: ScoreCounts, rows: str) -> list[str
         )
     else:
         sentences.append(
-            "Bins without `interactions` may gain from ten. If nobody has to read the model, take the one that ranks best."
+            "`interactions: 10` may help bins that have none. If nobody has to read the model, take the one that ranks best."
         )
     return [" ".join(sentences)]
 
