@@ -154,7 +154,7 @@ BINS = {"features": {"map": "bins", "interactions": 10}, "lam": 1.0}
         (("{", SAME), None, "same-1 same-2"),
         # A search is named by what it chose.
         ((SAME | {"model": {"lam": 5.0}},) * 2, {"lam": 1.0}, "(lam 5.0) (lam 1.0)"),
-        ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, "(default features) (features bins with pairs 10)"),
+        ((SAME | {"model": {"lam": 1.0}},) * 2, BINS, "(default features) (features bins with interactions 10)"),
     ],
 )  # fmt: skip
 def test_runs_are_named_by_what_differs(tmp_path: Path, configs: tuple, best: dict | None, names: str) -> None:

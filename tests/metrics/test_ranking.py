@@ -107,7 +107,7 @@ def many():
 )
 @pytest.mark.parametrize(("pos", "neg"), [([], [1.0, 2.0]), ([1.0], []), ([], [])])
 def test_a_missing_class_is_refused(measure, pos, neg):
-    with pytest.raises(InputError, match=f"there are {len(pos)} positive and {len(neg)} negative"):
+    with pytest.raises(InputError, match=f"{len(pos)} positive and {len(neg)} negative rows"):
         measure(count(pos, neg))
 
 

@@ -210,8 +210,8 @@ def test_a_group_within_the_gap_does_not_straddle():
     ("more", "said"),
     [
         ({"gap_rows": 3}, "a gap needs `time`"),
-        ({"gap_rows": -1, "time": np.arange(20.0)}, "must be 0 or more"),
-        ({"gap_time": np.nan, "time": np.arange(20.0)}, "must be 0 or more"),
+        ({"gap_rows": -1, "time": np.arange(20.0)}, "must be finite and at least 0"),
+        ({"gap_time": np.nan, "time": np.arange(20.0)}, "must be finite and at least 0"),
         ({"gap_time": 7.0, "time": np.arange(20.0)}, "fold 1 of 2 has no negative training rows: .* or a shorter gap"),
     ],
 )

@@ -69,7 +69,10 @@ def test_the_same_bits_streamed_and_the_saved_model_scores(folder: Path, tmp_pat
 
 def test_what_a_map_does_not_have_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
     for features, said in (
-        ("{map: bins, bin: 3}", "unknown parameter of the feature map 'bins' 'bin'.*Allowed: basis, bins, linear"),
+        (
+            "{map: bins, bin: 3}",
+            "unknown parameter of the feature map 'bins' 'bin'.*Allowed: basis, bins, interactions, linear",
+        ),
         ("bin", "unknown feature map 'bin'.*Allowed: bins, nystroem, leaves, auto"),
         ("nystroem", "impute: keep.*use `features: bins`, `leaves` or `auto` instead of 'nystroem'"),
         ("null", "impute: keep.*instead of None"),
