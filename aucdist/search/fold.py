@@ -183,7 +183,7 @@ def _score_path_of_classes(
 def measured(
     model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs", mapped: Blocks | None = None
 ) -> Any:
-    """Return the metric of a fitted model on rows: a number, or an `GroupMetric` for metrics within groups.
+    """Return the metric of a fitted model on rows: a number, or a `GroupMetric` for metrics within groups.
 
     Parameters
     ----------

@@ -190,15 +190,16 @@ class DataConfig(DataRef):
     def _split_says_the_test(cls, content: Any) -> Any:
         if not isinstance(content, dict):
             return content
-        # Versions before 0.5.0 wrote `calibration`.
-        content = {"threshold_rows" if key == "calibration" else key: value for key, value in content.items()}
-        if "split" not in content:
-            return content
-        if content.get("test") is not None:
-            raise InputError(
-                "`split` and `test` are both given, and each says which rows are the test: remove one of them"
-            )
-        return {"test": content.pop("split")} | content  # `--set data.test=null` removes the default
+        content = dict(content)
+        if "calibration" in content and "threshold_rows" not in content:  # its name in 0.4.0
+            content["threshold_rows"] = content.pop("calibration")
+        if "split" in content:
+            if content.get("test") is not None:
+                raise InputError(
+                    "`split` and `test` are both given, and each says which rows are the test: remove one of them"
+                )
+            content.setdefault("test", content.pop("split"))  # `--set data.test=null` removes the default
+        return content
 
     @property
     def of_each(self) -> bool:

@@ -1,6 +1,6 @@
 """Configuration of the estimator, and of the fits beside it that a report shows.
 
-It includes the operating point, which is the requirement on the threshold of predictions.
+It includes the operating point, which is the target for the threshold of predictions.
 """
 
 from functools import cached_property
@@ -174,8 +174,8 @@ class CostConfig(Strict):
 
 
 class OperatingPointConfig(Strict):
-    """The requirement that the threshold has to meet on the training rows, or on rows that the fit has not seen. Give
-    one requirement: `fpr`, `alerts`, `precision`, `recall` or `cost`."""
+    """The target that the threshold has to meet on the training rows, or on rows that the fit has not seen. Give
+    one target: `fpr`, `alerts`, `precision`, `recall` or `cost`."""
 
     fpr: float | None = Field(default=None, ge=0, le=1)
     """At most this share of the negative rows is flagged."""
@@ -196,13 +196,13 @@ class OperatingPointConfig(Strict):
     ] = None
     """The costs of wrong decisions, as in `{false_alarm: 1, miss: 40}`. The threshold minimises their total."""
     confidence: float | None = Field(default=None, ge=0.5, lt=1)
-    """The probability with which the requirement holds for new rows. The threshold then has a safety margin,
+    """The probability with which the target holds for new rows. The threshold then has a safety margin,
     computed from exact bounds on rows that the fit has not seen. `data.threshold_rows` sets their
     share; by default they are a fifth of the training rows."""
     out_of_fold: Annotated[bool | None, Cli(hidden=True)] = None
     """Whether out-of-fold scores set the threshold. This takes five more fits, each to four fifths of the training rows.
     Without it, a model that overfits its training rows, as leaves do, flags more rows than you asked for. By default it
-    is true if the feature map is fitted to labels (leaves, landmarks, pairs), and false otherwise."""
+    is true if the feature map is fitted to labels (leaves, landmarks, interactions), and false otherwise."""
 
     def _check(self) -> None:
         if len({*self.options} - {"per", "confidence"}) != 1:
@@ -237,7 +237,7 @@ class OperatingPointConfig(Strict):
         return self.model_dump(exclude_none=True, include={*OperatingPointConfig.model_fields} - {"out_of_fold"})
 
     def requirement(self, rows_per_day: float | None) -> Json:
-        """Return the requirement by its name, alerts as a share of the rows.
+        """Return the target by its name, alerts as a share of the rows.
 
         Raises InputError if alerts are counted by the day, and it is not known how many rows a day has.
         """

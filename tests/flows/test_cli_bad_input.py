@@ -60,6 +60,7 @@ SETTINGS: dict[str, list[str]] = {  # what the message must name
     "data={name: digits, split: {fraction: 0.2, gap: 3}}": ["`gap` belongs to `time`"],
     "data={name: digits, split: {time: seen, seed: 1}}": ["`seed` works with `fraction` only"],
     "data={name: digits, split: {fraction: 0.2}, test: {fraction: 0.2}}": ["`split` and `test` are both given"],
+    "data={name: digits, calibration: 0.2, threshold_rows: 0.3}": ["calibration", "threshold_rows"],
     "data.log1p=[nosuch]": ["nosuch"],
     "data.log1p=[a": ["data.log1p", "YAML"],
     "data={source: {source: LICENSE, format: parquet, label: y, where: [[a, in, 3]]}}": ["must be a list of values"],
