@@ -7,9 +7,9 @@ from typing import Any
 
 Json = dict[str, Any]
 """An object of JSON: a file, a part of one, what a command prints by ``--json``, or what a template is given."""
-MOST_NAMES = 12
+MAX_NAMES = 12
 """The largest number of allowed names that a message lists."""
-MOST_SHOWN = 200
+MAX_SHOWN = 200
 """The largest number of characters of a name that a message shows."""
 
 
@@ -46,11 +46,11 @@ def unknown(kind: str, name: object, allowed: Iterable[object]) -> InputError:
     """
     names = [shortened(str(a)) for a in allowed]
     name = shortened(name) if isinstance(name, str) else name
-    near = difflib.get_close_matches(str(name), names, n=MOST_NAMES, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), names, n=MAX_NAMES, cutoff=0.5)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    if len(names) > MOST_NAMES:
+    if len(names) > MAX_NAMES:
         # Show one screen of names: the nearest ones, or the first ones.
-        shown = near if len(near) > 1 else names[:MOST_NAMES]
+        shown = near if len(near) > 1 else names[:MAX_NAMES]
         names = [*shown, f"and {len(names) - len(shown)} more"]
     return InputError(f"unknown {kind} {name!r}.{hint} Allowed: {', '.join(names)}")
 
@@ -83,7 +83,7 @@ def as_input_error(
         raise InputError(f"{text}: {say(e)}") from None
 
 
-def shortened(text: str, most: int = MOST_SHOWN) -> str:
+def shortened(text: str, most: int = MAX_SHOWN) -> str:
     """Return a text, or its beginning and its length if it is too long for a screen."""
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 

@@ -58,7 +58,7 @@ __all__ = ["MWMOTE", "DistanceUnderSampler"]
 METHODS = ("auto", "u1", "u2")
 LOPSIDED = 10.0
 """From this imbalance ratio on, `auto` uses u2, as in the paper."""
-POOR, MOST_TRIES = 0.1, 5
+POOR, MAX_TRIES = 0.1, 5
 """If the relative gap of the default hyperplane is larger than the first number, a tenth of C is tried, and so on, up
 to the second number of times. On many rows of classes that overlap, dual coordinate descent takes a thousand passes at
 C = 1."""
@@ -372,7 +372,7 @@ class DistanceUnderSampler(Sampler):
         if model is None:  # both classes have the same total weight
             class_weight = (0.5 * blocks.n_samples / blocks.weight_neg, 0.5 * blocks.n_samples / blocks.weight_pos)
             lam = 0.5 / (COST * blocks.n_samples)
-            for _ in range(MOST_TRIES):
+            for _ in range(MAX_TRIES):
                 rounds = SDCD().rounds(blocks, lam, intercept=True, class_weight=class_weight)
                 solution = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
                 if solution.certificate.relative_gap <= POOR:

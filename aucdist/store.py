@@ -48,7 +48,7 @@ HISTORY, DECISIONS = "history", "decisions"
 NUMBERED = re.compile(r"([0-9]{8})\.json")
 """The file of a change, or of a lease."""
 NAMED = re.compile(r"(.+)@([1-9][0-9]{0,7})")
-MOST_CHANGES = 99_999_999
+MAX_CHANGES = 99_999_999
 ABOUT = "model.json"
 """The file of a model that every version has: it is written last and removed first, so that a version without it is not read."""
 LEASES = "leases"
@@ -190,9 +190,9 @@ def append(store: Store, change: Change) -> None:
     Raises InputError if another change was made since: nothing is changed then.
     """
     number = len(store.changes) + 1
-    if number > MOST_CHANGES:
+    if number > MAX_CHANGES:
         raise InputError(
-            f"{files.shown(store.url)} has had {MOST_CHANGES} changes, which is the limit: begin another store"
+            f"{files.shown(store.url)} has had {MAX_CHANGES} changes, which is the limit: begin another store"
         )
     data = to_json(to_jsonable(change, Change), indent=2) + b"\n"
     if not files.create_bytes(f"{store.url}/{HISTORY}/{number:08d}.json", data):

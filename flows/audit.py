@@ -94,7 +94,7 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
             "groups": groups,
             "reasons": reasons_of(run, model),
             "drift": {
-                "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.LEAST_LOSS,
+                "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.MIN_LOSS,
                 "evidence_against_a_promise": ALARM,
             },
         }  # fmt: skip

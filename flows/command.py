@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from flows.progress import RunObserver
 
 OK, FAILED, WRONG_INPUT, ALARMS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
-LONGEST_ERROR = 4000
+MAX_ERROR_LENGTH = 4000
 """The largest number of characters of a printed error, which may repeat long input."""
 TYPES = {int: click.INT, float: click.FLOAT}
 DATA = "A data set of the catalog, a YAML file with the keys of a source, or a file or URL."
@@ -286,7 +286,7 @@ def _print_error(event: str, text: str, code: int) -> None:
     from aucdist.errors import printable, shortened
     from flows.progress import LOG_FORMAT, json_line
 
-    text = shortened(printable(hide(text)), LONGEST_ERROR)
+    text = shortened(printable(hide(text)), MAX_ERROR_LENGTH)
     if os.environ.get(LOG_FORMAT) == "json":
         click.echo(json_line(event, {"text": text, "exit": code}), err=True)
     else:

@@ -48,7 +48,7 @@ from flows.run_folder.folder import (
 RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")
 OF_ROWS = ("group", "grade", "cost")
-MOST_KEYS, MOST_TEXT = 3, 60
+MAX_KEYS, MAX_TEXT = 3, 60
 """The largest number of settings that are added to the name of a run, and of characters of each."""
 IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines")
 """Keys of a configuration that do not affect the model."""
@@ -407,7 +407,7 @@ def _difference(facts: Json, all_runs: Sequence[Json]) -> str:
     keys = list(dict.fromkeys(key for run in all_runs for key in run))
     differing_keys = [key for key in keys if len({repr(run.get(key)) for run in all_runs}) > 1]
     parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
-    chosen = next((part for part in parts if part), [])[:MOST_KEYS]
+    chosen = next((part for part in parts if part), [])[:MAX_KEYS]
     texts = []
     for key in chosen:
         is_search_key = key.startswith(("grid.", "folds."))
@@ -416,5 +416,5 @@ def _difference(facts: Json, all_runs: Sequence[Json]) -> str:
             text = f"no {name}" if is_search_key or ".features." in key else f"default {name}"
         else:
             text = f"{name} {value_text(value) if isinstance(value, Mapping) else value}"
-        texts.append(text[:MOST_TEXT])
+        texts.append(text[:MAX_TEXT])
     return f" ({', '.join(texts)})" if texts else ""

@@ -36,7 +36,7 @@ DEFAULTS = {
 }
 LARGEST_METRIC = 2**1023
 """The largest number that MLflow accepts."""
-LONGEST_PARAMETER = 500
+MAX_PARAMETER_LENGTH = 500
 """The length of a parameter's text that every tracking server takes."""
 
 
@@ -119,7 +119,7 @@ class Registry:
         if exists(f"{run}/{CONFIG}"):
             settings = configuration_of(run).get("model", {})
             mlflow.log_params(
-                {name: str(value)[:LONGEST_PARAMETER] for name, value in settings.items() if value is not None}
+                {name: str(value)[:MAX_PARAMETER_LENGTH] for name, value in settings.items() if value is not None}
             )
         for name in (CONFIG, REPORT):
             if exists(f"{run}/{name}"):

@@ -36,11 +36,11 @@ from flows.config.loading import (
 )
 from flows.rows.rows import Encoding
 
-MOST_CLASSES = 30
+MAX_CLASSES = 30
 """The largest number of classes whose columns are examined: those with the most rows."""
-MOST_COLUMNS, MOST_FEATURES, MOST_FILES = 60, 5, 50
+MAX_COLUMNS, MAX_FEATURES, MAX_FILES = 60, 5, 50
 """The largest numbers of columns that are listed, of features that are named of each, and of files that are read one by one."""
-MOST_SHOWN, BINS, MOST_BARS = 200, 20, 12
+MAX_SHOWN, BINS, MAX_BARS = 200, 20, 12
 """The largest number of columns that are drawn, and how many bars numbers and categories have."""
 WIDTH, HEIGHT = 160.0, 56.0
 
@@ -49,7 +49,7 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
     """Return the number of rows and the best column of each class, and warnings about the rows.
 
     First for each class ``class``, ``rows``, ``column`` and ``auc``, the class of the most rows first. ``column`` ranks the rows
-    of the class before all others best alone, with this AUC; None beyond `MOST_CLASSES` classes, and of data that are too
+    of the class before all others best alone, with this AUC; None beyond `MAX_CLASSES` classes, and of data that are too
     wide. Each sentence occurs once, also if it applies to several classes.
     """
     assert block.code is not None
@@ -59,14 +59,14 @@ def look_at_classes(schema: Schema, block: Block) -> tuple[list[Json], list[str]
     for rank, k in enumerate(np.argsort(-sets.counts(block.code), kind="stable").tolist()):
         name, view = sets.names()[k], replace(block, y=sets.signs(k)[block.code], code=None)
         classes.append({"class": name, "rows": view.n_pos, "column": None, "auc": None})
-        if rank < MOST_CLASSES:
+        if rank < MAX_CLASSES:
             sample = sample_of(LocalBlocks([view]))
             if alone := rank_by_each_column(sample, schema):
                 best = max(alone, key=lambda column: alone[column].auc)
                 classes[-1] |= {"column": best, "auc": alone[best].auc}
             for text in leaks_of(sample, schema):
                 by_class.setdefault(text, []).append(name)
-    looked_at = min(MOST_CLASSES, len(schema.classes))
+    looked_at = min(MAX_CLASSES, len(schema.classes))
     return classes, [
         text if len(names) == looked_at else f"Class {', '.join(map(repr, names))} against the rest: {text}"
         for text, names in by_class.items()
@@ -129,7 +129,7 @@ def preview(config: PreviewConfig) -> Json:
         "n_features": len(schema.feature_names),
         "columns": [
             _column(schema, data_set.block, column, list(features))
-            for column, features in itertools.islice(schema.by_column().items(), MOST_COLUMNS)
+            for column, features in itertools.islice(schema.by_column().items(), MAX_COLUMNS)
         ],
         "dropped": list(source.drop or []),
         "then": steps + [f"scale: {data.scale}"] * (data.scale != "none"),
@@ -142,7 +142,7 @@ def _files_of_one_class(source: Source, schema: Schema) -> list[str]:
     """Return the warning that each of several files has rows of one class only."""
     file_format = source.format_of()
     parts = file_format.whole_files(source)
-    if not 2 <= len(parts) <= MOST_FILES or set(schema.positive) & set(schema.negative):
+    if not 2 <= len(parts) <= MAX_FILES or set(schema.positive) & set(schema.negative):
         return []
     for part in parts:
         classes = set(file_format.read_part(source, part, schema).labels.counts())
@@ -169,7 +169,7 @@ def _data_config(config: str, settings: Sequence[str]) -> DataConfig:
 def _column(schema: Schema, block: Block, column: str, features: list[int]) -> Json:
     names = [schema.feature_names[j] for j in features]
     in_columns = Columns(block)
-    values = [in_columns[j] for j in features[:MOST_FEATURES]]
+    values = [in_columns[j] for j in features[:MAX_FEATURES]]
     kind = column_kind(column, schema)
     counted = kind in ("categories", "hashed")
     about = [
@@ -277,7 +277,7 @@ def write_page(path: Path, data: Dataset, warnings: list[str], classes: list[Jso
 def shown_columns(sample: Sample, schema: Schema) -> list[ColumnDrawing]:
     """Return the drawings of the columns, ordered by their AUC, the best first."""
     alone, features = rank_by_each_column(sample, schema), schema.by_column()
-    names = sorted(alone, key=lambda name: (-alone[name].auc, name))[:MOST_SHOWN]
+    names = sorted(alone, key=lambda name: (-alone[name].auc, name))[:MAX_SHOWN]
     return [_drawing_of(name, features[name], alone[name].auc, sample, schema) for name in names]
 
 
@@ -287,7 +287,7 @@ def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample,
     if kind in ("categories", "hashed"):
         values = [str(item) for item in features.values()]
         flags = sample.values[:, list(features)] > 0
-        order = np.argsort(-flags.sum(axis=0), kind="stable")[:MOST_BARS]
+        order = np.argsort(-flags.sum(axis=0), kind="stable")[:MAX_BARS]
         counts = [flags[side].sum(axis=0)[order] for side in sides]
         labels = [values[i] for i in order]
         shown_range = f"{len(values)}: {', '.join(labels[:3])}"
@@ -299,7 +299,7 @@ def _drawing_of(name: str, features: dict[int, Any], auc: float, sample: Sample,
             return ColumnDrawing(name, kind, auc, "no values", 1.0, [])
         low, high = (float(v) for v in (column[present].min(), column[present].max()))
         distinct = np.unique(column[present])
-        if len(distinct) <= MOST_BARS:
+        if len(distinct) <= MAX_BARS:
             cells = np.searchsorted(distinct, column[present])
             labels = [f"{value:.6g}" for value in distinct]
         else:

@@ -156,7 +156,7 @@ class InCells(PairwiseHingeClassifier):
     n_cells = 8
 
     def fit(self, *args, **kwargs):
-        with mock.patch.object(cutting_planes, "MOST_ANCHORS", 0), mock.patch.object(cell_cuts, "CELLS", self.n_cells):
+        with mock.patch.object(cutting_planes, "MAX_ANCHORS", 0), mock.patch.object(cell_cuts, "CELLS", self.n_cells):
             return super().fit(*args, **kwargs)
 
 

@@ -12,7 +12,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, fold_columns, window_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
 
-LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
+MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100
 """The weights that a row may have: the product of the weights of a pair, and sums over all pairs, must be floats above zero."""
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 ROW_COLUMNS: dict[str, Any] = {
@@ -127,12 +127,12 @@ class Block:
                 )
         if "weight" in sides:
             weight = sides["weight"]
-            wrong = ~((weight == 0) | ((weight >= LEAST_WEIGHT) & (weight <= MOST_WEIGHT)))
+            wrong = ~((weight == 0) | ((weight >= MIN_WEIGHT) & (weight <= MAX_WEIGHT)))
             if wrong.any():
                 row = int(np.argmax(wrong))
                 raise InputError(
-                    f"the weight of row {row} (from 0) is {weight[row]:g}; weights are 0, or from {LEAST_WEIGHT:g} to "
-                    f"{MOST_WEIGHT:g}: divide them all by their mean"
+                    f"the weight of row {row} (from 0) is {weight[row]:g}; weights are 0, or from {MIN_WEIGHT:g} to "
+                    f"{MAX_WEIGHT:g}: divide them all by their mean"
                 )
         return cls(rows, y.astype(np.int8), ids, index=index, **sides)
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.dataset import Schema
-from aucdist.data.labels import MOST_CLASSES, Labels, listed
+from aucdist.data.labels import MAX_CLASSES, Labels, listed
 from aucdist.errors import InputError
 
 
@@ -45,10 +45,10 @@ class LabelSets:
             For more than 1 000 classes.
         """
         names = np.asarray(classes)
-        if len(names) > MOST_CLASSES:
+        if len(names) > MAX_CLASSES:
             first = ", ".join(repr(name) for name in names[:5].tolist())
             raise InputError(
-                f"the labels have {len(names)} values ({first}, ...), and at most {MOST_CLASSES} classes are fitted. "
+                f"the labels have {len(names)} values ({first}, ...), and at most {MAX_CLASSES} classes are fitted. "
                 "aucdist predicts classes, not numbers: name another column as the label, or group the values into classes"
             )
         return cls(names, sp.csc_array(sp.eye_array(len(names), dtype=bool, format="csc")), True)

@@ -18,7 +18,7 @@ SHOWN = 20
 NO_TOPIC = "(none)"
 EACH = "each"
 """The value of ``positive`` that fits each class against the rest."""
-MOST_CLASSES = 1000
+MAX_CLASSES = 1000
 """The largest number of classes that are fitted against the rest. More distinct values mean a regression target or an id."""
 WHOLE = re.compile(r"-?\d{1,18}")
 HEXADECIMAL = re.compile(r"\d+e\d+", re.IGNORECASE)
@@ -203,9 +203,9 @@ def choose_each(
         )
     if absent := sorted(names - present, key=class_order):
         raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(present)}")
-    if len(names) > MOST_CLASSES:
+    if len(names) > MAX_CLASSES:
         raise InputError(
-            f"{where}: the labels have {len(names)} values ({listed(names)}), and at most {MOST_CLASSES} classes are fitted. "
+            f"{where}: the labels have {len(names)} values ({listed(names)}), and at most {MAX_CLASSES} classes are fitted. "
             "aucdist predicts classes, not numbers: name another column as the label, or group the values into classes"
         )
     if len(names) < (2 if topics else 3):

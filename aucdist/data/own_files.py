@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 CHECKED = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 OPEN = ConfigDict(extra="allow", strict=True, allow_inf_nan=False)
-MOST_BYTES = 2**31
+MAX_BYTES = 2**31
 """The size limit of JSON files, in bytes. The names of ten million features take a tenth of it."""
 SHOWN = 120  # characters of a value in an error
 REPAIR = "Copy the file again, or run the command that wrote it again"
@@ -37,7 +37,7 @@ REPAIR = "Copy the file again, or run the command that wrote it again"
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Positive = Annotated[int, Field(ge=1, le=2**62)]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-MOST_GROWTH = 1000
+MAX_GROWTH = 1000
 """The largest expansion of a Parquet file: the scores of a constant model compress to a thousandth."""
 ROW_ID = "row_id"
 UNLABELLED = {"labelled": False}
@@ -66,8 +66,8 @@ def parse_checked(data: bytes, kind: type[T], where: str) -> T:
     Raises InputError if it is no JSON, is too large or too deep, has a number that is not finite, or is not of that type, naming
         the key.
     """
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{where} is damaged: it has {len(data)} bytes, and at most {MOST_BYTES} are read. {REPAIR}")
+    if len(data) > MAX_BYTES:
+        raise InputError(f"{where} is damaged: it has {len(data)} bytes, and at most {MAX_BYTES} are read. {REPAIR}")
     parse_any(data, where)  # fields that the schema does not check must be finite, too
     try:
         content: T = _adapter(kind).validate_json(data, context=UNLABELLED)  # type: ignore[arg-type]  # types are hashable
@@ -121,9 +121,7 @@ def read_parquet(
                 raise InputError(
                     f"{where} is damaged: it has {stored_columns.count(name) or 'no'} columns {name!r}. {REPAIR}"
                 )
-        check_growth(
-            len(data), 8 * file.metadata.num_rows * len(kinds_of_columns), where, "write it again", MOST_GROWTH
-        )
+        check_growth(len(data), 8 * file.metadata.num_rows * len(kinds_of_columns), where, "write it again", MAX_GROWTH)
         table = file.read(columns=list(kinds_of_columns), use_threads=False).select(list(kinds_of_columns))
         for name, kind in kinds_of_columns.items():
             if table[name].null_count:

@@ -20,7 +20,7 @@ from aucdist.data.block import Block, EachBlock, each_of
 from aucdist.errors import InputError
 
 Arrays = tuple[np.ndarray | None, ...]
-MOST_DEVIATIONS = 8.0
+MAX_DEVIATIONS = 8.0
 """Random numbers are gathered if they are within this number of standard deviations of the share of test rows. If the
 limit lies outside, all are gathered."""
 
@@ -191,7 +191,7 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         raise InputError(
             f"the share of test rows is {test_fraction}; it must lie between 0 and 1, as in test: {{fraction: 0.2}}"
         )
-    for deviations in (MOST_DEVIATIONS, np.inf):
+    for deviations in (MAX_DEVIATIONS, np.inf):
         parts = each(functools.partial(_numbers_near, test_fraction, seed, n_classes, deviations))
         columns, stratum_counts = zip(*parts, strict=True)
         number, stratum, positive = _gathered(columns)

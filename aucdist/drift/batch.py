@@ -21,7 +21,7 @@ from aucdist.metrics.ranking import Interval, auc_interval
 ALPHA = 0.001
 """The level of all tests of a batch together, by Holm's correction: one false alarm in about a thousand batches without
 a change. The tests of the labelled rows of a batch have the same level."""
-LEAST_LOSS = {
+MIN_LOSS = {
     "macro_auc": 0.01,
     "class auc": 0.01,
     "auc": 0.01,
@@ -111,7 +111,7 @@ def metric_alarms(now: Json, promised: Json | None, without: str | None) -> list
     """Return alarms: metrics lower than on the test rows of the run, and unexpected numbers of positives.
 
     The standard error of a metric is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
-    run add up, because their rows are independent. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `LEAST_LOSS`.
+    run add up, because their rows are independent. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `MIN_LOSS`.
 
     `now` and `promised`: as `performance` returns them; `promised`: of the test rows of the run, or None if it had none.
     `without`: a metric that is tested over all batches together.
@@ -133,7 +133,7 @@ def metric_alarms(now: Json, promised: Json | None, without: str | None) -> list
         off = abs(ratio["value"] - own["value"])
         p = math.erfc(off / error / math.sqrt(2)) if error > 0 else 1.0
         tests.append(_test("calibration", None, off, p))
-    return alarms_of(tests, LEAST_LOSS)
+    return alarms_of(tests, MIN_LOSS)
 
 
 def _loss(measure_name: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> Json:

@@ -16,9 +16,9 @@ MIN_CLASS_ROWS = 20
 """The smallest number of rows of a class. Fewer rows are too often separated by chance."""
 NEARLY_ALL = 0.95
 """The share of positive rows from which a value reveals the label."""
-MOST_FLAG_VALUES = 10
+MAX_FLAG_VALUES = 10
 """The largest number of values of a numeric flag, whose single values are examined."""
-LEAST_ROWS, LEAST_POSITIVES, MOST_CHANCE = 10, 0.05, 1e-4
+MIN_ROWS, MIN_POSITIVES, MAX_CHANCE = 10, 0.05, 1e-4
 """A value counts if it has this number of rows and this share of the positives, and if all its rows are positive by chance only
 this rarely."""
 NEARLY_UNIQUE = 0.9
@@ -32,7 +32,7 @@ IDENTIFIER = re.compile(
 """Names of columns that number or name rows, if their values differ."""
 ENTITY = re.compile(NAMED.format(words="id|uuid|guid", camel="(?-i:I[dD])"), re.IGNORECASE)
 """Names of columns that name what a row belongs to (a user, a machine), whose values may repeat."""
-MOST_ROWS_EACH = 20
+MAX_ROWS_EACH = 20
 """A named entity with more rows than this for each value may be a category; with fewer its values are seen too rarely."""
 
 
@@ -85,10 +85,10 @@ def gives_away(
     `negatives_for_one`: negative rows that one of them stands for, if only a sample of them is there.
     """
     prevalence = n_pos / max(n_rows, 1)
-    if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or rows.max(initial=0) < LEAST_ROWS * NEARLY_ALL:
+    if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or rows.max(initial=0) < MIN_ROWS * NEARLY_ALL:
         return np.zeros(len(rows), dtype=bool)
     negatives = (rows - positives + (negatives_for_one > 1.0)) * negatives_for_one
-    enough = max(LEAST_ROWS, LEAST_POSITIVES * n_pos, np.log(MOST_CHANCE) / np.log(prevalence))
+    enough = max(MIN_ROWS, MIN_POSITIVES * n_pos, np.log(MAX_CHANCE) / np.log(prevalence))
     return np.asarray((positives >= enough * NEARLY_ALL) & (positives >= NEARLY_ALL * (positives + negatives)))
 
 
@@ -111,4 +111,4 @@ def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:
 
 def is_entity(name: str, n_values: int, n_rows: int) -> bool:
     """Return whether a column identifies the entity of each row, such as a user, with few rows for each value."""
-    return ENTITY.fullmatch(name) is not None and n_values >= 10 and n_rows <= MOST_ROWS_EACH * n_values
+    return ENTITY.fullmatch(name) is not None and n_values >= 10 and n_rows <= MAX_ROWS_EACH * n_values

@@ -14,8 +14,8 @@ from aucdist.data.own_files import REPAIR, parse_npy
 from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
     IDENTIFIER,
+    MAX_FLAG_VALUES,
     MIN_CLASS_ROWS,
-    MOST_FLAG_VALUES,
     NEARLY_UNIQUE,
     SUSPICIOUS,
     alone,
@@ -26,16 +26,16 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.selection import digests_of
 
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 """The largest number of rows that are examined. If there are more, half are taken from each class."""
 SEED = 2**62 + 1
 """A seed that no split uses: training rows have the larger random numbers of their split, so a small share would be empty."""
-MOST_FEATURES = 2000
+MAX_FEATURES = 2000
 """Features are not examined if there are more than this."""
 LATER = 0.05
 """A warning is given if more than this share of the training rows is later than half of the test rows."""
-MOST_NAMED = 5
-MOST_KEPT = 2**16
+MAX_NAMED = 5
+MAX_KEPT = 2**16
 """The number of digests that are kept, which take 512 KiB. With fewer different rows, all digests are kept; with more,
 those with the smallest numbers."""
 
@@ -57,9 +57,9 @@ class Sample:
 
 
 def sample_of(blocks: Blocks) -> Sample:
-    """Return at most `MOST_ROWS` rows, chosen by their ids, so that they do not depend on the blocks."""
-    wide = blocks.n_features > MOST_FEATURES
-    rates = [min(1.0, MOST_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
+    """Return at most `MAX_ROWS` rows, chosen by their ids, so that they do not depend on the blocks."""
+    wide = blocks.n_features > MAX_FEATURES
+    rates = [min(1.0, MAX_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
     sampled = stacked(blocks.sum(_sampled, rates, 0 if wide else blocks.n_features)["parts"])
     rows = sampled.take(np.argsort(sampled.row_id, kind="stable"))
     values = as_dense(rows.X).astype(np.float64, copy=False)
@@ -111,7 +111,7 @@ def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> 
     auc = alone(distinct if categories is None else shares(rows, positives), rows, positives)
     n_pos = int(sample.positive.sum())
     away = np.flatnonzero(gives_away(rows, positives, len(values), n_pos, sample.negatives_for_one))
-    if not len(away) or (categories is None and len(distinct) > MOST_FLAG_VALUES):
+    if not len(away) or (categories is None and len(distinct) > MAX_FLAG_VALUES):
         return ColumnRanking(auc)
     first = int(away[np.argmax(rows[away])])
     if categories is not None:
@@ -134,7 +134,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         key=lambda name: (-columns[name].auc, name),
     )
     sentences = []
-    for name in named[:MOST_NAMED]:
+    for name in named[:MAX_NAMED]:
         column = columns[name]
         if column.auc < SUSPICIOUS:
             reason = f": of {column.rows:,} rows with {column.value}, {column.positives:,} are positive. If that becomes known"
@@ -143,7 +143,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
         else:
             reason = f" alone has an AUC of {column.auc:.4f}: if it becomes known"
         sentences.append(f"Column {name!r}{reason} only after the label, leave it out with `drop: [{name}]`.")
-    more = len(named) - MOST_NAMED
+    more = len(named) - MAX_NAMED
     sentences += [f"{more} more columns give the label away in one of these ways."] * (more > 0)
     identifiers = []
     for j, name in enumerate(schema.feature_names[: sample.values.shape[1]]):
@@ -156,7 +156,7 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
                 f"Column {name!r} differs in {which_rows} and numbers the rows: leave it out with `drop: [{name}]`, as new rows "
                 "have other numbers."
             )
-    sentences += identifiers[:MOST_NAMED]
+    sentences += identifiers[:MAX_NAMED]
     one_each = np.ones(len(sample.row_id), dtype=np.int64)
     position = alone(sample.row_id.astype(np.float64), one_each, sample.positive.astype(np.int64))
     if position >= SUSPICIOUS:
@@ -216,7 +216,7 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, che
 class RowDigests:
     """The digests of rows, or of a sample of them; those of several blocks merge by ``+``, in any order.
 
-    A digest is a pseudo-random number that depends on the features of a row alone. The smallest `MOST_KEPT` digests are kept, and
+    A digest is a pseudo-random number that depends on the features of a row alone. The smallest `MAX_KEPT` digests are kept, and
     with them the range that they cover. If the digest of another row lies in this range, the row can be looked up: it was among
     the training rows if its digest is kept, and otherwise it was not. The rows that can be looked up are a random share of all.
 
@@ -230,11 +230,11 @@ class RowDigests:
 
     def __add__(self, other: "RowDigests") -> "RowDigests":
         """Return the digests of the rows of both."""
-        return RowDigests(np.union1d(self.kept, other.kept)[:MOST_KEPT])
+        return RowDigests(np.union1d(self.kept, other.kept)[:MAX_KEPT])
 
     def look_up(self, digests: np.ndarray) -> tuple[int, int]:
         """Return the number of digests that can be looked up, and the number of these that are stored."""
-        if len(self.kept) == MOST_KEPT:
+        if len(self.kept) == MAX_KEPT:
             digests = digests[digests <= self.kept[-1]]
         at = np.searchsorted(self.kept, digests)
         known = self.kept[np.minimum(at, len(self.kept) - 1)] == digests if len(self.kept) else np.zeros(0, dtype=bool)
@@ -256,7 +256,7 @@ class RowDigests:
             If it is damaged.
         """
         kept = parse_npy(data, np.uint64, None, where)
-        if len(kept) > MOST_KEPT or not (kept[:-1] < kept[1:]).all():
+        if len(kept) > MAX_KEPT or not (kept[:-1] < kept[1:]).all():
             raise InputError(f"{where} is damaged: its numbers do not ascend, or are too many. {REPAIR}")
         return cls(kept)
 
@@ -268,7 +268,7 @@ def fit_digests(blocks: Blocks) -> RowDigests:
 
 
 def _digests_step(block: Block) -> Summary:
-    return {"digests": RowDigests(smallest(digests_of(block), MOST_KEPT))}
+    return {"digests": RowDigests(smallest(digests_of(block), MAX_KEPT))}
 
 
 def smallest(numbers: np.ndarray, n: int) -> np.ndarray:

@@ -19,12 +19,12 @@ from aucdist.maps.binning import bins_of, draw_rows
 from aucdist.metrics.counts import ScoreCounts
 
 N_BINS = 20
-MOST_COLUMNS = 512
+MAX_COLUMNS = 512
 """If the data have more columns, those that change the score most are watched. This is their weight times their
 range."""
 RARE = 20
 """The number of training rows below which a cell counts as rare."""
-MOST_CELLS = 2**16
+MAX_CELLS = 2**16
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Profile:
         for column in profile.columns:
             ascending = column.kind == "categories" or all(np.diff(column.edges) > 0)
             fits = column.n_cells == len(column.counts) and max(column.at) < profile.n_features
-            if not (ascending and fits and len(column.edges) <= MOST_CELLS):
+            if not (ascending and fits and len(column.edges) <= MAX_CELLS):
                 raise InputError(f"{where} is damaged: the counts of {column.name!r} do not match its bins. {REPAIR}")
         if not profile.scores:
             raise InputError(f"{where} is damaged: it has no bins of a score. {REPAIR}")
@@ -187,7 +187,7 @@ def fit_columns(
     preprocessor : Preprocessor
         The preprocessor that encoded the rows.
     coef : ndarray
-        The weights. They decide what is watched if there are more than `MOST_COLUMNS` columns.
+        The weights. They decide what is watched if there are more than `MAX_COLUMNS` columns.
     """
     drawn = draw_rows(blocks)
     columns, numbers = [], []
@@ -202,7 +202,7 @@ def fit_columns(
             columns.append(WatchedColumn(name, "categories", at, edges, tuple(features.values()), 0.0, 0.0))
         else:
             numbers += list(features)
-    room = max(MOST_COLUMNS - len(columns), 0)
+    room = max(MAX_COLUMNS - len(columns), 0)
     if len(numbers) > room and len(coef) == drawn.n_features:  # the columns that change the score most
         drawn_ranges = ColumnRanges.of(drawn)
         reach = np.abs(coef) * np.where(drawn_ranges.constant, 0.0, drawn_ranges.largest)

@@ -43,7 +43,7 @@ Loader = Callable[[Any], Block]
 """``loader(item)`` reads a block. The item is the number of the block, or what was kept of it
 (`aucdist.data.storage.scratch.Stored`)."""
 
-MOST_RANGES = 10_000
+MAX_RANGES = 10_000
 """The client keeps the column ranges of a stored block if it has at most this many columns, which take 160 kB."""
 
 
@@ -113,7 +113,7 @@ class StoredBlock(Stored[Block]):
         """Read the block once, so that errors in it are reported before the work begins."""
         stored = cls(loader, index, item)
         block = stored.read()
-        ranges = ColumnRanges.of(block) if block.n_features <= MOST_RANGES else None
+        ranges = ColumnRanges.of(block) if block.n_features <= MAX_RANGES else None
         stored.info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=stored.copied)
         if stored.copied and isinstance(stored.item, Stored):
             # Keep the item without its copy on the disk, as if it had been pickled: the original item owns that copy.

@@ -27,7 +27,7 @@ Summary = dict[str, Any]
 Node = tuple[int, int, Summary]
 """The level and the index of a node of the tree, and the merged summary of the blocks below it."""
 N_JOBS = Number("other than 0 (-1: one thread for each core)", lambda n: n != 0, whole=True, optional=True)
-MOST_HELPERS = 1024
+MAX_HELPERS = 1024
 """The largest number of helper threads. Threads are started as they are needed and never wait for each other. A helper
 that has not started is cancelled."""
 Step = Callable[..., tuple[Any, Summary] | Summary]
@@ -251,7 +251,7 @@ def in_threads(work: Callable[[int], T], n: int, threads: int, stop: threading.E
 def _new_helpers() -> None:
     """Make the threads; a forked process has none of its parent's."""
     global _helpers
-    _helpers = ThreadPoolExecutor(MOST_HELPERS, "aucdist")
+    _helpers = ThreadPoolExecutor(MAX_HELPERS, "aucdist")
 
 
 _helpers: ThreadPoolExecutor

@@ -194,7 +194,7 @@ AT_ONCE = 16
 """The largest number of classes that are fitted at the same time to rows on workers. While the workers compute for some
 classes, the client computes for others."""
 
-MOST_WEIGHTS = 2**21
+MAX_WEIGHTS = 2**21
 """The largest total number of weights of the classes that are fitted at the same time. This process keeps about 40
 vectors for each class."""
 
@@ -280,7 +280,7 @@ class ClassBlocks:
         source = self.blocks._source if isinstance(self.blocks, ViewBlocks) else self.blocks
         if isinstance(source, LocalBlocks):
             return source._threads
-        return max(1, min(AT_ONCE, MOST_WEIGHTS // self.n_features))
+        return max(1, min(AT_ONCE, MAX_WEIGHTS // self.n_features))
 
     def of_class(self, k: int) -> Blocks:
         """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""

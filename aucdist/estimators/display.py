@@ -26,8 +26,8 @@ REASONS = {
     Status.DIVERGED: "the steps diverged in the next round, as eta is too long: the weights are those",
     Status.ROUNDING: "rounding errors are as large as the remaining gap or the next step,",
 }
-MOST_SHAPES = 6
-MOST_CLASSES = 12
+MAX_SHAPES = 6
+MAX_CLASSES = 12
 STYLE = """
 .aucdist-model { --ink: #1c2127; --muted: #59616b; --grid: #c9ccd0; --pos: #c24e00; --neg: #0067a8; --card: #ffffff;
   color: var(--ink); background: var(--card); padding: .2em .8em .6em; border: 1px solid var(--grid); border-radius: 4px;
@@ -261,7 +261,7 @@ class WithPlots:
         ax.legend()
         return ax
 
-    def plot_shapes(self: Any, n_shapes: int = MOST_SHAPES) -> Any:
+    def plot_shapes(self: Any, n_shapes: int = MAX_SHAPES) -> Any:
         """Plot what the features add to the score, beginning with those that move it most.
 
         Parameters
@@ -302,8 +302,8 @@ class WithPlots:
         diagram: str = estimator_html_repr(self)
         if self.has_several_classes:
             named = list(zip(map(str, self.classes_), self.estimators_, strict=True))
-            rest = "" if len(named) <= MOST_CLASSES else f"<p>and {len(named) - MOST_CLASSES} more classes</p>"
-            content = _table(named[:MOST_CLASSES]) + rest
+            rest = "" if len(named) <= MAX_CLASSES else f"<p>and {len(named) - MAX_CLASSES} more classes</p>"
+            content = _table(named[:MAX_CLASSES]) + rest
         elif hasattr(self, "certificate_"):
             from aucdist.report import plots
 
@@ -311,7 +311,7 @@ class WithPlots:
             if hasattr(self, "feature_importances_"):  # a model that has shapes
                 figures = [  # the identifier is that of no other model of the notebook
                     plots.inline_svg(f"aucdist-shape-{next(_numbers)}", name, text, plot, 187.0)
-                    for name, text, plot in list(_shape_plots(self, MOST_SHAPES))
+                    for name, text, plot in list(_shape_plots(self, MAX_SHAPES))
                 ]
                 content += f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'
         else:

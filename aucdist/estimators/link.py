@@ -22,9 +22,9 @@ from aucdist.parameters import PRIOR, SWITCH, Constraints, Number, OneOf, above_
 from aucdist.probability.links import LINKS, LOSSES, Link, LinkLoss, LinkMap, check_shape
 from aucdist.solvers.base import Round, Solution, solver_table
 
-MOST_XI = 0.99
+MAX_XI = 0.99
 """The largest shape that is tried with the calibrated loss, which needs a shape below 1."""
-MOST_SHAPE_ROUNDS = 200
+MAX_SHAPE_ROUNDS = 200
 LAM = 1e-3
 """The default `lam` of balanced classes."""
 
@@ -239,7 +239,7 @@ class LinkClassifier(LinearClassifier):
         shape, method = None, self._shape_method()
         if method is not None:
             shape_options: dict[str, Any] = self._intercept_options() | {"most_xi": self._most_xi}
-            most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MOST_SHAPE_ROUNDS
+            most_rounds = self.shape_rounds if method == "map" and self.shape_rounds is not None else MAX_SHAPE_ROUNDS
             estimates = list(itertools.islice(map_shape(blocks, **shape_options), most_rounds))
             if method == "bayes":
                 limits = {"n_rounds": self.shape_rounds, "n_samples": self.shape_samples}
@@ -291,7 +291,7 @@ class LinkClassifier(LinearClassifier):
     @property
     def _most_xi(self) -> float:
         """The largest shape that is tried."""
-        return MOST_XI if self.loss == "calibrated" else np.inf
+        return MAX_XI if self.loss == "calibrated" else np.inf
 
     def _intercept_options(self) -> dict[str, bool]:
         return {"fit_intercept": bool(self.fit_intercept), "penalise_intercept": bool(self.penalise_intercept)}

@@ -34,7 +34,7 @@ CHUNK_BYTES = 2**24
 
 GRAM_BYTES = 2**30
 """The default of `gram_bytes`: 1 GiB."""
-MOST_AUC_BEHIND = 0.02
+MAX_AUC_BEHIND = 0.02
 """The AUC by which a sample's fit may fall behind the sampler's hyperplane before all rows are taken."""
 ROWS_OF_MEDIAN = 1000
 """The number of rows from which the median distance is estimated."""
@@ -296,7 +296,7 @@ class MarginMeanClassifier(BlockClassifier):
             taken, warned = sample, list[Warning]()
             if self.sampler == "auto" and self.kernel == "linear" and plane is not None:
                 by_plane, area = auc_of(blocks, scaling, plane.w), auc_of(blocks, self._scaling, solution.w)
-                if area < by_plane - MOST_AUC_BEHIND:
+                if area < by_plane - MAX_AUC_BEHIND:
                     rows = ViewBlocks(blocks, ScaledSample(scaling))
                     all_rounds, scaling_of_all = self._rounds(rows, scaling, seeds)
                     all_rows_solution = solve(all_rounds, tol=self.tol, max_passes=self.max_passes, callback=callback)

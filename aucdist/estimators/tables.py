@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, check_X_y, validate_data
 from aucdist.data.block import unmasked
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Parsed, feature_names
-from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED, SourceFields
+from aucdist.data.formats.source_fields import FEW_CATEGORIES, MAX_CATEGORIES, MAX_GUESSED, SourceFields
 from aucdist.data.formats.text import unique
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
@@ -29,7 +29,7 @@ from aucdist.maps.base import ROWS
 
 ENCODING = ("categories_", "feature_names_out_")
 """The fitted attributes that exist if a column of the training rows had categories or strings."""
-MOST_DENSE = 256
+MAX_DENSE = 256
 """Tables that become more features than this are stored as sparse rows, because most of their features are 0."""
 LENIENT = {"missing": "keep", "unknown": "ignore"}
 """How cells of tables are read: a missing number stays missing, and a text that the training rows did not have has no
@@ -128,7 +128,7 @@ def checked_rows(
             )
         encoded_names = vars(estimator).get("feature_names_out_", table.column_names)
         schema = Schema(tuple(encoded_names), "", (), (), vars(estimator).get("categories_", {}))
-        sparse = len(encoded_names) > MOST_DENSE and bool(schema.categories)
+        sparse = len(encoded_names) > MAX_DENSE and bool(schema.categories)
         rows = encoded_matrix(_parsed(table, schema, LENIENT), "X", schema, sparse=sparse)
         if y is NO_LABELS:
             return check_array(rows, estimator=estimator, input_name="X", **accepted)
@@ -289,7 +289,7 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
         if not stated and are_dates(categories[name], MISSING_CATEGORY):
             raise InputError(_dates(name, "dates as strings"))
         categories[name] = one_spelling_each(categories[name])
-        most = MOST_CATEGORIES if stated else min(MOST_GUESSED, max(FEW_CATEGORIES, table.num_rows // 2))
+        most = MAX_CATEGORIES if stated else min(MAX_GUESSED, max(FEW_CATEGORIES, table.num_rows // 2))
         if len(categories[name]) > most:
             raise InputError(
                 f"column {name!r} holds {len(categories[name])} different strings in {table.num_rows} rows, and more than {most} "
@@ -334,4 +334,4 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
         if key in reading
     }
     parsed = _parsed(table, schema, {**rules, "keep": columns})
-    return encoded_matrix(parsed, "X", schema, sparse=len(schema.feature_names) > MOST_DENSE)
+    return encoded_matrix(parsed, "X", schema, sparse=len(schema.feature_names) > MAX_DENSE)

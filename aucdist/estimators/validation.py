@@ -27,7 +27,7 @@ from aucdist.estimators.tables import (
     refuse_lazy,
 )
 
-LEAST_ROWS, MOST_BLOCKS = 100_000, 32
+MIN_ROWS, MAX_BLOCKS = 100_000, 32
 """The smallest number of rows in a block of a fit to arrays, and the largest number of blocks."""
 Encode = Callable[[np.ndarray], np.ndarray]
 """Turns labels into -1 and +1, or into places in a table of sets of classes; it travels to workers."""
@@ -129,7 +129,7 @@ def _blocks_here(
     if weight is not None and not (weight > 0).all():
         block = replace(block.take(np.flatnonzero(weight > 0)), row_id=np.arange(np.count_nonzero(weight)))
     by_sums = estimator.resolved_solver.takes_codes
-    n_blocks = max(1, min(MOST_BLOCKS, block.n_samples // LEAST_ROWS)) if by_sums else 1
+    n_blocks = max(1, min(MAX_BLOCKS, block.n_samples // MIN_ROWS)) if by_sums else 1
     return LocalBlocks.split(block, n_blocks, estimator.n_jobs), sets
 
 

@@ -28,7 +28,7 @@ from aucdist.report.text import auc_text, count_text, number_text
 
 TOTAL = 1000
 """The default number of points between the lowest and the highest possible sum."""
-LEAST_ROWS = 2
+MIN_ROWS = 2
 CARD_SUFFIXES = ("json", "md", "csv", "html")
 HEADINGS = ("feature", "value", "points", "share of rows")
 SIGNS = re.compile(r"([\\|`*_\[\]#])")
@@ -187,9 +187,9 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     for draft in drafts:
         draft.merge_equal(factor)
     if rows is not None:
-        if rows < LEAST_ROWS:
+        if rows < MIN_ROWS:
             raise InputError(
-                f"`rows` is {rows}, but a scorecard needs at least {LEAST_ROWS} lines: give a larger number, or leave `rows` out"
+                f"`rows` is {rows}, but a scorecard needs at least {MIN_ROWS} lines: give a larger number, or leave `rows` out"
             )
         while sum(draft.n_rows for draft in drafts) > rows:
             costs = [draft.cheapest() for draft in drafts]
@@ -199,7 +199,7 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
                 least = sum(draft.n_rows for draft in drafts)
                 raise InputError(
                     f"`rows` is {rows}, but this card needs at least {least} lines, because missing values have lines of their "
-                    f"own: give {max(least, LEAST_ROWS)} or more"
+                    f"own: give {max(least, MIN_ROWS)} or more"
                 )
             del drafts[at].ends[k]
             drafts[at].merge_equal(factor)

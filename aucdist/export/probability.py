@@ -14,7 +14,7 @@ from aucdist.probability.links import IsotonicMap, Link, LinkMap, ProbabilityMap
 
 NEAR_TAIL = 7.071067811865475
 """From this number of standard deviations on, the continued fraction takes over from the quotient of polynomials."""
-MOST_EXPONENT = 37.0
+MAX_EXPONENT = 37.0
 """Above this value, the tail of the normal distribution is taken as 0."""
 NUMERATOR = (
     3.52624965998911e-02, 0.700383064443688, 6.37396220353165, 33.912866078383, 112.079291497871, 221.213596169931,
@@ -159,7 +159,7 @@ def _tail(x: Term) -> Term:
         fraction = x + numerator / fraction
     density = (x * x * -0.5).exp()
     tail = (x < NEAR_TAIL).choose(_polynomial(NUMERATOR, x) / _polynomial(DENOMINATOR, x), (1.0 / ROOT_TAU) / fraction)
-    return (x > MOST_EXPONENT).choose(0.0, density * tail)
+    return (x > MAX_EXPONENT).choose(0.0, density * tail)
 
 
 def _polynomial(coefs: Sequence[float], x: Term) -> Term:

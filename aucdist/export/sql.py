@@ -203,7 +203,7 @@ def _tree(node: Node, values: Sequence[str]) -> str:
     return case([(f"{test} OR {value} IS NULL" if node.missing_to_then else test, then)], otherwise)
 
 
-MOST_PRODUCTS = 200_000
+MAX_PRODUCTS = 200_000
 """The largest number of landmarks times features. A larger query would have tens of megabytes."""
 OPERATIONS = {
     "Add": "({} + {})", "Sub": "({} - {})", "Mul": "({} * {})", "Div": "({} / {})", "Neg": "(-{})", "Abs": "ABS({})",
@@ -266,7 +266,7 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     first = described_classes[0]
     if model.classes and any(isinstance(described.score, Kernel) for described in described_classes):
         raise InputError("the query for the landmarks of several classes would be too long: export to onnx or json")
-    if isinstance(first.score, Kernel) and first.score.landmarks.size > MOST_PRODUCTS:
+    if isinstance(first.score, Kernel) and first.score.landmarks.size > MAX_PRODUCTS:
         raise InputError(
             f"{len(first.score.landmarks)} landmarks of {first.score.landmarks.shape[1]} features would make the query too long: "
             "export to onnx or json, or train with fewer landmarks"

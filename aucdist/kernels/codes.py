@@ -234,7 +234,7 @@ class Edges(NamedTuple):
     n_compared: int
 
 
-PLACES, MOST_COMPARED = 2048, 8
+PLACES, MAX_COMPARED = 2048, 8
 """A search starts from one of so many places. Where a place has more edges than the second, as in columns with long tails, all
 edges are compared: as vectors, 63 comparisons take a quarter of the time of a search whose branches cannot be guessed."""
 
@@ -244,7 +244,7 @@ def edges_of(edges: np.ndarray) -> Edges:
     table = np.zeros(PLACES + 1, dtype=np.uint8)
     low, scale = search_index(edges, table) if len(edges) else (0.0, 0.0)
     n_compared = int(np.diff(table).max())
-    if n_compared > MOST_COMPARED or scale == 0.0:  # the scale is 0 if the range of the edges overflows
+    if n_compared > MAX_COMPARED or scale == 0.0:  # the scale is 0 if the range of the edges overflows
         table, n_compared = table[:2], 0
     return Edges(np.append(edges, np.full(n_compared, np.inf)), table, low, scale, n_compared)
 

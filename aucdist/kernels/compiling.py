@@ -22,7 +22,7 @@ from numba import njit
 from numba.core.compiler_lock import global_compiler_lock
 
 PACKAGE = Path(__file__).parents[1]
-LONGEST_WAIT = 60.0
+MAX_WAIT = 60.0
 """Seconds after which a process no longer waits for another one to compile a kernel, and compiles it as well."""
 
 
@@ -107,7 +107,7 @@ def _locked(path: Path) -> Iterator[None]:
         yield
         return
     with file:
-        deadline = time.monotonic() + LONGEST_WAIT
+        deadline = time.monotonic() + MAX_WAIT
         while not _lock(file) and time.monotonic() < deadline:
             time.sleep(0.02)
         try:

@@ -27,7 +27,7 @@ from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.codes import CodeBasis
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import with_weight
-from aucdist.solvers.sample import LEAST_GROUPS, draw_from_block, draw_groups
+from aucdist.solvers.sample import MIN_GROUPS, draw_from_block, draw_groups
 
 BASES = ("cumulative", "one-hot", "hat")
 LINEAR_SCALE = 0.25
@@ -35,10 +35,10 @@ LINEAR_SCALE = 0.25
 lam and took twice the passes, and the mean AUC on the nine small sets above was lower by 0.014."""
 KNOTS = 16
 """The largest number of hats of a feature."""
-MOST_ROWS = 2**15
+MAX_ROWS = 2**15
 """The approximate largest number of rows of each class in the sample. The quantiles of the sample are then off by less
 than a tenth of 1/64."""
-MOST_VALUES = 2**24
+MAX_VALUES = 2**24
 """The largest number of values in the sample, which are sent to the client."""
 
 
@@ -193,18 +193,18 @@ class Bins:
     shares: np.ndarray
 
 
-def draw_rows(blocks: Blocks, most: int = MOST_ROWS, *, whole_groups: bool = False) -> Block:
+def draw_rows(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = False) -> Block:
     """Draw rows of both classes by their ids. The weight of each is that of the rows that it represents.
 
     All rows where a class has at most `most`: so the choice does not depend on how the rows lie in blocks. With `whole_groups`
     groups are drawn in place of rows, so that their pairs are there, unless these would be too few.
     """
-    most = max(64, min(most, MOST_VALUES // (2 * max(blocks.n_features, 1))))
+    most = max(64, min(most, MAX_VALUES // (2 * max(blocks.n_features, 1))))
     shares = tuple(most / n if n > most else 2.0 for n in (blocks.n_neg, blocks.n_pos))
     if whole_groups and max(blocks.n_neg, blocks.n_pos) > most:
         drawn = stacked(blocks.sum(draw_groups, 2.0 * most / blocks.n_samples)["parts"])
         assert drawn.group is not None
-        if len(np.unique(drawn.group)) >= LEAST_GROUPS:
+        if len(np.unique(drawn.group)) >= MIN_GROUPS:
             return drawn.take(np.argsort(drawn.row_id, kind="stable"))
     drawn = stacked(blocks.sum(draw_from_block, shares)["parts"])
     return drawn.take(np.argsort(drawn.row_id, kind="stable"))

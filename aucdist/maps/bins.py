@@ -43,9 +43,9 @@ GRID = 16
 """The largest number of cells of a pair along each feature."""
 CELLS = 8
 """The number of cells along each feature while pairs are compared."""
-LAM, TOL, MOST_PASSES = 1e-3, 3e-2, 60
+LAM, TOL, MAX_PASSES = 1e-3, 3e-2, 60
 """The parameters of the fit of the rough additive model."""
-MOST_COMPARED = 200
+MAX_COMPARED = 200
 """The largest number of features that are compared in pairs. If there are more, those whose shape has the largest spread are."""
 PRIOR = 10.0
 """The number of rows that is added to the weight of each cell."""
@@ -81,9 +81,9 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     rows = encoded(blocks, fitted)
     groups = pair_groups(rows)
     rounds = AllPairs().rounds(rows, LAM)
-    w = solve(rounds, tol=TOL, max_passes=MOST_PASSES).w
+    w = solve(rounds, tol=TOL, max_passes=MAX_PASSES).w
     compared = np.arange(len(fitted.used))
-    if len(compared) > MOST_COMPARED:  # the features whose shapes have the largest spread
+    if len(compared) > MAX_COMPARED:  # the features whose shapes have the largest spread
         values, spreads = (
             np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1]),
             np.empty(len(compared)),
@@ -91,7 +91,7 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
         for k, j in enumerate(fitted.used):
             own, shares = values[k][int(fitted.missing[j]) :], fitted.bins[j].shares
             spreads[k] = shares @ (own - shares @ own) ** 2
-        compared = np.sort(np.argsort(-spreads, kind="stable")[:MOST_COMPARED])
+        compared = np.sort(np.argsort(-spreads, kind="stable")[:MAX_COMPARED])
     if len(compared) < 2:
         return np.zeros((0, 2), dtype=np.int64)
     tables = {
@@ -156,13 +156,13 @@ def add_up_cells(
     return None, {"residual": sums[0], "weight": sums[1]}
 
 
-MOST_BINS = 255
+MAX_BINS = 255
 """The largest number of bins: a code is a byte, and one value is reserved for missing values."""
-MOST_PAIRS = 10_000
-MOST_COLUMNS = 20_000
+MAX_PAIRS = 10_000
+MAX_COLUMNS = 20_000
 """Codes are dense: a byte for each row and feature."""
 
-VALUES_AT_ONCE, LEAST_AT_ONCE = 2**18, 512
+VALUES_AT_ONCE, MIN_AT_ONCE = 2**18, 512
 """Rows are encoded in chunks that stay in the cache: the number of values, and the smallest number of rows."""
 
 
@@ -235,7 +235,7 @@ class BinMap(FittedMap):
         X: Any = block.X
         out = np.empty((block.n_samples, len(self.used) + len(self.pairs)), dtype=np.uint8)
         grids = {j: self.grid(j) for j in np.unique(self.pairs)}
-        at_once = max(LEAST_AT_ONCE, VALUES_AT_ONCE // max(self.n_features_in, 1))
+        at_once = max(MIN_AT_ONCE, VALUES_AT_ONCE // max(self.n_features_in, 1))
         for first in range(0, block.n_samples, at_once):
             values, codes = as_dense(X[first : first + at_once]), out[first : first + at_once]
             for k, j in enumerate(self.used):
@@ -299,7 +299,7 @@ class BinMap(FittedMap):
             )
         for bins in self.bins:
             edges, means, shares = bins.edges, bins.means, bins.shares
-            if not len(edges) + 1 == len(means) == len(shares) <= MOST_BINS or not (np.diff(edges) > 0).all():
+            if not len(edges) + 1 == len(means) == len(shares) <= MAX_BINS or not (np.diff(edges) > 0).all():
                 raise InputError("the bin edges of a feature are not ascending, or their number does not fit the bins")
             if any(a.dtype != np.float64 or a.ndim != 1 or not np.isfinite(a).all() for a in (edges, means, shares)):
                 raise InputError("a bin edge, mean or share is not a finite float64")
@@ -399,7 +399,7 @@ class BinExpander(Expander):
     allows_missing = True
     has_groups = True
     constraints: ClassVar[Constraints] = {
-        "bins": between(2, MOST_BINS), "interactions": between(0, MOST_PAIRS), "basis": OneOf(BASES), "linear": OneOf(LINEAR),
+        "bins": between(2, MAX_BINS), "interactions": between(0, MAX_PAIRS), "basis": OneOf(BASES), "linear": OneOf(LINEAR),
         "strength": above_0(), "pair_strength": above_0(),
     }  # fmt: skip
 
@@ -414,10 +414,10 @@ class BinExpander(Expander):
     def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> BinMap:
         """Return the map fitted to blocks of rows; two reductions, and a rough fit where pairs are chosen."""
         self.check_parameters()
-        if blocks.n_features > MOST_COLUMNS:
+        if blocks.n_features > MAX_COLUMNS:
             raise InputError(
                 f"bins take a byte for each row and feature, and there are {blocks.n_features} features; at most "
-                f"{MOST_COLUMNS} are binned. Leave such sparse features as they are, or choose among them first"
+                f"{MAX_COLUMNS} are binned. Leave such sparse features as they are, or choose among them first"
             )
         drawn = draw_rows(blocks)
         columns, weight = Columns(drawn), drawn.weights()

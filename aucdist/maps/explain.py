@@ -23,7 +23,7 @@ from aucdist.maps.bins import BinMap
 CONSTANT, ROUNDING = "constant", "rounding"
 PREFIX = "adds_"
 """The prefix of the names of contributions in tables that also have scores or columns of the data."""
-MOST_CONTRIBUTIONS = 4096
+MAX_CONTRIBUTIONS = 4096
 """The largest number of columns of contributions in a table that is written with the scores."""
 
 
@@ -301,9 +301,9 @@ def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]
         names += columns
         roundings.append(_free_name(f"{PREFIX}{ROUNDING}{suffix}", columns))
     n, taken = len(names) + len(roundings) - 1, set[str]()
-    if n > MOST_CONTRIBUTIONS:
+    if n > MAX_CONTRIBUTIONS:
         raise InputError(
-            f"a score has {n} contributions, and at most {MOST_CONTRIBUTIONS} can be written: leave contributions out"
+            f"a score has {n} contributions, and at most {MAX_CONTRIBUTIONS} can be written: leave contributions out"
         )
     for name in (*names, *roundings):
         if name in taken:

@@ -165,10 +165,10 @@ def _numbers(tree: dict[str, str], key: str, n: int, dtype: type) -> np.ndarray:
     return numbers
 
 
-MOST_ROWS = 2**18
+MAX_ROWS = 2**18
 """The approximate largest number of rows of each class on which trees are grown. These rows are sent to the client."""
-MOST_LEAVES = 255
-MOST_OF_A_QUERY, MOST_LABELS = 10_000, 31
+MAX_LEAVES = 255
+MAX_OF_A_QUERY, MAX_LABELS = 10_000, 31
 """The largest numbers of rows of a query and of labels that LightGBM's rankers accept."""
 SPREAD = 10.0
 """A leaf's indicator has the value ``sqrt(SPREAD / trees)``, and a step between n leaves that times ``1 / sqrt(n - 1)``, as
@@ -261,7 +261,7 @@ class LeafMap(FittedMap):
     def check(self) -> None:
         """Raise an InputError if the parts do not fit together."""
         sizes = leaf_counts(self.model)
-        if tuple(self.n_leaves) != sizes or not all(1 <= n <= MOST_LEAVES for n in sizes):
+        if tuple(self.n_leaves) != sizes or not all(1 <= n <= MAX_LEAVES for n in sizes):
             raise InputError("the numbers of leaves do not match the trees")
         if not all(0 <= k < len(sizes) for k in self.used):
             raise InputError("it uses a tree that the model does not have")
@@ -354,7 +354,7 @@ class LeafExpander(Expander):
     sparse_output: bool = True
     allows_missing = True
     constraints: ClassVar[Constraints] = {
-        "trees": between(1, 10_000), "leaves": between(2, MOST_LEAVES), "min_rows": between(1, 2**31 - 1),
+        "trees": between(1, 10_000), "leaves": between(2, MAX_LEAVES), "min_rows": between(1, 2**31 - 1),
         "random_state": between(0, 2**31 - 1), "learning_rate": at_most_1(), "row_fraction": at_most_1(),
         "feature_fraction": at_most_1(), "forest_score": NOT_NEGATIVE, "within_groups": SWITCH,
     }  # fmt: skip
@@ -374,20 +374,20 @@ class LeafExpander(Expander):
                 "within_groups=True of leaves needs rows with groups: fit(X, y, groups=...) of an estimator"
             )
         lightgbm = load_optional("lightgbm")
-        drawn = draw_rows(blocks, MOST_ROWS, whole_groups=bool(self.within_groups))
+        drawn = draw_rows(blocks, MAX_ROWS, whole_groups=bool(self.within_groups))
         sizes = None
         if self.within_groups:
             assert drawn.group is not None
             counts = np.unique(drawn.group, return_counts=True)[1]
             order, starts = np.argsort(drawn.group, kind="stable"), np.repeat(np.cumsum(counts) - counts, counts)
             # Queries are the groups. Groups that are too large are divided at random into equal parts.
-            n_parts = np.repeat(-(-counts // MOST_OF_A_QUERY), counts)
+            n_parts = np.repeat(-(-counts // MAX_OF_A_QUERY), counts)
             query = starts + (np.arange(len(order)) - starts) % n_parts
             sizes = np.unique(query, return_counts=True)[1]
             drawn = drawn.take(order[np.argsort(query, kind="stable")])
             levels, labels = np.unique(drawn.y > 0 if drawn.grade is None else drawn.grade, return_inverse=True)
-            if len(levels) > MOST_LABELS:
-                labels = labels * MOST_LABELS // len(levels)
+            if len(levels) > MAX_LABELS:
+                labels = labels * MAX_LABELS // len(levels)
             objective = "rank_xendcg"
         elif drawn.grade is None:
             objective, labels = "binary", (drawn.y > 0).astype(np.float64)

@@ -105,7 +105,7 @@ LINEAR_SCALE = 0.1
 """The factor of the standardised features, which are columns in addition to those of the kernel."""
 KERNEL_SCALE = 3.0
 """The factor of the kernel's columns, which is about the length of this part of a row."""
-LEAST_SHARE = 1e-5
+MIN_SHARE = 1e-5
 """Directions of the landmarks' kernel matrix whose eigenvalue is below this share of the largest are left out."""
 WIDTHS = {"median": np.sqrt(2.0), "half-median": 0.5}
 """The named widths of the kernel, divided by the median distance between landmarks."""
@@ -248,7 +248,7 @@ class NystroemMap(Expander):
         scaled = (dense(rows) - total.mean) * factor
         sigma = WIDTHS[self.sigma] * median_distance(scaled[:FEW]) if isinstance(self.sigma, str) else float(self.sigma)
         values, vectors = np.linalg.eigh(gaussian_kernel(scaled, scaled, sigma))
-        kept = np.flatnonzero(values > LEAST_SHARE * values[-1])[::-1]
+        kept = np.flatnonzero(values > MIN_SHARE * values[-1])[::-1]
         directions = KERNEL_SCALE * vectors[:, kept] / np.sqrt(values[kept])
         return NystroemFeatures(
             blocks.n_features, total.mean, factor, scaled, float(sigma), np.ascontiguousarray(directions), self.linear

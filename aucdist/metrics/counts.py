@@ -12,11 +12,11 @@ import numpy as np
 
 from aucdist.errors import InputError
 
-MOST_VALUES = 2**20
+MAX_VALUES = 2**20
 """Distinct scores that counts within bounds hold one by one: 25 MB."""
 
-MOST_CELLS = 2**18
-"""Cells that they hold where there are more; at most `MOST_VALUES`, so that cells are always fewer than the scores were."""
+MAX_CELLS = 2**18
+"""Cells that they hold where there are more; at most `MAX_VALUES`, so that cells are always fewer than the scores were."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,14 +135,14 @@ class ScoreCounts:
     def within_bounds(self) -> "ScoreCounts":
         """Return counts of the same rows whose size stays bounded, even when counts of other rows are added.
 
-        Up to `MOST_VALUES` distinct scores are held one by one. If there are more, they are held in at most `MOST_CELLS` cells,
+        Up to `MAX_VALUES` distinct scores are held one by one. If there are more, they are held in at most `MAX_CELLS` cells,
         which are as narrow as this number allows. The cells depend on the rows alone, not on their partition or the order of
         adding.
         """
         shift = self.shift
-        if len(self.values) > (MOST_VALUES if shift == 0 else MOST_CELLS):
+        if len(self.values) > (MAX_VALUES if shift == 0 else MAX_CELLS):
             keys = ordered_keys(self.values)
-            shift = bisect_left(range(64), True, key=lambda k: bool(np.count_nonzero(np.diff(keys >> k)) < MOST_CELLS))
+            shift = bisect_left(range(64), True, key=lambda k: bool(np.count_nonzero(np.diff(keys >> k)) < MAX_CELLS))
         return replace(self.in_cells(shift), bounded=True)
 
     def in_cells(self, shift: int) -> "ScoreCounts":

@@ -14,7 +14,7 @@ from aucdist.parameters import Number, OneOf
 GroupWeight = Literal["pairs", "groups"]
 
 FIRST = Number("above 0", lambda k: k > 0, optional=True)
-MOST_PLACES = 2**27
+MAX_PLACES = 2**27
 """The largest number of ranks: their discounts take a gigabyte."""
 
 
@@ -370,9 +370,9 @@ def _discounted_gain(rows: _Rows, k: float | None) -> np.ndarray:
     """Return the discounted gain of each group's first k rows; rows that tie share their discounts."""
     ties = _ties(rows)
     ends = np.minimum(np.stack([ties.above, ties.above + ties.weight]), np.inf if k is None else k)
-    if (most := np.ceil(ends.max())) > MOST_PLACES:
+    if (most := np.ceil(ends.max())) > MAX_PLACES:
         raise InputError(
-            f"the first rows of a group have a total weight of {most:.3g}, and the NDCG allows at most {MOST_PLACES}: give a `k`"
+            f"the first rows of a group have a total weight of {most:.3g}, and the NDCG allows at most {MAX_PLACES}: give a `k`"
         )
     discounts = np.concatenate(([0.0], np.cumsum(1.0 / np.log2(np.arange(most) + 2.0))))
     upto = np.interp(ends, np.arange(len(discounts)), discounts)

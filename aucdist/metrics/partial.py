@@ -27,8 +27,8 @@ from aucdist.parameters import Number, at_most_1
 SHARE, MIN_TPR = at_most_1(), Number("at least 0 and below 1", lambda rate: 0 <= rate < 1)
 
 # Simulated intervals of 95 % covered at least 92 % of the time with as many positives, and as many negatives up to max_fpr.
-ENOUGH_POSITIVES = 50
-ENOUGH_NEGATIVES = 20
+MIN_POSITIVES = 50
+MIN_NEGATIVES = 20
 
 FULL_POSITIVES = 80
 """From this number of positives on, `shrunk_partial_auc` is the partial AUC. It is a fifth of 400 positives, which is
@@ -112,11 +112,11 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
     refuse_weights(counts)
     rows = counts.rows_pos, counts.rows_neg
     n_pos, n_neg = (1 - min_tpr) * rows[0], max_fpr * rows[1]
-    if n_pos < ENOUGH_POSITIVES or n_neg < ENOUGH_NEGATIVES:
+    if n_pos < MIN_POSITIVES or n_neg < MIN_NEGATIVES:
         warnings.warn(
             f"the interval of the area may be too narrow: there are {n_pos:.3g} positives"
             f"{' beyond min_tpr' if min_tpr else ''} and {n_neg:.3g} negatives up to max_fpr, and at least "
-            f"{ENOUGH_POSITIVES} and {ENOUGH_NEGATIVES} are needed. Test on more rows",
+            f"{MIN_POSITIVES} and {MIN_NEGATIVES} are needed. Test on more rows",
             IntervalWarning,
             stacklevel=3,
         )

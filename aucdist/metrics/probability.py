@@ -20,7 +20,7 @@ SMALLEST = 1e-15
 FRACTION = Number("above 0 and below 1", lambda v: 0 < v < 1)
 BINNINGS = OneOf(("quantile", "uniform"))
 
-MOST_CELLS = 2048
+MAX_CELLS = 2048
 """If there are more distinct scores than this, `venn_abers` treats neighbouring scores as equal, with about equally
 many rows in each cell."""
 
@@ -123,8 +123,8 @@ def venn_abers(counts: ScoreCounts, scores: np.ndarray) -> tuple[np.ndarray, np.
     from scipy.optimize import isotonic_regression  # as above
 
     values, pos, weight = counts.values, counts.pos, _weight(counts)
-    if len(values) > MOST_CELLS:  # by the scores alone, without a look at the labels
-        cell = (np.cumsum(weight) * MOST_CELLS / weight.sum()).astype(np.int64)
+    if len(values) > MAX_CELLS:  # by the scores alone, without a look at the labels
+        cell = (np.cumsum(weight) * MAX_CELLS / weight.sum()).astype(np.int64)
         first = np.flatnonzero(np.diff(cell, prepend=-1))
         values, pos, weight = values[first], np.add.reduceat(pos, first), np.add.reduceat(weight, first)
         scores = values[np.maximum(np.searchsorted(values, scores, side="right") - 1, 0)]

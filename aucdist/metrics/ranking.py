@@ -29,9 +29,9 @@ from aucdist.metrics.intervals import (
     wilson,
 )
 
-ENOUGH_ROWS = 10
+MIN_ROWS = 10
 """With as many rows of the smaller class and normal scores, simulated intervals of 95 % covered 93 to 97 % of the time."""
-ENOUGH_MISRANKED = 5
+MIN_MISRANKED = 5
 """With fewer misranked rows, where few positives are hidden anywhere among the negatives, they covered 80 to 92 %."""
 
 PRIOR_ROWS_OF_AREA = 20
@@ -120,12 +120,12 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
     area = auc(counts)
     fewest = min(counts.rows_pos, counts.rows_neg)
     misranked = fewest * min(area, 1 - area)
-    if fewest < ENOUGH_ROWS or 0 < misranked < ENOUGH_MISRANKED:
-        cause = f"the smaller class has {fewest} rows, and at least {ENOUGH_ROWS} are needed"
-        if fewest >= ENOUGH_ROWS:
+    if fewest < MIN_ROWS or 0 < misranked < MIN_MISRANKED:
+        cause = f"the smaller class has {fewest} rows, and at least {MIN_ROWS} are needed"
+        if fewest >= MIN_ROWS:
             cause = (
                 f"the AUC is so high that it rests on about {misranked:.2g} wrongly ranked rows of the {fewest} in the smaller "
-                f"class, and at least {ENOUGH_MISRANKED} are needed"
+                f"class, and at least {MIN_MISRANKED} are needed"
             )
         warnings.warn(
             f"the interval of the AUC may be too narrow: {cause}. Test on more rows",
@@ -176,10 +176,10 @@ def average_precision_interval(counts: ScoreCounts, level: float = 0.95) -> Esti
     check_level(level)
     refuse_weights(counts)
     value, n_pos, n_neg = average_precision(counts), counts.rows_pos, counts.rows_neg
-    if n_pos < ENOUGH_ROWS:
+    if n_pos < MIN_ROWS:
         warnings.warn(
             f"the interval of the average precision may be too narrow: there are {n_pos} positive rows, and at least "
-            f"{ENOUGH_ROWS} are needed. Test on more rows",
+            f"{MIN_ROWS} are needed. Test on more rows",
             IntervalWarning,
             stacklevel=2,
         )

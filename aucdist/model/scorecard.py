@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from aucdist.maps.bins import BinMap
 
 VERSION = 1
-MOST_POINTS = 2**31
+MAX_POINTS = 2**31
 """The largest numbers of points and of features whose sums are exact in float64."""
-MOST_BINS = 255
+MAX_BINS = 255
 
-Points = Annotated[int, Field(ge=-MOST_POINTS, le=MOST_POINTS)]
+Points = Annotated[int, Field(ge=-MAX_POINTS, le=MAX_POINTS)]
 if TYPE_CHECKING:
     ArrayOfPoints = np.ndarray
 else:
@@ -59,8 +59,8 @@ class CardFeature:
     def __post_init__(self) -> None:
         if not len(self.edges) + 1 == len(self.points) == len(self.shares) or not (np.diff(self.edges) > 0).all():
             raise InputError(f"the edges of {self.name!r} do not ascend, or do not go with its points and shares")
-        if len(self.points) > MOST_BINS or not ((self.shares >= 0.0) & (self.shares <= 1.0)).all():
-            raise InputError(f"{self.name!r} has more than {MOST_BINS} bins, or shares that are not from 0 to 1")
+        if len(self.points) > MAX_BINS or not ((self.shares >= 0.0) & (self.shares <= 1.0)).all():
+            raise InputError(f"{self.name!r} has more than {MAX_BINS} bins, or shares that are not from 0 to 1")
         if len(self.points) == 1 and self.missing is None:
             raise InputError(
                 f"{self.name!r} has one line, so every row gets the same points: remove the feature from the card"

@@ -1,7 +1,7 @@
 """Cuts of the pairwise hinge where both classes are large: the anchors are counted in a histogram of scores.
 
 `PairCuts` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
-`MOST_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
+`MAX_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a
 round, and nothing that the client holds of it, grows with the rows. `aucdist.pairs.kernels` says why the bounds stay
 true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
 

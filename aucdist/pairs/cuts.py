@@ -25,7 +25,7 @@ STEPS_OF_STAIR = 5
 """The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
 fit takes about the same number of passes."""
 
-SLACK_OF_GAP, MOST_TRIES = 0.05, 4
+SLACK_OF_GAP, MAX_TRIES = 0.05, 4
 """The slack may be this share of the gap. At most the second number of cuts is taken at a point to reach it."""
 
 
@@ -197,7 +197,7 @@ class PairCuts(PairProblem):
         )
         scores, stair = self.scores_at(step), shifts(self.half_width)
         soft, hard = self.thresholds(step, scores)
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_TRIES):
             anchors, order, weight = self.anchors_at(step, scores, soft)
             exact = None
             if hard is not soft:
@@ -237,10 +237,10 @@ IDLE_ROUNDS = 40
 FIRST_CAPACITY = 64
 """The number of gradients that fit into their first array. Its size then doubles each time."""
 
-MOST_CHANGES = 2_000
+MAX_CHANGES = 2_000
 """The largest number of changes of the points that a combination uses. Each round of a fit needs a few."""
 
-MOST_PATTERNS = 30
+MAX_PATTERNS = 30
 """The largest number of patterns of zeros and signs that are tried for a combination. A few are usual."""
 
 
@@ -397,7 +397,7 @@ class Bundle:
             heights = self._heights + (mu / total) * (self._gradients @ centre) if mu > 0.0 else self._heights
             return maximise(self._gram / total, heights, b)
         w, value, slope = self._at(b, penalty, centre, mu)
-        for _ in range(MOST_PATTERNS):
+        for _ in range(MAX_PATTERNS):
             H, linear = penalty.quadratic(self._gradients, slope, w, centre, mu)
             target = maximise(H, self._heights + linear, b)
             step, before = 1.0, value
@@ -448,7 +448,7 @@ def maximise(H: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         raise ArithmeticError("infinite gradients")
     free, b, newest = np.flatnonzero(b > 0.0), b.copy(), -1
     ridge = RIDGE * (H.trace() or 1.0) / len(a)  # no larger than the rounding errors of H; H may be 0
-    for _ in range(MOST_CHANGES):
+    for _ in range(MAX_CHANGES):
         # The maximiser over the free entries without sign constraints, and the multiplier of the constraint on their sum.
         system = np.ones((len(free) + 1, len(free) + 1))
         system[:-1, :-1] = H[np.ix_(free, free)]

@@ -45,7 +45,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
 from aucdist.pairs.cell_cuts import CellCuts
 from aucdist.pairs.cuts import Bundle, Cut, PairCuts
-from aucdist.pairs.few_rows import MOST_ROWS, MOST_VALUES, FewRows
+from aucdist.pairs.few_rows import MAX_ROWS, MAX_VALUES, FewRows
 from aucdist.pairs.newton import (
     NARROWEST,
     START,
@@ -64,7 +64,7 @@ from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import higher
 from aucdist.solvers.signs import project_onto_cone
 
-MOST_ANCHORS = 2**16
+MAX_ANCHORS = 2**16
 """Up to this number of rows of the smaller class, their exact scores are sent to the blocks. With more rows, cells of
 scores are sent."""
 
@@ -72,7 +72,7 @@ SAMPLE_GAP = 0.03
 """The relative gap to which the fit to a sample is solved. The optimum of the sample is about this far from that of all
 rows."""
 
-LEAST_NOISE = 0.01
+MIN_NOISE = 0.01
 """If lam is below this share of `sample.noise`, the weights of the sample fit its noise, and zero is the better
 start."""
 
@@ -121,14 +121,14 @@ NO_DESCENT = 1e-4
 passes. On covtype with 5 % of the negatives, weights of 0 are within a gap of 0.001, and after one more pass the partial AUC is
 0.60."""
 
-ENOUGH_OF_PREDICTED = 0.5
+SUFFICIENT_DECREASE_SHARE = 0.5
 """For penalties with corners: if at least this share of the predicted decrease was reached, the next point may be
 farther off."""
 
 POINTS_TOO_CLOSE = 0.03
 """If the predicted decrease is less than this share of the gap, the points are too close together."""
 
-MOST_NULL_STEPS = 4
+MAX_NULL_STEPS = 4
 """After this many rounds with hardly a decrease, the next points are chosen closer."""
 
 
@@ -169,7 +169,7 @@ class CuttingPlanes:
         w = np.zeros(blocks.n_features)
         if start is not None:
             w = project_onto_cone(start.astype(np.float64), self.penalty.signs)
-        in_cells = objective.groups is None and min(blocks.n_pos, blocks.n_neg) > MOST_ANCHORS
+        in_cells = objective.groups is None and min(blocks.n_pos, blocks.n_neg) > MAX_ANCHORS
         self.cuts = CellCuts(blocks, objective, w) if in_cells else PairCuts(blocks, objective, w)
         self.rounding, self.negatives = self.cuts.rounding, self.cuts.negatives
         self.samples = Samples(self.cuts)
@@ -316,7 +316,7 @@ class CuttingPlanes:
         """Go from point to point of `aucdist.pairs.few_rows` if there are few rows, and yield as the other methods do."""
         cuts, penalty = self.cuts, self.penalty
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
-        few = cuts.n_anchors + cuts.n_others <= MOST_ROWS and n_values <= MOST_VALUES
+        few = cuts.n_anchors + cuts.n_others <= MAX_ROWS and n_values <= MAX_VALUES
         if not few or not isinstance(penalty, L2) or penalty.signs is not None or self.negatives.is_top_only:
             return
         for w, height, gradient in self._few_rows.solve(penalty.lam):
@@ -337,10 +337,10 @@ class CuttingPlanes:
             self.cuts.score(target)
             self.accept(self.cuts.cut(1.0, target, self.gap_left))
             decrease = before - self.value
-            null_steps = null_steps + 1 if decrease < 0.1 * ENOUGH_OF_PREDICTED * predicted else 0
-            if decrease >= ENOUGH_OF_PREDICTED * predicted or predicted < POINTS_TOO_CLOSE * self.gap * before:
+            null_steps = null_steps + 1 if decrease < 0.1 * SUFFICIENT_DECREASE_SHARE * predicted else 0
+            if decrease >= SUFFICIENT_DECREASE_SHARE * predicted or predicted < POINTS_TOO_CLOSE * self.gap * before:
                 mu *= 0.5
-            elif null_steps == MOST_NULL_STEPS:
+            elif null_steps == MAX_NULL_STEPS:
                 mu, null_steps = 2.0 * mu, 0
 
     def _narrow_band(self) -> None:
@@ -466,7 +466,7 @@ def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray |
     def on_sample(drawn: Block) -> Iterator[Round] | None:
         """Return the rounds over the sample; None where lam is so small that its weights would fit noise."""
         # Only `part` of the sampled negatives counts, so the noise is larger by 1 / part.
-        if penalty.lam < LEAST_NOISE * sample.noise(drawn) / part:
+        if penalty.lam < MIN_NOISE * sample.noise(drawn) / part:
             return None
         return minimise_hinge(*objective.on_sample(blocks, drawn))
 

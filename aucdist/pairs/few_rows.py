@@ -24,13 +24,13 @@ from aucdist.kernels.rows import accumulate
 from aucdist.pairs.groups import PairGroups
 from aucdist.solvers.sample import draw_from_block
 
-MOST_ROWS, MOST_VALUES = 4_000, 2**26
+MAX_ROWS, MAX_VALUES = 4_000, 2**26
 """The limits up to which the interior-point method is used. A step takes about 1 and 3 CPU seconds with 2,000 and 3,000
 rows. It grows like the cube of the number of rows, which gives about 7 seconds with 4,000. On 3,000 normal rows of
 8,000 columns, cutting planes alone had a gap of 0.45 after 300 passes. The arrays of all pairs of 4,000 rows take 0.2
 gigabytes, and the values of all rows, which are sent to the client, take at most half a gigabyte."""
 
-MOST_STEPS, PATIENCE_IN_STEPS = 50, 2
+MAX_STEPS, PATIENCE_IN_STEPS = 50, 2
 """The largest number of steps, and the number of steps without a much smaller gap after which they end, because
 rounding prevents a smaller one."""
 
@@ -88,7 +88,7 @@ class FewRows:
         iterate = np.stack([0.5 * W] * 2 + [np.ones(len(W))] * 2)
         lowest, highest, gap, yielded, in_vain = np.inf, 0.0, np.inf, np.inf, 0
         best = bound = np.zeros(0)
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             primal, dual, t, product = self._values(K, iterate)
             if primal < lowest:
                 lowest, best = primal, np.clip(iterate[0], 0.0, W)

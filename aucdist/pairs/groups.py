@@ -27,7 +27,7 @@ from aucdist.pairs.kernels import arrange
 GROUP_WEIGHTS = ("pairs", "groups")
 GRADE_WEIGHTS = ("difference", "one")
 
-MOST_GRADES = 64
+MAX_GRADES = 64
 """The largest number of grades. The pairs of G grades are G sums over the rows, and labels with more values are
 measurements."""
 
@@ -203,16 +203,16 @@ def pair_groups(
     Raises
     ------
     InputError
-        If no group has a pair, or there are more than `MOST_GRADES` grades.
+        If no group has a pair, or there are more than `MAX_GRADES` grades.
     """
     if not (blocks.has_groups or blocks.has_grades or (weighted and blocks.has_weights)):
         return None
     levels, exact = np.zeros(0), grade_weight == "one"
     if blocks.has_grades:
         levels = np.unique(np.concatenate(blocks.sum(find_levels)["levels"]))
-        if len(levels) > MOST_GRADES:
+        if len(levels) > MAX_GRADES:
             raise InputError(
-                f"{len(levels)} different grades; at most {MOST_GRADES} are possible: round them to fewer values"
+                f"{len(levels)} different grades; at most {MAX_GRADES} are possible: round them to fewer values"
             )
     weighed = blocks.sum(weigh_groups, levels, exact)
     keys, at = np.unique(np.concatenate(weighed["keys"]), return_inverse=True)

@@ -49,7 +49,7 @@ pass."""
 NARROWEST = 1e-6
 """The smallest half-width. The rounding of scores is far below it."""
 
-FEWEST_ROWS, SHARE_OF_ROWS, MOST_ROWS_DRAWN = 4_000, 0.15, 10_000
+MIN_ROWS, SHARE_OF_ROWS, MAX_ROWS_DRAWN = 4_000, 0.15, 10_000
 """The number of rows to draw from each class: a share of all rows, within the first and the last limit. With 20 rows for each
 feature, fits of fewer than 60,000 rows to a gap of 0.001 take at most four passes less (leaves of magic04 at lam 1e-4: 8 for 12)
 and up to a quarter more CPU seconds."""
@@ -68,10 +68,10 @@ MARGIN_BELOW = 0.25
 ROWS_COUNTED = 20_000
 """The approximate number of rows from which the number of rows in the band is estimated."""
 
-LEAST_SHARE_LEFT = 0.3
+MIN_SHARE_LEFT = 0.3
 """Rows are drawn again if fewer rows are left in the band than this share of those that could be drawn from it."""
 
-MOST_LIKELY = 8.0
+MAX_CHANCE_RATIO = 8.0
 """A row with large values, such as one of a rare category, is drawn with up to this many times the probability of other
 rows, and weighs less."""
 
@@ -82,17 +82,17 @@ way."""
 FEATURES_PER_CODE = 2
 """The matrix of rows of codes is added up cell by cell if each code stands for more features than this on average."""
 
-MOST_PRODUCTS, PRECISION, PRECISION_OF_TOP = 150, 0.1, 0.03
+MAX_PRODUCTS, PRECISION, PRECISION_OF_TOP = 150, 0.1, 0.03
 """The largest number of steps of conjugate gradients, and the share of the residual at which they end: the second number over
 all pairs, the third where only the highest-scoring negatives count. With 0.1, fits of these take up to a fifth more passes.
 Over all pairs 0.1 takes no more passes than 0.03, and `features: auto` takes 5 to 20 % fewer CPU seconds on tables of 10,000
 rows."""
 
-MOST_FACES = 4
+MAX_FACES = 4
 """Within a cone of signs, conjugate gradients start at most this many times, each time with the weights at 0 to which
 the previous ones led."""
 
-SLOPE_REDUCTION, LONGEST_STEP, MOST_SLOPES = 0.1, 2.0, 16
+SLOPE_REDUCTION, MAX_STEP, MAX_SLOPES = 0.1, 2.0, 16
 """A line search ends at a derivative of the first number times the derivative at its start. The others are the longest
 step and the largest number of derivatives."""
 
@@ -160,7 +160,7 @@ def draw_two_samples(
         uniform = uniforms(row_codes if whole_groups else block.row_id.take(positions), seed)
         chances = np.ones(len(positions))
         if square > 0.0:
-            chances = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MOST_LIKELY)
+            chances = np.minimum(0.5 + 0.5 / square * memory.squares.take(positions), MAX_CHANCE_RATIO)
         places = np.flatnonzero(np.minimum(uniform, 1.0 - uniform) <= (most * chances if most < 1.0 else 1.0))
         uniform, share = uniform[places], np.full(len(places), shares[0])
         if by_band:
@@ -213,7 +213,7 @@ class Samples:
         if not cuts.negatives.is_top_only:
             # With more features than rows, only line searches use the samples, and smaller samples cost more passes.
             share = SHARE_OF_ROWS if n_features <= n_rows else 1.0
-            self.n_to_draw = int(np.clip(share * n_rows, FEWEST_ROWS, MOST_ROWS_DRAWN))
+            self.n_to_draw = int(np.clip(share * n_rows, MIN_ROWS, MAX_ROWS_DRAWN))
         self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
         groups = cuts.groups
         self._whole_groups = groups is not None and groups.grouped and self.n_to_draw < cuts.n_others
@@ -337,10 +337,10 @@ class RowSample:
         """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
         cuts, here = self.cuts, self.cuts.here
         if here.threshold is None or cuts.negatives.are_anchors:
-            return self.pairs(h, 0.0).n_others >= LEAST_SHARE_LEFT * min(n, here.n_band)
+            return self.pairs(h, 0.0).n_others >= MIN_SHARE_LEFT * min(n, here.n_band)
         counted = self.weights[self.negatives] * (here.threshold.parts(self.scores[self.negatives]) > 0.0)
         total = float(counted.sum())
-        return total * total >= LEAST_SHARE_LEFT * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(
+        return total * total >= MIN_SHARE_LEFT * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(
             counted @ counted
         )
 
@@ -540,11 +540,11 @@ def step_to_zero(slope: Callable[[float], float], first: float) -> float:
     low, low_slope, step = 0.0, first, 1.0
     step_slope = slope(step)
     tries = 1
-    while step_slope < SLOPE_REDUCTION * first and step < LONGEST_STEP and tries < MOST_SLOPES:
+    while step_slope < SLOPE_REDUCTION * first and step < MAX_STEP and tries < MAX_SLOPES:
         low, low_slope, step = step, step_slope, 2.0 * step
         step_slope, tries = slope(step), tries + 1
     high, high_slope = step, step_slope
-    while abs(step_slope) > -SLOPE_REDUCTION * first and high_slope > 0.0 and tries < MOST_SLOPES:
+    while abs(step_slope) > -SLOPE_REDUCTION * first and high_slope > 0.0 and tries < MAX_SLOPES:
         step = low + (high - low) * min(max(low_slope / (low_slope - high_slope), 0.02), 0.98)
         step_slope, tries = slope(step), tries + 1
         if step_slope > 0.0:
@@ -584,7 +584,7 @@ def newton_step(
     if signs is None:
         return conjugate_gradients(product, -gradient, squares + total, precision)
     target = w
-    for _ in range(MOST_FACES):
+    for _ in range(MAX_FACES):
         slope = gradient + product(target - w)
         stays = blocked(target, slope, signs)
         move = conjugate_gradients(product, -slope, squares + total, precision, stays)
@@ -602,7 +602,7 @@ def conjugate_gradients(
     p = inverse * residual
     square = float(residual @ p)
     enough = precision**2 * square
-    for _ in range(MOST_PRODUCTS):
+    for _ in range(MAX_PRODUCTS):
         if not square > enough:
             break
         Hp = product(p)

@@ -47,7 +47,7 @@ from aucdist.solvers.rounding import EPS, Rounding
 LINE_SEARCH_WIDTH = 1e-9
 """The half-width by which a line search between cuts of the hinge itself is smoothed, so that ties count in part."""
 
-MOST_GATHERED = 2**16
+MAX_GATHERED = 2**16
 """The largest number of scores and weights that are sent to the client at once, which is a megabyte."""
 
 KNOTS, REFINED = 65, 4
@@ -385,7 +385,7 @@ def threshold_in_blocks(
         Whether the negatives are the smaller class.
     """
     prefix, shift, above, n_inside = 0, 64, 0.0, float(n_neg)
-    while n_inside > MOST_GATHERED and shift > 0:
+    while n_inside > MAX_GATHERED and shift > 0:
         counted = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)
         first, shift = shift == 64, shift - BITS
         # From the highest cell down until the weight reaches the target, in the cell of the threshold.
@@ -468,7 +468,7 @@ class CountedNegatives:
         """
         if not self.is_top_only:
             return None, None
-        stride = -(-max(blocks.n_pos, self._n_neg) // MOST_GATHERED)
+        stride = -(-max(blocks.n_pos, self._n_neg) // MAX_GATHERED)
         if stride > 1 and not self.are_anchors:  # too many to gather: their weights are summed on the blocks
             hard, positives = threshold_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
             weigh = partial(weigh_bands_in_blocks, blocks, step)

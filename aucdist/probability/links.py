@@ -43,7 +43,7 @@ from aucdist.probability.link_kernels import (
 )
 
 LOSSES = ("calibrated", "likelihood")
-LEAST_XI = -1.0
+MIN_XI = -1.0
 """The smallest shape. Below it the slope of g has no bound."""
 NO_MEAN_XI = 1.0
 """From this shape on the distribution has no mean, so the calibrated loss has no minimum."""
@@ -137,7 +137,7 @@ class Link:
 
 def check_shape(xi: float) -> None:
     """Raise an InputError for a shape that is below -1 or not finite."""
-    if not LEAST_XI <= xi < math.inf:
+    if not MIN_XI <= xi < math.inf:
         raise InputError(f"xi must be at least -1 and finite; got {xi!r}. Below -1 the slope of the link has no bound")
 
 

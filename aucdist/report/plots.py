@@ -19,7 +19,7 @@ Points = tuple[np.ndarray, np.ndarray]
 STYLES = [(POS, "-"), (NEG, "--"), (INK, "-."), (MUTED, ":"), (POS, ":"), (NEG, "-.")]
 """Colour and line style of each curve in turn; the line styles distinguish curves without colours."""
 MAX_POINTS = 1000
-MOST_MARKS = 40
+MAX_MARKS = 40
 """The largest number of points of a line with marks."""
 N_BINS = 60
 RARE_SHARE = 0.05
@@ -200,7 +200,7 @@ def intervals(axes: Any, x: np.ndarray, low: np.ndarray, high: np.ndarray, label
 
 def rounds_of(axes: Any, trace: pd.DataFrame, column: str, label: str) -> None:
     """Plot a column of `xi_trace_` of a LinkClassifier against the rounds of the estimation."""
-    axes.plot(trace["round"], trace[column], "o-" if len(trace) <= MOST_MARKS else "-", color=POS)
+    axes.plot(trace["round"], trace[column], "o-" if len(trace) <= MAX_MARKS else "-", color=POS)
     axes.set(xlabel="Round", ylabel=label)
 
 
@@ -211,7 +211,7 @@ def objective(axes: Any, history: pd.DataFrame) -> None:
     axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
     for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "dual bound", NEG, "--")):
         points = np.isfinite(x) & np.isfinite(values)
-        marks = "o" if len(x) <= MOST_MARKS else ""
+        marks = "o" if len(x) <= MAX_MARKS else ""
         axes.plot(x[points], values[points], marks + style, color=colour, label=name, markersize=2.5)
     positive = primal[np.isfinite(primal) & (primal > 0)]
     if len(positive) and positive.max() > 20 * positive.min():
@@ -227,7 +227,7 @@ def relative_gap(axes: Any, history: pd.DataFrame) -> None:
     """Plot the relative gap against passes and seconds, on a log scale."""
     x, gap = _columns(history, "passes", "relative_gap")
     points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
-    axes.plot(x[points], gap[points], "o-" if len(x) <= MOST_MARKS else "-", color=POS, markersize=2.5)
+    axes.plot(x[points], gap[points], "o-" if len(x) <= MAX_MARKS else "-", color=POS, markersize=2.5)
     axes.set(xlabel="Passes", ylabel="Relative gap, log scale", yscale="log")
     _add_seconds_axis(axes, history)
 

@@ -40,7 +40,7 @@ SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 MISTAKES = 12
 MANY_CLASSES = 40
 """The number of classes from which the confusion matrix has the whole width of the page."""
-LONGEST_NAME = 24
+MAX_NAME_LENGTH = 24
 """The largest number of characters of a name in a picture."""
 CURVE_POINTS = 80
 NO_TEST_ROWS = (
@@ -485,4 +485,4 @@ def _roc_points(counts: ScoreCounts) -> list[tuple[float, float]]:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+    return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"

@@ -18,9 +18,9 @@ from aucdist.report.text import number_text, search_verdict
 # ---- a search: the curve over one parameter, and all settings ----------------------------------------------------------
 
 MAX_ROWS = 60
-MOST_SHAPES, MOST_PAIRS = 24, 8
+MAX_SHAPES, MAX_PAIRS = 24, 8
 """The largest numbers of shapes and of pairs that are drawn, those with the widest spread."""
-MOST_POINTS = 400
+MAX_POINTS = 400
 """The largest number of rows in the table of points."""
 DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}
 """The mark and the description of the direction of a shape."""
@@ -108,7 +108,7 @@ def additive_section(
     band_of = {} if bands is None else dict(zip((s.feature for s in parts.shapes), bands, strict=True))
     drawn_values = [values for s in shapes for values in (s.values, *band_of.get(s.feature, ()))]
     reach = max((float(np.abs(values).max()) for values in drawn_values), default=1.0) or 1.0
-    drawn = [shape for shape in shapes if shape.spread > 0 and len(shape.values) > 1][:MOST_SHAPES]
+    drawn = [shape for shape in shapes if shape.spread > 0 and len(shape.values) > 1][:MAX_SHAPES]
     figures = []
     for k, shape in enumerate(drawn):
         name, note, band = features[shape.feature], shape_text(shape), band_of.get(shape.feature)
@@ -118,7 +118,7 @@ def additive_section(
         svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 216.0)
         figures.append({"name": name, "arrow": arrow, "note": note, "figure": svg})
     heats = []
-    for k, pair in enumerate([pair for pair in pairs if pair.spread > 0][:MOST_PAIRS]):
+    for k, pair in enumerate([pair for pair in pairs if pair.spread > 0][:MAX_PAIRS]):
         names = [features[j] for j in pair.features]
         title, note = " and ".join(names), _ends_text(pair.values)
         svg = plots.inline_svg(f"pair-{k}", title, note, functools.partial(pair_plot, pair=pair, names=names))
@@ -129,14 +129,14 @@ def additive_section(
     place = {features[shape.feature]: k for k, shape in enumerate(shapes)}  # features of a wide spread first
     points = points.sort_values("feature", key=lambda names: names.map(place), kind="stable")
     return {
-        "ranking": ranking[:MOST_SHAPES],
+        "ranking": ranking[:MAX_SHAPES],
         "n_parts": len(parts.shapes) + len(parts.pairs),
         "shapes": figures,
         "n_shapes": len(parts.shapes),
         "n_halves": None if bands is None else n_halves,
         "has_directions": directions is not None and bool(directions.any()),
         "pairs": heats,
-        "points": list(points.head(MOST_POINTS).itertuples(index=False, name=None)),
+        "points": list(points.head(MAX_POINTS).itertuples(index=False, name=None)),
         "n_points": len(points),
         "infinite": np.inf,
     }

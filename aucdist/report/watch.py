@@ -9,8 +9,8 @@ from aucdist.metrics.guarantees import ALARM
 from aucdist.report.html import render_template
 from aucdist.report.text import percent_text
 
-MOST_FEATURES = 60
-LEAST_PSI = 0.1
+MAX_FEATURES = 60
+MIN_PSI = 0.1
 WIDTH, HEIGHT, EDGE = 240.0, 76.0, 6.0
 NAMES = {
     "macro_auc": "Mean AUC of the classes", "auc": "AUC", "partial_auc": "Partial AUC", "recall": "Recall",
@@ -83,7 +83,7 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
     for name in dict.fromkeys(name for batch_psi in psi_of_columns for name in batch_psi):
         values = [batch_psi.get(name) for batch_psi in psi_of_columns]
         features.append(
-            _series(name, f"{values[-1] or 0.0:.3f}", values, [name in columns for columns in alarmed], LEAST_PSI)
+            _series(name, f"{values[-1] or 0.0:.3f}", values, [name in columns for columns in alarmed], MIN_PSI)
         )
     # first the columns with an alarm in the last four batches, then those with the largest drift
     features.sort(key=lambda shown: (not any(shown["alarmed"][-4:]), -max(v or 0.0 for v in shown["values"][-4:])))
@@ -95,12 +95,12 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
             _measure(name, records) for name in NAMES if any(name in measures for measures in _measures(records))
         ],
         overall=[
-            _series(score_label, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), LEAST_PSI),
+            _series(score_label, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), MIN_PSI),
             _series("Rows unlike the training rows", last_rare, rare, _alarmed(records, "rare"), None),
         ],
-        features=features[:MOST_FEATURES],
-        hidden=max(len(features) - MOST_FEATURES, 0),
-        least=LEAST_PSI,
+        features=features[:MAX_FEATURES],
+        hidden=max(len(features) - MAX_FEATURES, 0),
+        least=MIN_PSI,
         batches=[record | {"alarms": list(map(alarm_text, _alarms(record)[:12]))} for record in reversed(records)],
         width=WIDTH,
         height=HEIGHT,

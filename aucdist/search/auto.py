@@ -18,19 +18,19 @@ from aucdist.maps.binning import missing_columns
 from aucdist.metrics.measures import Measure, find_measure
 from aucdist.pairs.top_negatives import TOP_PARAMETERS
 from aucdist.search.candidates import FORESTS, LEAVES_OF_TOP, Features, candidates
-from aucdist.search.choice import FEWEST_FOLDS, FoldScore, Rule, SettingScores, search_summary
+from aucdist.search.choice import MIN_FOLDS, FoldScore, Rule, SettingScores, search_summary
 from aucdist.search.fold import check_measure, score_job
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Point, points_of, race
 
-MOST_FOLDS = 5
+MAX_FOLDS = 5
 FIRST_HELD_OUT = 50
 """Candidates are compared once the folds have held out this many rows of the smaller class, or groups. For the top of
 the list, where few of these rows decide, all candidates go through all folds."""
-ENOUGH_HELD_OUT = 500
+MIN_HELD_OUT = 500
 """For all pairs, folds are fitted until this many rows of the smaller class have been held out, and at least
-`FEWEST_FOLDS`."""
-LEAST_TOL = 3e-2
+`MIN_FOLDS`."""
+MIN_TOL = 3e-2
 """Fits inside the folds end at this relative gap, or at that of the model if it is larger. On magic04, partial AUCs
 differ by at most 0.003 from those at a gap of 1 %, for half the passes. The same holds for AUCs of leaves on aloi and
 page-blocks0."""
@@ -82,11 +82,11 @@ class AutoSearch:
 
     points: list[Point]
     measure: Measure
-    n_first: int = MOST_FOLDS
-    n_folds: int = MOST_FOLDS
-    n_fitted: int = MOST_FOLDS
+    n_first: int = MAX_FOLDS
+    n_folds: int = MAX_FOLDS
+    n_fitted: int = MAX_FOLDS
     rule: Rule = "simplest"
-    tol: float = LEAST_TOL
+    tol: float = MIN_TOL
 
 
 def auto_search(
@@ -138,8 +138,8 @@ def auto_search(
     measure = find_measure(**default) if metric is None else find_measure(metric)
     check_measure(measure, grouped, lowest_grade)
     fewest = min(n_pos, n_neg, *([] if n_groups is None else [n_groups]))
-    n_folds = max(2, min(MOST_FOLDS, fewest))
-    n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (FIRST_HELD_OUT, ENOUGH_HELD_OUT))
+    n_folds = max(2, min(MAX_FOLDS, fewest))
+    n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (FIRST_HELD_OUT, MIN_HELD_OUT))
     own_lams = FORESTS if rate is None else LEAVES_OF_TOP
     usual = [features for features in maps if features not in own_lams]
     forests = [features for features in maps if features in own_lams]
@@ -157,9 +157,9 @@ def auto_search(
         measure,
         n_first=n_first,
         n_folds=n_folds,
-        n_fitted=max(n_fitted, min(FEWEST_FOLDS, n_folds)),
+        n_fitted=max(n_fitted, min(MIN_FOLDS, n_folds)),
         rule="simplest" if rate is None else "best",
-        tol=max(LEAST_TOL, estimator.tol),
+        tol=max(MIN_TOL, estimator.tol),
     )
 
 
@@ -264,7 +264,7 @@ def choose_features(
     row_id, y, pairs_in, grade = gathered(blocks, "row_id", "label", "group", "grade")
     n_pos, n_neg = blocks.n_pos, blocks.n_neg
     if class_blocks is not None:
-        n_pos, n_neg = smallest_class(class_blocks.sets, y, MOST_FOLDS)
+        n_pos, n_neg = smallest_class(class_blocks.sets, y, MAX_FOLDS)
     size = {"n_pos": n_pos, "n_neg": n_neg, "n_features": blocks.n_features}
     groups = whole[row_id] if pairs_in is None and whole is not None else pairs_in
     n_groups = None if groups is None else len(np.unique(groups))

@@ -7,8 +7,8 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.monotone import AUTO
 from aucdist.extras import load_optional
-from aucdist.maps.bins import MOST_COLUMNS
-from aucdist.maps.leaves import MOST_ROWS
+from aucdist.maps.bins import MAX_COLUMNS
+from aucdist.maps.leaves import MAX_ROWS
 from aucdist.pairs.top_negatives import TOP_PARAMETERS
 
 Features = Json | None
@@ -17,11 +17,11 @@ PAIRS, MIN_ROWS = 40, 50
 """The number of pairs of features, and the smallest class for which pairs and leaves are tried. With a limit of 400
 rows, leaves were not tried on a table of customers with 270 positives, on which they have an AUC of 0.905 and bins
 0.849. With few positives, the rule of the choice prefers what is simple."""
-MOST_VALUES = 2**27
+MAX_VALUES = 2**27
 """Leaves are not tried if the rows that the trees are grown on have more values than this. They are sent to the client,
 and take a gigabyte."""
 LANDMARKS = 512
-MOST_KERNEL_ROWS, MOST_KERNEL_COLUMNS = 100_000, 500
+MAX_KERNEL_ROWS, MAX_KERNEL_COLUMNS = 100_000, 500
 """Landmarks are not tried beyond these limits, because each row costs `LANDMARKS` products with a row."""
 ORDER = ("bins", "nystroem")
 LAST = "leaves"
@@ -93,7 +93,7 @@ def candidates(
         If no map is left.
     """
     maps: list[Features] = [] if missing else [None]
-    binned = estimator.resolved_solver.takes_codes and n_features <= MOST_COLUMNS
+    binned = estimator.resolved_solver.takes_codes and n_features <= MAX_COLUMNS
     if binned and estimator.resolved_solver.signs and estimator.monotone is None:
         maps.append({"map": "bins", "monotone": AUTO})
     if binned:
@@ -101,15 +101,15 @@ def candidates(
     if (
         not missing
         and estimator.monotone is None
-        and n_features <= MOST_KERNEL_COLUMNS
-        and n_pos + n_neg <= MOST_KERNEL_ROWS
+        and n_features <= MAX_KERNEL_COLUMNS
+        and n_pos + n_neg <= MAX_KERNEL_ROWS
     ):
         maps += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
     if binned and n_features > 1 and min(n_pos, n_neg) >= MIN_ROWS:
         maps.append({"map": "bins", "interactions": min(PAIRS, n_features * (n_features - 1) // 2)})
     is_top_only = any(getattr(estimator, name, None) is not None for name in TOP_PARAMETERS)
-    enough, grown = MIN_ROWS_OF_TOP if is_top_only else MIN_ROWS, min(n_pos, MOST_ROWS) + min(n_neg, MOST_ROWS)
-    if estimator.resolved_solver.takes_codes and min(n_pos, n_neg) >= enough and grown * n_features <= MOST_VALUES:
+    enough, grown = MIN_ROWS_OF_TOP if is_top_only else MIN_ROWS, min(n_pos, MAX_ROWS) + min(n_neg, MAX_ROWS)
+    if estimator.resolved_solver.takes_codes and min(n_pos, n_neg) >= enough and grown * n_features <= MAX_VALUES:
         try:
             load_optional("lightgbm")
         except InputError as error:

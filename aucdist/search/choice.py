@@ -28,7 +28,7 @@ of 0.8889 and 0.558 by this metric, and leaves had 0.8971 and 0.572."""
 CLEAR_SE = 0.5
 """The number of standard errors from which on a difference is clear. On 98 sets, the rule ``simplest`` has a mean AUC
 of 0.9281 with this value and of 0.9240 with 1. Taking the best mean has 0.9252."""
-FEWEST_FOLDS, SHARE_OF_LACK = 3, 0.05
+MIN_FOLDS, SHARE_OF_LACK = 3, 0.05
 """The standard error of a difference over fewer folds is too uncertain: it counts as at least this share of what the best
 setting lacks. On two folds of a table with 852 positives, leaves were 0.0001 behind bins with pairs on each fold, and were
 dropped because the two differences were equal."""
@@ -248,7 +248,7 @@ def errors_behind(values: Sequence[float | None], best: Sequence[float | None], 
     differences = measure.sign * (best_values - np.array(values, dtype=float))
     n, mean = len(differences), float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else 0.0
-    if n < FEWEST_FOLDS:
+    if n < MIN_FOLDS:
         error = max(
             error, SHARE_OF_LACK * abs((measure.largest if measure.sign > 0 else 0.0) - float(best_values.mean()))
         )

@@ -15,7 +15,7 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.selection import Partition, partition
 
-LEAST_ROWS = 2
+MIN_ROWS = 2
 """A class is left out if it, or the rest, has fewer training rows than this."""
 
 
@@ -265,7 +265,7 @@ def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Cal
     n = len(folds.row_id)
     enough, n_rows, names = np.ones(sets.n_classes, dtype=bool), sets.counts(codes), sets.names()
     for fold in folds.all():
-        for side, least in zip(folds.rows(fold), (LEAST_ROWS, 1), strict=True):
+        for side, least in zip(folds.rows(fold), (MIN_ROWS, 1), strict=True):
             n_pos = sets.counts(codes[side])
             enough &= np.minimum(n_pos, int(side.sum()) - n_pos) >= least
     for k in np.flatnonzero(~enough).tolist():

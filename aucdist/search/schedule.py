@@ -11,7 +11,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.with_solver import PREFIX, refuse_moved, solver_of
 from aucdist.metrics.measures import Measure
-from aucdist.search.choice import CLEAR_SE, FEWEST_FOLDS, FoldScore, Point, SettingScores, complexity_of, errors_behind
+from aucdist.search.choice import CLEAR_SE, MIN_FOLDS, FoldScore, Point, SettingScores, complexity_of, errors_behind
 from aucdist.search.folds import Fold
 
 FIRST_LAMS = 3
@@ -146,7 +146,7 @@ def race(
     hardly worse than the best one also goes on, because the rule ``simplest`` may choose it. Each map is then fitted up to the
     value of lam after its best one so far. On the first folds, smaller values of lam are tried as long as the map gets better.
     Landmarks of half the width are tried if those of the full width are among the two best maps. If no map that is left can be
-    fitted on a fold, the best dropped map comes back. The race ends if one map is left after `FEWEST_FOLDS` folds.
+    fitted on a fold, the best dropped map comes back. The race ends if one map is left after `MIN_FOLDS` folds.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def race(
             fit(further)
         racing.sort(key=lambda entrant: -entrant.value)
 
-    while n < len(folds) and (len(racing) > 1 or n < FEWEST_FOLDS):
+    while n < len(folds) and (len(racing) > 1 or n < MIN_FOLDS):
         n = min(n + n_first, len(folds))
         fit(racing)
         if n == n_first and "median" in map(_sigma, racing[:2]):

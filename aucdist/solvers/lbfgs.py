@@ -20,7 +20,7 @@ SUFFICIENT_DECREASE, CURVATURE_CONDITION = 1e-4, 0.9
 """Wolfe's conditions, as shares of the slope at the start: the smallest decrease per step, and the largest slope at its
 end."""
 
-MOST_TRIES = 40
+MAX_TRIES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def line_search(
     slope = float(start.gradient @ direction)
     low, high, step = 0.0, np.inf, 1.0
     best = start
-    for n_tries in range(1, MOST_TRIES + 1):
+    for n_tries in range(1, MAX_TRIES + 1):
         point = evaluate(project_onto_cone(start.w + step * direction, signs))
         if signs is not None:
             direction_there = (point.w - start.w) / step
@@ -104,7 +104,7 @@ def line_search(
         else:  # if values agree to the last digit, both conditions can hold at a point that is no better
             return point if point.better_than(start) else best, n_tries
         step = 0.5 * (low + high) if high < np.inf else 2.0 * low
-    return best, MOST_TRIES
+    return best, MAX_TRIES
 
 
 def descend(

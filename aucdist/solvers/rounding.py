@@ -16,7 +16,7 @@ from aucdist.engine.blocks import Blocks
 EPS = float(np.finfo(np.float64).eps)
 """The distance from 1 to the next number, which is twice the unit roundoff u."""
 
-MOST_CELLS = 256
+MAX_CELLS = 256
 """The largest number of cells that a code of one byte can name."""
 
 EXTRA_OPERATIONS = 16
@@ -104,7 +104,7 @@ class Rounding:
 
 def _depth(blocks: Blocks) -> int:
     """Return how many terms a sum over rows has: those of a block, then those of all blocks."""
-    cells = MOST_CELLS if blocks.has_codes else 0  # rows are added up in cells, and those along a code
+    cells = MAX_CELLS if blocks.has_codes else 0  # rows are added up in cells, and those along a code
     return max(info.n_samples for info in blocks.infos) + blocks.n_blocks + cells + EXTRA_OPERATIONS
 
 

@@ -25,10 +25,10 @@ optimum to be near."""
 SHARE, MOST = 1 / 32, 20_000
 """The number of rows to draw from each class: this share of its rows, and at most the second number."""
 
-LEAST_GROUPS = 60
+MIN_GROUPS = 60
 """A sample with fewer groups that have pairs is not worth it."""
 
-MOST_PASSES = 200
+MAX_PASSES = 200
 """The largest number of passes over the sample, which need not be solved exactly."""
 
 SEED = 1
@@ -58,19 +58,19 @@ def solve_on_sample(
     -------
     last : Round or None
         The last round; None if there is none, if the data are not large, or if a sample would have more features than rows of
-        a class, or fewer groups than `LEAST_GROUPS`.
+        a class, or fewer groups than `MIN_GROUPS`.
     passes : int
         The cost in passes over all rows: one to draw, and the passes over the sample by its share of the rows.
     """
     if blocks.n_samples < LARGE or rows_per_class(blocks) < blocks.n_features:
         return None, 0
-    if n_groups is not None and n_groups * share_of_groups(blocks) < LEAST_GROUPS:
+    if n_groups is not None and n_groups * share_of_groups(blocks) < MIN_GROUPS:
         return None, 0
     drawn = draw_sample(blocks, whole_groups=n_groups is not None)
     solver = rounds(drawn)
     if solver is None:
         return None, 1
-    solution = solve(solver, tol=tol, max_passes=MOST_PASSES)
+    solution = solve(solver, tol=tol, max_passes=MAX_PASSES)
     return solution.last, 1 + math.ceil(solution.passes * drawn.n_samples / blocks.n_samples)
 
 

@@ -10,7 +10,7 @@ FREE, ZERO = 0, 2
 """In an array of signs, +1 and -1 are the signs that a weight may have. These two stand for any sign, and for a weight
 that is 0."""
 
-MOST_ROUNDS = 200
+MAX_ROUNDS = 200
 
 
 def project_onto_cone(w: np.ndarray, signs: np.ndarray | None) -> np.ndarray:
@@ -54,11 +54,11 @@ def minimise_quadratic(H: np.ndarray, q: np.ndarray, signs: np.ndarray) -> np.nd
     Returns
     -------
     ndarray of shape (n,), float64
-        A point of the cone. It is the minimum, unless `MOST_ROUNDS` was reached.
+        A point of the cone. It is the minimum, unless `MAX_ROUNDS` was reached.
     """
     w = np.zeros(len(q))
     gradient, value = -q, 0.0
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         free = np.flatnonzero(~blocked(w, gradient, signs))
         move = np.zeros(len(q))
         if len(free):

@@ -99,7 +99,7 @@ def kinds_of(annotation: Any) -> set[Any]:
 
 
 Config = TypeVar("Config", bound=BaseModel)
-MOST_VALUES, MOST_DEEP, MOST_SHOWN = 100_000, 50, 300
+MAX_VALUES, MAX_DEEP, MAX_SHOWN = 100_000, 50, 300
 SIGNS = (",", "|", "'")
 
 
@@ -150,18 +150,16 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
     except yaml.YAMLError as e:
         mark = getattr(e, "problem_mark", None)
         position = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        problem = str(getattr(e, "problem", None) or e)[:MOST_SHOWN]
+        problem = str(getattr(e, "problem", None) or e)[:MAX_SHOWN]
         raise InputError(f"{where}{position}: not valid YAML: {problem}") from None
     except (ValueError, AttributeError, TypeError, LookupError, OverflowError, RecursionError) as e:  # as for `!!int x`
-        raise InputError(f"{where}: not valid YAML: {type(e).__name__}: {str(e)[:MOST_SHOWN]}") from None
+        raise InputError(f"{where}: not valid YAML: {type(e).__name__}: {str(e)[:MAX_SHOWN]}") from None
 
 
 def _entered(content: Any, count: Iterator[int], depth: int = 0) -> Any:
     """Return the content of a YAML file with URLs parsed (see `aucdist.data.storage.urls`) and aliases expanded."""
-    if next(count) > MOST_VALUES or depth > MOST_DEEP:
-        raise ValueError(
-            f"more than {MOST_VALUES} values with its aliases written out, or more than {MOST_DEEP} levels"
-        )
+    if next(count) > MAX_VALUES or depth > MAX_DEEP:
+        raise ValueError(f"more than {MAX_VALUES} values with its aliases written out, or more than {MAX_DEEP} levels")
     if isinstance(content, dict):
         return {_entered(key, count): _entered(value, count, depth + 1) for key, value in content.items()}
     if isinstance(content, list):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucdist.data.dataset import PARTS
-from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_GUESSED
+from aucdist.data.formats.source_fields import FEW_CATEGORIES, MAX_GUESSED
 from aucdist.data.formats.table_form import COMPACT, DATE_FORMATS, Spelling, parse_date
 from aucdist.data.formats.tables import as_arrow, as_numpy, distinct
 from aucdist.drift import columns as single
@@ -26,9 +26,9 @@ STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (","
 """Decimal and thousands separators that are tried. If several fit equally well, the first is used."""
 HASHED_INTO = 256
 SHOWN = 5
-MOST_WORDS, MOST_TYPING_ERRORS = 5, 50
+MAX_WORDS, MAX_TYPING_ERRORS = 5, 50
 """The largest numbers of words that stand for missing numbers, and of different numbers that are written wrongly."""
-LONGEST_WORD = 100
+MAX_WORD_LENGTH = 100
 RARE, OFTEN = 0.02, 0.05
 ROWS_EACH = 1.5
 """The smallest mean number of rows of a category. Texts with fewer rows are not categories."""
@@ -39,7 +39,7 @@ LAST = 0.2
 SPANS = {"month": 365, "weekday": 7}
 """Days that the other rows have to span for such a part of a date to be a feature: otherwise new rows have months, or days of
 the week, that no training row has, and `aucdist watch` raises an alarm for each batch."""
-LEAST_LATE = 5
+MIN_LATE = 5
 """The last rows are proposed as test rows if they have this number of each class."""
 PLACEHOLDERS = frozenset(
     (
@@ -223,7 +223,7 @@ class Table:
             others = [text for text, date in zip(texts, dates, strict=True) if date is None]
             n_others = int(rows[[date is None for date in dates]].sum())
             most = 0.5 if all(ZERO_DATE.fullmatch(text) for text in others) else 1.0 - MOSTLY
-            if len(others) <= MOST_TYPING_ERRORS and n_others <= most * rows.sum():
+            if len(others) <= MAX_TYPING_ERRORS and n_others <= most * rows.sum():
                 column = self._of_dates(name, at, present, dates, form)
                 column.words, column.comment = tuple(others), column.comment + _others(others, n_others)
                 return column
@@ -256,7 +256,7 @@ class Table:
             return Column(name, "drop", f"{n:,} different strings in {present:,} rows: an identifier or free text")
         if single.is_entity(name, n, present):
             return Column(name, "drop", _identifier(name, n, present, "strings"))
-        if n > MOST_GUESSED:
+        if n > MAX_GUESSED:
             return Column(name, "hashed", f"{n:,} different strings")
         texts = dict(zip(self._texts(at, there), rows.tolist(), strict=True))
         often = sorted(texts, key=lambda text: (-texts[text], text))
@@ -283,7 +283,7 @@ class Table:
             column.leak = f"AUC {area:.4f} alone"
         else:
             away = np.flatnonzero(single.gives_away(rows, positives, self.n_rows, self.n_pos))
-            if len(away) and (column.kind == "categorical" or len(rows) <= single.MOST_FLAG_VALUES):
+            if len(away) and (column.kind == "categorical" or len(rows) <= single.MAX_FLAG_VALUES):
                 first = away[np.argmax(rows[away])]
                 (value,) = self._texts(at, np.arange(len(rows)) == first)
                 column.leak = f"{positives[first]:,} of {rows[first]:,} rows with {value or '(missing)'} are positive"
@@ -358,16 +358,16 @@ def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: i
     `others`: the distinct ones; `n_others`: their rows, of `present` ones.
     `n_numbers`: distinct numbers.
     """
-    if any(len(text) > LONGEST_WORD for text in others) or len(others) > MOST_TYPING_ERRORS:
+    if any(len(text) > MAX_WORD_LENGTH for text in others) or len(others) > MAX_TYPING_ERRORS:
         return False
-    if all(text.lower() in PLACEHOLDERS for text in others) and len(others) <= MOST_WORDS:
+    if all(text.lower() in PLACEHOLDERS for text in others) and len(others) <= MAX_WORDS:
         return True
     digits = any(any(map(str.isdigit, text)) for text in others)
     if not digits and len(others) == 1 and n_numbers > 20 and 2 * n_others < present:
         return True
     if n_others >= present or n_others > max(1, (1.0 - MOSTLY) * present):
         return False
-    if not digits and len(others) <= MOST_WORDS:
+    if not digits and len(others) <= MAX_WORDS:
         return True
     rare = n_others <= max(1, RARE * present)
     errors = all(map(TYPING_ERROR.fullmatch, others))

@@ -20,15 +20,15 @@ from aucdist.data.storage import files
 from aucdist.data.storage.guard import packing_of, unpacked
 from aucdist.errors import InputError
 
-MOST_BYTES = 2**24
-MOST_FILES = 64
-MOST_CELLS = 4_000_000
+MAX_BYTES = 2**24
+MAX_FILES = 64
+MAX_CELLS = 4_000_000
 """The largest number of cells of an Arrow table that are looked at."""
 ROWS_BELOW, BYTES_BELOW = 200, 2**18
 """The rows that are compared with the first one to tell values from names: at most this many, and at most this many bytes."""
 LINES, BYTES = 50, 2**18
 """The largest numbers of lines and of bytes that the layout is found by."""
-MOST_SKIPPED = 30
+MAX_SKIPPED = 30
 CANDIDATES = (",", ";", "tab", "|", "space")
 COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")
 COMMENTS = (b"#", b"%", b"//", b";;")
@@ -77,15 +77,15 @@ def first_rows(source: Source) -> FirstRows:
 
 def head_of(url: str) -> tuple[bytes, bool]:
     """Return the first lines of a file, and whether these are all lines."""
-    if files.is_web(url) or files.stat(url).size <= MOST_BYTES or packing_of(url, files.read_range(url, 0, FIRST)):
+    if files.is_web(url) or files.stat(url).size <= MAX_BYTES or packing_of(url, files.read_range(url, 0, FIRST)):
         data = unpacked(files.read_bytes(url), url)
     else:
-        data = files.read_range(url, 0, MOST_BYTES + 1)
-    if len(data) <= MOST_BYTES:
+        data = files.read_range(url, 0, MAX_BYTES + 1)
+    if len(data) <= MAX_BYTES:
         return data, True
     if found_encoding(data[: 2**16]) == "utf-16":
         return unpacked(files.read_bytes(url), url), True  # a line break is two bytes there
-    return data[: data.rfind(b"\n", 0, MOST_BYTES) + 1], False
+    return data[: data.rfind(b"\n", 0, MAX_BYTES) + 1], False
 
 
 def survey(source: Source) -> tuple[Survey, bool]:
@@ -148,7 +148,7 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     else:
         assert isinstance(file_format, ArrowFileFormat)
         table = filtered(file_format.table(unpacked(files.read_bytes(urls[0]), urls[0]), where, source), source, where)
-    most = max(1000, MOST_CELLS // max(1, table.num_columns))
+    most = max(1000, MAX_CELLS // max(1, table.num_columns))
     return FirstRows(
         source, table.slice(0, most), lambda row, name: f"{where}, row {row + 1}", whole and table.num_rows <= most,
         len(read_urls),
@@ -160,14 +160,14 @@ def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[s
     from aucdist.data.formats.arrow_tables import path_values, read_row_groups, row_group_sizes, text_columns
 
     # a partition column has only one value in each file
-    read_urls = [urls[i * len(urls) // MOST_FILES] for i in range(MOST_FILES)] if len(urls) > MOST_FILES else urls
+    read_urls = [urls[i * len(urls) // MAX_FILES] for i in range(MAX_FILES)] if len(urls) > MAX_FILES else urls
     read_urls = read_urls if path_values(urls[0]) else urls[:1]
     whole, tables, texts = len(read_urls) == len(urls), [], text_columns(urls)
     for url in read_urls:
         part = FilePart(url, folder_texts=texts)
         sizes = row_group_sizes(source, part)
         totals = itertools.accumulate(sizes.values())
-        groups = [group for group, total in zip(sizes, totals, strict=True) if total <= MOST_BYTES // len(read_urls)]
+        groups = [group for group, total in zip(sizes, totals, strict=True) if total <= MAX_BYTES // len(read_urls)]
         groups = groups or list(sizes)[:1]
         whole = whole and len(groups) == len(sizes)
         tables.append(read_row_groups(source, replace(part, stop=max(groups, default=-1) + 1)))
@@ -192,7 +192,7 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
             f"{where}: lines end in CR alone, but LF or CR LF is needed: convert them, as by tr '\\r' '\\n' < old > new"
         )
     head = data[: max(data.find(b"\n"), data.rfind(b"\n", 0, BYTES))] if len(data) > BYTES else data
-    lines = head.split(b"\n", LINES + MOST_SKIPPED)[: LINES + MOST_SKIPPED]
+    lines = head.split(b"\n", LINES + MAX_SKIPPED)[: LINES + MAX_SKIPPED]
     filled = [line for line in lines if line.strip()]
     cell = rb"(?:^|[,;|\t])\s*%s[^'\"\n]*%s\s*(?=[,;|\t\r]|$)"
     single = sum(re.search(cell % (b"'", b"'"), line) is not None for line in filled)

@@ -23,10 +23,10 @@ from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json
 from flows.config.data import DataFileOptions, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
-from flows.init.columns import HASHED_INTO, LAST, LEAST_LATE, SHOWN, Column, Kind, Table
+from flows.init.columns import HASHED_INTO, LAST, MIN_LATE, SHOWN, Column, Kind, Table
 from flows.init.read import FirstRows, first_rows, found_layout, survey
 
-MOST_CLASSES = 20
+MAX_CLASSES = 20
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
 IMPUTE = "impute: median  # numbers that are missing; a missing text is a category of its own"
 BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
@@ -186,8 +186,8 @@ def _positive(
     if source.labels == "grades":
         lowest = above_lowest(counts, source.positive, where)[1]
         return "minority", "", ~np.isin(np.array(labels.names)[labels.codes], lowest)
-    if "positive" not in source.model_fields_set and len(counts) > MOST_CLASSES:
-        others = f"; for numbers, name another --label, one of {', '.join(columns[:MOST_CLASSES])}" if columns else ""
+    if "positive" not in source.model_fields_set and len(counts) > MAX_CLASSES:
+        others = f"; for numbers, name another --label, one of {', '.join(columns[:MAX_CLASSES])}" if columns else ""
         raise InputError(
             f"{contents} {len(counts)} different values. If they are classes, name the positive one with --positive{others}. The "
             f"values are: {listed(counts)}"
@@ -199,7 +199,7 @@ def _positive(
     if source.positive != "minority":
         return list(chosen) if len(chosen) > 1 else chosen[0], "", signs
     each = ", ".join(
-        f"{label}: {n:,}" for label, n in sorted(counts.items(), key=lambda entry: -entry[1])[:MOST_CLASSES]
+        f"{label}: {n:,}" for label, n in sorted(counts.items(), key=lambda entry: -entry[1])[:MAX_CLASSES]
     )
     rarest = f"the rare{'r' if len(counts) == 2 else 'st'} class (rows of each: {each})"
     return chosen[0], rarest, signs
@@ -301,7 +301,7 @@ def _test_rows(columns: list[Column], time: str | None, groups: str | None, n_po
     date_column = min(dates, key=lambda c: c.missing)
     rows, positives = date_column.late
     split = f"split: {flow({'time': date_column.name, 'last': LAST})}"
-    if min(positives, rows - positives) < LEAST_LATE <= n_pos:
+    if min(positives, rows - positives) < MIN_LATE <= n_pos:
         return [
             random,
             f"# {split}  # a test like the future; but of the last {rows:,} rows {positives:,} are positive",
@@ -389,7 +389,7 @@ def _given_keys(source: Source, stated: Source, output: Path | None) -> Json:
 # ---- the YAML --------------------------------------------------------------------------------------------------------
 
 
-MOST_COMMENT = 90
+MAX_COMMENT = 90
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}
 """Plain text that some version of YAML would not read as a string."""
@@ -414,7 +414,7 @@ def flow(value: Any) -> str:
 def comment(text: str) -> str:
     """Return a text as a comment of one line."""
     printable = text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
-    return "# " + (printable if len(printable) <= MOST_COMMENT else printable[: MOST_COMMENT - 3] + "...")
+    return "# " + (printable if len(printable) <= MAX_COMMENT else printable[: MAX_COMMENT - 3] + "...")
 
 
 def yaml_text(

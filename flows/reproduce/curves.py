@@ -51,7 +51,7 @@ OPTIMUM_GAP = 1e-4
 """The relative gap to which the minimum of the objective is computed."""
 
 REFERENCE = "reference"
-LEAST_SHOWN = 1e-7
+MIN_SHOWN = 1e-7
 """Smaller excesses of the objective are drawn at this value, because the axis is logarithmic."""
 FIGURES = ("eta", "sweeps", "seconds", "excess", "zeros")
 COLUMNS = ("dataset", "system", *FIGURES)
@@ -292,7 +292,7 @@ def _excess_by_second(runs: list[Result], best: float) -> tuple[np.ndarray, np.n
 
 def _mean_curve(label: str, x: np.ndarray, values: np.ndarray) -> Curve:
     """Return the mean of the runs, with a band from the least to the greatest."""
-    values = np.maximum(values, LEAST_SHOWN) if values.max() > 0.0 else values
+    values = np.maximum(values, MIN_SHOWN) if values.max() > 0.0 else values
     band = (values.min(axis=0), values.max(axis=0)) if len(values) > 1 else (None, None)
     return Curve(label, x, values.mean(axis=0), *band)
 

@@ -44,7 +44,7 @@ TOLERANCE = 0.1
 SHAPE_COLUMNS = ("system", "n", "xi", "mean", "deviation", "first", "sets", "rounds", "acceptance", "effective_samples")
 
 SOLVERS: dict[str, LinkSolver] = {"lipschitz": Lipschitz(momentum=False), "gradient": Gradient(), "newton": Newton()}
-MOST_XI = 0.99
+MAX_XI = 0.99
 OPTIMISER_COLUMNS = ["dataset", "system", "seconds", "rounds", "xi"]
 
 # ---- links ------------------------------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class Optimisers(ProtocolKind):
         """Return the log losses and seconds of each solver on the training rows."""
         train, _ = train_and_test(task)
         blocks, lam = LocalBlocks([train]), task["protocol"]["penalty"] / train.n_samples
-        shapes = map_shape(blocks, fit_intercept=True, penalise_intercept=True, most_xi=MOST_XI)
+        shapes = map_shape(blocks, fit_intercept=True, penalise_intercept=True, most_xi=MAX_XI)
         *_, shape = itertools.islice(shapes, task["shape_rounds"])
         loss = LinkLoss(Link("gev", shape.xi))
 

@@ -29,8 +29,8 @@ from flows.config.model import OperatingPointConfig
 from flows.progress import RunObserver
 from flows.rows.rows import Rows, TrainTestRows
 
-MOST_BLOCKS = 2**16
-MOST_GROUPS = 50
+MAX_BLOCKS = 2**16
+MAX_GROUPS = 50
 """The largest number of values of a column that defines groups for an audit."""
 Opened = tuple[Rows, Schema, str]
 """The rows of one source, their schema, and the fingerprint of the data."""
@@ -79,9 +79,9 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
     Raises InputError if the data set cannot be opened as configured.
     """
     refuse_absent(ref.name for ref in (config, config.test) if ref is not None and ref.name is not None)
-    if n_blocks is not None and n_blocks > MOST_BLOCKS:
+    if n_blocks is not None and n_blocks > MAX_BLOCKS:
         raise InputError(
-            f"`blocks` is {n_blocks}; at most {MOST_BLOCKS} are possible, and a few for each worker are enough"
+            f"`blocks` is {n_blocks}; at most {MAX_BLOCKS} are possible, and a few for each worker are enough"
         )
     source = source_of(config)
     if source.is_sharded:
@@ -228,9 +228,9 @@ def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -
     texts_of_columns = {}
     for column in columns:
         values = table.schema.categories.get(column, ())
-        if not 0 < len(values) <= MOST_GROUPS:
+        if not 0 < len(values) <= MAX_GROUPS:
             raise InputError(
-                f"audit.groups: {column!r} has {len(values)} values, but from 1 to {MOST_GROUPS} can be reported: "
+                f"audit.groups: {column!r} has {len(values)} values, but from 1 to {MAX_GROUPS} can be reported: "
                 "name another column"
             )
         texts, own = np.array(["", *values], dtype=object), np.zeros(len(place), dtype=np.intp)

@@ -45,7 +45,7 @@ METRICS, CONFIG = "metrics.json", "config.yaml"
 """Files of a run folder. `metrics.json` is uploaded last: a folder that has it is complete."""
 PARTIAL = ".partial"
 """The end of the name of a run folder that is being written."""
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 def read_about(run: str) -> Json:
@@ -260,7 +260,7 @@ def unfinished_runs(output: str, command: str) -> str | None:
     runs = [str(path) for path in sorted(parent.glob(f".*{PARTIAL}")) if path.is_dir() and not is_in_use(path)]
     if not runs:
         return None
-    first, more = runs[:MOST_NAMED], f" and {len(runs) - MOST_NAMED} more" if len(runs) > MOST_NAMED else ""
+    first, more = runs[:MAX_NAMED], f" and {len(runs) - MAX_NAMED} more" if len(runs) > MAX_NAMED else ""
     return (
         f"unfinished: {', '.join(first)}{more}; the same `{command}` begins another folder, and goes on from what it finds of "
         f"checkpoints and finished tasks; once no run writes there, `rm -r {shlex.join(first)}` removes "

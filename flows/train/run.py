@@ -42,7 +42,7 @@ from flows.run_folder.results import Bands, Baseline, Evaluation, FittedRun, res
 from flows.train.config import TrainConfig
 from flows.train.stages import Checkpoints, drop_small_classes, evaluate, fit, open_checkpoints, profile, starts_from
 
-FEWEST_ROWS, MOST_VALUES = 100, 2**24
+MIN_ROWS, MAX_VALUES = 100, 2**24
 """Baselines are fitted with at least this many training rows, and at most this many values, which bounds the time."""
 
 
@@ -159,7 +159,7 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
     if rows.sets is not None or rows.test is None or not (rows.train.in_this_process and rows.test.in_this_process):
         return []
     train, test = rows.train.block, rows.test.block
-    if train.n_samples < FEWEST_ROWS or train.n_samples * train.n_features > MOST_VALUES:
+    if train.n_samples < MIN_ROWS or train.n_samples * train.n_features > MAX_VALUES:
         return []
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression

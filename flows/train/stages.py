@@ -33,7 +33,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import CostCounts
 from aucdist.metrics.ranking import auc_interval
 from aucdist.model.linear_model import ClassWeights, LinearModel
-from aucdist.search.folds import LEAST_ROWS
+from aucdist.search.folds import MIN_ROWS
 from flows.config.cluster import CheckpointConfig
 from flows.config.model import ModelConfig, OperatingPointConfig
 from flows.progress import RunObserver, warnings_to
@@ -171,12 +171,12 @@ def drop_small_classes(
         return rows, blocks
     assert isinstance(train, ClassBlocks)
     n = train.blocks.sum(_count_classes, train.sets)["n"]
-    enough = np.minimum(n, train.n_samples - n) >= LEAST_ROWS
+    enough = np.minimum(n, train.n_samples - n) >= MIN_ROWS
     if enough.all():
         return rows, blocks
     if not enough.any():
         raise InputError(
-            f"no class has at least {LEAST_ROWS} training rows and as many rows outside it: add rows, or join rare classes"
+            f"no class has at least {MIN_ROWS} training rows and as many rows outside it: add rows, or join rare classes"
         )
     names = train.sets.names()
     for k in np.flatnonzero(~enough).tolist():

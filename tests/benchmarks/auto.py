@@ -26,12 +26,12 @@ from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.extras import load_optional
 from benchmarks.common import TEST_SHARE, Row
 
-MOST_ROWS, LEAST_POSITIVES = 10_000, 50
+MAX_ROWS, MIN_POSITIVES = 10_000, 50
 FEW_MISSING = 20
 """A column with fewer missing values among the training rows has their median in place of them."""
 SPLITS = 5
 CONDITIONS = (
-    f"{TEST_SHARE:.0%} of the rows are held out, by class; at most {MOST_ROWS:,} training rows; every system with its defaults, "
+    f"{TEST_SHARE:.0%} of the rows are held out, by class; at most {MAX_ROWS:,} training rows; every system with its defaults, "
     "in one thread"
 )
 
@@ -114,8 +114,8 @@ def measured(name: str, seed: int) -> Row:
     """Fit all systems to the training rows of a split, and return the row with their figures."""
     X, y = table(name)
     train, test = train_test_split(np.arange(len(y)), test_size=TEST_SHARE, stratify=y, random_state=seed)
-    if len(train) > MOST_ROWS:
-        train, _ = train_test_split(train, train_size=MOST_ROWS, stratify=y[train], random_state=seed)
+    if len(train) > MAX_ROWS:
+        train, _ = train_test_split(train, train_size=MAX_ROWS, stratify=y[train], random_state=seed)
     row: Row = {
         "table": name,
         "split": seed,
@@ -123,8 +123,8 @@ def measured(name: str, seed: int) -> Row:
         "features": X.shape[1],
         "positives": int(y[train].sum()),
     }
-    if row["positives"] < LEAST_POSITIVES:
-        return row | {"note": f"left out: fewer than {LEAST_POSITIVES} positives"}
+    if row["positives"] < MIN_POSITIVES:
+        return row | {"note": f"left out: fewer than {MIN_POSITIVES} positives"}
     lightgbm = load_optional("lightgbm")
     peers = {
         "LightGBM": lightgbm.LGBMClassifier(n_jobs=1, verbosity=-1),

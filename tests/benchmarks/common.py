@@ -12,7 +12,7 @@ from aucdist.data.split import split
 
 Row = dict[str, Any]
 TEST_SHARE, SEED = 0.3, 0
-MOST_DENSE = 1000
+MAX_DENSE = 1000
 """Rows of svmlight files with at most so many features become dense, and are standardised; others have unit length."""
 
 
@@ -34,7 +34,7 @@ def split_and_scale(name: str, seed: int = SEED) -> tuple[Block, Block]:
     data = read(find_source(name))
     block, scale = data.block, "standard"
     if hasattr(block.X, "toarray"):
-        if block.n_features <= MOST_DENSE:
+        if block.n_features <= MAX_DENSE:
             block = Block.of(block.X.toarray(), block.y)
         else:
             scale = "unit-row"

@@ -23,9 +23,9 @@ from aucdist.search.folds import Folds
 Scores = Callable[[np.ndarray], np.ndarray]
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 LAMS = (10.0, 1.0, 1e-1, 1e-2, 1e-3)
-MOST_OF_A_QUERY = 10_000
+MAX_OF_A_QUERY = 10_000
 """LightGBM's rankers refuse a query of more rows."""
-MOST_PAIRS = 200_000
+MAX_PAIRS = 200_000
 """Of more pairs no system gets a row for each."""
 
 
@@ -234,7 +234,7 @@ def _svm_of_pairs(**options: Any) -> Any:
 
 def _has_few_pairs(rows: GroupRows) -> bool:
     of_group = [rows.grade[rows.group == g] for g in np.unique(rows.group)]
-    return sum(len(g) ** 2 for g in of_group) / 2 <= MOST_PAIRS
+    return sum(len(g) ** 2 for g in of_group) / 2 <= MAX_PAIRS
 
 
 def _is_graded(rows: GroupRows) -> bool:
@@ -246,7 +246,7 @@ def _has_classes(rows: GroupRows) -> bool:
 
 
 def _has_small_queries(rows: GroupRows) -> bool:
-    return int(np.unique(rows.group, return_counts=True)[1].max()) <= MOST_OF_A_QUERY
+    return int(np.unique(rows.group, return_counts=True)[1].max()) <= MAX_OF_A_QUERY
 
 
 def all_systems() -> list[System]:

@@ -26,7 +26,7 @@ from benchmarks.group_systems import GroupRows, System, all_systems
 FOLDS, INNER_FOLDS, SEED = 5, 3, 77
 HELD_OUT = 3
 """One of so many rows of a large group is held out."""
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 """Rows that are drawn from larger sets."""
 BESIDE = "LightGBM lambdarank"
 """The system that those after it are compared with."""
@@ -164,7 +164,7 @@ def services() -> GroupSet:
     at = [k for k, name in enumerate(names) if name.startswith("service")]
     r = np.random.default_rng(SEED)
     rare, rest = np.flatnonzero(block.y > 0), np.flatnonzero(block.y < 0)
-    some = np.concatenate([rare[r.permutation(len(rare))[:4000]], rest[r.permutation(len(rest))[: MOST_ROWS - 4000]]])
+    some = np.concatenate([rare[r.permutation(len(rare))[:4000]], rest[r.permutation(len(rest))[: MAX_ROWS - 4000]]])
     X = block.X[some]
     X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     return _with_rows_held_out(np.delete(X, at, axis=1), block.y[some], X[:, at].argmax(axis=1))

@@ -12,7 +12,7 @@ from support.rounds import rounds_of
 from aucdist.data.block import Block
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import Blocks, LocalBlocks
-from aucdist.papers.gev.problem import MOST_FEATURES, LinkProblem, LinkRound
+from aucdist.papers.gev.problem import MAX_FEATURES, LinkProblem, LinkRound
 from aucdist.papers.gev.shape import map_shape
 from aucdist.papers.gev.solvers import Gradient, Lipschitz, Newton
 from aucdist.probability.links import Link, LinkLoss
@@ -46,7 +46,7 @@ def link(slow_peers: bool) -> Iterator[Row]:
         train, _ = read_train_and_test(name)
         yield from _compare_solvers(name, LocalBlocks([train]))
         yield from _compare_scikit_learn(name, train)
-        if name == "a9a" or (slow_peers and train.n_features <= MOST_FEATURES):
+        if name == "a9a" or (slow_peers and train.n_features <= MAX_FEATURES):
             yield from _compare_statsmodels(name, train)
 
 
@@ -137,7 +137,7 @@ def _compare_scikit_learn(name: str, train: Block) -> Iterator[Row]:
         {"data": name, "system": "logit, newton"} | _solution_row(found, ours) | {"objective": found.certificate.primal}
     )
     for solver in ("lbfgs", "newton-cholesky"):
-        if solver == "newton-cholesky" and train.n_features > MOST_FEATURES:
+        if solver == "newton-cholesky" and train.n_features > MAX_FEATURES:
             continue
         peer = LogisticRegression(C=1.0 / (LAM * train.n_samples), solver=solver, max_iter=1000, tol=1e-6)
         X = dense(train.X) if solver == "newton-cholesky" else train.X

@@ -31,7 +31,7 @@ from aucdist.errors import InputError
 from aucdist.model import load_model
 from aucdist.probability.links import Link, LinkMap
 
-MOST_MEMORY = 2**28
+MAX_MEMORY = 2**28
 # Each example reads files twice or more, with memory traced: a third of the usual number, of each of thirteen readers.
 FUZZED = functools.partial(settings, max_examples=settings().max_examples // 3, suppress_health_check=list(HealthCheck))
 
@@ -113,14 +113,14 @@ def assert_refused_or_done(function, *args):
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert message is None or 0 < len(message) < 3000
-    assert peak < MOST_MEMORY
-    assert pa.total_allocated_bytes() - before < MOST_MEMORY
+    assert peak < MAX_MEMORY
+    assert pa.total_allocated_bytes() - before < MAX_MEMORY
 
 
 @pytest.fixture(autouse=True)
 def little_memory(monkeypatch):
     """A machine on which a file cannot ask for much."""
-    monkeypatch.setattr(guard, "total_memory", lambda: MOST_MEMORY // 4)
+    monkeypatch.setattr(guard, "total_memory", lambda: MAX_MEMORY // 4)
 
 
 READERS = {

@@ -121,7 +121,7 @@ def test_each_block_is_read_once(group):
 @pytest.mark.parametrize(("n", "share", "n_blocks"), [(20_000, 0.2, 3), (20_000, 0.9, 1), (5, 0.3, 2), (200, 0.5, 4)])
 @pytest.mark.parametrize("most", [8.0, 1e-3])
 def test_few_random_numbers_travel_and_the_rows_are_the_same(monkeypatch, n, share, n_blocks, most):
-    monkeypatch.setattr(split_module, "MOST_DEVIATIONS", most)
+    monkeypatch.setattr(split_module, "MAX_DEVIATIONS", most)
     y = np.where(np.random.default_rng(0).random(n) < 0.1, 1, -1)
     y[:2], y[2:4] = 1, -1
     rows = Block.of(np.zeros((n, 1)), y)

@@ -171,7 +171,7 @@ def test_known_rows() -> None:
 def test_a_sample_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch, sparse: bool) -> None:
     import scipy.sparse as sp
 
-    monkeypatch.setattr(module, "MOST_ROWS", 100)
+    monkeypatch.setattr(module, "MAX_ROWS", 100)
     X = RANDOM.normal(size=(N, 3)) * (RANDOM.random((N, 3)) < 0.5)
     block = Block.of(sp.csr_matrix(X) if sparse else X, np.where(POSITIVE, 1, -1), row_id=RANDOM.permutation(N))
     one, many = (sample_of(LocalBlocks(partition(block, n))) for n in (1, 7))
@@ -181,12 +181,12 @@ def test_a_sample_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch,
     assert 25 < (~one.positive).sum() < 75
     at = np.argsort(block.row_id)
     assert (one.values == X[at[one.row_id]]).all()
-    monkeypatch.setattr(module, "MOST_FEATURES", 2)
+    monkeypatch.setattr(module, "MAX_FEATURES", 2)
     assert sample_of(LocalBlocks([block])).values.shape[1] == 0
 
 
 def test_rows_are_not_sampled_by_the_numbers_of_a_split(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_ROWS", 400)
+    monkeypatch.setattr(module, "MAX_ROWS", 400)
     block = Block.of(np.zeros((8000, 1)), np.where(np.arange(8000) % 4, -1, 1))
     drawn = sample_of(LocalBlocks([block.take(split(block, 0.3, 0)[0])]))
     assert 150 < drawn.positive.sum() < 250

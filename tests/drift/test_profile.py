@@ -14,8 +14,8 @@ from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.drift.batch import BatchCounts, compare_with_profile, kolmogorov_smirnov, more_than, psi, total_variation
-from aucdist.drift.leaks import MOST_KEPT, RowDigests, count_known, fit_digests
-from aucdist.drift.profile import MOST_COLUMNS, Profile, fit_columns, score_bins
+from aucdist.drift.leaks import MAX_KEPT, RowDigests, count_known, fit_digests
+from aucdist.drift.profile import MAX_COLUMNS, Profile, fit_columns, score_bins
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
@@ -125,7 +125,7 @@ def test_a_batch_without_rows_raises_no_alarm() -> None:
 
 
 def test_of_wide_rows_those_columns_are_watched_that_move_the_score() -> None:
-    d = MOST_COLUMNS + 88
+    d = MAX_COLUMNS + 88
     rng = np.random.default_rng(0)
     X = sp.random(300, d, 0.2, format="csr", random_state=0, data_rvs=rng.standard_normal)
     names = tuple(f"x{j}" for j in range(d))
@@ -133,7 +133,7 @@ def test_of_wide_rows_those_columns_are_watched_that_move_the_score() -> None:
     coef[-100:] = 1.0
     block = Block.of(X, np.where(rng.random(300) < 0.5, 1, -1).astype(np.int8))
     columns = fit_columns(LocalBlocks([block]), Schema(names, "y", ("1",), ("0",), {}), AS_READ, coef)
-    assert len(columns) == MOST_COLUMNS
+    assert len(columns) == MAX_COLUMNS
     assert {f"x{j}" for j in range(d - 100, d)} <= {column.name for column in columns}
 
 
@@ -270,7 +270,7 @@ def test_digests_of_blocks_are_those_of_all_rows_and_find_them_again() -> None:
 
 def test_of_many_rows_a_sample_is_looked_up_whether_or_not_it_is_there() -> None:
     rng = np.random.default_rng(2)
-    known = RowDigests(np.unique(rng.integers(0, M, 4 * MOST_KEPT, dtype=np.uint64))[:MOST_KEPT])
+    known = RowDigests(np.unique(rng.integers(0, M, 4 * MAX_KEPT, dtype=np.uint64))[:MAX_KEPT])
     strangers = rng.integers(0, M, 40_000, dtype=np.uint64)
     checked, found = known.look_up(strangers)
     assert found == 0

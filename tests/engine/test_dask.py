@@ -47,7 +47,7 @@ def test_any_number_of_workers_same_bits():
 
 
 def test_anchors_in_cells_same_bits(client, monkeypatch):
-    monkeypatch.setattr(cutting_planes, "MOST_ANCHORS", 0)
+    monkeypatch.setattr(cutting_planes, "MAX_ANCHORS", 0)
     fits = [
         solve(AllPairs().rounds(blocks, 1e-2), tol=1e-3, max_passes=100)
         for blocks in (LocalBlocks(partition(Block.of(*data()), N_BLOCKS)), DaskBlocks.load(client, load, N_BLOCKS))

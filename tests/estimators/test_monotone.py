@@ -132,7 +132,7 @@ def test_columns_far_from_0_keep_their_signs():
 def test_cells_of_anchors(monkeypatch):
     X, y = rows(3000)
     exact = PairwiseHingeClassifier(features="bins", monotone={0: "increasing"}).fit(X, y)
-    monkeypatch.setattr(cutting_planes, "MOST_ANCHORS", 100)
+    monkeypatch.setattr(cutting_planes, "MAX_ANCHORS", 100)
     cells = PairwiseHingeClassifier(features="bins", monotone={0: "increasing"}).fit(X, y)
     assert not (cells.feature_map_.signs(cells.monotone_) * cells.coef_[0] < 0).any()
     assert cells.certificate_.dual <= exact.certificate_.primal
@@ -265,7 +265,7 @@ def test_links_have_the_optimum_of_a_general_solver(link, loss, penalised):
 def test_links_by_conjugate_gradients(monkeypatch):
     X, y = rows()
     factor = LinkClassifier(link="logit", monotone={0: "decreasing", 1: "increasing"}, tol=1e-8).fit(X, y)
-    monkeypatch.setattr("aucdist.papers.gev.solvers.MOST_FEATURES", 2)
+    monkeypatch.setattr("aucdist.papers.gev.solvers.MAX_FEATURES", 2)
     gradients = LinkClassifier(link="logit", monotone={0: "decreasing", 1: "increasing"}, tol=1e-8).fit(X, y)
     assert gradients.coef_[0, 0] == factor.coef_[0, 0] == 0.0
     assert gradients.certificate_.primal == pytest.approx(factor.certificate_.primal, rel=1e-7)
@@ -294,7 +294,7 @@ def test_squares_have_the_optimum_of_least_squares_with_bounds(seed, d):
 
 
 def test_squares_of_too_many_weights_are_refused(monkeypatch):
-    monkeypatch.setattr("aucdist.papers.tpauc.exact.MOST_FEATURES", 3)
+    monkeypatch.setattr("aucdist.papers.tpauc.exact.MAX_FEATURES", 3)
     with pytest.raises(InputError, match="for up to 3 features"):
         PairwiseSquareClassifier(monotone={0: "increasing"}).fit(*rows())
     with pytest.raises(InputError, match="fit one lam at a time"):

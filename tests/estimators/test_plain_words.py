@@ -154,7 +154,7 @@ def test_several_classes_have_a_row_each(monkeypatch):
     shown = model._repr_html_()
     assert "a&lt;b" in shown
     assert shown.count("above the minimum") == 3
-    monkeypatch.setattr(display, "MOST_CLASSES", 2)
+    monkeypatch.setattr(display, "MAX_CLASSES", 2)
     assert "and 1 more classes" in model._repr_html_()
 
 

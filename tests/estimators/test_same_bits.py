@@ -122,13 +122,13 @@ def rows():
 
 @pytest.fixture
 def cut_at_50(monkeypatch):
-    monkeypatch.setattr(validation, "LEAST_ROWS", 50)
+    monkeypatch.setattr(validation, "MIN_ROWS", 50)
 
 
 @pytest.mark.parametrize("model", BY_SUMS, ids=repr)
 def test_threads_change_no_bit_and_blocks_not_the_optimum(model, rows, monkeypatch):
     whole = clone(model).fit(*rows)
-    monkeypatch.setattr(validation, "LEAST_ROWS", 50)
+    monkeypatch.setattr(validation, "MIN_ROWS", 50)
     cut = [clone(model).set_params(n_jobs=n_jobs).fit(*rows) for n_jobs in (None, 2, -1)]
     assert all(np.array_equal(cut[0].coef_, other.coef_) for other in cut[1:])
     assert all(cut[0].certificate_ == other.certificate_ for other in cut[1:])

@@ -173,8 +173,8 @@ def test_counts_without_the_weights_of_the_rows_are_not_returned():
 
 
 def test_many_scores_are_counted_in_cells_that_no_partition_changes(monkeypatch):
-    monkeypatch.setattr(counts_module, "MOST_VALUES", 100)
-    monkeypatch.setattr(counts_module, "MOST_CELLS", 64)
+    monkeypatch.setattr(counts_module, "MAX_VALUES", 100)
+    monkeypatch.setattr(counts_module, "MAX_CELLS", 64)
     estimator = PairwiseHingeClassifier()
     counts = fit_counting(estimator, rows())
     assert counts.shift > 0

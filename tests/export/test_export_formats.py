@@ -23,7 +23,7 @@ from aucdist.data.sources import parse_source
 from aucdist.errors import InputError
 from aucdist.export import to_json, to_onnx, to_sql
 from aucdist.export.portable import edges_in_units
-from aucdist.maps.explain import MOST_CONTRIBUTIONS, exported_names, with_rounding
+from aucdist.maps.explain import MAX_CONTRIBUTIONS, exported_names, with_rounding
 from aucdist.model.batch_scoring import source_for_scoring
 from aucdist.model.linear_model import LinearModel
 from aucdist.probability.links import IsotonicMap, Link, LinkMap
@@ -280,5 +280,5 @@ def test_what_has_no_contributions_is_refused(tmp_path: Path) -> None:
     assert exported_names(["constant", "constant_"], {"": None}) == names
     with pytest.raises(InputError, match="two contributions are named 'adds_a'"):
         exported_names(["a", "a"], {"": None})
-    with pytest.raises(InputError, match=f"at most {MOST_CONTRIBUTIONS} can be written"):
-        exported_names([f"x{j}" for j in range(MOST_CONTRIBUTIONS)], {"": None})
+    with pytest.raises(InputError, match=f"at most {MAX_CONTRIBUTIONS} can be written"):
+        exported_names([f"x{j}" for j in range(MAX_CONTRIBUTIONS)], {"": None})

@@ -87,7 +87,7 @@ def test_hashed_columns_go_to_json_alone(tmp_path: Path) -> None:
 
 def test_too_many_landmarks_for_sql(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of(tmp_path, table(100, 5), features={"map": "nystroem", "landmarks": 20})
-    monkeypatch.setattr("aucdist.export.sql.MOST_PRODUCTS", 100)
+    monkeypatch.setattr("aucdist.export.sql.MAX_PRODUCTS", 100)
     with pytest.raises(InputError, match=r"20 landmarks of 15 features .* export to onnx or json"):
         to_sql(model)
 

@@ -74,7 +74,7 @@ def test_the_lock_is_free_after_an_error(make: Callable[[], Any]) -> None:
 
 def test_a_process_waits_no_longer_than_its_limit(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = make()
-    monkeypatch.setattr(compiling, "LONGEST_WAIT", 0.0)
+    monkeypatch.setattr(compiling, "MAX_WAIT", 0.0)
     with lock_of(compiled).open("a") as file:
         assert compiling._lock(file)
         assert compiled(1.5) == 3.0

@@ -86,7 +86,7 @@ def test_the_rounds_are_those_of_the_sparse_rows(name, seed):
 @pytest.mark.parametrize("seed", searched(range(12), quick=2))
 def test_also_beyond_the_columns_of_a_matrix(monkeypatch, name, seed):
     for module in (problem, solvers, square):
-        monkeypatch.setattr(module, "MOST_FEATURES", 1)
+        monkeypatch.setattr(module, "MAX_FEATURES", 1)
     # Conjugate gradients that take many products amplify rounding; the first rounds take few.
     assert_same_rounds(SOLVERS[name], seed, 3)
 

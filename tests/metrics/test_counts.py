@@ -93,8 +93,8 @@ def test_bad_input_is_named(y, scores, weight, message):
 @given(ROWS, LIMITS, st.integers(1, 7), st.randoms(use_true_random=False))
 def test_any_partition_in_any_order_gives_the_same_bits(rows, limits, n_parts, random):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts_module, "MOST_VALUES", limits[0])
-        patch.setattr(counts_module, "MOST_CELLS", limits[1])
+        patch.setattr(counts_module, "MAX_VALUES", limits[0])
+        patch.setattr(counts_module, "MAX_CELLS", limits[1])
         parts: list[list[tuple[int, float]]] = [[] for _ in range(n_parts)]
         for row in rows:
             random.choice(parts).append(row)
@@ -162,13 +162,13 @@ def test_the_middle_of_a_cell_is_mapped():
 
 def test_measures_of_many_scores_are_near_the_exact_ones():
     random = np.random.default_rng(3)
-    n = counts_module.MOST_VALUES + 300_000
+    n = counts_module.MAX_VALUES + 300_000
     y = np.where(random.random(n) < 0.01, 1, -1)
     scores = random.normal(size=n) + 1.5 * (y > 0)
     whole = ScoreCounts.from_scores(y, scores)
     parts = [ScoreCounts.from_scores(y[i::3], scores[i::3]).within_bounds() for i in range(3)]
     cells = parts[0] + parts[1] + parts[2]
-    assert len(cells.values) <= counts_module.MOST_CELLS < counts_module.MOST_VALUES < len(whole.values)
+    assert len(cells.values) <= counts_module.MAX_CELLS < counts_module.MAX_VALUES < len(whole.values)
     assert 0 < auc_error(cells) < 2e-5
     assert abs(auc(cells) - auc(whole)) <= auc_error(cells)
     assert delong_variance(cells) == pytest.approx(delong_variance(whole), rel=1e-4)

@@ -161,7 +161,7 @@ def test_venn_abers_of_many_rows_is_that_of_cells(monkeypatch):
     scores = random.normal(size=3000)
     y = random.random(3000) < 1 / (1 + np.exp(1 - 2 * scores))
     whole = metrics.venn_abers_probabilities(y, scores, [-1.0, 0.0, 1.0])
-    monkeypatch.setattr(of_counts, "MOST_CELLS", 200)
+    monkeypatch.setattr(of_counts, "MAX_CELLS", 200)
     cells = metrics.venn_abers_probabilities(y, scores, [-1.0, 0.0, 1.0])
     assert np.abs(np.subtract(whole, cells)).max() < 0.05
     with pytest.raises(InputError, match="is not finite"):

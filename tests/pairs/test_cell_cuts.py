@@ -19,7 +19,7 @@ from aucdist.engine.steps import first_argument
 from aucdist.pairs import cell_cuts, cuts, cutting_planes, newton, top_negatives
 from aucdist.pairs.cell_cuts import CellCuts
 from aucdist.pairs.cuts import PairCuts
-from aucdist.pairs.cutting_planes import MOST_ANCHORS as ALL
+from aucdist.pairs.cutting_planes import MAX_ANCHORS as ALL
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.pairs.penalty import L1, L2
 from aucdist.pairs.problem import PairObjective, add_up_gradient
@@ -35,7 +35,7 @@ def small_tables(monkeypatch):
 
 
 def planes(blocks, most_anchors=0, **objective):
-    with mock.patch.object(cutting_planes, "MOST_ANCHORS", most_anchors):
+    with mock.patch.object(cutting_planes, "MAX_ANCHORS", most_anchors):
         return CuttingPlanes(blocks, PairObjective(**objective))
 
 
@@ -96,7 +96,7 @@ def test_separated_balanced_classes_do_not_stall(monkeypatch):
 def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
     monkeypatch.setattr(cell_cuts, "SAMPLE", 100)
-    for name in ("FEWEST_ROWS", "MOST_ROWS_DRAWN"):
+    for name in ("MIN_ROWS", "MAX_ROWS_DRAWN"):
         monkeypatch.setattr(newton, name, 100)
     reduce, sent = LocalBlocks.reduce, {}
 
@@ -227,7 +227,7 @@ def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):
 
 @pytest.mark.parametrize("most", [0, 5, 10**6])
 def test_the_threshold_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
-    monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
+    monkeypatch.setattr(top_negatives, "MAX_GATHERED", most)
     X, y = small(40, 12)
     weight = np.random.default_rng(1).random(len(y))
     of_cells = planes(blocks_of(X, y, 3, weight), subset=TopNegatives(0.5)).cuts

@@ -112,7 +112,7 @@ def test_a_path_takes_few_passes_for_each_lam(monkeypatch):
     path = CuttingPlanes(rows, PairObjective.of(rows, 1.0))
     for lam in (1.0, 1e-2, 1e-4):
         assert solve(path.rounds(lam), tol=1e-5, max_passes=50).passes <= 10
-    monkeypatch.setattr(cutting_planes, "MOST_ROWS", 29)
+    monkeypatch.setattr(cutting_planes, "MAX_ROWS", 29)
     planes = CuttingPlanes(rows, PairObjective.of(rows, 1.0))
     assert solve(planes.rounds(1e-4), tol=1e-5, max_passes=50).passes > 10
 
@@ -184,7 +184,7 @@ def test_blocks_and_threads_do_not_change_the_bits():
 
 def test_too_many_values_stay_where_they_are(monkeypatch):
     X, y, weight, group, _ = problem(4, 10, 20)
-    monkeypatch.setattr(cutting_planes, "MOST_VALUES", X.size - 1)
+    monkeypatch.setattr(cutting_planes, "MAX_VALUES", X.size - 1)
     monkeypatch.setattr(cutting_planes, "FewRows", None)
     planes = CuttingPlanes(rows := blocks(X, y, weight, group), PairObjective.of(rows, 1.0))
     assert solve(planes.rounds(1e-2), tol=1e-3, max_passes=300).certificate.status == "converged"

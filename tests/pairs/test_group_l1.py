@@ -128,7 +128,7 @@ def test_blocks_sparse_rows_cells_and_the_top_share(subset, monkeypatch):
     penalty = GroupL1(groups=GROUPS)
     found = []
     for rows, n, most in ((X, 1, 12), (sp.csr_array(X), 3, 12), (X, 2, 11)):
-        monkeypatch.setattr(cutting_planes, "MOST_ANCHORS", most)
+        monkeypatch.setattr(cutting_planes, "MAX_ANCHORS", most)
         planes = CuttingPlanes(blocks_of(rows, y, n), PairObjective(penalty=penalty, subset=subset))
         found.append(solve(planes.rounds(0.02), tol=1e-5, max_passes=900))
     for one in found:

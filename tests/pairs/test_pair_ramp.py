@@ -212,7 +212,7 @@ def top_ramp_objective(w, X, y, lam, wanted, weight=None):
 @pytest.mark.parametrize(("most", "weighted"), [(3, True), (10**6, False)])
 @pytest.mark.parametrize("classes", CLASSES)
 def test_value_and_gradient(monkeypatch, most, classes, weighted):
-    monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
+    monkeypatch.setattr(top_negatives, "MAX_GATHERED", most)
     X, y = small(*classes)
     r = np.random.default_rng(0)
     weight = r.uniform(0.5, 2.0, len(y)) if weighted else None

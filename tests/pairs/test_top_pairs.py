@@ -97,7 +97,7 @@ def test_whole_share_is_all_pairs():
 @pytest.mark.parametrize("most", [0, 1, 5, 10**6])
 @pytest.mark.parametrize("tied", [False, True])
 def test_threshold_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
-    monkeypatch.setattr(top_negatives, "MOST_GATHERED", most)
+    monkeypatch.setattr(top_negatives, "MAX_GATHERED", most)
     r = np.random.default_rng(1)
     X = r.integers(-3, 3, (70, 1)) / 7.0 if tied else r.normal(size=(70, 1))
     y, weight = np.repeat([1, -1], [10, 60]), r.random(70)
@@ -352,7 +352,7 @@ def test_what_smoothing_adds_is_told_apart():
 @pytest.mark.parametrize("classes", [(5, 24), (24, 5)])  # the negatives are the larger class, and the anchors
 @pytest.mark.parametrize("seed", range(2))
 def test_every_round_in_blocks_is_certified(classes, seed, gathered, monkeypatch):
-    monkeypatch.setattr(top_negatives, "MOST_GATHERED", gathered)
+    monkeypatch.setattr(top_negatives, "MAX_GATHERED", gathered)
     X, y = small(*classes, seed=seed, shift=0.2)
     X = X if seed else np.round(X)  # ties
     weight = np.random.default_rng(seed).integers(1, 4, len(y)) / 2.0

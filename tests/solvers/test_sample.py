@@ -11,7 +11,7 @@ from aucdist.data.split import split
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.maps.binning import draw_rows
 from aucdist.pairs import RampLBFGS
-from aucdist.pairs.cutting_planes import LEAST_NOISE, AllPairs
+from aucdist.pairs.cutting_planes import MIN_NOISE, AllPairs
 from aucdist.papers.gev.solvers import Newton
 from aucdist.probability.links import Link, LinkLoss
 from aucdist.search.folds import masked_blocks
@@ -104,7 +104,7 @@ def test_no_sample_where_features_outnumber_its_rows(monkeypatch):
 @pytest.mark.usefixtures("large")
 def test_cuts_begin_at_zero_where_a_sample_would_follow_chance():
     blocks = dealt(rows())
-    least = LEAST_NOISE * sample.noise(sample.draw_sample(blocks))
+    least = MIN_NOISE * sample.noise(sample.draw_sample(blocks))
     for lam, near in ((0.9 * least, False), (1.1 * least, True)):
         first = next(AllPairs().rounds(blocks, lam))
         assert bool(first.w.any()) == near

@@ -47,7 +47,7 @@ INTEGER = re.compile(r"-?[0-9]{1,15}")
 """Integers that every float64 has. Other values are texts, and so are all of a column if one folder has a text. pyarrow takes
 integers of 32 bits for numbers and others for texts."""
 # A column that repeats one value a million times takes a few bytes. Real tables expand less than this.
-MOST_GROWTH, MOST_GROWTH_OF_LARGE = 10_000, 1000
+MAX_GROWTH, MAX_GROWTH_OF_LARGE = 10_000, 1000
 
 
 def size_of_texts(table: pa.Table) -> int:
@@ -290,9 +290,7 @@ def _rows(
     needed = _needed_groups(raw, source, part, groups, file.schema_arrow)
     n_rows, n_columns = sum(file.metadata.row_group(i).num_rows for i in needed), len({*read, *conditions_on})
     cells = 8 * n_rows * n_columns
-    if cells > min(
-        max(ALWAYS_ALLOWED, MOST_GROWTH * raw.size()), max(SURELY_ALLOWED, MOST_GROWTH_OF_LARGE * raw.size())
-    ):
+    if cells > min(max(ALWAYS_ALLOWED, MAX_GROWTH * raw.size()), max(SURELY_ALLOWED, MAX_GROWTH_OF_LARGE * raw.size())):
         raise InputError(
             f"{where}: the file has {raw.size()} bytes and claims {n_rows} rows of {n_columns} columns, which would take {cells} "
             f"bytes in memory; {TRUSTED}name the columns that are needed under `keep`, or write it without compression"
@@ -313,7 +311,7 @@ def _rows(
     if repeated:
         file = pq.ParquetFile(raw, metadata=file.metadata, read_dictionary=repeated, pre_buffer=True)
     table = file.read_row_groups(needed, columns=columns, use_threads=False)
-    check_growth(raw.size(), size_of_texts(table), where, "write it without compression", MOST_GROWTH_OF_LARGE)
+    check_growth(raw.size(), size_of_texts(table), where, "write it without compression", MAX_GROWTH_OF_LARGE)
     for name in repeated:
         as_stored = file.metadata.schema.to_arrow_schema().field(name).type
         table = table.set_column(table.column_names.index(name), name, table[name].cast(as_stored))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from aucdist.data.dataset import DatePart
-from aucdist.data.formats.source_fields import FEW_CATEGORIES, MOST_CATEGORIES, MOST_GUESSED, SourceFields
+from aucdist.data.formats.source_fields import FEW_CATEGORIES, MAX_CATEGORIES, MAX_GUESSED, SourceFields
 from aucdist.data.formats.text import unique
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import CHECKED, Count
@@ -213,11 +213,11 @@ def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str
     The limit is lower for columns that were detected (``categorical: auto``).
     """
     guessed = source.categorical == "auto"
-    most = min(MOST_GUESSED, max(FEW_CATEGORIES, rows // 2)) if guessed else MOST_CATEGORIES
+    most = min(MAX_GUESSED, max(FEW_CATEGORIES, rows // 2)) if guessed else MAX_CATEGORIES
     for name, values in categories.items():
         if len(values) > most:
             reason = f"more than {most}" + f" in {rows} rows" * guessed
-            more = ", or list it under `categorical`" if guessed and len(values) <= MOST_CATEGORIES else ""
+            more = ", or list it under `categorical`" if guessed and len(values) <= MAX_CATEGORIES else ""
             raise InputError(
                 f"{where}, column {name!r}: {len(values)} categories, {reason}: it looks like an "
                 f"identifier or a text. Leave it out with `drop: [{name}]`, hash it with `hashed: {{{name}: 256}}`{more}"

@@ -49,7 +49,7 @@ BLANK_TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
 FAILED_COLUMN = re.compile(r"In CSV column #(\d+):")
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
 QUOTES = {"double": '"', "single": "'"}
-MOST_BELOW = 2**20
+MAX_BYTES_BELOW_HEADER = 2**20
 """The number of bytes that are read for the row below a header."""
 OF_CELLS = frozenset(
     {"header", "columns", "separator", "encoding", "decimal", "thousands", "symbols", "quote", "skip_lines"}
@@ -233,7 +233,7 @@ class CsvFormat(TableFormat, LineFormat):
 
     def read_header(self, url: str, start: int, stat: files.Stat, source: SourceFields) -> tuple[int, tuple[str, ...]]:
         """Return where the rows start, and the columns."""
-        where, size = files.shown(url), MOST_BELOW
+        where, size = files.shown(url), MAX_BYTES_BELOW_HEADER
         while True:
             head = files.read_range(url, start, min(start + size, stat.size), stat.etag)
             below = b"".join(head.split(b"\n", source.skip_lines)[source.skip_lines :]).lstrip()

@@ -21,14 +21,14 @@ Dtype = Literal["float32", "float64"]
 ClassName = str | int | float
 Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
 
-MOST_CATEGORIES = 10_000
+MAX_CATEGORIES = 10_000
 """A column with more categories is an identifier, and its 0/1 features would fill the memory."""
-MOST_GUESSED, FEW_CATEGORIES = 1000, 50
+MAX_GUESSED, FEW_CATEGORIES = 1000, 50
 """If nobody has said that a column holds categories, fewer make it an identifier: more than the first number, or more than the
 second number and more than half as many as there are rows."""
-MOST_HASHED = 2**20
+MAX_HASHED = 2**20
 """Features of one hashed column: their names alone take some hundred MB."""
-MOST_FEATURES = 2**31 - 1
+MAX_FEATURES = 2**31 - 1
 """The kernels count features in 32 bits."""
 
 
@@ -70,7 +70,7 @@ class SourceFields(BaseModel):
     categorical: Annotated[list[str | int] | Literal["auto"], ALWAYS] = []
     """The columns that become one 0/1 feature for each category. `auto` takes those with a cell that is not a number.
     The nominal attributes of KEEL files always become categories."""
-    hashed: Annotated[dict[str | int, Annotated[int, Field(ge=1, le=MOST_HASHED)]], GIVEN] = {}
+    hashed: Annotated[dict[str | int, Annotated[int, Field(ge=1, le=MAX_HASHED)]], GIVEN] = {}
     """Columns with too many categories to list, and the number of 0/1 features of each. A hash of the category decides
     to which feature it belongs."""
     missing: Annotated[Literal["refuse", "keep"], GIVEN, SCORING] = "refuse"
@@ -118,7 +118,7 @@ class SourceFields(BaseModel):
     """For sql: the query. It needs ORDER BY, so that rows keep their numbers from run to run."""
     sheet: Annotated[str | None, GIVEN] = Field(None, min_length=1)
     """For excel: the name of a sheet. By default the first sheet is read."""
-    n_features: Annotated[int | None, ALWAYS] = Field(None, ge=1, le=MOST_FEATURES)
+    n_features: Annotated[int | None, ALWAYS] = Field(None, ge=1, le=MAX_FEATURES)
     """For svmlight: the number of features, if the file does not show it."""
     zero_based: Annotated[bool, ALWAYS, SCORING] = False
     """For svmlight: whether the first feature has the number 0 instead of 1."""

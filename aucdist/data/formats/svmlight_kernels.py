@@ -19,7 +19,7 @@ SOUND, NO_PAIR, TOO_LOW, TOO_HIGH, NOT_ASCENDING, BAD_VALUE, TOO_LARGE, BAD_QUER
 NO_QUERY = -1
 SPACE, NEW_LINE, COLON, HASH, ZERO = 32, 10, 58, 35, 48
 FINE, NO_NUMBER, HARD = 0, 1, 2
-MOST_DIGITS = 19
+MAX_DIGITS = 19
 EXACT_POWERS = np.array([10.0**e for e in range(23)])
 LOWEST, HIGHEST = -342, 308
 """The smallest and the largest power of ten; beyond these every number of 19 digits is 0 or infinite."""
@@ -109,7 +109,7 @@ def long_number(data, start, q):
         d = c - 48
         if d < 0 or d > 9:
             break
-        if kept == MOST_DIGITS:
+        if kept == MAX_DIGITS:
             n_digits += 1
         elif kept > 0 or d > 0:
             kept += 1
@@ -170,11 +170,11 @@ def number_at(data, start):
     fault = FINE
     if n_digits <= 18 and digits <= 9007199254740992 and -22 <= q <= 22:
         value = digits * EXACT_POWERS[q] if q >= 0 else digits / EXACT_POWERS[-q]
-    elif n_digits <= MOST_DIGITS:
+    elif n_digits <= MAX_DIGITS:
         value = scaled(u64(digits), q)
     else:
         value, fault = long_number(data, first, q)
-    if n_digits >= 16 and i - first == n_digits and (n_digits > MOST_DIGITS or digits > 9007199254740992):
+    if n_digits >= 16 and i - first == n_digits and (n_digits > MAX_DIGITS or digits > 9007199254740992):
         fault = HARD
     return -value if sign == 45 else value, i, fault
 

@@ -9,8 +9,8 @@ from aucdist.data.formats.source_fields import SourceFields
 from aucdist.errors import InputError, unknown
 
 SHOWN = 40  # characters of an invalid text in a message
-MOST_DIGITS = 400  # a float64 cannot hold more digits
-MOST_OF_ROW = 2**18  # bytes of a row without its last line
+MAX_DIGITS = 400  # a float64 cannot hold more digits
+MAX_OF_ROW = 2**18  # bytes of a row without its last line
 UNDECODED = re.compile("[\udc80-\udcff]")
 """The surrogates that stand for bytes that are invalid in the encoding."""
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
@@ -42,7 +42,7 @@ def problem_with_number(raw: bytes, value: float) -> str | None:
     """
     if not math.isfinite(value):
         return "is not finite"
-    if raw.lstrip(b"+-").isdigit() and len(raw) < MOST_DIGITS and int(raw) != int(float(raw)):
+    if raw.lstrip(b"+-").isdigit() and len(raw) < MAX_DIGITS and int(raw) != int(float(raw)):
         return BEYOND_EXACT
     return None
 
@@ -219,7 +219,7 @@ def first_row(
 
     Raises InputError if there is none, if it is not UTF-8, or if it cannot be cut into cells.
     """
-    stop = data.find(b"\n", start + MOST_OF_ROW)
+    stop = data.find(b"\n", start + MAX_OF_ROW)
     text = data[start : stop if stop >= 0 else len(data)].decode(encoding, "surrogateescape") + "\n"
     for cells, end in rows_of_cells(text, where, separator, quote, data.count(b"\n", 0, start) + 1):
         names = [name for _, name in cells]

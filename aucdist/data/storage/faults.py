@@ -27,7 +27,7 @@ OPENING, WORKING = 5.0, 90.0
 """Seconds after the first failure in which to try again: nobody should wait long to learn that an address is wrong, and no
 run should be lost because a server was restarted."""
 
-FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+FIRST_WAIT, MAX_WAIT = 0.1, 5.0
 FULL = errno.ENOSPC, errno.EDQUOT
 """Errors of a disk or a quota that is used up."""
 BUSY = {429, 500, 502, 503, 504}
@@ -84,7 +84,7 @@ def retried(call: Callable[[], T]) -> T:
                 raise
             _log.info("%s; trying again in %.1f s", type(error).__name__, wait)
         time.sleep(wait)
-        limit = min(2.0 * limit, LONGEST_WAIT)
+        limit = min(2.0 * limit, MAX_WAIT)
 
 
 def may_pass(error: BaseException) -> bool:

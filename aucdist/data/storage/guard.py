@@ -32,16 +32,16 @@ T = TypeVar("T")
 
 ALWAYS_ALLOWED = 2**26
 """The number of bytes to which any file may expand."""
-MOST_GROWTH = 500
+MAX_GROWTH = 500
 """The largest expansion by decompression. Tables of numbers shrink to a tenth; files beyond this limit are probably attacks."""
 SURELY_ALLOWED = 2**30
 """The number of unpacked bytes from which the expansion is checked during decompression, before the memory is full."""
-MOST_CONFIGURATION = 2**22
+MAX_CONFIGURATION = 2**22
 """The size limit of a YAML file, in bytes."""
-MOST_UNSTATED = 2**31
+MAX_UNSTATED = 2**31
 """The size limit of a download whose size the server does not state, in bytes."""
 DOWNLOAD_LIMIT = "AUCDIST_DOWNLOAD_BYTES"
-LEAST_FREE = 2**30
+MIN_FREE_BYTES = 2**30
 """The number of bytes of the disk that a download leaves free."""
 SLOWEST = 2**10
 """The lowest average speed of a transfer after `GRACE`, in bytes per second. Slower transfers are cancelled."""
@@ -54,7 +54,7 @@ TRUSTED = "if you trust the file, "
 
 # ---- memory and disk ------------------------------------------------------------------------------------------------------
 
-MOST_SHEET_ROWS, MOST_EMPTY, EMPTY_FOR_EACH = 2**20, 2**22, 20
+MAX_SHEET_ROWS, MAX_EMPTY_CELLS, EMPTY_FOR_EACH = 2**20, 2**22, 20
 """Rows of any spreadsheet; and the empty places between its cells, in any sheet, or for each cell if these are more."""
 
 
@@ -97,7 +97,7 @@ def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str)
     The disk of `folder` must have space for the rest.
     """
     limit = os.environ.get(DOWNLOAD_LIMIT, "")
-    most = int(limit) if limit.isascii() and limit.isdecimal() else None if stated is not None else MOST_UNSTATED
+    most = int(limit) if limit.isascii() and limit.isdecimal() else None if stated is not None else MAX_UNSTATED
     if most is not None and n_bytes > most:
         how = "it has" if stated else "the server does not state its size, and it has"
         raise InputError(
@@ -106,7 +106,7 @@ def check_download(n_bytes: int, stated: int | None, folder: Path, subject: str)
     check_fits(n_bytes, subject)
     disk = shutil.disk_usage(folder)
     n_missing = (stated or n_bytes) - n_bytes
-    if disk.free - n_missing < min(LEAST_FREE, disk.total // 20):
+    if disk.free - n_missing < min(MIN_FREE_BYTES, disk.total // 20):
         raise InputError(
             f"cannot read {subject}: the disk of {folder} would be full; make room, or name another AUCDIST_CACHE"
         )
@@ -135,10 +135,10 @@ def read_configuration(path: Path) -> str:
     check_regular(path, str(path))
     with as_input_error(f"cannot read {path}", OSError, ValueError):
         with path.open("rb") as file:
-            data = file.read(MOST_CONFIGURATION + 1)
-        if len(data) > MOST_CONFIGURATION:
+            data = file.read(MAX_CONFIGURATION + 1)
+        if len(data) > MAX_CONFIGURATION:
             raise InputError(
-                f"cannot read {path}: a configuration has at most {MOST_CONFIGURATION} bytes. If these are data, name "
+                f"cannot read {path}: a configuration has at most {MAX_CONFIGURATION} bytes. If these are data, name "
                 "the YAML file that describes them"
             )
         return data.decode()
@@ -189,7 +189,7 @@ async def watched(transfer: Awaitable[T], progress: Progress) -> T:
 # ---- expansion ------------------------------------------------------------------------------------------------------------
 
 
-def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: int = MOST_GROWTH) -> None:
+def check_growth(packed: int, unpacked: int, where: str, remedy: str, growth: int = MAX_GROWTH) -> None:
     """Raise an InputError if a file expands by more than the limit.
 
     `packed`: the bytes of the file.
@@ -249,13 +249,13 @@ def unpacked(data: bytes, url: str) -> bytes:
     if packing := packing_of(url, data):
         kinds = OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error
         with as_input_error(f"{shown(url)} is truncated or damaged", *kinds):
-            limit, pieces, size, raw = max(ALWAYS_ALLOWED, MOST_GROWTH * len(data)), [], 0, io.BytesIO(data)
+            limit, pieces, size, raw = max(ALWAYS_ALLOWED, MAX_GROWTH * len(data)), [], 0, io.BytesIO(data)
             try:
                 with OPENERS[packing](raw, shown(url)) as file:
                     while piece := file.read(CHUNK):
                         pieces.append(piece)
                         size += len(piece)
-                        allowed = min(limit, max(SURELY_ALLOWED, MOST_GROWTH * raw.tell()))
+                        allowed = min(limit, max(SURELY_ALLOWED, MAX_GROWTH * raw.tell()))
                         if size > allowed:
                             raise InputError(
                                 f"{shown(url)}: {raw.tell()} compressed bytes expand to over {allowed}; {TRUSTED}extract it first"
@@ -350,16 +350,16 @@ def check_sheet(file: Any, where: str) -> None:
                     column = 26 * column + ord(letter) - 64
         if row > rows or column > columns:
             rows, columns, farthest = max(rows, row), max(columns, column), place or f"row {row}"
-        if rows > MOST_SHEET_ROWS:
+        if rows > MAX_SHEET_ROWS:
             raise InputError(
-                f"{where}: row {rows} is beyond the limit of {MOST_SHEET_ROWS} rows of a sheet: save the table as CSV"
+                f"{where}: row {rows} is beyond the limit of {MAX_SHEET_ROWS} rows of a sheet: save the table as CSV"
             )
 
     parser = expat.ParserCreate()
     parser.StartElementHandler = start
     while piece := file.read(CHUNK):
         parser.Parse(piece, False)
-    if rows * columns > max(MOST_EMPTY, EMPTY_FOR_EACH * cells):
+    if rows * columns > max(MAX_EMPTY_CELLS, EMPTY_FOR_EACH * cells):
         raise InputError(
             f"{where}: its {cells} cells span {rows} rows of {columns} columns, because there is one in {farthest}; delete what "
             "is far from the table, or save the table as CSV"

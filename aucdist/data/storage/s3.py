@@ -25,9 +25,9 @@ from aucdist.errors import InputError
 PART = 16 * 2**20  # of an object, for each of PARTS_AT_ONCE requests; S3 takes 10 000 parts, so 160 GB in one object
 PARTS_AT_ONCE = 4
 CHUNK = 2**20
-MOST_LISTED = 10**6
+MAX_LISTED = 10**6
 """The largest number of objects in a listing."""
-FREE_PAGES, FEWEST_ON_A_PAGE = 100, 100
+FREE_PAGES, MIN_ON_A_PAGE = 100, 100
 """The largest number of pages of a listing, and the number of objects for which it may have one more."""
 
 
@@ -124,19 +124,19 @@ def _size(answer: Any, n_bytes: int) -> int:
 async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, Any]]:
     """Yield the pages of a listing as s3fs does, but stop if a server announces further pages without an end.
 
-    Raises BadAnswer if the pages repeat or are nearly empty, InputError if more than `MOST_LISTED` objects are listed.
+    Raises BadAnswer if the pages repeat or are nearly empty, InputError if more than `MAX_LISTED` objects are listed.
     """
     progress, n_pages, n_listed, before = Progress(), 0, 0, ""
     async for page in type(fs)._list_pages(fs, method, **names):
         keys = [entry.get("Key", "") for kind in ("Contents", "Versions") for entry in page.get(kind) or []]
         n_pages, n_new = n_pages + 1, len(keys) + len(page.get("CommonPrefixes") or [])
         n_listed += n_new
-        if n_listed > MOST_LISTED:
+        if n_listed > MAX_LISTED:
             raise InputError(
-                f"{shown('s3://' + str(names.get('Bucket')))} lists more than {MOST_LISTED:,} objects there: name a "
+                f"{shown('s3://' + str(names.get('Bucket')))} lists more than {MAX_LISTED:,} objects there: name a "
                 "narrower path"
             )
-        if (keys and keys[0] == before) or n_pages > FREE_PAGES + n_listed / FEWEST_ON_A_PAGE:
+        if (keys and keys[0] == before) or n_pages > FREE_PAGES + n_listed / MIN_ON_A_PAGE:
             raise BadAnswer("its listing has no end")
         before = keys[0] if keys else before
         progress.add(SLOWEST * n_new)

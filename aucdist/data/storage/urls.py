@@ -27,7 +27,7 @@ WEB_SCHEMES = ("http", "https")
 EMBEDDED = re.compile(SCHEME.pattern + r"[^\s'\"]*")
 NUMBERED = re.compile(r"(.*?://)secret-[0-9]+@")
 SECRET_KEY = re.compile(r"pass|pwd|token|secret|sig|cred|auth|key|odbc_connect", re.IGNORECASE)
-FEWEST_HIDDEN = 4
+MIN_HIDDEN = 4
 """Characters from which on a secret is replaced wherever it stands in a text. A text that has a shorter one is left out whole."""
 
 _whole: dict[str, str] = {}
@@ -90,7 +90,7 @@ def reveal(url: str) -> str:
 def hide(text: str) -> str:
     """Remove the secrets of all known URLs from a text, such as the error of a client."""
     for secret in sorted(_secrets, key=len, reverse=True):
-        if len(secret) >= FEWEST_HIDDEN:
+        if len(secret) >= MIN_HIDDEN:
             text = text.replace(secret, "***")
     return text
 
@@ -100,7 +100,7 @@ def hide_error(error: BaseException, *urls: str) -> str:
     text = first_line(error)[:300]
     secrets = {secret for url in urls for secret in _secrets_of(reveal(url))}
     for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) < FEWEST_HIDDEN and secret in text:
+        if len(secret) < MIN_HIDDEN and secret in text:
             return type(error).__name__
         text = text.replace(secret, "***")
     return hide(text)

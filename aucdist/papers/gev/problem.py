@@ -37,7 +37,7 @@ from aucdist.solvers.base import Round
 from aucdist.solvers.rounding import EPS, Rounding
 from aucdist.solvers.signs import blocked, project_onto_cone
 
-MOST_FEATURES = 2000
+MAX_FEATURES = 2000
 """Matrices of second moments are used up to this many features; they take 32 MB each."""
 CHUNK = 2**17
 """The number of bytes of rows that are processed at a time, so that they stay in the cache of a core between two

@@ -16,7 +16,7 @@ next means. The result is the mean of xi; the mean of the weights is a by-produc
 each with its own seed, which continue from round to round. The covariance of the proposals is the inverse information at the
 mode, times 2.38^2 over the number of unknowns (Roberts, Gelman & Gilks, 1997). A chain needs all rows, so all rows are gathered
 once, and the chains run where the fit was called, as many at the same time as there are blocks. The method is meant for small
-data: see `MOST_VALUES` and `MOST_FEATURES`.
+data: see `MAX_VALUES` and `MAX_FEATURES`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,12 +33,12 @@ from aucdist.papers.epochs import LabelledRows
 from aucdist.papers.gev.kernels import Proposals, Samples, information_rows, metropolis, shape_slopes
 from aucdist.papers.gev.problem import LinkProblem, LinkRound
 from aucdist.papers.gev.solvers import CountedSolve, backtrack, hessian_solver
-from aucdist.probability.links import LEAST_XI, Link, LinkLoss
+from aucdist.probability.links import MIN_XI, Link, LinkLoss
 
 FIRST_XI = 0.1
 """The initial shape, as in the paper."""
 SETTLED = 1e-3
-MOST_SHAPE_HALVINGS = 6
+MAX_SHAPE_HALVINGS = 6
 
 N_CHAINS = 4
 N_ROUNDS = 10
@@ -46,8 +46,8 @@ N_SAMPLES = 10_000
 SKIPPED = 0.1
 """The burn-in: additional samples at the start of each round that are discarded, as a share of the samples of a
 chain."""
-MOST_FEATURES = 100
-MOST_VALUES = 5_000_000
+MAX_FEATURES = 100
+MAX_VALUES = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,8 +122,8 @@ def _move_shape(
     reached = point.primal + 0.5 * xi * xi / weight
     for direction, information in zip((follow, np.zeros_like(follow)), informations, strict=True):
         step = -(derivatives["slope"] + xi) / information
-        for _ in range(MOST_SHAPE_HALVINGS):
-            trial_xi = min(max(xi + step, LEAST_XI), most_xi)
+        for _ in range(MAX_SHAPE_HALVINGS):
+            trial_xi = min(max(xi + step, MIN_XI), most_xi)
             moved = replace(problem, loss=_likelihood(trial_xi))
             trial_point = moved.evaluate(point.theta + (trial_xi - xi) * direction)
             if trial_point.primal + 0.5 * trial_xi * trial_xi / weight < reached:
@@ -169,10 +169,10 @@ def bayes_shape(
         If there are too many features or rows.
     """
     n, d = blocks.n_samples, blocks.n_features
-    if d > MOST_FEATURES or n * (d + 2) > MOST_VALUES:
+    if d > MAX_FEATURES or n * (d + 2) > MAX_VALUES:
         raise InputError(
-            f"xi='bayes' samples every weight with all rows in one place: it takes up to {MOST_FEATURES} features and "
-            f"{MOST_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
+            f"xi='bayes' samples every weight with all rows in one place: it takes up to {MAX_FEATURES} features and "
+            f"{MAX_VALUES:,} values, not {n:,} rows of {d} features; xi='map' takes any number"
         )
     data = stacked(blocks.sum(send_rows)["parts"])
     precision = np.ones(blocks.n_features + 2)
@@ -192,7 +192,7 @@ def bayes_shape(
     factor[inside] = 2.38 / np.sqrt(fitted.sum()) * np.linalg.cholesky(np.linalg.inv(information[inside]))
     positions: Sequence[np.ndarray] = [mode] * N_CHAINS
     for number, size in enumerate(np.linspace(n_samples, 2 * n_samples, n_rounds)):
-        proposals, n_of_chain = Proposals(means, precision, factor, LEAST_XI, most_xi), max(1, round(size / N_CHAINS))
+        proposals, n_of_chain = Proposals(means, precision, factor, MIN_XI, most_xi), max(1, round(size / N_CHAINS))
         starts = [(position, block_seed(seed, number, chain)) for chain, position in enumerate(positions)]
         run = partial(run_chain, rows, proposals, n_of_chain, starts)
         positions, samples, accepted = zip(*in_threads(run, N_CHAINS, min(blocks.n_blocks, N_CHAINS)), strict=True)

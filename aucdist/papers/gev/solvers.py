@@ -13,7 +13,7 @@ from aucdist.engine.blocks import Blocks, LocalBlocks, Summary, without_rows
 from aucdist.errors import InputError
 from aucdist.papers.gev.kernels import ScoresAlong, slope_along_move
 from aucdist.papers.gev.problem import (
-    MOST_FEATURES,
+    MAX_FEATURES,
     LinkProblem,
     LinkRound,
     curvature_of,
@@ -28,10 +28,10 @@ SAMPLE_GAP = 1e-2
 """The relative gap to which the fit on a sample is solved."""
 ABOVE_NOISE = 3.0
 """The smallest lam for the fit on a sample, in units of `sample.noise`."""
-MOST_HALVINGS = 40
-MOST_PRODUCTS = 100
+MAX_HALVINGS = 40
+MAX_PRODUCTS = 100
 """The largest number of products of the Hessian and a vector in a step of Newton's method by conjugate gradients."""
-LEAST_CURVATURE = 1e-12
+MIN_CURVATURE = 1e-12
 """The curvature that is added for an intercept without a penalty, in case no row has any curvature left."""
 
 N_BISECTIONS = 9
@@ -71,7 +71,7 @@ def backtrack(problem: LinkProblem, point: LinkRound, move: np.ndarray) -> LinkR
     If rounding makes the values equal, a shorter gradient counts as lower.
     """
     slope = float(point.gradient @ move)
-    for n_tries in range(1, MOST_HALVINGS + 1):
+    for n_tries in range(1, MAX_HALVINGS + 1):
         trial = problem.evaluate(problem.inside(point.theta + move))
         if problem.signs is not None:
             slope = float(point.gradient @ (trial.theta - point.theta))
@@ -102,19 +102,19 @@ def absolute_moments(block: Block) -> Summary:
 def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
     """Return a function that solves ``Hessian x = b`` at a point; the setup takes one pass.
 
-    Up to `MOST_FEATURES` features it uses a Cholesky factor. Beyond, it uses conjugate gradients, which are more accurate the
+    Up to `MAX_FEATURES` features it uses a Cholesky factor. Beyond, it uses conjugate gradients, which are more accurate the
     shorter the gradient at the point is.
     """
-    if problem.blocks.n_features <= MOST_FEATURES:
+    if problem.blocks.n_features <= MAX_FEATURES:
         moments = problem.second_moments(point.theta)
-        moments[-1, -1] += LEAST_CURVATURE
+        moments[-1, -1] += MIN_CURVATURE
         solve = problem.solver(moments, fixed=problem.fixed(point))
         return lambda b: (solve(b), 0)
     from scipy.sparse.linalg import LinearOperator, cg  # imported here, because loading is slow and few fits need it
 
     blocks, penalty = problem.blocks.without_memory(), problem.penalty
     diagonal = blocks.reduce(keep_curvatures, point.theta, problem.loss)["diagonal"] / problem.weight + penalty
-    diagonal[-1] += LEAST_CURVATURE
+    diagonal[-1] += MIN_CURVATURE
     tolerance, free = min(0.1, np.sqrt(point.gradient_norm)), 1.0 - problem.fixed(point)
 
     def solve_by_products(b: np.ndarray) -> tuple[np.ndarray, int]:
@@ -130,7 +130,7 @@ def hessian_solver(problem: LinkProblem, point: LinkRound) -> CountedSolve:
             return free * (loss_product + penalty * direction)
 
         hessian = LinearOperator((len(b), len(b)), product, dtype=np.float64)
-        x, _ = cg(hessian, b, rtol=tolerance, maxiter=MOST_PRODUCTS, M=diags_array(1.0 / diagonal))
+        x, _ = cg(hessian, b, rtol=tolerance, maxiter=MAX_PRODUCTS, M=diags_array(1.0 / diagonal))
         return x, n_products
 
     return solve_by_products
@@ -189,7 +189,7 @@ class LinkSolver(Solver):
 class Newton(LinkSolver):
     """Newton's method with a backtracking line search. It is deterministic, and the solver to use by default.
 
-    Up to `MOST_FEATURES` features a round computes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for
+    Up to `MAX_FEATURES` features a round computes the Hessian and its Cholesky factor. Beyond, conjugate gradients solve for
     the step, one pass per iteration; the shorter the gradient, the more accurately. If the loss is convex and the data are
     large, the solution over a sample is the start (`aucdist.solvers.sample`). The likelihood of GEV with xi > 0 is not convex.
     For it the expected Hessian replaces the Hessian (Fisher scoring), and the result is a stationary point.
@@ -235,7 +235,7 @@ class Lipschitz(LinkSolver):
 
     The matrix is L times the second moments of the rows, plus the penalty, where L bounds the curvature of the loss. No step
     can raise the objective. The moments take one reduction and are factorised once; after that, each round is one reduction of
-    n_features numbers. Beyond `MOST_FEATURES` features, the diagonal matrix of ``sum over rows of |x_ij| sum over k of |x_ik|``
+    n_features numbers. Beyond `MAX_FEATURES` features, the diagonal matrix of ``sum over rows of |x_ij| sum over k of |x_ik|``
     replaces the moments. It is also an upper bound, but gives shorter steps. The moments count as one pass, and each round as
     one. It needs a loss whose curvature has a bound: any calibrated loss, and the likelihoods of logit and probit.
 
@@ -258,7 +258,7 @@ class Lipschitz(LinkSolver):
     def points(self, problem: LinkProblem, start: np.ndarray | None) -> Iterator[LinkRound]:
         """Yield the best point so far, with the bound of the newest one."""
         curvature = check_curvature(problem.loss)
-        if problem.blocks.n_features <= MOST_FEATURES:
+        if problem.blocks.n_features <= MAX_FEATURES:
             step = problem.solver(curvature * problem.second_moments(None))
         else:
             bound = problem.blocks.sum(absolute_moments)["bound"] / problem.weight

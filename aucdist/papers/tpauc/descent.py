@@ -2,7 +2,7 @@
 
 Each round computes a direction from the gradient and moves to the minimum of the objective in the subspace spanned by that
 direction and the last few moves. If the direction is the gradient divided by a fixed positive diagonal and one move is
-remembered, this is the preconditioned conjugate gradient method, which `exact` takes beyond `MOST_FEATURES` features. For any
+remembered, this is the preconditioned conjugate gradient method, which `exact` takes beyond `MAX_FEATURES` features. For any
 other direction the objective never rises. The blocks keep their rows' scores and how the scores moved, so a round costs one
 product X z and one product X'c. Value and gradient are exact over all pairs.
 
@@ -47,7 +47,7 @@ from aucdist.solvers.rounding import EPS, Rounding, higher
 
 Direction = Callable[[np.ndarray], np.ndarray]
 
-MOST_ERROR = 1e-11
+MAX_ERROR = 1e-11
 """A share of the objective. If rounding may have changed the scores by more, they are computed again."""
 
 N_MOVES = 10
@@ -226,7 +226,7 @@ class SubspaceDescent:
         dual = (0.0, 0.0)
         while True:
             primal_error, error = self._bounds()
-            if primal_error > MOST_ERROR * self.primal and self._drift > self.rounding.score(self.w):
+            if primal_error > MAX_ERROR * self.primal and self._drift > self.rounding.score(self.w):
                 self._score()
                 passes += 1
                 primal_error, error = self._bounds()

@@ -28,11 +28,11 @@ from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding
 from aucdist.solvers.signs import minimise_quadratic, project_onto_cone
 
-MOST_FEATURES = 1000
+MAX_FEATURES = 1000
 """The closed form is used up to this many features. Each class then has a scatter matrix of 8 MB, and a row costs n_features^2
 operations."""
 
-MOST_SUMS = 2**26
+MAX_SUMS = 2**26
 """The largest product of the number of groups and the number of features. The sums of both classes then take a
 gigabyte."""
 
@@ -51,7 +51,7 @@ def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairMoments, Pa
     if groups is None:
         moments = moments_of(blocks, full=True)
         return moments, moments, Rounding.of(blocks), 1
-    if groups.n_groups * blocks.n_features > MOST_SUMS:
+    if groups.n_groups * blocks.n_features > MAX_SUMS:
         raise InputError(
             f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Use "
             "PairwiseHingeClassifier, which needs none, or fewer features"
@@ -76,7 +76,7 @@ def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None 
     Parameters
     ----------
     blocks : Blocks
-        With at most `MOST_FEATURES` features.
+        With at most `MAX_FEATURES` features.
 
     Yields
     ------
@@ -88,10 +88,10 @@ def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None 
     InputError
         If there are more features.
     """
-    if blocks.n_features > MOST_FEATURES:
+    if blocks.n_features > MAX_FEATURES:
         raise InputError(
             f"several lam from the same moments take matrices of {blocks.n_features} x {blocks.n_features} numbers; that is for "
-            f"up to {MOST_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
+            f"up to {MAX_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
         )
     moments, sizes, rounding, passes = _moments(blocks, groups)
     for lam, (w, primal, slope) in zip(lams, moments.minimisers(lams), strict=True):
@@ -121,7 +121,7 @@ class Exact(Solver):
     ) -> Iterator[Round]:
         """Yield the minimum, or the weights after each step of conjugate gradients.
 
-        Up to `MOST_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
+        Up to `MAX_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
         eigendecomposition solves the system. Beyond, conjugate gradients with a diagonal preconditioner take one pass per step.
         They start from `start`, by default zero, which the closed form ignores. Other keywords are those of
         `aucdist.pairs.groups.pair_groups`.
@@ -129,14 +129,14 @@ class Exact(Solver):
         Raises
         ------
         InputError
-            For signs, or groups (`aucdist.papers.tpauc.exact`), of more than `MOST_FEATURES` weights.
+            For signs, or groups (`aucdist.papers.tpauc.exact`), of more than `MAX_FEATURES` weights.
         """
         groups = pair_groups(blocks, **grouping)
-        if blocks.n_features > MOST_FEATURES and (groups is not None or signs is not None):
+        if blocks.n_features > MAX_FEATURES and (groups is not None or signs is not None):
             subject = "monotone takes" if groups is None else "pairs within groups take"
             raise InputError(
                 f"{subject} a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
-                f"{MOST_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
+                f"{MAX_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
             )
         if signs is not None:
             # for all weights v in the cone, the objective is at least ``P + g.(v - w) + lam/2 |v - w|^2``
@@ -151,7 +151,7 @@ class Exact(Solver):
             primal_error, dual_error = errors_of_square(rounding, w, lam, primal, lam * away, sizes)
             dual_error += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
             yield Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
-        elif blocks.n_features <= MOST_FEATURES:
+        elif blocks.n_features <= MAX_FEATURES:
             yield from exact_path(blocks, [lam], groups)
         else:
             moments = moments_of(blocks)

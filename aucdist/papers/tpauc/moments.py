@@ -26,13 +26,13 @@ PerClass = tuple[float, float]
 VALUE_AT_ZERO = 1.0
 """The objective at w = 0."""
 
-LEAST_IMPROVEMENT = 1e-9
+MIN_IMPROVEMENT = 1e-9
 """The largest relative gap of a closed form. If it is larger, the closed form has lost digits."""
 
 CHUNK = 2**18
 """The number of values that are centred at a time, so that they fit into the second-level cache of a core."""
 
-FEWEST_ROWS = 1024
+MIN_ROWS = 1024
 """The smallest number of rows that are centred at a time. With fewer, adding up the products takes longer than
 computing them."""
 
@@ -68,7 +68,7 @@ class ClassMoments:
 
 def slices_of_rows(block: Block) -> Iterator[slice]:
     """Yield which rows are centred at a time."""
-    step = max(FEWEST_ROWS, CHUNK // max(block.n_features, 1))
+    step = max(MIN_ROWS, CHUNK // max(block.n_features, 1))
     for first in range(0, block.n_samples, step):
         yield slice(first, first + step)
 
@@ -177,7 +177,7 @@ class PairMoments:
         for lam in lams:
             u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
             outcome = self._at(u / (1.0 + c @ u), lam)
-            if lower_bound(outcome[1], outcome[2], lam) < (1.0 - LEAST_IMPROVEMENT) * outcome[1]:
+            if lower_bound(outcome[1], outcome[2], lam) < (1.0 - MIN_IMPROVEMENT) * outcome[1]:
                 # If columns have very different scales, all eigenvectors have the absolute error of the one with the largest
                 # eigenvalue. The unknowns are therefore brought to one scale, and the solution is refined twice.
                 matrix = covariance + np.diag(np.full(len(c), 0.5 * lam))

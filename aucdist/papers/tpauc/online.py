@@ -7,7 +7,7 @@ rows' own terms; ``factor="print"`` keeps the printed one.
 
 OPAUC is after Gao, Jin, Zhu & Zhou, "One-pass AUC optimization" (ICML 2013), for the same objective: each row is paired with
 all earlier rows of the other class by their mean and covariance. The paper halves the square, so its step with eta and lam is
-the step here with eta/2 and 2 lam. Up to `MOST_FEATURES` features the covariances are full matrices. Beyond, random projections
+the step here with eta/2 and 2 lam. Up to `MAX_FEATURES` features the covariances are full matrices. Beyond, random projections
 sketch them; the paper projects on Gaussian vectors, this module on random signs, which give the same mean and a smaller
 variance. Further epochs keep the statistics of the first. Each block keeps the statistics of its own rows.
 
@@ -40,7 +40,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import accumulate
 from aucdist.papers.epochs import Epoch, LabelledRows, epochs, random_order
 from aucdist.papers.tpauc.descent import certified_round, moments_of, within_class_covariance
-from aucdist.papers.tpauc.exact import MOST_FEATURES
+from aucdist.papers.tpauc.exact import MAX_FEATURES
 from aucdist.papers.tpauc.kernels import (
     FullStatistics,
     SketchedStatistics,
@@ -243,13 +243,13 @@ class OPAUC(EpochSolver):
         row, and a covariance is at most its squared length, so that the default length cannot diverge.
         """
         d, rank = blocks.n_features, self.rank
-        if isinstance(rank, str) and d > MOST_FEATURES:
+        if isinstance(rank, str) and d > MAX_FEATURES:
             raise InputError(
-                f"rank='full' keeps two matrices of {d} x {d} numbers; it is for up to {MOST_FEATURES} features. Leave rank out "
+                f"rank='full' keeps two matrices of {d} x {d} numbers; it is for up to {MAX_FEATURES} features. Leave rank out "
                 "for a sketch, or use solver='tpauc' or 'exact', which need neither"
             )
         if rank is None:
-            rank = RANK if d > MOST_FEATURES else "full"
+            rank = RANK if d > MAX_FEATURES else "full"
         moments = moments_of(blocks)
         eta = self.eta or 1.0 / (10.0 * max(blocks.sum(longest_row)["largest"]) + lam)
         epoch = partial(one_pass_epoch, rates=(eta, lam), sketch=(None if isinstance(rank, str) else rank, seed))

@@ -47,7 +47,7 @@ from flows.progress import LineObserver
 BETA, MAX_FPR = 0.05, 0.01
 N_FOLDS, FOLD_SEED = 5, 1
 SPLITS = 3
-LEAST_POSITIVES = 100
+MIN_POSITIVES = 100
 EBM_SECONDS = 1800
 """CPU seconds of a fit of an explainable boosting machine; one on 16 000 x 54 rows took 282."""
 AUTO = "aucdist auto"
@@ -91,8 +91,8 @@ def curves(
     known = top_data_sets(slow_peers=False)
     for name in chosen_sets(only, known):
         for split, (train, test) in enumerate(known[name](splits)):
-            if int((test.y > 0).sum()) < LEAST_POSITIVES:
-                print(f"{name}: fewer than {LEAST_POSITIVES} positive test rows, left out", file=sys.stderr, flush=True)
+            if int((test.y > 0).sum()) < MIN_POSITIVES:
+                print(f"{name}: fewer than {MIN_POSITIVES} positive test rows, left out", file=sys.stderr, flush=True)
                 break
             found = [_fit(system, train, test) for system in systems if system.runs(train.n_samples, slow_peers)]
             for row in _compared(test.y, found):

@@ -13,7 +13,7 @@ from benchmarks.peers.data_sets import data_sets
 
 BETAS = (1.0, 0.1, 0.05, 0.01)
 PASSES_DATA = ("kddcup99", "a9a", "news20", "skin", "covtype-93k")
-LAM, TOL, MOST_PASSES = 1e-3, 1e-3, 1000
+LAM, TOL, MAX_PASSES = 1e-3, 1e-3, 1000
 
 
 def passes(slow_peers: bool, *, only: str | None = None) -> Iterator[Row]:
@@ -52,7 +52,7 @@ def passes_to_gap(name: str, train: Block) -> Iterator[Row]:
     for beta in BETAS:
         blocks, start = LocalBlocks([train]), time.perf_counter()
         rounds = AllPairs().rounds(blocks, LAM, max_fpr=None if beta == 1.0 else beta)
-        found = solve(rounds, tol=TOL, max_passes=MOST_PASSES)
+        found = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
         seconds, whole = time.perf_counter() - start, whole or found.passes
         yield {
             "data": name, "system": f"aucdist hinge, lam {LAM:g}, to gap {TOL:g}", "kind": "passes", "value": beta,

@@ -29,7 +29,7 @@ from benchmarks.peers.passes import PASSES_DATA, chosen_sets, passes_to_gap
 from benchmarks.peers.system import LINEAR, OURS, System
 from benchmarks.peers.top_systems import SYSTEMS, TOP
 
-LEAST_POSITIVES = 100
+MIN_POSITIVES = 100
 MAX_FPR = 0.01
 HELD_OUT = 1 / 3
 OURS_CHOSEN = "aucdist top"
@@ -93,7 +93,7 @@ def top(slow_peers: bool, *, only: str | None = None, limit: float = LIMIT) -> I
     for name in chosen:
         (rows,) = known[name](1)
         n_pos = int((rows[1].y > 0).sum())
-        if n_pos < LEAST_POSITIVES:
+        if n_pos < MIN_POSITIVES:
             print(f"{name}: {n_pos} positive test rows, left out", file=sys.stderr, flush=True)
         else:
             yield from compare_on(name, rows, limit, outcomes)

@@ -386,7 +386,7 @@ ROWS = 10_000
 def small_limits(monkeypatch):
     monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**12)
     monkeypatch.setattr(arrow_tables, "ALWAYS_ALLOWED", 2**12)
-    monkeypatch.setattr(arrow_tables, "MOST_GROWTH", 20)
+    monkeypatch.setattr(arrow_tables, "MAX_GROWTH", 20)
 
 
 def a_table(path, values):
@@ -405,7 +405,7 @@ def test_a_parquet_file_that_grows_beyond_measure_is_refused(tmp_path, monkeypat
         read(source)
     with pytest.raises(InputError, match="if you trust the file, name the columns that are needed under `keep`"):
         open_rows(source, n_parts=2)
-    monkeypatch.setattr(arrow_tables, "MOST_GROWTH", 24 * ROWS // size + 1)
+    monkeypatch.setattr(arrow_tables, "MAX_GROWTH", 24 * ROWS // size + 1)
     assert read(source).block.n_samples == ROWS
 
 

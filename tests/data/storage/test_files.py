@@ -261,7 +261,7 @@ def test_what_grows_beyond_measure_is_refused_before_it_does(ending, monkeypatch
     monkeypatch.setattr(guard, "ALWAYS_ALLOWED", 2**16)
     monkeypatch.setattr(guard, "CHUNK", 2**14)
     bomb = PACK[ending](bytes(2**22))
-    monkeypatch.setattr(guard, "MOST_GROWTH", 2**19 // len(bomb))
+    monkeypatch.setattr(guard, "MAX_GROWTH", 2**19 // len(bomb))
     with pytest.raises(
         InputError, match=rf"f\{ending}: {len(bomb)} compressed bytes expand to over \d+; if you trust the file"
     ):

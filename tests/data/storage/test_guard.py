@@ -177,7 +177,7 @@ def endless(tmp_path, monkeypatch):
 def test_a_download_without_an_end(endless, tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"http.*stated would need 1125899906842624 bytes"):
         files.read_bytes(f"{endless}/stated")
-    monkeypatch.setattr(guard, "MOST_UNSTATED", 2**25)
+    monkeypatch.setattr(guard, "MAX_UNSTATED", 2**25)
     with pytest.raises(InputError, match="the server does not state its size, and it has more than 33554432 bytes"):
         files.read_bytes(f"{endless}/x")
     monkeypatch.setenv("AUCDIST_DOWNLOAD_BYTES", str(2**26))

@@ -37,7 +37,7 @@ def behind():
 def faults(behind, monkeypatch):
     """The faults to come; a moment's patience is enough here."""
     monkeypatch.setattr("aucdist.data.storage.faults.OPENING", 2.0)
-    monkeypatch.setattr("aucdist.data.storage.faults.LONGEST_WAIT", 0.05)
+    monkeypatch.setattr("aucdist.data.storage.faults.MAX_WAIT", 0.05)
     files.write_bytes(URL, DATA)
     behind.asked.clear()
     yield behind.faults

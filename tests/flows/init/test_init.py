@@ -187,7 +187,7 @@ def test_files_that_cannot_be_described(tmp_path, name, text, args, message):
 
 
 def test_a_large_file_is_described_by_its_first_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flows.init.read.MOST_BYTES", 1000)
+    monkeypatch.setattr("flows.init.read.MAX_BYTES", 1000)
     (tmp_path / "f.csv").write_text("a,y\n" + "".join(f"{i % 9},{i % 3}\n" for i in range(1000)))
     found = result_of("init", "f.csv", "--label", "y")
     assert (found["rows"], found["all_rows"]) == (249, False)
@@ -215,7 +215,7 @@ def test_names_of_columns_may_have_line_breaks(tmp_path: Path, monkeypatch: pyte
 
 def test_a_large_packed_file_is_known_by_its_first_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("flows.init.read.MOST_BYTES", 100)
+    monkeypatch.setattr("flows.init.read.MAX_BYTES", 100)
     text = "a,y\n" + "".join(f"{i * i % 997},{i % 3}\n" for i in range(1000))
     (tmp_path / "EXPORT").write_bytes(gzip.compress(text.encode()))
     assert result_of("init", "EXPORT", "--label", "y")["columns"] == {"a": "number"}
@@ -313,7 +313,7 @@ def test_a_folder_partitioned_as_hive_does(tmp_path: Path, monkeypatch: pytest.M
     assert result["n_features"] == 4
     run("score", Path(result["run"]) / "model", "rows/year=2024", "scores")
     assert len(pd.read_parquet(tmp_path / "scores")) == 30
-    monkeypatch.setattr("flows.init.read.MOST_FILES", 2)
+    monkeypatch.setattr("flows.init.read.MAX_FILES", 2)
     run("init", "rows", "--label", "y", "--output", "some.yaml")
     assert "from 30 rows, the first of each of 2 files, of rows." in (tmp_path / "some.yaml").read_text()
 

@@ -108,8 +108,8 @@ def test_on_a_scheduler_that_is_running_already(tmp_path: Path) -> None:
 
 def test_scores_in_cells_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     exact = run(tmp_path / "exact")
-    monkeypatch.setattr("aucdist.metrics.counts.MOST_VALUES", 200)
-    monkeypatch.setattr("aucdist.metrics.counts.MOST_CELLS", 100)
+    monkeypatch.setattr("aucdist.metrics.counts.MAX_VALUES", 200)
+    monkeypatch.setattr("aucdist.metrics.counts.MAX_CELLS", 100)
     result = run(tmp_path / "cells")
     details = read_about(result["run"])["details"]
     assert 0 < details["test"]["auc_error"] < 0.01

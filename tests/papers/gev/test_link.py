@@ -145,7 +145,7 @@ def test_likelihood_that_is_not_convex_ends_where_the_gradient_vanishes(solver, 
 
 @pytest.mark.parametrize("name", ["lipschitz", "newton"])
 def test_more_features_than_a_matrix_is_taken_for(name, monkeypatch):
-    monkeypatch.setattr(module, "MOST_FEATURES", 2)
+    monkeypatch.setattr(module, "MAX_FEATURES", 2)
     X, y = data()
     loss = LinkLoss(Link("gev", 0.2))
     exact = best(X, y, 1e-2, loss)

@@ -107,7 +107,7 @@ def test_opauc_is_the_published_algorithm(form, rank):
 
 @pytest.mark.nojit
 def test_opauc_sketches_where_whole_statistics_do_not_fit(monkeypatch):
-    monkeypatch.setattr(online, "MOST_FEATURES", 5)
+    monkeypatch.setattr(online, "MAX_FEATURES", 5)
     monkeypatch.setattr(online, "RANK", 3)
     for d, expected in ((5, "full"), (6, 3)):
         X, y, _ = problem(d=d)

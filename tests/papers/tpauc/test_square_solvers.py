@@ -31,7 +31,7 @@ svrg = rounds_of(SVRG)
 def minimise(request, monkeypatch):
     """A solver that goes to the minimum; `exact` goes by moments, and with many features by passes over the rows."""
     if request.param == "passes":
-        monkeypatch.setattr("aucdist.papers.tpauc.exact.MOST_FEATURES", 0)
+        monkeypatch.setattr("aucdist.papers.tpauc.exact.MAX_FEATURES", 0)
     return partial(svrg, seed=2) if request.param == "svrg" else exact
 
 
@@ -196,7 +196,7 @@ def test_too_many_features_or_sums(monkeypatch):
     blocks = LocalBlocks.of(r.normal(size=(8, 1001)), np.tile([1, -1], 4), groups=np.repeat([0, 1], 4), n_blocks=1)
     with pytest.raises(InputError, match="1001 x 1001"):
         next(Exact().rounds(blocks, 1.0))
-    monkeypatch.setattr("aucdist.papers.tpauc.exact.MOST_SUMS", 3)
+    monkeypatch.setattr("aucdist.papers.tpauc.exact.MAX_SUMS", 3)
     small = LocalBlocks.of(r.normal(size=(8, 2)), np.tile([1, -1], 4), groups=np.repeat([0, 1], 4), n_blocks=1)
     with pytest.raises(InputError, match="2 groups of 2 features"):
         next(Exact().rounds(small, 1.0))
@@ -222,7 +222,7 @@ ZERO = ClassMoments(0.0, np.zeros(1), np.zeros(1))
 @pytest.mark.parametrize("n_blocks", [1, 3, 40])
 def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
     monkeypatch.setattr("aucdist.papers.tpauc.moments.CHUNK", 20)
-    monkeypatch.setattr("aucdist.papers.tpauc.moments.FEWEST_ROWS", 1)
+    monkeypatch.setattr("aucdist.papers.tpauc.moments.MIN_ROWS", 1)
     X, y, weight = problem(weighted=weighted)
     blocks = partition(Block.of(FORMS[form](X), y, weight=weight if weighted else None), n_blocks)
     for label, k in ((-1, 0), (1, 1)):
