@@ -38,6 +38,7 @@ SUITES = {
     "shapes": "benchmarks.shapes",
     "trees": "benchmarks.trees",
     "auto": "benchmarks.auto",
+    "lam": "benchmarks.lam",
 }
 """The module of each suite."""
 
