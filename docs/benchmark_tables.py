@@ -215,8 +215,8 @@ TABLES = {
             "table": ("table", plain), "rows": ("rows", short), "positives": ("positives", short),
             "AUC, auto": ("AUC auto", area), "AUC, sd": ("sd AUC auto", area), "AUC, LightGBM": ("AUC LightGBM", area),
             "AUC, HistGB": ("AUC HGB", area), "AP, auto": ("AP auto", area), "AP, sd": ("sd AP auto", area),
-            "AP, LightGBM": ("AP LightGBM", area), "AP, HistGB": ("AP HGB", area), "s, auto": ("CPU s auto", short),
-            "s, LightGBM": ("CPU s LightGBM", short),
+            "AP, LightGBM": ("AP LightGBM", area), "AP, HistGB": ("AP HGB", area), "CPU seconds, auto": ("CPU s auto", short),
+            "CPU seconds, LightGBM": ("CPU s LightGBM", short),
         },
         has("AUC auto"),
         mean_of="table",
@@ -459,7 +459,7 @@ TABLES = {
         "shapes",
         {
             "system": SYSTEM, "rows": ("rows", short), "features": ("features", short), "threads": ("threads", short),
-            "seconds": SECONDS, "CPU, s": ("CPU s", short), "AUC": ("AUC", area), "average precision": AVERAGE_PRECISION,
+            "seconds": SECONDS, "CPU seconds": ("CPU s", short), "AUC": ("AUC", area), "average precision": AVERAGE_PRECISION,
         },
     ),
 }  # fmt: skip

@@ -25,7 +25,7 @@ from aucdist.data.labels import group_numbers
 from aucdist.data.storage import scratch
 from aucdist.data.storage.scratch import NamelessFile
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, Step, Summary, load, load_all
-from aucdist.engine.worker_calls import SECONDS_WITHOUT_WORKERS, Call, KeptState, Parts, died_again
+from aucdist.engine.worker_calls import SECONDS_WITHOUT_WORKERS, Call, KeptState, Parts, lost_workers_error
 from aucdist.engine.worker_part import Part
 from aucdist.engine.workers import wait_for_workers
 from aucdist.errors import ClusterLost, InputError
@@ -412,7 +412,7 @@ def _gather(client: Client, futures: list[Future], subject: str) -> list[Any]:
     except FutureCancelledError as error:  # aucdist never cancels futures that it waits for
         raise ClusterLost(f"the scheduler was lost in step '{subject}': run again") from error
     except KilledWorker as error:
-        raise died_again(subject) from error
+        raise lost_workers_error(subject) from error
 
 
 def _make_block(

@@ -30,7 +30,7 @@ SECONDS_BETWEEN_LOOKS = 2.0
 SECONDS_WITHOUT_WORKERS = 120.0
 """A cluster that has no worker at all for so long is lost."""
 
-SECONDS_BETWEEN_SIGNS = 30.0
+SECONDS_BETWEEN_KEEPALIVES = 30.0
 """How often the scheduler gets a task: it sees nothing of the steps, and one with an idle timeout would end the cluster."""
 
 MAX_BYTES = 2**16
@@ -95,8 +95,8 @@ class Parts:
         self.held: set[int] = set()
         self.dropped: deque[int] = deque()
         self._addresses: dict[Any, str] = {}
-        self._signed = time.monotonic()
-        self._sign: Future | None = None
+        self._last_keepalive = time.monotonic()
+        self._keepalive: Future | None = None
         install(client)
 
     def run(self, chain: Sequence[Call]) -> tuple[Summary, bool]:
@@ -112,7 +112,7 @@ class Parts:
         """
         if self.client.status != "running":
             raise ClusterLost(f"the scheduler was lost before step '{chain[-1].name}': look at its log, and run again")
-        self._give_sign()
+        self._prevent_idle_timeout()
         tasks: list[asyncio.Task[Any]] = []
         try:
             answers = self.client.sync(self._run_everywhere, chain, tasks)
@@ -156,7 +156,7 @@ class Parts:
                 self._addresses.pop(future.key, None)
                 losses += 1
                 if losses > ALLOWED_LOSSES:
-                    raise died_again(call.name) from error
+                    raise lost_workers_error(call.name) from error
                 # Wait for a limited time only: this client may have lost a worker that the scheduler still reaches.
                 end = time.monotonic() + SECONDS_UNTIL_NOTICED
                 while address in await self._holders(future) and time.monotonic() < end:
@@ -193,7 +193,7 @@ class Parts:
         request_task = asyncio.create_task(self._send(address, str(future.key), request))
         try:
             while not (await asyncio.wait({request_task}, timeout=SECONDS_BETWEEN_LOOKS))[0]:
-                self._give_sign()
+                self._prevent_idle_timeout()
                 if address not in await self._holders(future):
                     raise ConnectionError(f"{address} does not hold its part any more")
         finally:
@@ -223,7 +223,7 @@ class Parts:
                 try:
                     await self.client.gather([future])
                 except KilledWorker as error:
-                    raise died_again(call.name) from error
+                    raise lost_workers_error(call.name) from error
             if holders := await self._holders(future):
                 self._addresses[future.key] = address = holders[0]
                 break
@@ -252,14 +252,14 @@ class Parts:
             answer = self.client.rpc(self._addresses[future.key]).aucdist_stop(part=future.key, after=call.state)
             await asyncio.wait_for(answer, SECONDS_TO_REACH)
 
-    def _give_sign(self) -> None:
-        """Give the scheduler something to do, if it is time."""
-        if time.monotonic() - self._signed > SECONDS_BETWEEN_SIGNS:
-            self._signed = time.monotonic()
-            self._sign = self.client.submit(int, pure=False)
+    def _prevent_idle_timeout(self) -> None:
+        """Submit a task to the scheduler, unless the last one was submitted a short time ago."""
+        if time.monotonic() - self._last_keepalive > SECONDS_BETWEEN_KEEPALIVES:
+            self._last_keepalive = time.monotonic()
+            self._keepalive = self.client.submit(int, pure=False)
 
 
-def died_again(name: str) -> RunError:
+def lost_workers_error(name: str) -> RunError:
     """Return the error for a step in which one worker after the other was lost."""
     return RunError(
         f"several workers in turn were lost in step '{name}', most often for lack of memory: give each worker more memory"

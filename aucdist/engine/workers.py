@@ -86,14 +86,14 @@ def keep_workers(client: Any, n_workers: int) -> Iterator[None]:
     """Ask the adaptive scaling of the cluster for this number of workers, for as long as the context lasts.
 
     A fit is a chain of calls of milliseconds, which the scheduler does not see. By its load a cluster would lose its
-    workers, and the blocks on them, in mid-fit. The scheduler forgets the wish when this client is gone, however it went.
+    workers, and the blocks on them, in mid-fit. The scheduler ignores the request once this client is gone, however it went.
     """
-    client.run_on_scheduler(_wish, client=client.id, n_workers=n_workers)
+    client.run_on_scheduler(_request_workers, client=client.id, n_workers=n_workers)
     try:
         yield
     finally:
         if client.status == "running":
-            client.run_on_scheduler(_wish, client=client.id, n_workers=None)
+            client.run_on_scheduler(_request_workers, client=client.id, n_workers=None)
 
 
 @contextmanager
@@ -121,19 +121,19 @@ def report_lost_workers(client: Any, report: Callable[[str], None]) -> Iterator[
             client.unsubscribe_topic("all")
 
 
-def _wish(dask_scheduler: Any, client: str, n_workers: int | None) -> None:
-    """Note on the scheduler how many workers a client wants, or that it wants none in particular any more."""
-    wishes: dict[str, int] = dask_scheduler.__dict__.setdefault("_aucdist_wishes", {})
+def _request_workers(dask_scheduler: Any, client: str, n_workers: int | None) -> None:
+    """Note on the scheduler how many workers a client requests; None withdraws the request."""
+    requests: dict[str, int] = dask_scheduler.__dict__.setdefault("_aucdist_worker_requests", {})
     if n_workers is None:
-        wishes.pop(client, None)
+        requests.pop(client, None)
     else:
-        wishes[client] = n_workers
+        requests[client] = n_workers
     by_load = type(dask_scheduler).adaptive_target
 
     def adaptive_target(target_duration: float | None = None) -> int:
-        """Return the most workers that a client who is there wants; where none does, those that the load asks for."""
-        held = [n for client_id, n in wishes.items() if client_id in dask_scheduler.clients]
-        target: int = max(held) if held else by_load(dask_scheduler, target_duration)
+        """Return the largest number that a connected client requests; without requests, the number for the present load."""
+        requested = [n for client_id, n in requests.items() if client_id in dask_scheduler.clients]
+        target: int = max(requested) if requested else by_load(dask_scheduler, target_duration)
         return target
 
     dask_scheduler.adaptive_target = adaptive_target  # for the Kubernetes operator, which asks by the web API

@@ -147,10 +147,10 @@ MEASURES = {
         Measure("log_loss", "Log-loss", log_loss, "probability", largest=math.inf, sign=-1),
         Measure("calibration_loss", "Calibration loss", calibration_loss, "probability", sign=-1),
         Measure("group_auc", "AUC within groups", auc_of_groups, "groups"),
-        Measure("partial_auc", "Partial AUC, FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
-        Measure("shrunk_partial_auc", "Shrunk partial AUC, FPR ≤ {max_fpr}", shrunk_partial_auc, takes=("max_fpr",)),
+        Measure("partial_auc", "Partial AUC at FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
+        Measure("shrunk_partial_auc", "Shrunk partial AUC at FPR ≤ {max_fpr}", shrunk_partial_auc, takes=("max_fpr",)),
         Measure(
-            "two_way_partial_auc", "Two-way partial AUC, TPR ≥ {min_tpr}, FPR ≤ {max_fpr}", two_way_partial_auc,
+            "two_way_partial_auc", "Two-way partial AUC at TPR ≥ {min_tpr} and FPR ≤ {max_fpr}", two_way_partial_auc,
             takes=("min_tpr", "max_fpr"),
         ),
         Measure("recall_at_fpr", "Recall at FPR ≤ {max_fpr}", recall_at_fpr, takes=("max_fpr",)),

@@ -90,8 +90,14 @@ def group_sentences(groups: Json) -> list[str]:
     counted = rows.pop("Groups", None)
     if counted is None:
         return []
-    measured = [f"The {label} is {value}." for label, value in rows.items()]
+    measured = [f"The {metric_in_sentence(label)} is {value}." for label, value in rows.items()]
     return [*measured, f"Groups: {counted}."]
+
+
+def metric_in_sentence(heading: str) -> str:
+    """Return the heading of a metric as it is written within a sentence: "average precision", but "AUC"."""
+    is_name = not heading[1].islower() or heading.startswith("Brier")
+    return heading if is_name else heading[0].lower() + heading[1:]
 
 
 def target_text(requirement: Json) -> str:
@@ -219,15 +225,15 @@ def search_verdict(search: Json) -> str:
 
     `search`: the object that ``aucdist cv --json`` prints.
     """
-    best = parameters_text(search["best"])
+    from aucdist.metrics.measures import find_measure  # here, because the command line reads this module as it begins
+
+    best, measured = parameters_text(search["best"]), metric_in_sentence(find_measure(search["metric"]).heading)
     score, spread = search["score"], search["interval"]
     if score is None:
         return f"Chosen: {best}; no score, because a fold failed."
     if "of_classes" in search:
         n, topics = len(search["of_classes"]["rows"]), search["of_classes"]["topics"]
-        measured = f"{search['metric']} of {n} {'topics' if topics else 'classes'}"
-    else:
-        measured = search["metric"]
+        measured += f" of {n} {'topics' if topics else 'classes'}"
     folds = "by nested cross-validation" if search["nested"] else f"over {len(search['table'][0]['folds'])} folds"
     return f"Chosen: {best}. The mean {measured} {folds} is {auc_with_interval(score, spread)}."
 

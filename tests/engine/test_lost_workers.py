@@ -330,13 +330,13 @@ def test_ctrl_c_ends_at_once_and_workers_start_no_more_blocks(tmp_path):
 
 def test_the_scheduler_sees_that_somebody_works(client, monkeypatch):
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
-    monkeypatch.setattr(worker_calls, "SECONDS_BETWEEN_SIGNS", 0.0)
+    monkeypatch.setattr(worker_calls, "SECONDS_BETWEEN_KEEPALIVES", 0.0)
     blocks.reduce(add, 1.0)
-    first = blocks._parts._sign
+    first = blocks._parts._keepalive
     assert first is not None
-    monkeypatch.setattr(worker_calls, "SECONDS_BETWEEN_SIGNS", 1e9)
+    monkeypatch.setattr(worker_calls, "SECONDS_BETWEEN_KEEPALIVES", 1e9)
     blocks.reduce(add, 1.0)
-    assert blocks._parts._sign is first
+    assert blocks._parts._keepalive is first
 
 
 # ---- through the scheduler -----------------------------------------------------------------------------------------------

@@ -428,7 +428,7 @@ def test_one_parameter_is_a_path_with_error_bars(report):
     assert Tags(page).open == []
     text = text_of(page)
     for expected in (
-        "Chosen: lam 0.01. The mean auc over 2 folds is 0.9000 (95 % interval 0.8500 to 0.9500).",
+        "Chosen: lam 0.01. The mean AUC over 2 folds is 0.9000 (95 % interval 0.8500 to 0.9500).",
         "The search compared 3 settings by 5-fold cross-validation, repeated 2 times, stratified by class.",
         "which is slightly optimistic",
         "AUC against lam",
@@ -466,6 +466,11 @@ def test_the_paragraphs_state_folds_rule_and_score(report):
     for expected in ("each patient kept together", "one standard error", "were not used to choose the setting"):
         assert expected in text(found)
     assert "by nested cross-validation" in search_verdict(found)
+    for metric, words in (
+        ("average_precision", "average precision"),
+        ("partial_auc@0.05", "partial AUC at FPR ≤ 0.05"),
+    ):
+        assert f"The mean {words} " in search_verdict(found | {"metric": metric})
     time = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "time": "day"}, score=None, interval=None)
     assert "in the order of day" in text(time)
     assert "a fold failed" in search_verdict(time)

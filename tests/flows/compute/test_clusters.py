@@ -165,7 +165,7 @@ def test_cluster_that_scales_is_told_to_stay_during_a_fit(tcp: LocalCluster) -> 
         assert tcp.scheduler.adaptive_target() == by_load
         with workers.keep_workers(two, 4):
             assert tcp.scheduler.adaptive_target() == 4
-            two.close()  # it crashed: it could not take its wish back
+            two.close()  # it crashed: it could not withdraw its request
             assert tcp.scheduler.adaptive_target() == by_load
 
 

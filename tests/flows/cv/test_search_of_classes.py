@@ -113,7 +113,7 @@ def test_the_object_of_several_classes(whole: tuple[dict[str, Any], str]) -> Non
         assert row["mean"] == pytest.approx(np.mean(row["folds"]))
         assert row["alone"]["mean"] >= row["mean"]
         assert row["alone"]["parameters"]["lam"] in LAMS
-    verdict = f"Chosen: lam {result['best']['lam']:g}. The mean auc of 4 classes over 3 folds is 0.9"
+    verdict = f"Chosen: lam {result['best']['lam']:g}. The mean AUC of 4 classes over 3 folds is 0.9"
     assert search_verdict(result).startswith(verdict)
 
 
@@ -141,7 +141,7 @@ def test_the_page_has_the_classes_over_the_folds(whole: tuple[dict[str, Any], st
     worst = min(result["of_classes"]["rows"], key=lambda row: row["mean"])["name"]
     assert table.index(f"<bdi>{worst}</bdi>") == table.index("<bdi>")
     markdown = markdown_of(result)
-    assert "mean auc of 4 classes" in markdown
+    assert "mean AUC of 4 classes" in markdown
     assert len(table_of(result)) == len(LAMS)
 
 
