@@ -56,16 +56,19 @@ from aucdist.solvers.sample import uniforms
 
 __all__ = ["MWMOTE", "DistanceUnderSampler"]
 METHODS = ("auto", "u1", "u2")
-LOPSIDED = 10.0
+MIN_RATIO_OF_U2 = 10.0
 """From this imbalance ratio on, `auto` uses u2, as in the paper."""
-POOR, MAX_TRIES = 0.1, 5
-"""If the relative gap of the default hyperplane is larger than the first number, a tenth of C is tried, and so on, up
-to the second number of times. On many rows of classes that overlap, dual coordinate descent takes a thousand passes at
-C = 1."""
+MAX_GAP = 0.1
+"""If the relative gap of the default hyperplane is larger, a tenth of C is tried, and so on. On many rows of classes that
+overlap, dual coordinate descent takes a thousand passes at C = 1."""
+MAX_TRIES = 5
+"""The largest number of values of C that are tried."""
 COST = 1.0
 """The paper's lam2 in (1), for the default hyperplane."""
-TOL, MAX_PASSES = 1e-2, 100
-"""The stopping criteria of the default hyperplane. The sampling probabilities hardly depend on them."""
+TOL = 1e-2
+"""The relative gap at which the fit of the default hyperplane ends. The sampling probabilities hardly depend on it."""
+MAX_PASSES = 100
+"""The largest number of passes of this fit."""
 
 
 @dataclass(slots=True)
@@ -375,7 +378,7 @@ class DistanceUnderSampler(Sampler):
             for _ in range(MAX_TRIES):
                 rounds = SDCD().rounds(blocks, lam, intercept=True, class_weight=class_weight)
                 solution = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
-                if solution.certificate.relative_gap <= POOR:
+                if solution.certificate.relative_gap <= MAX_GAP:
                     break
                 lam *= 10.0
             model = Hyperplane(solution.w[:-1], float(solution.w[-1]))
@@ -390,7 +393,7 @@ class DistanceUnderSampler(Sampler):
             raise InputError("the distances to the hyperplane are not all finite: scale the features")
         low, high, last_lot = float(distances.min()), float(distances.max()), 2**64 - 1
         n_near = int(self.ratio * n_minority)
-        lopsided = n_majority >= LOPSIDED * n_minority
+        lopsided = n_majority >= MIN_RATIO_OF_U2 * n_minority
         if (self.method == "u2" or (self.method == "auto" and lopsided)) and n_near < len(distances):
             high = float(np.partition(distances, n_near - 1)[n_near - 1])
             tied = np.sort(lots[distances == high])

@@ -48,8 +48,10 @@ from flows.run_folder.folder import (
 RESAMPLES = 500
 BY_BOOTSTRAP = ("g_mean", "balanced_accuracy")
 OF_ROWS = ("group", "grade", "cost")
-MAX_KEYS, MAX_TEXT = 3, 60
-"""The largest number of settings that are added to the name of a run, and of characters of each."""
+MAX_KEYS = 3
+"""The largest number of settings that are added to the name of a run."""
+MAX_TEXT = 60
+"""The largest number of characters of each."""
 IGNORED = ("output", "name", "cluster", "checkpoint", "s3", "cache", "performance_report", "baselines")
 """Keys of a configuration that do not affect the model."""
 

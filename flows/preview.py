@@ -38,10 +38,18 @@ from flows.rows.rows import Encoding
 
 MAX_CLASSES = 30
 """The largest number of classes whose columns are examined: those with the most rows."""
-MAX_COLUMNS, MAX_FEATURES, MAX_FILES = 60, 5, 50
-"""The largest numbers of columns that are listed, of features that are named of each, and of files that are read one by one."""
-MAX_SHOWN, BINS, MAX_BARS = 200, 20, 12
-"""The largest number of columns that are drawn, and how many bars numbers and categories have."""
+MAX_COLUMNS = 60
+"""The largest number of columns that are listed."""
+MAX_FEATURES = 5
+"""The largest number of features of a column that are named."""
+MAX_FILES = 50
+"""The largest number of files that are read one by one."""
+MAX_SHOWN = 200
+"""The largest number of columns that are drawn."""
+BINS = 20
+"""The number of bars of a column of numbers."""
+MAX_BARS = 12
+"""The largest number of bars of a column of categories."""
 WIDTH, HEIGHT = 160.0, 56.0
 
 

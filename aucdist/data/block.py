@@ -12,8 +12,10 @@ from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows, CodeBasis, add_codes, code_moments, fold_columns, window_moments
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows, accumulate, project
 
-MIN_WEIGHT, MAX_WEIGHT = 1e-100, 1e100
-"""The weights that a row may have: the product of the weights of a pair, and sums over all pairs, must be floats above zero."""
+MIN_WEIGHT = 1e-100
+"""The smallest weight of a row: the product of the weights of a pair must be a float above zero."""
+MAX_WEIGHT = 1e100
+"""The largest weight of a row: sums over all pairs must be finite."""
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 ROW_COLUMNS: dict[str, Any] = {
     "weight": np.float64,

@@ -18,9 +18,12 @@ NEARLY_ALL = 0.95
 """The share of positive rows from which a value reveals the label."""
 MAX_FLAG_VALUES = 10
 """The largest number of values of a numeric flag, whose single values are examined."""
-MIN_ROWS, MIN_POSITIVES, MAX_CHANCE = 10, 0.05, 1e-4
-"""A value counts if it has this number of rows and this share of the positives, and if all its rows are positive by chance only
-this rarely."""
+MIN_ROWS = 10
+"""The smallest number of rows of a value that may reveal the label."""
+MIN_POSITIVE_SHARE = 0.05
+"""The smallest share of all positives that such a value has."""
+MAX_CHANCE = 1e-4
+"""The largest probability that all rows of such a value are positive by chance."""
 NEARLY_UNIQUE = 0.9
 """Such a share of the rows having values of their own makes whole numbers an identifier, if they are named or dense."""
 DENSE = 1.25
@@ -88,7 +91,7 @@ def gives_away(
     if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or rows.max(initial=0) < MIN_ROWS * NEARLY_ALL:
         return np.zeros(len(rows), dtype=bool)
     negatives = (rows - positives + (negatives_for_one > 1.0)) * negatives_for_one
-    enough = max(MIN_ROWS, MIN_POSITIVES * n_pos, np.log(MAX_CHANCE) / np.log(prevalence))
+    enough = max(MIN_ROWS, MIN_POSITIVE_SHARE * n_pos, np.log(MAX_CHANCE) / np.log(prevalence))
     return np.asarray((positives >= enough * NEARLY_ALL) & (positives >= NEARLY_ALL * (positives + negatives)))
 
 

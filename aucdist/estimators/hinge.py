@@ -30,11 +30,24 @@ class HingeClassifier(LinearClassifier):
 
     Parameters
     ----------
-    penalty : {"l1", "l2"}, default="l2"
-        The norm of the weights that is penalised: its square for ``l2``, and the sum of absolute values for ``l1``.
     lam : float or "1/n", default=1e-3
         The regularisation strength (scikit-learn's `alpha`). "1/n" is one over the number of rows, the choice of the
         paper. The C of liblinear is 1 / (2 lam n).
+    penalty : {"l1", "l2"}, default="l2"
+        The norm of the weights that is penalised: its square for ``l2``, and the sum of absolute values for ``l1``.
+    fit_intercept : bool, default=True
+        Whether to fit an intercept. It is not penalised, except by ``sdcd`` and ``cdcd``, which treat it as the weight of a
+        column of ones.
+    class_weight : dict, "balanced" or None, default=None
+        A factor for the weights of the rows of each class. "balanced" is n_samples / (2 * n_rows_of_class). With a dict and
+        several classes, the factor of a class is applied to its own rows in its model against the rest, and the rows of the
+        rest have weight 1.
+    features : str, dict, map or None, default=None
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     solver : str, dict or Solver, default="sdcd"
         With ``penalty="l2"``, every solver but ``psa`` is available. With ``penalty="l1"``, these are available: ``scd``,
         ``comid``, ``rda`` and ``psa``.
@@ -46,45 +59,29 @@ class HingeClassifier(LinearClassifier):
         hundred rounds. Their lower bound is far below it, so they usually end with `max_passes` and a ConvergenceWarning. A
         name stands for the default parameters of the solver. Give other parameters as ``{"name": "psa", "radius": 3.0}`` or
         ``PSA(radius=3.0)``: see `aucdist.papers.scd`.
-    random_state : int, RandomState or None, default=None
-        The seed of everything that is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
-    warm_start : bool, default=False
-        Whether to start from the weights of the last fit. ``sdcd`` and ``cdcd`` always start from zero.
-    fit_intercept : bool, default=True
-        Whether to fit an intercept. It is not penalised, except by ``sdcd`` and ``cdcd``, which treat it as the weight of a
-        column of ones.
-    class_weight : dict, "balanced" or None, default=None
-        A factor for the weights of the rows of each class. "balanced" is n_samples / (2 * n_rows_of_class). With a dict and
-        several classes, the factor of a class is applied to its own rows in its model against the rest, and the rows of the
-        rest have weight 1.
-    n_jobs : int or None, default=None
-        The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
-        and -1 one for each core. It does not change the result.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
         `tol`.
     max_passes : int, default=1000
         The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
         a gradient.
-    features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
-        scale the features first.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit. ``sdcd`` and ``cdcd`` always start from zero.
+    random_state : int, RandomState or None, default=None
+        The seed of everything that is drawn at random, in ``sdcd``, ``scd`` and ``pegasos``.
+    n_jobs : int or None, default=None
+        The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
+        and -1 one for each core. It does not change the result.
     verbose : int, default=0
         With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
         prints a line for every round.
 
     Attributes
     ----------
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
-        The intercept of `decision_function`.
-    history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual,
-        relative_gap, and zeros, the share of weights that are 0.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+        The intercept of `decision_function`.
     classes_ : ndarray of shape (n_classes,)
         The class labels. With two classes, the second one is the positive one.
     certificate_ : Certificate
@@ -94,11 +91,14 @@ class HingeClassifier(LinearClassifier):
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list
         With several classes: the model of each class against the rest.
-    n_passes_ : int
-        The number of passes of the fit.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
+    n_passes_ : int
+        The number of passes of the fit.
+    history_ : DataFrame
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual,
+        relative_gap, and zeros, the share of weights that are 0.
     feature_map_ : FittedMap
         The fitted map, if `features` is given.
     chosen_ : dict

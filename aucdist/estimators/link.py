@@ -60,12 +60,6 @@ class LinkClassifier(LinearClassifier):
         ``calibrated`` is convex for every link, see `aucdist.probability.links`. ``likelihood`` is minus the log-likelihood.
         It is convex except for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit``, both losses
         are the same.
-    solver : str, dict or Solver, default="newton"
-        ``newton`` is Newton's method, which takes about a dozen rounds. Use it. ``lipschitz`` is the method of the paper,
-        steps by one fixed matrix; its rounds are cheaper, but there are many of them if positives are rare. It does not
-        work for the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound. ``gradient`` is steepest descent
-        with a bisection. ``{"name": "lipschitz", "momentum": False}`` or ``Lipschitz(momentum=False)`` takes the steps as
-        published: see `aucdist.papers.gev`.
     xi : float, "map", "bayes" or None, default=None
         The shape of ``gev``, at least -1, and below 1 with the calibrated loss. ``"map"`` (the same as None) is the mode of
         its posterior. ``"bayes"`` is empirical Bayes by Metropolis-Hastings chains, for small data. Both are in
@@ -80,67 +74,56 @@ class LinkClassifier(LinearClassifier):
     penalise_intercept : bool, default=False
         Whether to penalise the intercept, as the paper does. It also decides whether the intercept has a prior when xi is
         chosen.
-    tol : float, default=1e-6
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
-        `tol`.
-        If the loss is not convex, there is no lower bound, and the fit ends when the gradient is short enough.
-    random_state : int, RandomState or None, default=None
-        The seed of the chains of ``xi="bayes"``.
-    prior : float or None, default=None
-        The share of positives among future rows, if it differs from that of the training rows, as after undersampling. The
-        odds of `predict_proba` are corrected for it.
-    shape_rounds : int or None, default=None
-        ``"map"``: the largest number of rounds; None means until the shape no longer changes. ``"bayes"``: the number of
-        rounds of EM; None means 10.
-    shape_samples : int or None, default=None
-        ``"bayes"``: the number of samples in the first round, which has doubled in the last one; None means 10,000.
     monotone : mapping, "auto" or None, default=None
-        ``newton``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by
-        name or position. With ``"auto"``, each feature gets the direction of its weight in a linear model, if five fits, each
-        without a fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or ``"leaves"``. The shape
-        ``xi`` is chosen without the directions.
-    n_jobs : int or None, default=None
-        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
-        result. Several classes are fitted in parallel. A fit of two classes uses several threads if there are at least
-        200,000 rows. The number of blocks depends only on the number of rows.
-    warm_start : bool, default=False
-        Whether to start from the weights of the last fit.
-    max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
-        a gradient.
+        Only for the solver ``newton``. Features in which the score must rise or fall, such as ``{"age": "increasing", 3:
+        "decreasing"}``, by name or position. With ``"auto"``, each feature gets the direction of its weight in a linear model,
+        if five fits, each without a fifth of the rows, agree on it. This works without a feature map, and with ``"bins"`` or
+        ``"leaves"``. The shape ``xi`` is chosen without the directions.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
         its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
         With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
         scale the features first.
+    solver : str, dict or Solver, default="newton"
+        ``newton`` is Newton's method, which takes about a dozen rounds. Use it. ``lipschitz`` is the method of the paper,
+        steps by one fixed matrix; its rounds are cheaper, but there are many of them if positives are rare. It does not
+        work for the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound. ``gradient`` is steepest descent
+        with a bisection. ``{"name": "lipschitz", "momentum": False}`` or ``Lipschitz(momentum=False)`` takes the steps as
+        published: see `aucdist.papers.gev`.
+    tol : float, default=1e-6
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`. If the loss is not convex, there is no lower bound, and the fit ends when the gradient is short enough.
+    max_passes : int, default=1000
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit.
+    shape_rounds : int or None, default=None
+        With ``xi="map"``, the largest number of rounds; None means until the shape no longer changes. With ``xi="bayes"``, the
+        number of rounds of EM; None means 10.
+    shape_samples : int or None, default=None
+        With ``xi="bayes"``, the number of samples in the first round, which has doubled in the last one; None means 10,000.
+    random_state : int, RandomState or None, default=None
+        The seed of the chains of ``xi="bayes"``.
+    prior : float or None, default=None
+        The share of positives among future rows, if it differs from that of the training rows, as after undersampling. The
+        odds of `predict_proba` are corrected for it.
+    n_jobs : int or None, default=None
+        The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
+        result. Several classes are fitted in parallel. A fit of two classes uses several threads if there are at least
+        200,000 rows. The number of blocks depends only on the number of rows.
     verbose : int, default=0
         With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
         prints a line for every round.
 
     Attributes
     ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         The intercept b. `decision_function` returns ``w.x + b - u``, where u is the value with ``g(u) = 1/2``, so a
         row is predicted positive if its probability is above one half.
-    xi_ : float
-        The shape of ``gev``.
-    xi_trace_ : DataFrame
-        If xi was chosen, one row for each round. ``"map"`` has the columns round, xi and log_posterior. ``"bayes"`` has
-        round, xi, log_likelihood, acceptance (the share of accepted steps) and effective_samples (of xi).
-    lam_ : float
-        The regularisation strength that the fit used.
-    probability_ : LinkMap
-        The map from `decision_function` to probabilities.
-    gradient_norm_ : float
-        The length of the gradient of the objective at the weights.
-    history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
-        relative_gap. It does not include the choice of xi.
-    monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for a feature without a direction.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
     classes_ : ndarray of shape (n_classes,)
         The class labels. With two classes, the second one is the positive one.
     certificate_ : Certificate
@@ -150,11 +133,27 @@ class LinkClassifier(LinearClassifier):
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list
         With several classes: the model of each class against the rest.
-    n_passes_ : int
-        The number of passes of the fit.
+    probability_ : LinkMap
+        The map from `decision_function` to probabilities.
+    monotone_ : ndarray of shape (n_features_in_,), int8
+        With `monotone`: +1, -1, or 0 for a feature without a direction.
+    lam_ : float
+        The regularisation strength that the fit used.
+    xi_ : float
+        The shape of ``gev``.
+    xi_trace_ : DataFrame
+        If xi was chosen, one row for each round. ``"map"`` has the columns round, xi and log_posterior. ``"bayes"`` has
+        round, xi, log_likelihood, acceptance (the share of accepted steps) and effective_samples (of xi).
+    gradient_norm_ : float
+        The length of the gradient of the objective at the weights.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
+    n_passes_ : int
+        The number of passes of the fit.
+    history_ : DataFrame
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap. It does not include the choice of xi.
     feature_map_ : FittedMap
         The fitted map, if `features` is given.
     chosen_ : dict

@@ -144,42 +144,43 @@ class MarginMeanClassifier(BlockClassifier):
     kernel : {"linear", "rbf"}, default="linear"
         ``rbf`` is exp(-\|x - x'\|^2 / sigma^2). Its Gram matrix is kept in blocks beside the rows, or is computed again in
         each pass, some rows at a time: see `gram_bytes`.
+    lam1, lam2 : float, default=1.0, 10.0
+        The weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
+    features : str, dict, map or None, default=None
+        A feature map that is fitted to the training rows before anything else and makes dense rows: ``"nystroem"``, a dict
+        with its parameters, or a transformer of `aucdist.maps`.
+    scale : {"standard", None}, default="standard"
+        Whether to give each feature mean 0 and variance 1, over all rows for the sampler and over the rows of the fit for
+        the fit. None leaves the features as they are, as the paper does. Sparse rows are not centred.
+    sampler : "auto", None or object, default="auto"
+        The sampler that chooses the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` with its default
+        parameters. If the AUC of this fit on all training rows is lower by 0.02 or more than that of the sampler's hyperplane,
+        the model is fitted to all rows, with a RankingWarning (only with ``kernel="linear"``). None takes all rows. Another
+        object needs a method `fit_resample`. Unless it is a `DistanceUnderSampler`, the rows must be in one block without
+        weights.
+    sigma : float, "median" or None, default=None
+        With ``kernel="rbf"``, the width of the kernel. None and ``"median"`` mean the median distance between rows of the fit.
+    gram_bytes : int or None, default=None
+        With ``kernel="rbf"``, the largest number of bytes for kernel values, over all workers. None means 1 GiB, which holds
+        those of 11,585 rows. Above it they are computed again in each pass, which takes more time and gives the same numbers up
+        to rounding.
     solver : str, dict or Solver, default="svrg"
         ``svrg`` takes variance-reduced steps along gradients. It is the only one that usually reaches `tol`. ``zovr`` is the
         solver of the paper, with variance-reduced steps by values of the loss, and ``zo-sgd`` takes plain steps. A fit that has
         not reached `tol` after `n_outer` rounds ends there, with a ConvergenceWarning. A name stands for the default parameters
         of the solver. Give other parameters as ``{"name": "zovr", "n_outer": 50}`` or ``ZOVR(n_outer=50)``: see
         `aucdist.papers.zovr`.
-    sampler : "auto", None or object, default="auto"
-        The sampler that chooses the rows of the fit, after scaling. ``"auto"`` is a `DistanceUnderSampler` with its default
-        parameters. If the AUC of this fit on all training rows is lower by 0.02 or more than that of the sampler's hyperplane,
-        the model is fitted to all rows, with a RankingWarning (``linear`` only). None takes all rows. Another object
-        needs a method `fit_resample`. Unless it is a `DistanceUnderSampler`, the rows must be in one block without weights.
-    lam1, lam2 : float, default=1.0, 10.0
-        The weights of the margin mean, at least 0, and of the loss, above 0. A larger lam1 finds more of the positives.
-    max_passes : int, default=10000
-        The fit ends with a ConvergenceWarning after this many passes over the rows of the fit. One pass computes
-        the scores of all rows and a gradient.
-    sigma : float, "median" or None, default=None
-        ``rbf``: the width of the kernel. None and ``"median"`` mean the median distance between rows of the fit.
-    gram_bytes : int or None, default=None
-        ``rbf``: the largest number of bytes for kernel values, over all workers. None means 1 GiB, which holds those of
-        11,585 rows. Above it they are computed again in each pass, which takes more time and gives the same numbers up to
-        rounding.
-    scale : {"standard", None}, default="standard"
-        Whether to give each feature mean 0 and variance 1, over all rows for the sampler and over the rows of the fit for
-        the fit. None leaves the features as they are, as the paper does. Sparse rows are not centred.
-    random_state : int, RandomState or None, default=None
-        The seed of the sampler ``"auto"``, of the directions, and of the rows that are drawn.
-    features : str, dict, map or None, default=None
-        A feature map that is fitted to the training rows before anything else and makes dense rows: ``"nystroem"``, a dict
-        with its parameters, or a transformer of `aucdist.maps`.
-    n_jobs : int or None, default=None
-        The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
-        and -1 one for each core. It does not change the result.
     tol : float, default=1e-3
         The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
         `tol`.
+    max_passes : int, default=10000
+        The fit ends with a ConvergenceWarning after this many passes over the rows of the fit. One pass computes
+        the scores of all rows and a gradient.
+    random_state : int, RandomState or None, default=None
+        The seed of the sampler ``"auto"``, of the directions, and of the rows that are drawn.
+    n_jobs : int or None, default=None
+        The number of threads of a fit to arrays with several classes, which are fitted at the same time: None means one,
+        and -1 one for each core. It does not change the result.
     verbose : int, default=0
         With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
         prints a line for every round.
@@ -187,20 +188,11 @@ class MarginMeanClassifier(BlockClassifier):
     Attributes
     ----------
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        ``linear``: the weights, for the features before scaling.
+        With ``kernel="linear"``, the weights, for the features before scaling.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         Chosen so that the G-mean on all training rows is largest if rows with scores above 0 are predicted positive.
-    margin_threshold_ : float
-        The threshold that the fit chose, as a margin. The paper predicts by the sign of ``decision_function(X) +
-        margin_threshold_``.
-    support_vectors_ : ndarray or sparse of shape (n_sample, n_features), float32 or float64
-        ``rbf``: the rows of the fit, scaled.
-    dual_coef_ : ndarray of shape (1, n_sample), float64
-        ``rbf``: the coefficients of these rows.
-    sigma_ : float
-        ``rbf``: the width of the kernel.
-    sample_counts_ : tuple of int
-        The numbers of negatives and positives in the fit.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels. With two classes, the second one is the positive one.
     certificate_ : Certificate
         How close the objective over the sample is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``,
         ``rounding`` and ``slack``. See [The certificate](../certificate.md).
@@ -208,16 +200,25 @@ class MarginMeanClassifier(BlockClassifier):
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list
         With several classes: the model of each class against the rest.
-    classes_ : ndarray of shape (n_classes,)
-        The class labels. With two classes, the second one is the positive one.
-    history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
-        relative_gap.
-    n_passes_ : int
-        The number of passes of the fit.
+    support_vectors_ : ndarray or sparse of shape (n_sample, n_features), float32 or float64
+        With ``kernel="rbf"``, the rows of the fit, scaled.
+    dual_coef_ : ndarray of shape (1, n_sample), float64
+        With ``kernel="rbf"``, the coefficients of these rows.
+    sigma_ : float
+        With ``kernel="rbf"``, the width of the kernel.
+    margin_threshold_ : float
+        The threshold that the fit chose, as a margin. The paper predicts by the sign of ``decision_function(X) +
+        margin_threshold_``.
+    sample_counts_ : tuple of int
+        The numbers of negatives and positives in the fit.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
+    n_passes_ : int
+        The number of passes of the fit.
+    history_ : DataFrame
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     feature_map_ : FittedMap
         The fitted map, if `features` is given.
     chosen_ : dict

@@ -109,42 +109,55 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     lam : float, default=1e-3
         The regularisation strength (scikit-learn's `alpha`). With standardised features, try values from 1e-4 to 1e-2, and
         smaller ones where positives are rare: unlike that of `LinkClassifier`, the default does not depend on their share.
+    penalty : {"l2", "l1", "group-l1"} or None, default=None
+        Only for the solver ``all-pairs``. None means "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves
+        features out; it takes two to four times the passes, and more with a small `lam`. "group-l1" is ``lam`` times the sum of
+        ``sqrt(size) |w_g|_2`` over groups of weights, and leaves whole groups out. With ``features="bins"``, a group has all
+        weights of a feature or of a pair. Without a map, each weight is its own group.
+    max_fpr : float or None, default=None
+        Only for the solver ``all-pairs``. Train for the partial AUC, the area under the ROC curve up to this false positive
+        rate, above 0 and at most 1. Only this share of the negatives, the highest-scoring ones, then counts in the mean: see
+        `aucdist.pairs.top_negatives`. Choose the share of negatives that can be looked at, such as 0.01. With few negatives,
+        use `max_false_positives`. The objective is convex and has a certificate. If these negatives cannot be separated from
+        the positives, the minimum is near w = 0, and a `CollapseWarning` says so.
+    max_false_positives : int or None, default=None
+        Only for the solver ``all-pairs``. Like `max_fpr`, with a number of negatives instead of a share. With sample weights,
+        it is their total weight. With 1, only the highest-scoring negative counts, as in TopPush and the infinite push.
+    group_weight : {"pairs", "groups"} or None, default=None
+        Only for the solvers ``all-pairs``, ``sdcd`` and ``sdcd-perm``. With `groups` in `fit`: the mean is over all pairs
+        ("pairs", the default), or each group counts the same, however many pairs it has ("groups").
+    grade_weight : {"difference", "one"} or None, default=None
+        Only for the solvers ``all-pairs``, ``sdcd`` and ``sdcd-perm``. The labels are grades, where larger is more relevant,
+        and a pair is any two rows (of one group) with different grades. Its weight is the difference of its grades, or 1. See
+        `aucdist.pairs.groups`.
+    monotone : mapping, "auto" or None, default=None
+        Only for the solver ``all-pairs``. Features in which the score must rise or fall, such as ``{"age": "increasing", 3:
+        "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if
+        five fits to four fifths of the rows agree. This works without a feature map, with ``"bins"``, whose shapes then rise or
+        fall (the value of the bin of missing values is free), and with ``"leaves"``. The minimum and its certificate are those
+        of the constrained problem.
+    features : str, dict, map or None, default=None
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     solver : str, dict or Solver, default="all-pairs"
         Use the default. ``all-pairs`` takes Newton steps and cutting planes over all pairs, and is deterministic. The
         others are published algorithms that take one pair at a time: ``sdcd``, ``sdcd-perm``, ``msgd``, ``oam-inf``,
         ``oam-seq``, ``oam-gra``. The last four stop after a fixed number of steps, and their lower bound does not approach
         the minimum. A name stands for the default parameters of the solver. Give other parameters as ``{"name": "sdcd",
         "epochs": 10}`` or ``SDCD(epochs=10)``: see `aucdist.papers.sdcd`.
-    random_state : int, RandomState or None, default=None
-        The seed of everything that is drawn at random. ``all-pairs`` and ``oam-inf`` draw nothing.
+    tol : float, default=1e-3
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`.
+    max_passes : int, default=1000
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
     warm_start : bool, default=False
         Whether to start from the weights of the last fit. ``sdcd``, ``sdcd-perm`` and ``msgd`` always start from zero.
-    penalty : {"l2", "l1", "group-l1"} or None, default=None
-        ``all-pairs``: None means "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves features out; it takes
-        two to four times the passes, and more with a small `lam`. "group-l1" is ``lam`` times the sum of ``sqrt(size)
-        |w_g|_2`` over groups of weights, and leaves whole groups out. With ``features="bins"``, a group has all weights of
-        a feature or of a pair. Without a map, each weight is its own group.
-    max_fpr : float or None, default=None
-        ``all-pairs``: train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and
-        at most 1. Only this share of the negatives, the highest-scoring ones, then counts in the mean: see
-        `aucdist.pairs.top_negatives`. The objective is convex and has a certificate. If these negatives cannot be
-        separated from the positives, the minimum is near w = 0, and a `CollapseWarning` says so.
-    max_false_positives : int or None, default=None
-        ``all-pairs``: like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total
-        weight. With 1, only the highest-scoring negative counts, as in TopPush and the infinite push.
-    group_weight : {"pairs", "groups"} or None, default=None
-        ``all-pairs``, ``sdcd``, ``sdcd-perm``. With `groups` in `fit`: the mean is over all pairs ("pairs", the default),
-        or each group counts the same, however many pairs it has ("groups").
-    grade_weight : {"difference", "one"} or None, default=None
-        ``all-pairs``, ``sdcd``, ``sdcd-perm``. The labels are grades, where larger is more relevant, and a pair is any two
-        rows (of one group) with different grades. Its weight is the difference of its grades, or 1. See
-        `aucdist.pairs.groups`.
-    monotone : mapping, "auto" or None, default=None
-        ``all-pairs``: features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by
-        name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if five fits to four
-        fifths of the rows agree. This works without a feature map, with ``"bins"``, whose shapes then rise or fall (the value
-        of the bin of missing values is free), and with ``"leaves"``. The minimum and its certificate are those of the
-        constrained problem.
+    random_state : int, RandomState or None, default=None
+        The seed of everything that is drawn at random. ``all-pairs`` and ``oam-inf`` draw nothing.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
@@ -152,40 +165,24 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
-    tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
-        `tol`.
-    max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
-        a gradient.
-    features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
-        scale the features first.
-    verbose : int, default=0
-        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
-        prints a line for every round.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
         result. Several classes are fitted in parallel. A fit of two classes with the default solver uses several
         threads if there are at least 200,000 rows. The number of blocks depends only on the number of rows.
+    verbose : int, default=0
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
 
     Attributes
     ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
         The pairs do not determine it. It is chosen so that the G-mean on the training rows is largest if rows with scores
         above 0 are predicted positive.
     classes_ : ndarray of shape (n_classes,)
         The class labels. With two classes, the second one is the positive one. With `grade_weight` they are -1 and 1: the
         lowest grade, and the grades above it.
-    monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for a feature without a direction.
-    probability_ : ProbabilityMap
-        With `calibration`: the map from `decision_function` to probabilities.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
@@ -193,14 +190,18 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list
         With several classes: the model of each class against the rest.
-    history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
-        relative_gap.
-    n_passes_ : int
-        The number of passes of the fit.
+    probability_ : ProbabilityMap
+        With `calibration`: the map from `decision_function` to probabilities.
+    monotone_ : ndarray of shape (n_features_in_,), int8
+        With `monotone`: +1, -1, or 0 for a feature without a direction.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
+    n_passes_ : int
+        The number of passes of the fit.
+    history_ : DataFrame
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     feature_map_ : FittedMap
         The fitted map, if `features` is given.
     chosen_ : dict
@@ -295,18 +296,11 @@ class PairwiseRampClassifier(PairRankingClassifier):
     lam : float, default=1e-3
         The regularisation strength (scikit-learn's `alpha`). A smaller value makes the ramp steeper. With standardised
         features, try values from 1e-5 to 1e-2.
-    solver : {"lbfgs"}, default="lbfgs"
-        See `aucdist.pairs.smooth`; deterministic.
-    tol : float, default=1e-3
-        The fit ends when the minimum of a convex majorant, which equals the objective at the weights, is lower by at most this
-        share: see `majorant_gap_`.
-    random_state : int, RandomState or None, default=None
-        Accepted for consistency with other estimators. Nothing is drawn at random.
     max_fpr : float or None, default=None
-        Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1. Only
-        this share of the negatives, the highest-scoring ones, counts in the mean: see `aucdist.pairs.smooth`. The
-        fit starts from certified minima of the pairwise hinge, which count as passes, unless `warm_start` gives it another
-        start.
+        Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1. Only this
+        share of the negatives, the highest-scoring ones, counts in the mean: see `aucdist.pairs.smooth`. Choose the share of
+        negatives that can be looked at, such as 0.01. With few negatives, use `max_false_positives`. The fit starts from
+        certified minima of the pairwise hinge, which count as passes, unless `warm_start` gives it another start.
     max_false_positives : int or None, default=None
         Like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total weight.
     group_weight : {"pairs", "groups"} or None, default=None
@@ -316,11 +310,28 @@ class PairwiseRampClassifier(PairRankingClassifier):
         The labels are grades, where larger is more relevant, and a pair is any two rows (of one group) with different
         grades. Its weight is the difference of its grades, or 1. See `aucdist.pairs.groups`.
     monotone : mapping, "auto" or None, default=None
-        Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or
-        position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if five fits,
-        each without a different fifth of the rows, agree on it. This works without a feature map, with ``"bins"`` and with
-        ``"leaves"``. The weights are a stationary
-        point of the constrained problem.
+        Features in which the score must rise or fall, such as ``{"age": "increasing", 3: "decreasing"}``, by name or position.
+        With ``"auto"``, each feature gets the sign of its weight in a linear model, if five fits, each without a different
+        fifth of the rows, agree on it. This works without a feature map, with ``"bins"`` and with ``"leaves"``. The weights are
+        a stationary point of the constrained problem.
+    features : str, dict, map or None, default=None
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. Other edges, landmarks or trees are not compared.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
+    solver : {"lbfgs"}, default="lbfgs"
+        See `aucdist.pairs.smooth`; deterministic.
+    tol : float, default=1e-3
+        The fit ends when the minimum of a convex majorant, which equals the objective at the weights, is lower by at most this
+        share: see `majorant_gap_`.
+    max_passes : int, default=1000
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit.
+    random_state : int, RandomState or None, default=None
+        Accepted for consistency with other estimators. Nothing is drawn at random.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
@@ -328,27 +339,20 @@ class PairwiseRampClassifier(PairRankingClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
-    warm_start : bool, default=False
-        Whether to start from the weights of the last fit.
-    max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
-        a gradient.
-    features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. Other edges, landmarks or trees are not compared.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
-        scale the features first.
-    verbose : int, default=0
-        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
-        prints a line for every round.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
         result. Several classes are fitted in parallel. A fit of two classes with the default solver uses several
         threads if there are at least 200,000 rows. The number of blocks depends only on the number of rows.
+    verbose : int, default=0
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
 
     Attributes
     ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+        Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     classes_ : ndarray of shape (n_classes,)
         The class labels. With two classes, the second one is the positive one. With `grade_weight` they are -1 and 1: the
         lowest grade, and the grades above it.
@@ -362,22 +366,18 @@ class PairwiseRampClassifier(PairRankingClassifier):
     majorant_gap_ : float
         The number that is compared with `tol`. With `max_fpr`, scores may tie at the boundary of the negatives that count.
         The number may then stay above `tol` although no step decreases the objective, and the status is ``finished``.
-    monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for a feature without a direction.
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
-        Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
-    history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
-        relative_gap.
-    n_passes_ : int
-        The number of passes of the fit.
+    monotone_ : ndarray of shape (n_features_in_,), int8
+        With `monotone`: +1, -1, or 0 for a feature without a direction.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
+    n_passes_ : int
+        The number of passes of the fit.
+    history_ : DataFrame
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     feature_map_ : FittedMap
         The fitted map, if `features` is given.
     chosen_ : dict
@@ -438,28 +438,40 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     ----------
     lam : float, default=1e-3
         The regularisation strength (scikit-learn's `alpha`). With standardised features, try values from 1e-4 to 1.
+    group_weight : {"pairs", "groups"} or None, default=None
+        Only for the solver ``exact`` with up to 1,000 weights. With `groups` in `fit`: the mean is over all pairs ("pairs", the
+        default), or each group counts the same, however many pairs it has ("groups").
+    grade_weight : {"difference", "one"} or None, default=None
+        Only for the solver ``exact`` with up to 1,000 weights. The labels are grades, where larger is more relevant, and a pair
+        is any two rows (of one group) with different grades. Its weight is the difference of its grades, or 1. See
+        `aucdist.pairs.groups`.
+    monotone : mapping, "auto" or None, default=None
+        Only for the solver ``exact`` with up to 1,000 weights. Features in which the score must rise or fall, such as ``{"age":
+        "increasing", 3: "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a
+        linear model, if five fits, each without a different fifth of the rows, agree on it. This works without a feature map,
+        and with ``"bins"`` or ``"leaves"``.
+    features : str, dict, map or None, default=None
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     solver : str, dict or Solver, default="exact"
         ``exact`` solves a linear system, directly up to 1,000 features and by conjugate gradients beyond; it is deterministic.
         ``svrg`` takes variance-reduced stochastic gradients. ``tpauc`` takes two passes, and ``opauc`` one. The last two take a
         fixed number of steps, so they may end above `tol`, with a ConvergenceWarning. A name stands for the default parameters
         of the solver. Give other parameters as ``{"name": "tpauc", "epochs": 5}`` or ``TPAUC(epochs=5)``: see
         `aucdist.papers.tpauc`.
-    random_state : int, RandomState or None, default=None
-        The seed of the rows that ``svrg`` draws, of their order in ``tpauc`` and ``opauc``, and of the sketch of ``opauc``.
+    tol : float, default=1e-3
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`.
+    max_passes : int, default=1000
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
     warm_start : bool, default=False
         Whether to start from the weights of the last fit. The closed form of ``exact`` needs no start.
-    group_weight : {"pairs", "groups"} or None, default=None
-        ``exact``, up to 1,000 weights. With `groups` in `fit`: the mean is over all pairs ("pairs", the default), or each
-        group counts the same, however many pairs it has ("groups").
-    grade_weight : {"difference", "one"} or None, default=None
-        ``exact``, up to 1,000 weights. The labels are grades, where larger is more relevant, and a pair is any two rows (of
-        one group) with different grades. Its weight is the difference of its grades, or 1. See
-        `aucdist.pairs.groups`.
-    monotone : mapping, "auto" or None, default=None
-        ``exact``, up to 1,000 weights: features in which the score must rise or fall, such as ``{"age": "increasing", 3:
-        "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if
-        five fits, each without a different fifth of the rows, agree on it. This works without a feature map, and with
-        ``"bins"`` or ``"leaves"``.
+    random_state : int, RandomState or None, default=None
+        The seed of the rows that ``svrg`` draws, of their order in ``tpauc`` and ``opauc``, and of the sketch of ``opauc``.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
         Adds `predict_proba`: a map from scores to probabilities is fitted to out-of-fold scores, see
         `aucdist.estimators.calibration`. This takes five more fits. ``logit`` and ``gev`` are links with a slope and an
@@ -467,39 +479,23 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
-    tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
-        `tol`.
-    max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
-        a gradient.
-    features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
-        scale the features first.
-    verbose : int, default=0
-        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
-        prints a line for every round.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
         result. Several classes are fitted in parallel. A fit of two classes with the default solver uses several
         threads if there are at least 200,000 rows. The number of blocks depends only on the number of rows.
+    verbose : int, default=0
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
 
     Attributes
     ----------
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
+        The weights of the features, or of the basis functions of the feature map.
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+        Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
     classes_ : ndarray of shape (n_classes,)
         The class labels. With two classes, the second one is the positive one. With `grade_weight` they are -1 and 1: the
         lowest grade, and the grades above it.
-    monotone_ : ndarray of shape (n_features_in_,), int8
-        With `monotone`: +1, -1, or 0 for a feature without a direction.
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
-        Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
-    probability_ : ProbabilityMap
-        With `calibration`: the map from `decision_function` to probabilities.
-    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
-        The weights of the features, or of the basis functions of the feature map.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
@@ -507,14 +503,18 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list
         With several classes: the model of each class against the rest.
-    history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
-        relative_gap.
-    n_passes_ : int
-        The number of passes of the fit.
+    probability_ : ProbabilityMap
+        With `calibration`: the map from `decision_function` to probabilities.
+    monotone_ : ndarray of shape (n_features_in_,), int8
+        With `monotone`: +1, -1, or 0 for a feature without a direction.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
+    n_passes_ : int
+        The number of passes of the fit.
+    history_ : DataFrame
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     feature_map_ : FittedMap
         The fitted map, if `features` is given.
     chosen_ : dict
@@ -608,11 +608,25 @@ class UnivariateRankingClassifier(RankingClassifier):
     ----------
     lam : float, default=1e-3
         The regularisation strength (scikit-learn's `alpha`).
+    features : str, dict, map or None, default=None
+        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
+        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
+        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
+        scale the features first.
     solver : str, dict or Solver, default="lbfgs"
         ``lbfgs`` minimises the exponential loss until the gap is at most `tol`. ``uni-exp`` and ``uni-squ`` are the online
         gradient descent of the paper, for the exponential and for the square loss. They take a fixed number of steps and
         usually end above `tol`, with a ConvergenceWarning. A name stands for the default parameters of the solver. Give
         other parameters as ``{"name": "uni-exp", "epochs": 5}`` or ``UniExp(epochs=5)``: see `aucdist.papers.tpauc`.
+    tol : float, default=1e-3
+        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
+        `tol`.
+    max_passes : int, default=1000
+        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
+        a gradient.
+    warm_start : bool, default=False
+        Whether to start from the weights of the last fit.
     random_state : int, RandomState or None, default=None
         The seed of the order of the rows, for ``uni-exp`` and ``uni-squ``.
     calibration : {"gev", "logit", "isotonic"} or None, default=None
@@ -622,38 +636,22 @@ class UnivariateRankingClassifier(RankingClassifier):
     prior : float or None, default=None
         With `calibration`: the share of positives among future rows, if it differs from that of the training rows, as after
         undersampling.
-    warm_start : bool, default=False
-        Whether to start from the weights of the last fit.
-    tol : float, default=1e-3
-        The fit ends when the relative gap, ``(primal - dual) / primal`` with the largest possible rounding errors, is at most
-        `tol`.
-    max_passes : int, default=1000
-        The fit ends with a ConvergenceWarning after this many passes over the data. One pass computes the scores of all rows and
-        a gradient.
-    features : str, dict, map or None, default=None
-        A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
-        "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
-        its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
-        scale the features first.
-    verbose : int, default=0
-        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
-        prints a line for every round.
     n_jobs : int or None, default=None
         The number of threads of a fit to arrays: None means one, and -1 one for each core. It does not change the
         result. Several classes are fitted in parallel. A fit of two classes with the default solver uses several
         threads if there are at least 200,000 rows. The number of blocks depends only on the number of rows.
+    verbose : int, default=0
+        With 1, `fit` prints a line for the rounds 1 to 10, 20, 30, ..., 100, 200, ... and for the last one. With 2, it
+        prints a line for every round.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels. With two classes, the second one is the positive one.
-    intercept_ : ndarray of shape (1,) or (n_classes,), float64
-        Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
-    probability_ : ProbabilityMap
-        With `calibration`: the map from `decision_function` to probabilities.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
+    intercept_ : ndarray of shape (1,) or (n_classes,), float64
+        Chosen so that the G-mean on the training rows is largest if rows with scores above 0 are predicted positive.
+    classes_ : ndarray of shape (n_classes,)
+        The class labels. With two classes, the second one is the positive one.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
         ``slack``. See [The certificate](../certificate.md).
@@ -661,14 +659,16 @@ class UnivariateRankingClassifier(RankingClassifier):
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list
         With several classes: the model of each class against the rest.
-    history_ : DataFrame
-        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
-        relative_gap.
-    n_passes_ : int
-        The number of passes of the fit.
+    probability_ : ProbabilityMap
+        With `calibration`: the map from `decision_function` to probabilities.
     threshold_ : float
         The threshold on the scale of `decision_function`. It is always 0, also after `set_threshold`, which shifts the
         scores.
+    n_passes_ : int
+        The number of passes of the fit.
+    history_ : DataFrame
+        One row for each round, with the columns round, passes, seconds (since the start of the fit), primal, dual and
+        relative_gap.
     feature_map_ : FittedMap
         The fitted map, if `features` is given.
     chosen_ : dict

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_array, check_X_y, validate_data
 from aucdist.data.block import unmasked
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.base import Parsed, feature_names
-from aucdist.data.formats.source_fields import FEW_CATEGORIES, MAX_CATEGORIES, MAX_GUESSED, SourceFields
+from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, SourceFields
 from aucdist.data.formats.text import unique
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
@@ -289,7 +289,7 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
         if not stated and are_dates(categories[name], MISSING_CATEGORY):
             raise InputError(_dates(name, "dates as strings"))
         categories[name] = one_spelling_each(categories[name])
-        most = MAX_CATEGORIES if stated else min(MAX_GUESSED, max(FEW_CATEGORIES, table.num_rows // 2))
+        most = MAX_CATEGORIES if stated else min(MAX_DETECTED, max(MIN_DISTINCT, table.num_rows // 2))
         if len(categories[name]) > most:
             raise InputError(
                 f"column {name!r} holds {len(categories[name])} different strings in {table.num_rows} rows, and more than {most} "

@@ -27,8 +27,10 @@ from aucdist.estimators.tables import (
     refuse_lazy,
 )
 
-MIN_ROWS, MAX_BLOCKS = 100_000, 32
-"""The smallest number of rows in a block of a fit to arrays, and the largest number of blocks."""
+MIN_ROWS = 100_000
+"""The smallest number of rows in a block of a fit to arrays."""
+MAX_BLOCKS = 32
+"""The largest number of blocks of a fit to arrays."""
 Encode = Callable[[np.ndarray], np.ndarray]
 """Turns labels into -1 and +1, or into places in a table of sets of classes; it travels to workers."""
 

@@ -234,9 +234,11 @@ class Edges(NamedTuple):
     n_compared: int
 
 
-PLACES, MAX_COMPARED = 2048, 8
-"""A search starts from one of so many places. Where a place has more edges than the second, as in columns with long tails, all
-edges are compared: as vectors, 63 comparisons take a quarter of the time of a search whose branches cannot be guessed."""
+PLACES = 2048
+"""The number of places of the table from which a search for an edge starts."""
+MAX_COMPARED = 8
+"""If a place has more edges, as in columns with long tails, all edges are compared: as vectors, 63 comparisons take a quarter of
+the time of a search whose branches cannot be guessed."""
 
 
 def edges_of(edges: np.ndarray) -> Edges:

@@ -43,8 +43,12 @@ GRID = 16
 """The largest number of cells of a pair along each feature."""
 CELLS = 8
 """The number of cells along each feature while pairs are compared."""
-LAM, TOL, MAX_PASSES = 1e-3, 3e-2, 60
-"""The parameters of the fit of the rough additive model."""
+LAM = 1e-3
+"""`lam` of the rough additive model."""
+TOL = 3e-2
+"""The relative gap at which its fit ends."""
+MAX_PASSES = 60
+"""The largest number of passes of its fit."""
 MAX_COMPARED = 200
 """The largest number of features that are compared in pairs. If there are more, those whose shape has the largest spread are."""
 PRIOR = 10.0
@@ -162,8 +166,10 @@ MAX_PAIRS = 10_000
 MAX_COLUMNS = 20_000
 """Codes are dense: a byte for each row and feature."""
 
-VALUES_AT_ONCE, MIN_AT_ONCE = 2**18, 512
-"""Rows are encoded in chunks that stay in the cache: the number of values, and the smallest number of rows."""
+VALUES_AT_ONCE = 2**18
+"""The number of values of the rows that are encoded at a time. They stay in the cache."""
+MIN_ROWS_AT_ONCE = 512
+"""The smallest number of rows that are encoded at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,7 +241,7 @@ class BinMap(FittedMap):
         X: Any = block.X
         out = np.empty((block.n_samples, len(self.used) + len(self.pairs)), dtype=np.uint8)
         grids = {j: self.grid(j) for j in np.unique(self.pairs)}
-        at_once = max(MIN_AT_ONCE, VALUES_AT_ONCE // max(self.n_features_in, 1))
+        at_once = max(MIN_ROWS_AT_ONCE, VALUES_AT_ONCE // max(self.n_features_in, 1))
         for first in range(0, block.n_samples, at_once):
             values, codes = as_dense(X[first : first + at_once]), out[first : first + at_once]
             for k, j in enumerate(self.used):

@@ -8,9 +8,10 @@ last that holds may be taken (Bates and others, Journal of the ACM 68, 2021, art
 thresholds are tested one after the other, from few flagged rows to many, until a test fails (Learn then Test: Angelopoulos and
 others, arXiv 2110.01052, section 3), and a threshold is the score of the row after the m highest, for numbers m that are fixed
 beforehand. Given that score, the labels of the m rows above it are independent with the precision of the threshold. So each test
-is exact, and the first threshold that misses the guarantee passes with a probability of at most 1 - confidence where the
-precision falls below the guarantee once. Where it does so more than once, that first one also depends on the rows; then the
-guarantee is exact but for the chance that no threshold of the list lies where the precision falls below it for the first time.
+is exact, and the first threshold that misses the guarantee passes with a probability of at most 1 - confidence if the
+precision falls below the guarantee only once. If it does so several times, it depends on the rows which tested threshold is the
+first that misses it. The guarantee is then exact except for the chance that no threshold is tested where the precision is too low
+for the first time.
 """
 
 import math

@@ -74,7 +74,7 @@ class Measure:
     kind : str
         Such as ``partial_auc``.
     title : str
-        What reports call it, with the names of parameters in braces.
+        What reports call it within a sentence, with the names of parameters in braces.
     function : callable
         Takes what `needs` says, and the parameters by name. Within groups it is one of `aucdist.metrics.groups`, which return
         `GroupMetric`; the others return a number.
@@ -109,9 +109,14 @@ class Measure:
         return f"{self.kind}@{','.join(self._texts)}" if self.values else self.kind
 
     @property
-    def heading(self) -> str:
-        """The title, with the values of the parameters."""
+    def phrase(self) -> str:
+        """The title with the values of the parameters, for use within a sentence."""
         return self.title.format(**dict(zip(self.takes, self._texts, strict=True)))
+
+    @property
+    def heading(self) -> str:
+        """The phrase with a capital letter, for use in tables and above figures."""
+        return self.phrase[0].upper() + self.phrase[1:]
 
     @property
     def _texts(self) -> list[str]:
@@ -140,28 +145,28 @@ MEASURES = {
     measure.kind: measure
     for measure in (
         Measure("auc", "AUC", auc),
-        Measure("average_precision", "Average precision", average_precision),
+        Measure("average_precision", "average precision", average_precision),
         Measure("g_mean", "G-mean", g_mean, "decision"),
-        Measure("balanced_accuracy", "Balanced accuracy", balanced_accuracy, "decision"),
+        Measure("balanced_accuracy", "balanced accuracy", balanced_accuracy, "decision"),
         Measure("brier_loss", "Brier score", brier, "probability", sign=-1),
-        Measure("log_loss", "Log-loss", log_loss, "probability", largest=math.inf, sign=-1),
-        Measure("calibration_loss", "Calibration loss", calibration_loss, "probability", sign=-1),
+        Measure("log_loss", "log-loss", log_loss, "probability", largest=math.inf, sign=-1),
+        Measure("calibration_loss", "calibration loss", calibration_loss, "probability", sign=-1),
         Measure("group_auc", "AUC within groups", auc_of_groups, "groups"),
-        Measure("partial_auc", "Partial AUC at FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
-        Measure("shrunk_partial_auc", "Shrunk partial AUC at FPR ≤ {max_fpr}", shrunk_partial_auc, takes=("max_fpr",)),
+        Measure("partial_auc", "partial AUC at FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
+        Measure("shrunk_partial_auc", "shrunk partial AUC at FPR ≤ {max_fpr}", shrunk_partial_auc, takes=("max_fpr",)),
         Measure(
-            "two_way_partial_auc", "Two-way partial AUC at TPR ≥ {min_tpr} and FPR ≤ {max_fpr}", two_way_partial_auc,
+            "two_way_partial_auc", "two-way partial AUC at TPR ≥ {min_tpr} and FPR ≤ {max_fpr}", two_way_partial_auc,
             takes=("min_tpr", "max_fpr"),
         ),
-        Measure("recall_at_fpr", "Recall at FPR ≤ {max_fpr}", recall_at_fpr, takes=("max_fpr",)),
-        Measure("recall_at_precision", "Recall at precision ≥ {min_precision}", recall_at_precision, takes=("min_precision",)),
-        Measure("precision_at_recall", "Precision at recall ≥ {min_recall}", precision_at_recall, takes=("min_recall",)),
-        Measure("recall_at_k", "Recall of the first {k}", recall_at_k, takes=("k",)),
-        Measure("precision_at_k", "Precision of the first {k}", precision_at_k, takes=("k",)),
+        Measure("recall_at_fpr", "recall at FPR ≤ {max_fpr}", recall_at_fpr, takes=("max_fpr",)),
+        Measure("recall_at_precision", "recall at precision ≥ {min_precision}", recall_at_precision, takes=("min_precision",)),
+        Measure("precision_at_recall", "precision at recall ≥ {min_recall}", precision_at_recall, takes=("min_recall",)),
+        Measure("recall_at_k", "recall of the first {k}", recall_at_k, takes=("k",)),
+        Measure("precision_at_k", "precision of the first {k}", precision_at_k, takes=("k",)),
         Measure("ndcg", "NDCG of the first {k} of each group", ndcg_of_groups, "groups", takes=("k",), least_grade=0.0),
-        Measure("group_recall", "Recall of the first {k} of each group", recall_of_groups, "groups", takes=("k",)),
+        Measure("group_recall", "recall of the first {k} of each group", recall_of_groups, "groups", takes=("k",)),
         Measure(
-            "expected_cost", "Expected cost of a row", CostCounts.mean, "costs", takes=("false_alarm", "miss"),
+            "expected_cost", "expected cost of a row", CostCounts.mean, "costs", takes=("false_alarm", "miss"),
             largest=math.inf, sign=-1,
         ),
     )

@@ -33,9 +33,10 @@ from aucdist.store import resolve
 if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap
 
-FORMAT, LIST_OF_FOLDERS = 4, 3
-"""The format that is written, and an earlier one. Earlier formats are read as well: 1 and 2 (with a feature map) have
-two classes, and 3 is a list of folders of these."""
+FORMAT = 4
+"""The format that is written. Earlier formats are read as well: 1 and 2 (with a feature map) have two classes."""
+LIST_OF_FOLDERS = 3
+"""The earlier format of several classes: a list of folders of formats 1 or 2."""
 WEIGHTS, FEATURES = "weights.npy", "features.npz"
 PROFILE, DIGESTS = "profile.json", "digests.npy"
 """Files about the training rows of the model of a run. `aucdist watch` and `aucdist promote` need them; scoring does

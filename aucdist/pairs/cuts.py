@@ -25,8 +25,10 @@ STEPS_OF_STAIR = 5
 """The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
 fit takes about the same number of passes."""
 
-SLACK_OF_GAP, MAX_TRIES = 0.05, 4
-"""The slack may be this share of the gap. At most the second number of cuts is taken at a point to reach it."""
+SLACK_OF_GAP = 0.05
+"""The slack may be this share of the gap."""
+MAX_TRIES = 4
+"""At most this many cuts are taken at a point to reach such a slack."""
 
 
 @dataclass(frozen=True, eq=False)

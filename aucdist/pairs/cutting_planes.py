@@ -47,10 +47,10 @@ from aucdist.pairs.cell_cuts import CellCuts
 from aucdist.pairs.cuts import Bundle, Cut, PairCuts
 from aucdist.pairs.few_rows import MAX_ROWS, MAX_VALUES, FewRows
 from aucdist.pairs.newton import (
-    NARROWEST,
-    START,
-    WIDE,
-    WIDEST,
+    FIRST_HALF_WIDTH,
+    FIRST_HALF_WIDTH_AT_ZERO,
+    HALF_WIDTH_OF_PLANES,
+    MIN_HALF_WIDTH,
     RowSample,
     Samples,
     newton_step,
@@ -76,31 +76,42 @@ MIN_NOISE = 0.01
 """If lam is below this share of `sample.noise`, the weights of the sample fit its noise, and zero is the better
 start."""
 
-SHARE_OF_GAP, NARROWING = 0.1, 0.1
-"""Smoothing may cause this share of the gap, and the band becomes narrower by at most the second factor from pass to
-pass. With shares of 0.3, 0.1 and 0.05, a9a at lam 1e-5 takes 20, 13 and 10 passes. But with 0.05, separable rows with
-cells of anchors take 24 passes instead of 7, and a9a at lam 1e-4 with 5 % of the negatives takes 337 instead of 50."""
+SHARE_OF_GAP = 0.1
+"""Smoothing may cause this share of the gap. With shares of 0.3, 0.1 and 0.05, a9a at lam 1e-5 takes 20, 13 and 10 passes. But
+with 0.05, separable rows with cells of anchors take 24 passes instead of 7, and a9a at lam 1e-4 with 5 % of the negatives takes
+337 instead of 50."""
 
-STEP_TOO_LONG, STEP_SAFE = 0.3, 0.7
-"""A Newton step that ends before the first number was too long, and the next one is damped more. Beyond the second
-number, damping decreases."""
+NARROWING = 0.1
+"""From one pass to the next, the width of the band is multiplied by at least this factor."""
+
+STEP_TOO_LONG = 0.3
+"""If the line search ends below this share of a Newton step, the step was too long, and the next one is damped more."""
+
+STEP_SAFE = 0.7
+"""If the line search ends above this share of a Newton step, the next one is damped less."""
 
 MODEL_MISMATCH = 0.5
 """Other rows are drawn after a short step, or if the slope at the end of a step is more than this share of the slope at
 its start. The rows that were drawn then do not stand for all rows."""
 
-STALL_ROUNDS, STALL_SHARE = 16, 0.5
-"""A method has stalled if the first number of its rounds have not reduced what is left of the objective to the second
-number, as a share. The solver then changes from Newton steps to cutting planes. With 8 or 20 steps, a9a with 5 % of the
-negatives takes 101 to 150 passes; with 12 or 16 it takes 62."""
+STALL_ROUNDS = 16
+"""The number of rounds over which the solver compares the gap, to find out whether a method has stalled. With 8 or 20 rounds, a9a
+with 5 % of the negatives takes 101 to 150 passes; with 12 or 16 it takes 62."""
+
+STALL_SHARE = 0.5
+"""Newton steps have stalled if the gap is above this share of the gap before these rounds. Cutting planes then go on."""
 
 UNCHANGED_ROUNDS = 3
 """The band around the threshold also becomes narrower if this many rounds of cutting planes have not changed the
 gap."""
 
-STALL_SHARE_OF_PLANES, ROWS_PER_ROUND = 0.8, 10
-"""From cutting planes to the interior-point method the share is the first number, and there must have been a line search for
-each this many rows, because the cost of its steps grows with the number of rows."""
+STALL_SHARE_OF_PLANES = 0.8
+"""Cutting planes have stalled if the gap is above this share of the gap before these rounds. The interior-point method then goes
+on."""
+
+ROWS_PER_ROUND = 10
+"""Before the interior-point method, there must have been a round of cutting planes for each this many rows, because the cost of a
+step of that method grows with the number of rows."""
 
 CUT_OVERSHOOT = 0.03
 """The next cut is taken beyond the point of the line search, by this share of the rest of the way (mu of Franc and
@@ -109,9 +120,11 @@ Sonnenburg, 0.1)."""
 SEARCH_STEPS = (0.01, 0.02, 0.04, 0.07, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9, 1.3)
 """The steps among which a line search between cuts finds the zero of the derivative, in units of the distance to the target."""
 
-TARGET_TOO_FAR, TARGET_TOO_NEAR = 0.05, 0.3
-"""A line search that ends below the first number shows that the target was too far off. One that ends above the second
-shows that the target could be farther."""
+TARGET_TOO_FAR = 0.05
+"""If a line search ends below this share of the way, the target was too far off."""
+
+TARGET_TOO_NEAR = 0.3
+"""If a line search ends above this share of the way, the target may be farther off."""
 
 PATIENCE = 100
 """The number of passes without a bound above 0 after which a fit ends, because its cuts differ only by rounding."""
@@ -195,9 +208,9 @@ class CuttingPlanes:
         self.gap, self._unchanged = 1.0, 0
         self._bound = 0.0, 0.0  # the objective is never below 0
         if self._second_order:
-            self.cuts.half_width = START if self.cuts.here.w.any() else WIDEST
+            self.cuts.half_width = FIRST_HALF_WIDTH if self.cuts.here.w.any() else FIRST_HALF_WIDTH_AT_ZERO
         if self.negatives.is_top_only and not self.penalty.has_corners:
-            self.cuts.width = self.cuts.half_width or WIDE
+            self.cuts.width = self.cuts.half_width or HALF_WIDTH_OF_PLANES
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.cuts.here, loss=np.inf)
             self.accept(self.cuts.cut(0.0, self.cuts.here.w, self.gap_left), follow=True)
@@ -259,7 +272,7 @@ class CuttingPlanes:
             if step < STEP_TOO_LONG:
                 damping = max(4.0 * damping, 1e-4)
                 if self.gap >= 1.0 and not self.negatives.is_top_only:  # the start was not near the minimum
-                    cuts.half_width = max(cuts.half_width, WIDE)
+                    cuts.half_width = max(cuts.half_width, HALF_WIDTH_OF_PLANES)
             elif step > STEP_SAFE:
                 damping = damping / 8.0 if damping > 1e-7 else 0.0
             if not self.negatives.is_top_only:
@@ -290,12 +303,12 @@ class CuttingPlanes:
             self._narrow_band()
             if self._unchanged >= UNCHANGED_ROUNDS and self.gap < 1.0:
                 cuts.width *= 0.25
-            cuts.width = cuts.width if cuts.width > NARROWEST else 0.0
+            cuts.width = cuts.width if cuts.width > MIN_HALF_WIDTH else 0.0
             if mu > 0.0:
                 target = self.bundle.proximal_point(self.penalty, cuts.here.w, mu)
             move = target - cuts.here.w
             cuts.score(target)
-            _, for_search = self.samples.for_band(WIDE, anew=False)
+            _, for_search = self.samples.for_band(HALF_WIDTH_OF_PLANES, anew=False)
             step = self._line_search(for_search, move)[0]
             overshot = step + CUT_OVERSHOOT * (1.0 - step)
             self.accept(cuts.cut(overshot, cuts.here.w + overshot * move, self.gap_left))
@@ -351,7 +364,7 @@ class CuttingPlanes:
             """Return the width of a band that accounts for this part of the gap."""
             if not (width > 0.0 and part > 0.0):
                 return width
-            return max(width * min(1.0, max(NARROWING, allowed / part)), NARROWEST)
+            return max(width * min(1.0, max(NARROWING, allowed / part)), MIN_HALF_WIDTH)
 
         cuts = self.cuts
         cuts.half_width = narrowed(cuts.half_width, self.smoothing_gap - self.threshold_gap)

@@ -24,15 +24,21 @@ from aucdist.kernels.rows import accumulate
 from aucdist.pairs.groups import PairGroups
 from aucdist.solvers.sample import draw_from_block
 
-MAX_ROWS, MAX_VALUES = 4_000, 2**26
-"""The limits up to which the interior-point method is used. A step takes about 1 and 3 CPU seconds with 2,000 and 3,000
-rows. It grows like the cube of the number of rows, which gives about 7 seconds with 4,000. On 3,000 normal rows of
+MAX_ROWS = 4_000
+"""The largest number of rows with which the interior-point method is used. A step takes about 1 and 3 CPU seconds with 2,000 and
+3,000 rows. It grows like the cube of the number of rows, which gives about 7 seconds with 4,000. On 3,000 normal rows of
 8,000 columns, cutting planes alone had a gap of 0.45 after 300 passes. The arrays of all pairs of 4,000 rows take 0.2
-gigabytes, and the values of all rows, which are sent to the client, take at most half a gigabyte."""
+gigabytes."""
 
-MAX_STEPS, PATIENCE_IN_STEPS = 50, 2
-"""The largest number of steps, and the number of steps without a much smaller gap after which they end, because
-rounding prevents a smaller one."""
+MAX_VALUES = 2**26
+"""The largest number of values of all rows with which it is used. They are sent to the client, and take at most half a
+gigabyte."""
+
+MAX_STEPS = 50
+"""The largest number of steps."""
+
+PATIENCE_IN_STEPS = 2
+"""The method ends after this many steps without a much smaller gap, because rounding prevents a smaller one."""
 
 GAP_REDUCTION = 0.1
 """A point is handed over each time the gap is this share of the one before, so that a fit ends at the first that is near enough.

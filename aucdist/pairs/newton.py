@@ -41,26 +41,39 @@ from aucdist.pairs.top_negatives import (
 from aucdist.solvers.sample import uniforms
 from aucdist.solvers.signs import blocked, minimise_quadratic, project_onto_cone
 
-WIDEST, WIDE, START = 2.0, 0.3, 0.1
-"""Half-widths of the band: the first one at weights of 0, where all margins are 0; the one of cutting planes; and the
-first one at other weights. The weights of a sample, for example, are near the minimum, where smoothing by 0.3 costs a
+FIRST_HALF_WIDTH_AT_ZERO = 2.0
+"""The first half-width of the band if the weights are 0, where all margins are 0."""
+
+FIRST_HALF_WIDTH = 0.1
+"""The first half-width of the band at other weights. Weights from a sample are near the minimum, where smoothing by 0.3 costs a
 pass."""
 
-NARROWEST = 1e-6
+HALF_WIDTH_OF_PLANES = 0.3
+"""The half-width of the band for cutting planes, and after a Newton step that was too long."""
+
+MIN_HALF_WIDTH = 1e-6
 """The smallest half-width. The rounding of scores is far below it."""
 
-MIN_ROWS, SHARE_OF_ROWS, MAX_ROWS_DRAWN = 4_000, 0.15, 10_000
-"""The number of rows to draw from each class: a share of all rows, within the first and the last limit. With 20 rows for each
-feature, fits of fewer than 60,000 rows to a gap of 0.001 take at most four passes less (leaves of magic04 at lam 1e-4: 8 for 12)
-and up to a quarter more CPU seconds."""
+SHARE_OF_ROWS = 0.15
+"""The share of all rows that is drawn from each class, within the next two limits. With 20 rows for each feature, fits of fewer
+than 60,000 rows to a gap of 0.001 take at most four passes less (leaves of magic04 at lam 1e-4: 8 for 12) and up to a quarter
+more CPU seconds."""
+
+MIN_ROWS_DRAWN = 4_000
+"""The smallest number of rows to draw from each class."""
+
+MAX_ROWS_DRAWN = 10_000
+"""The largest number of rows to draw from each class."""
 
 ROWS_OF_TOP = 20_000
 """The number of rows to draw where only the highest-scoring negatives count, which may be few of those that are drawn. With
 10 000, a9a with 5 % of the negatives takes 31 passes; with 20 000 it takes 18."""
 
-OUTSIDE_SHARE, BAND_MARGIN = 0.5, 2.5
-"""Rows are drawn from a band that is wider by the second factor. In addition, rows are drawn from outside of it, the
-first number times as many, because a line search reaches them."""
+BAND_MARGIN = 2.5
+"""Rows are drawn from a band that is wider by this factor."""
+
+OUTSIDE_SHARE = 0.5
+"""So many times as many rows are drawn from outside of this band, because a line search reaches them."""
 
 MARGIN_BELOW = 0.25
 """Among the highest-scoring negatives, rows are drawn down to this many band widths below their band."""
@@ -82,19 +95,29 @@ way."""
 FEATURES_PER_CODE = 2
 """The matrix of rows of codes is added up cell by cell if each code stands for more features than this on average."""
 
-MAX_PRODUCTS, PRECISION, PRECISION_OF_TOP = 150, 0.1, 0.03
-"""The largest number of steps of conjugate gradients, and the share of the residual at which they end: the second number over
-all pairs, the third where only the highest-scoring negatives count. With 0.1, fits of these take up to a fifth more passes.
-Over all pairs 0.1 takes no more passes than 0.03, and `features: auto` takes 5 to 20 % fewer CPU seconds on tables of 10,000
-rows."""
+MAX_CG_STEPS = 150
+"""The largest number of steps of conjugate gradients."""
+
+CG_TOL = 0.1
+"""Over all pairs, conjugate gradients end at this share of the first residual. Fits take no more passes than with 0.03,
+and `features: auto` takes 5 to 20 % fewer CPU seconds on tables of 10,000 rows."""
+
+CG_TOL_OF_TOP = 0.03
+"""Where only the highest-scoring negatives count, conjugate gradients end at this share of the first residual. With 0.1, fits
+take up to a fifth more passes."""
 
 MAX_FACES = 4
 """Within a cone of signs, conjugate gradients start at most this many times, each time with the weights at 0 to which
 the previous ones led."""
 
-SLOPE_REDUCTION, MAX_STEP, MAX_SLOPES = 0.1, 2.0, 16
-"""A line search ends at a derivative of the first number times the derivative at its start. The others are the longest
-step and the largest number of derivatives."""
+SLOPE_REDUCTION = 0.1
+"""A line search ends where the derivative is this share of the derivative at its start."""
+
+MAX_STEP = 2.0
+"""The longest step of a line search, in units of the Newton step."""
+
+MAX_SLOPES = 16
+"""The largest number of derivatives that a line search takes."""
 
 SEED = 3
 """The seed of the hash of row ids by which rows are drawn, different from those of anchors, splits and samples."""
@@ -213,7 +236,7 @@ class Samples:
         if not cuts.negatives.is_top_only:
             # With more features than rows, only line searches use the samples, and smaller samples cost more passes.
             share = SHARE_OF_ROWS if n_features <= n_rows else 1.0
-            self.n_to_draw = int(np.clip(share * n_rows, MIN_ROWS, MAX_ROWS_DRAWN))
+            self.n_to_draw = int(np.clip(share * n_rows, MIN_ROWS_DRAWN, MAX_ROWS_DRAWN))
         self.is_dense = n_features**2 <= PRODUCTS * cuts.blocks.ranges.width
         groups = cuts.groups
         self._whole_groups = groups is not None and groups.grouped and self.n_to_draw < cuts.n_others
@@ -574,7 +597,7 @@ def newton_step(
             return -gradient / H.diagonal()
         step: np.ndarray = -scipy.linalg.cho_solve(factor, gradient, check_finite=False)
         return step
-    squares, precision = pairs.squares(), PRECISION_OF_TOP if pairs.of_top else PRECISION
+    squares, precision = pairs.squares(), CG_TOL_OF_TOP if pairs.of_top else CG_TOL
     total = lam + damping * float(squares.mean())
 
     def product(p: np.ndarray) -> np.ndarray:
@@ -602,7 +625,7 @@ def conjugate_gradients(
     p = inverse * residual
     square = float(residual @ p)
     enough = precision**2 * square
-    for _ in range(MAX_PRODUCTS):
+    for _ in range(MAX_CG_STEPS):
         if not square > enough:
             break
         Hp = product(p)

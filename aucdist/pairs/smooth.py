@@ -56,9 +56,10 @@ from aucdist.solvers.signs import project_onto_cone
 SAMPLE_GAP_OF_RAMP = 1e-2
 """The tolerance of the fit to a sample."""
 
-START_GAP, START_PASSES = 0.01, 200
-"""The relative gap to which the minimum of the hinge, where the fit starts, is certified, and the largest number of passes for
-it."""
+START_GAP = 0.01
+"""The fit starts at the minimum of the hinge, which is certified to this relative gap."""
+START_PASSES = 200
+"""The largest number of passes for this minimum."""
 
 FIRST_ROUNDS = 10
 """Each start is improved by this many steps before the better one is chosen."""

@@ -50,9 +50,10 @@ LINE_SEARCH_WIDTH = 1e-9
 MAX_GATHERED = 2**16
 """The largest number of scores and weights that are sent to the client at once, which is a megabyte."""
 
-KNOTS, REFINED = 65, 4
-"""The number of scores between which parts are linear in a band, and how often as many scores are tried to find where the
-mean hinge has a value."""
+KNOTS = 65
+"""The number of scores in a band between which parts are linear."""
+REFINEMENTS = 4
+"""To find the score at which the mean hinge has a value, as many scores are tried this many times, in ever smaller intervals."""
 
 STARTS = 9
 """The number of bands that are tried at a time, first over all and then between two of them, to find the one whose parts
@@ -222,7 +223,7 @@ class MeanHinge:
 
     def invert(self, value: float, low: float, high: float) -> tuple[float, float]:
         """Return two close scores between which the mean hinge reaches a value."""
-        for _ in range(REFINED):
+        for _ in range(REFINEMENTS):
             trial_points = np.linspace(low, high, KNOTS)
             k = min(max(int(np.searchsorted(self(trial_points), value)), 1), KNOTS - 1)
             low, high = float(trial_points[k - 1]), float(trial_points[k])

@@ -18,8 +18,10 @@ from aucdist.kernels.compiling import kernel
 GEV, LOGIT, PROBIT = 0, 1, 2
 NO_SHAPE = 1e-200
 """A smaller xi counts as 0: it does not change any t by a unit in the last place, and products with it would lose digits."""
-NEAR, FAR_OFF = (0.0, 0.5, 5), (0.875, 1.0, 6)
-"""The intervals of the tables for GEV's calibrated loss: start, width and number, in t and in log t."""
+GRID = (0.0, 0.5, 5)
+"""The intervals of the table of GEV's calibrated loss for small t: start, width and number."""
+LOG_GRID = (0.875, 1.0, 6)
+"""The intervals of the table of GEV's calibrated loss for large t, in log t: start, width and number."""
 DEGREE = 13
 """Degree of the polynomial on each interval, with which the tables are accurate to a few units in the last place."""
 FAR_TAIL = 4.0
@@ -189,12 +191,12 @@ def gev_loss(terms, u, is_one):
     ``Gamma(-xi, t)``, and a series gives its complement, the second. Each is used where it has no cancellation, from a table.
     """
     a, t, minus_log_t = gev_place(terms.xi, u)
-    if t < NEAR[1] * NEAR[2]:
-        above = a * t * tabulated(terms.near, t / NEAR[1])
+    if t < GRID[1] * GRID[2]:
+        above = a * t * tabulated(terms.near, t / GRID[1])
         below = above + u - terms.mean
     else:
         part = math.exp(-t) if t < 745.0 else 0.0
-        below = part * a / t * tabulated(terms.far, (-minus_log_t - FAR_OFF[0]) / FAR_OFF[1]) if part > 0.0 else 0.0
+        below = part * a / t * tabulated(terms.far, (-minus_log_t - LOG_GRID[0]) / LOG_GRID[1]) if part > 0.0 else 0.0
         above = below - u + terms.mean
     return (above, math.expm1(-t)) if is_one else (below, math.exp(-t))
 

@@ -30,10 +30,10 @@ from aucdist.data.preprocess import Floats
 from aucdist.errors import InputError, unknown
 from aucdist.probability.link_kernels import (
     DEGREE,
-    FAR_OFF,
     GEV,
+    GRID,
+    LOG_GRID,
     LOGIT,
-    NEAR,
     NO_SHAPE,
     PROBIT,
     Terms,
@@ -130,8 +130,8 @@ class Link:
         mean, near, far = 0.0, NO_TABLE, NO_TABLE
         if kind == GEV and not likelihood:
             mean = self.mean
-            near = _table(lambda t: near_part(self.xi, t), NEAR)
-            far = _table(lambda log_t: far_part(self.xi, math.exp(log_t)), FAR_OFF)
+            near = _table(lambda t: near_part(self.xi, t), GRID)
+            far = _table(lambda log_t: far_part(self.xi, math.exp(log_t)), LOG_GRID)
         return Terms(kind, sign, float(self.xi), mean, near, far, likelihood)
 
 

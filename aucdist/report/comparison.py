@@ -30,7 +30,9 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
         columns = OF_CLASSES
     else:
         columns = {
-            name: MEASURES[name].title.format(max_fpr=number_text(max_fpr)) for name in runs[0] if name in MEASURES
+            name: find_measure(name, max_fpr=max_fpr if name == "partial_auc" else None).heading
+            for name in runs[0]
+            if name in MEASURES
         }
         tests = []
         for name, pairs in result["differences"].items():

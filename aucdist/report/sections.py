@@ -18,8 +18,10 @@ from aucdist.report.text import number_text, search_verdict
 # ---- a search: the curve over one parameter, and all settings ----------------------------------------------------------
 
 MAX_ROWS = 60
-MAX_SHAPES, MAX_PAIRS = 24, 8
-"""The largest numbers of shapes and of pairs that are drawn, those with the widest spread."""
+MAX_SHAPES = 24
+"""The largest number of shapes that are drawn, those with the widest spread."""
+MAX_PAIRS = 8
+"""The largest number of pairs that are drawn, those with the widest spread."""
 MAX_POINTS = 400
 """The largest number of rows in the table of points."""
 DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}

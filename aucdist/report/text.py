@@ -90,14 +90,8 @@ def group_sentences(groups: Json) -> list[str]:
     counted = rows.pop("Groups", None)
     if counted is None:
         return []
-    measured = [f"The {metric_in_sentence(label)} is {value}." for label, value in rows.items()]
+    measured = [f"The {label} is {value}." for label, value in rows.items()]
     return [*measured, f"Groups: {counted}."]
-
-
-def metric_in_sentence(heading: str) -> str:
-    """Return the heading of a metric as it is written within a sentence: "average precision", but "AUC"."""
-    is_name = not heading[1].islower() or heading.startswith("Brier")
-    return heading if is_name else heading[0].lower() + heading[1:]
 
 
 def target_text(requirement: Json) -> str:
@@ -227,7 +221,7 @@ def search_verdict(search: Json) -> str:
     """
     from aucdist.metrics.measures import find_measure  # here, because the command line reads this module as it begins
 
-    best, measured = parameters_text(search["best"]), metric_in_sentence(find_measure(search["metric"]).heading)
+    best, measured = parameters_text(search["best"]), find_measure(search["metric"]).phrase
     score, spread = search["score"], search["interval"]
     if score is None:
         return f"Chosen: {best}; no score, because a fold failed."

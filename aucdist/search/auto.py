@@ -46,8 +46,10 @@ FIRST_ROWS = 10
 """The number of first rows of each group with grades that the NDCG counts."""
 LAMS_OF_FORESTS = (1.0, 1e-1)
 """The values of lam for forests whose score is a column over all pairs, which makes lam matter little."""
-LAMS_OF_LEAVES, LAMS_OF_ALL_PAIRS = (1e-1, 1e-3), (1e-1, 1e-2)
-"""The values of lam for the top of the list: for leaves, and for fits over all pairs."""
+LAMS_OF_LEAVES = (1e-1, 1e-3)
+"""The values of lam for leaves that are fitted for the top of the list."""
+LAMS_OF_ALL_PAIRS = (1e-1, 1e-2)
+"""The values of lam for fits over all pairs where the top of the list decides."""
 ALL_PAIRS: tuple[Features, ...] = (
     None,
     {"map": "bins"},

@@ -13,16 +13,20 @@ from aucdist.pairs.top_negatives import TOP_PARAMETERS
 
 Features = Json | None
 """A feature map as `features` of an estimator names it; None for none."""
-PAIRS, MIN_ROWS = 40, 50
-"""The number of pairs of features, and the smallest class for which pairs and leaves are tried. With a limit of 400
-rows, leaves were not tried on a table of customers with 270 positives, on which they have an AUC of 0.905 and bins
-0.849. With few positives, the rule of the choice prefers what is simple."""
+PAIRS = 40
+"""The number of pairs of features of bins."""
+MIN_ROWS = 50
+"""The smallest number of rows of a class for which pairs and leaves are tried. With a limit of 400 rows, leaves were not tried on
+a table of customers with 270 positives, on which they have an AUC of 0.905 and bins 0.849. With few positives, the rule of the
+choice prefers what is simple."""
 MAX_VALUES = 2**27
 """Leaves are not tried if the rows that the trees are grown on have more values than this. They are sent to the client,
 and take a gigabyte."""
 LANDMARKS = 512
-MAX_KERNEL_ROWS, MAX_KERNEL_COLUMNS = 100_000, 500
-"""Landmarks are not tried beyond these limits, because each row costs `LANDMARKS` products with a row."""
+MAX_KERNEL_ROWS = 100_000
+"""Landmarks are not tried with more rows, because each row costs `LANDMARKS` products with a row."""
+MAX_KERNEL_COLUMNS = 500
+"""Landmarks are not tried with more columns, for the same reason."""
 ORDER = ("bins", "nystroem")
 LAST = "leaves"
 LEAVES: Json = {"map": LAST, "leaves": 63}

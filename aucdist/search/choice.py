@@ -19,19 +19,22 @@ from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
 
 LEVEL = 0.95
-BUNDLES, SEED = 1024, 0
-"""The largest number of bundles, and the seed by which groups are assigned to them. The groups of a bundle are drawn
-together. The error of a variance from this many bundles is 4 %."""
+MAX_BUNDLES = 1024
+"""The largest number of bundles of groups. The groups of a bundle are drawn together. The error of a variance from this many
+bundles is 4 %."""
+SEED = 0
+"""The seed by which groups are assigned to bundles."""
 SECOND_MEASURE = "average_precision"
 """The measure that decides if the AUC does not. In five folds of a table with 852 positives, bins with pairs had an AUC
 of 0.8889 and 0.558 by this metric, and leaves had 0.8971 and 0.572."""
 CLEAR_SE = 0.5
 """The number of standard errors from which on a difference is clear. On 98 sets, the rule ``simplest`` has a mean AUC
 of 0.9281 with this value and of 0.9240 with 1. Taking the best mean has 0.9252."""
-MIN_FOLDS, SHARE_OF_LACK = 3, 0.05
-"""The standard error of a difference over fewer folds is too uncertain: it counts as at least this share of what the best
-setting lacks. On two folds of a table with 852 positives, leaves were 0.0001 behind bins with pairs on each fold, and were
-dropped because the two differences were equal."""
+MIN_FOLDS = 3
+"""The standard error of a difference over fewer folds is too uncertain: it gets a lower bound."""
+MIN_ERROR_OF_LACK = 0.05
+"""This lower bound, as a share of what the best setting lacks to a perfect value. On two folds of a table with 852 positives,
+leaves were 0.0001 behind bins with pairs on each fold, and were dropped because the two differences were equal."""
 
 Rule = Literal["best", "one-se", "simplest"]
 Point = Json
@@ -45,7 +48,7 @@ of all weights."""
 
 def group_shares(measured: GroupMetric) -> dict[str, list[float]]:
     """Return the contributions of the groups of a fold, by group set."""
-    bundle = scrambled(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(BUNDLES)
+    bundle = scrambled(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(MAX_BUNDLES)
     keys, at = np.unique(bundle, return_inverse=True)
     weight = measured.weights / measured.weights.sum()
     value, mass = np.bincount(at, weight * measured.values), np.bincount(at, weight)
@@ -250,7 +253,7 @@ def errors_behind(values: Sequence[float | None], best: Sequence[float | None], 
     error = float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else 0.0
     if n < MIN_FOLDS:
         error = max(
-            error, SHARE_OF_LACK * abs((measure.largest if measure.sign > 0 else 0.0) - float(best_values.mean()))
+            error, MIN_ERROR_OF_LACK * abs((measure.largest if measure.sign > 0 else 0.0) - float(best_values.mean()))
         )
     return mean / error if error > 0.0 else math.copysign(math.inf, mean) if mean else 0.0
 

@@ -16,9 +16,11 @@ from aucdist.solvers.signs import blocked, project_onto_cone
 REMEMBERED = 10
 """The number of steps whose change of gradient is stored."""
 
-SUFFICIENT_DECREASE, CURVATURE_CONDITION = 1e-4, 0.9
-"""Wolfe's conditions, as shares of the slope at the start: the smallest decrease per step, and the largest slope at its
-end."""
+SUFFICIENT_DECREASE = 1e-4
+"""Wolfe's first condition: the smallest decrease for a unit of the step, as a share of the slope at its start."""
+
+CURVATURE_CONDITION = 0.9
+"""Wolfe's second condition: the largest slope at the end of a step, as a share of the slope at its start."""
 
 MAX_TRIES = 40
 

@@ -18,12 +18,15 @@ from aucdist.data.split import scrambled
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.solvers.base import Round, solve
 
-LARGE = 100_000
+MIN_ROWS_TO_SAMPLE = 100_000
 """With fewer rows than this, a sample is not worth it: it would be a large part of the rows, or too small for its
 optimum to be near."""
 
-SHARE, MOST = 1 / 32, 20_000
-"""The number of rows to draw from each class: this share of its rows, and at most the second number."""
+SAMPLE_SHARE = 1 / 32
+"""The number of rows to draw from each class, as a share of all rows."""
+
+MAX_ROWS_PER_CLASS = 20_000
+"""The largest number of rows to draw from each class."""
 
 MIN_GROUPS = 60
 """A sample with fewer groups that have pairs is not worth it."""
@@ -62,7 +65,7 @@ def solve_on_sample(
     passes : int
         The cost in passes over all rows: one to draw, and the passes over the sample by its share of the rows.
     """
-    if blocks.n_samples < LARGE or rows_per_class(blocks) < blocks.n_features:
+    if blocks.n_samples < MIN_ROWS_TO_SAMPLE or rows_per_class(blocks) < blocks.n_features:
         return None, 0
     if n_groups is not None and n_groups * share_of_groups(blocks) < MIN_GROUPS:
         return None, 0
@@ -76,7 +79,7 @@ def solve_on_sample(
 
 def rows_per_class(blocks: Blocks) -> float:
     """Return the number of rows to draw from each class."""
-    return min(SHARE * blocks.n_samples, MOST)
+    return min(SAMPLE_SHARE * blocks.n_samples, MAX_ROWS_PER_CLASS)
 
 
 def share_of_groups(blocks: Blocks) -> float:

@@ -27,8 +27,10 @@ from flows.config.cluster import Adaptive, KubernetesConfig, Resources
 
 GROUP, VERSION = "kubernetes.dask.org", "v1"
 SECONDS = (5, 30)  # to connect, and to answer
-UNCOUNTED, QUOTA_PATIENCE = "status unknown for quota", 360.0
-"""The server's message about a quota until its controller has counted; and seconds to wait.
+UNCOUNTED = "status unknown for quota"
+"""The server's message about a quota until its controller has counted."""
+QUOTA_PATIENCE = 360.0
+"""How many seconds to wait for it.
 
 The controller looks for new kinds every half minute. A quota that it counted before it knew a kind, as right after the operator
 was installed, is counted again five minutes later, or when it is made again.

@@ -99,7 +99,12 @@ def kinds_of(annotation: Any) -> set[Any]:
 
 
 Config = TypeVar("Config", bound=BaseModel)
-MAX_VALUES, MAX_DEEP, MAX_SHOWN = 100_000, 50, 300
+MAX_VALUES = 100_000
+"""The largest number of values of a YAML file, with its aliases written out."""
+MAX_DEPTH = 50
+"""The largest number of levels of a YAML file."""
+MAX_SHOWN = 300
+"""The largest number of characters of a value in an error."""
 SIGNS = (",", "|", "'")
 
 
@@ -158,8 +163,8 @@ def parse_yaml(text: str | bytes, where: str) -> Any:
 
 def _entered(content: Any, count: Iterator[int], depth: int = 0) -> Any:
     """Return the content of a YAML file with URLs parsed (see `aucdist.data.storage.urls`) and aliases expanded."""
-    if next(count) > MAX_VALUES or depth > MAX_DEEP:
-        raise ValueError(f"more than {MAX_VALUES} values with its aliases written out, or more than {MAX_DEEP} levels")
+    if next(count) > MAX_VALUES or depth > MAX_DEPTH:
+        raise ValueError(f"more than {MAX_VALUES} values with its aliases written out, or more than {MAX_DEPTH} levels")
     if isinstance(content, dict):
         return {_entered(key, count): _entered(value, count, depth + 1) for key, value in content.items()}
     if isinstance(content, list):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from aucdist.data.dataset import PARTS
-from aucdist.data.formats.source_fields import FEW_CATEGORIES, MAX_GUESSED
+from aucdist.data.formats.source_fields import MAX_DETECTED, MIN_DISTINCT
 from aucdist.data.formats.table_form import COMPACT, DATE_FORMATS, Spelling, parse_date
 from aucdist.data.formats.tables import as_arrow, as_numpy, distinct
 from aucdist.drift import columns as single
@@ -26,14 +26,21 @@ STYLES = ((".", None), (".", ","), (".", "'"), (".", "space"), (",", None), (","
 """Decimal and thousands separators that are tried. If several fit equally well, the first is used."""
 HASHED_INTO = 256
 SHOWN = 5
-MAX_WORDS, MAX_TYPING_ERRORS = 5, 50
-"""The largest numbers of words that stand for missing numbers, and of different numbers that are written wrongly."""
+MAX_WORDS = 5
+"""The largest number of words that stand for missing numbers."""
+MAX_TYPING_ERRORS = 50
+"""The largest number of different numbers that are written wrongly."""
 MAX_WORD_LENGTH = 100
-RARE, OFTEN = 0.02, 0.05
-ROWS_EACH = 1.5
+MAX_RARE_SHARE = 0.02
+"""The largest share of cells that are no numbers and may all be typing errors."""
+MAX_LEADING_ZEROS = 0.05
+"""If a larger share of the whole numbers begins with 0, they are codes."""
+MIN_ROWS_EACH = 1.5
 """The smallest mean number of rows of a category. Texts with fewer rows are not categories."""
-FEW_OF_A_CLASS, CLEAR_DEVIATIONS = 10, 3.0
-"""A direction is suggested with at least this many rows of each class, and this many standard deviations from chance."""
+MIN_ROWS_OF_DIRECTION = 10
+"""A direction is suggested with at least this many rows of each class."""
+MIN_DEVIATIONS = 3.0
+"""A direction is suggested if the AUC is at least this many standard deviations from chance."""
 LAST = 0.2
 """The share of rows that become test rows if rows have dates."""
 SPANS = {"month": 365, "weekday": 7}
@@ -197,7 +204,7 @@ class Table:
         if (values == np.floor(values)).all():
             texts = self._texts(at, is_number)
             n_zeros = sum(text[0] == "0" and text[1:2].isdigit() for text in texts)
-            if n_zeros > OFTEN * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1):
+            if n_zeros > MAX_LEADING_ZEROS * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1):
                 return None  # codes: leading zeros are frequent, or all cells have the same length
             if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and len(values) > 2:
                 dates = [parse_date(text, COMPACT) for text in texts]
@@ -252,11 +259,15 @@ class Table:
         there = ~self.missing[at]
         rows = self.rows[at][there]
         n, present = len(rows), int(rows.sum())
-        if n > max(FEW_CATEGORIES, present // 2) or (n >= 3 and n == present) or (n >= 5 and present <= ROWS_EACH * n):
+        if (
+            n > max(MIN_DISTINCT, present // 2)
+            or (n >= 3 and n == present)
+            or (n >= 5 and present <= MIN_ROWS_EACH * n)
+        ):
             return Column(name, "drop", f"{n:,} different strings in {present:,} rows: an identifier or free text")
         if single.is_entity(name, n, present):
             return Column(name, "drop", _identifier(name, n, present, "strings"))
-        if n > MAX_GUESSED:
+        if n > MAX_DETECTED:
             return Column(name, "hashed", f"{n:,} different strings")
         texts = dict(zip(self._texts(at, there), rows.tolist(), strict=True))
         often = sorted(texts, key=lambda text: (-texts[text], text))
@@ -272,9 +283,9 @@ class Table:
             present, area = ~absent, 0.5
             n_pos = int(positives[present].sum())
             fewest = min(n_pos, int(rows[present].sum()) - n_pos)
-            if fewest >= FEW_OF_A_CLASS:
+            if fewest >= MIN_ROWS_OF_DIRECTION:
                 rises, deviation = single.auc_and_deviation(self.number[at][present], rows[present], positives[present])
-                if abs(rises - 0.5) > CLEAR_DEVIATIONS * deviation:
+                if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
                     column.direction = "increasing" if rises > 0.5 else "decreasing"
                 area = max(rises, 1.0 - rises) if fewest >= single.MIN_CLASS_ROWS else 0.5
             if absent.any():
@@ -369,6 +380,6 @@ def _may_be_missing(others: list[str], n_others: int, present: int, n_numbers: i
         return False
     if not digits and len(others) <= MAX_WORDS:
         return True
-    rare = n_others <= max(1, RARE * present)
+    rare = n_others <= max(1, MAX_RARE_SHARE * present)
     errors = all(map(TYPING_ERROR.fullmatch, others))
     return (n_numbers > 10 and (errors or rare)) or (n_numbers >= 3 and errors and rare)

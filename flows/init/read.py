@@ -24,10 +24,14 @@ MAX_BYTES = 2**24
 MAX_FILES = 64
 MAX_CELLS = 4_000_000
 """The largest number of cells of an Arrow table that are looked at."""
-ROWS_BELOW, BYTES_BELOW = 200, 2**18
-"""The rows that are compared with the first one to tell values from names: at most this many, and at most this many bytes."""
-LINES, BYTES = 50, 2**18
-"""The largest numbers of lines and of bytes that the layout is found by."""
+MAX_ROWS_BELOW = 200
+"""The largest number of rows that are compared with the first one to tell values from names."""
+MAX_BYTES_BELOW = 2**18
+"""The largest number of bytes of these rows."""
+MAX_LINES = 50
+"""The largest number of lines by which the layout is found."""
+MAX_HEAD_BYTES = 2**18
+"""The largest number of bytes by which the layout is found."""
 MAX_SKIPPED = 30
 CANDIDATES = (",", ";", "tab", "|", "space")
 COMMA_IN_NUMBER = re.compile(r"[+-]?\d+,\d+")
@@ -129,8 +133,8 @@ def _has_no_header(data: bytes, where: str, source: Source) -> bool:
     """Return whether the first line of a file contains values."""
     separator, start = separator_of(source), csv_head(data, where, source.model_copy(update={"header": False}))[1]
     rows: list[list[str]] = []
-    last = start + BYTES_BELOW
-    while len(rows) <= ROWS_BELOW and (start < last or len(rows) < 2) and data[start : start + 2**20].strip():
+    last = start + MAX_BYTES_BELOW
+    while len(rows) <= MAX_ROWS_BELOW and (start < last or len(rows) < 2) and data[start : start + 2**20].strip():
         _, cells, start = first_row(data, where, separator, start=start, quote=QUOTES[source.quote])
         rows.append(cells)
     return looks_like_values(rows[0], rows[1:])
@@ -191,8 +195,8 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
         raise InputError(
             f"{where}: lines end in CR alone, but LF or CR LF is needed: convert them, as by tr '\\r' '\\n' < old > new"
         )
-    head = data[: max(data.find(b"\n"), data.rfind(b"\n", 0, BYTES))] if len(data) > BYTES else data
-    lines = head.split(b"\n", LINES + MAX_SKIPPED)[: LINES + MAX_SKIPPED]
+    head = data[: max(data.find(b"\n"), data.rfind(b"\n", 0, MAX_HEAD_BYTES))] if len(data) > MAX_HEAD_BYTES else data
+    lines = head.split(b"\n", MAX_LINES + MAX_SKIPPED)[: MAX_LINES + MAX_SKIPPED]
     filled = [line for line in lines if line.strip()]
     cell = rb"(?:^|[,;|\t])\s*%s[^'\"\n]*%s\s*(?=[,;|\t\r]|$)"
     single = sum(re.search(cell % (b"'", b"'"), line) is not None for line in filled)

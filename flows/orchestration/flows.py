@@ -52,9 +52,10 @@ from flows.train.config import TrainConfig
 from flows.watch import WatchConfig
 
 DAY = 24 * 3600.0
-ALARM, NIGHT_ALARM = "aucdist.watch.alarm", "aucdist.keep-current.alarm"
-"""The events of a batch with alarms: of a watch by itself, by which an automation may start `keep-current` (see
-`prefect.yaml`), and of `keep-current`, which must not start itself again."""
+ALARM = "aucdist.watch.alarm"
+"""The event of a watch of a batch with alarms. An automation may start `keep-current` by it (see `prefect.yaml`)."""
+KEEP_CURRENT_ALARM = "aucdist.keep-current.alarm"
+"""The event of such a watch within `keep-current`, which must not start itself again."""
 
 
 def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
@@ -181,7 +182,7 @@ def keep_current(config: KeepCurrentConfig) -> Json:
     lines = "\n".join(f"* {line}" for line in promotion_lines(result["promotion"]))
     create_markdown_artifact(lines, key="keep-current", description=f"The model at {result['store']}")
     if result["watched"] is not None:
-        report_alarms(result["watched"], config.store, NIGHT_ALARM)
+        report_alarms(result["watched"], config.store, KEEP_CURRENT_ALARM)
     return result
 
 

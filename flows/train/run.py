@@ -42,8 +42,10 @@ from flows.run_folder.results import Bands, Baseline, Evaluation, FittedRun, res
 from flows.train.config import TrainConfig
 from flows.train.stages import Checkpoints, drop_small_classes, evaluate, fit, open_checkpoints, profile, starts_from
 
-MIN_ROWS, MAX_VALUES = 100, 2**24
-"""Baselines are fitted with at least this many training rows, and at most this many values, which bounds the time."""
+MIN_ROWS = 100
+"""Baselines are fitted with at least this many training rows."""
+MAX_VALUES = 2**24
+"""Baselines are fitted with at most this many values, which bounds the time."""
 
 
 def choose_feature_map(

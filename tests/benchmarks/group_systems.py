@@ -23,7 +23,7 @@ from aucdist.search.folds import Folds
 Scores = Callable[[np.ndarray], np.ndarray]
 Splits = Sequence[tuple[np.ndarray, np.ndarray]]
 LAMS = (10.0, 1.0, 1e-1, 1e-2, 1e-3)
-MAX_OF_A_QUERY = 10_000
+MAX_ROWS_OF_QUERY = 10_000
 """LightGBM's rankers refuse a query of more rows."""
 MAX_PAIRS = 200_000
 """Of more pairs no system gets a row for each."""
@@ -246,7 +246,7 @@ def _has_classes(rows: GroupRows) -> bool:
 
 
 def _has_small_queries(rows: GroupRows) -> bool:
-    return int(np.unique(rows.group, return_counts=True)[1].max()) <= MAX_OF_A_QUERY
+    return int(np.unique(rows.group, return_counts=True)[1].max()) <= MAX_ROWS_OF_QUERY
 
 
 def all_systems() -> list[System]:

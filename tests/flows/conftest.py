@@ -77,7 +77,7 @@ def place(endpoint, web, tmp_path, monkeypatch, caplog):
     monkeypatch.setenv("AUCDIST_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("AUCDIST_LOG", "")
     monkeypatch.setenv("AWS_SESSION_TOKEN", TOKEN)
-    for patience in ("OPENING", "WORKING"):
+    for patience in ("RETRY_SECONDS", "LONG_RETRY_SECONDS"):
         monkeypatch.setattr(faults, patience, 0.2)
     point_to(monkeypatch, endpoint, "AKIACANARY", KEY)
     caplog.set_level(logging.DEBUG)

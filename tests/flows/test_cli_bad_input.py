@@ -200,7 +200,7 @@ def test_unwritable_output_is_found_before_the_data_is_read(tmp_path: Path) -> N
 
 def test_an_s3_server_that_is_not_there_is_named_for_data_and_output(tmp_path, monkeypatch):
     point_to(monkeypatch, "http://127.0.0.1:9", *MOCK)
-    monkeypatch.setattr(faults, "OPENING", 0.0)
+    monkeypatch.setattr(faults, "RETRY_SECONDS", 0.0)
     config = write_config(tmp_path, {"source": "s3://bucket/data.svm", "format": "svmlight"})
     with new_connections():
         messages = said_of(tmp_path / "runs", config), refused("train", "digits", "--output", "s3://bucket/runs")

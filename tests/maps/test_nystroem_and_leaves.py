@@ -128,7 +128,7 @@ def test_trees_within_groups_do_not_split_by_what_a_group_is(monkeypatch):
 
     assert splits(expander) == splits(expander, 4) <= {"0", "1"}
     assert "2" in splits(LeafExpander(trees=10, leaves=2))
-    monkeypatch.setattr("aucdist.maps.leaves.MAX_OF_A_QUERY", 12)  # parts of a group are within it
+    monkeypatch.setattr("aucdist.maps.leaves.MAX_ROWS_OF_QUERY", 12)  # parts of a group are within it
     assert splits(expander) <= {"0", "1"}
     with pytest.raises(InputError, match="needs rows with groups"):
         expander.fit(X, whole.y)

@@ -93,9 +93,9 @@ def test_also_beyond_the_columns_of_a_matrix(monkeypatch, name, seed):
 
 @pytest.mark.parametrize("name", ["all-pairs", "ramp", "newton"])
 def test_also_from_a_sample(monkeypatch, name):
-    monkeypatch.setattr(sample, "LARGE", 60)
-    monkeypatch.setattr(sample, "MOST", 1000)
-    monkeypatch.setattr(sample, "SHARE", 0.5)
+    monkeypatch.setattr(sample, "MIN_ROWS_TO_SAMPLE", 60)
+    monkeypatch.setattr(sample, "MAX_ROWS_PER_CLASS", 1000)
+    monkeypatch.setattr(sample, "SAMPLE_SHARE", 0.5)
     codes, csr = two_forms(4)
     assert sample.noise(sample.draw_sample(codes)) == pytest.approx(sample.noise(sample.draw_sample(csr)), rel=1e-12)
     if name != "all-pairs":

@@ -96,7 +96,7 @@ def test_separated_balanced_classes_do_not_stall(monkeypatch):
 def test_nothing_that_is_sent_grows_with_the_rows(monkeypatch):
     monkeypatch.setattr(cell_cuts, "CELLS", 64)
     monkeypatch.setattr(cell_cuts, "SAMPLE", 100)
-    for name in ("MIN_ROWS", "MAX_ROWS_DRAWN"):
+    for name in ("MIN_ROWS_DRAWN", "MAX_ROWS_DRAWN"):
         monkeypatch.setattr(newton, name, 100)
     reduce, sent = LocalBlocks.reduce, {}
 

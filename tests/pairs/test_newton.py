@@ -89,7 +89,7 @@ def test_rows_drawn_stand_for_all():
 
 @pytest.mark.parametrize("signs", [None, SIGNS])
 def test_conjugate_gradients_and_the_matrix_give_the_same_step(signs, monkeypatch):
-    monkeypatch.setattr(newton, "PRECISION", 1e-10)
+    monkeypatch.setattr(newton, "CG_TOL", 1e-10)
     X, y = small(30, 60, d=3)
     w = np.array([0.3, 0.1, -0.2])
     _, sample = at_a_point(Block.of(X, y), w, 0.5)

@@ -16,7 +16,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.pairs import top_negatives
 from aucdist.pairs.cutting_planes import NARROWING, SHARE_OF_GAP, AllPairs, CuttingPlanes
-from aucdist.pairs.newton import NARROWEST
+from aucdist.pairs.newton import MIN_HALF_WIDTH
 from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.top_negatives import (
     MeanHinge,
@@ -330,9 +330,9 @@ def test_each_band_narrows_by_its_own_part_of_the_gap():
         planes.smoothing_gap, planes.threshold_gap = pairs + threshold, threshold
         planes._narrow_band()
         assert (planes.cuts.half_width, planes.cuts.width) == (pytest.approx(h), pytest.approx(width))
-    planes.cuts.half_width, planes.cuts.width, planes.threshold_gap = 0.0, NARROWEST, 1.0
+    planes.cuts.half_width, planes.cuts.width, planes.threshold_gap = 0.0, MIN_HALF_WIDTH, 1.0
     planes._narrow_band()
-    assert (planes.cuts.half_width, planes.cuts.width) == (0.0, NARROWEST)
+    assert (planes.cuts.half_width, planes.cuts.width) == (0.0, MIN_HALF_WIDTH)
 
 
 def test_what_smoothing_adds_is_told_apart():

@@ -460,7 +460,7 @@ def folds_of(values, weights, n_folds=4):
 
 
 def test_the_standard_error_is_that_of_drawing_groups(monkeypatch):
-    monkeypatch.setattr(choice, "BUNDLES", 2**40)  # each group by itself
+    monkeypatch.setattr(choice, "MAX_BUNDLES", 2**40)  # each group by itself
     r = np.random.default_rng(0)
     values, weights = r.random(400), r.integers(1, 9, 400).astype(float)
     other = values + 0.1 * r.normal(size=400)
@@ -485,7 +485,7 @@ def test_bundles_and_repeats_change_little():
     values, weights = r.random(5000), np.ones(5000)
     once = folds_of(values, weights)
     shares = mean_group_shares(once)
-    assert len(shares) <= choice.BUNDLES
+    assert len(shares) <= choice.MAX_BUNDLES
     assert standard_error(shares) == pytest.approx(np.std(values) / np.sqrt(5000), rel=0.1)
     assert standard_error(mean_group_shares(once + once)) == pytest.approx(
         standard_error(shares), rel=1e-9

@@ -42,7 +42,7 @@ def dealt(block, n_blocks=1):
 @pytest.fixture
 def large(monkeypatch):
     """Take the rows above for large data."""
-    monkeypatch.setattr(sample, "LARGE", 1000)
+    monkeypatch.setattr(sample, "MIN_ROWS_TO_SAMPLE", 1000)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])

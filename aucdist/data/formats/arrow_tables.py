@@ -46,8 +46,11 @@ NULL = "__HIVE_DEFAULT_PARTITION__"
 INTEGER = re.compile(r"-?[0-9]{1,15}")
 """Integers that every float64 has. Other values are texts, and so are all of a column if one folder has a text. pyarrow takes
 integers of 32 bits for numbers and others for texts."""
-# A column that repeats one value a million times takes a few bytes. Real tables expand less than this.
-MAX_GROWTH, MAX_GROWTH_OF_LARGE = 10_000, 1000
+MAX_GROWTH = 10_000
+"""How many times the size of its file a table may have in memory. A column that repeats one value a million times takes a few
+bytes in a file; real tables grow less than this."""
+MAX_GROWTH_OF_LARGE = 1000
+"""The same for tables that are large in memory."""
 
 
 def size_of_texts(table: pa.Table) -> int:

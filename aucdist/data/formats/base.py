@@ -14,7 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from aucdist.data.dataset import DatePart
-from aucdist.data.formats.source_fields import FEW_CATEGORIES, MAX_CATEGORIES, MAX_GUESSED, SourceFields
+from aucdist.data.formats.source_fields import (
+    MAX_CATEGORIES,
+    MAX_DETECTED,
+    MIN_DISTINCT,
+    SourceFields,
+)
 from aucdist.data.formats.text import unique
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import CHECKED, Count
@@ -213,7 +218,7 @@ def refuse_identifiers(source: SourceFields, where: str, categories: Mapping[str
     The limit is lower for columns that were detected (``categorical: auto``).
     """
     guessed = source.categorical == "auto"
-    most = min(MAX_GUESSED, max(FEW_CATEGORIES, rows // 2)) if guessed else MAX_CATEGORIES
+    most = min(MAX_DETECTED, max(MIN_DISTINCT, rows // 2)) if guessed else MAX_CATEGORIES
     for name, values in categories.items():
         if len(values) > most:
             reason = f"more than {most}" + f" in {rows} rows" * guessed

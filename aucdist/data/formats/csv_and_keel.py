@@ -43,8 +43,10 @@ if TYPE_CHECKING:
 
 HEAD = 2**16
 """The number of bytes that are parsed first to find text columns. Otherwise a text cell costs a second reading of all bytes."""
-BLOCK, LINES_IN_BLOCK = 2**20, 256
-"""The block size of pyarrow, in bytes. A block fits into the processor's cache and must hold a whole line."""
+BLOCK_BYTES = 2**20
+"""The block size of pyarrow. A block fits into the processor's cache and must hold a whole line."""
+LINES_IN_BLOCK = 256
+"""The block size of files of long lines, in lines."""
 BLANK_TO_SPACE = bytes.maketrans(b"\t\v\f\r", b"    ")
 FAILED_COLUMN = re.compile(r"In CSV column #(\d+):")
 SEPARATORS = {"space": BLANKS, "tab": "\t"}
@@ -179,7 +181,7 @@ class CsvText:
         table = pa.csv.read_csv(
             pa.BufferReader(data),
             pa.csv.ReadOptions(
-                use_threads=False, block_size=max(BLOCK, LINES_IN_BLOCK * data.find(b"\n")), column_names=list(self.names)
+                use_threads=False, block_size=max(BLOCK_BYTES, LINES_IN_BLOCK * data.find(b"\n")), column_names=list(self.names)
             ),
             pa.csv.ParseOptions(
                 delimiter=separator, quote_char=self.quote, newlines_in_values=self.quote.encode() in data

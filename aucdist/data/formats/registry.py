@@ -49,9 +49,11 @@ CHANGES = re.compile(r"\binto\b|\bdelete\s+from\b|\bupdate\s+\S+\s+set\b", re.IG
 TEXTS = re.compile(r"'[^']*'|\"[^\"]*\"|`[^`]*`")
 DENSE_ABOVE = 0.5
 """Rows with a larger share of nonzero entries are stored as dense rows, which are faster and take hardly more memory."""
-ALWAYS_WIDE, WIDTH_PER_VALUE = 2**20, 10
-"""The number of features that is always allowed, and the additional number for each value that is not
-zero. Without a limit, a file of one line could name feature 2 147 483 647."""
+ALWAYS_ALLOWED_FEATURES = 2**20
+"""The number of features that a sparse file may always have. Without a limit, a file of one line could name feature
+2 147 483 647."""
+FEATURES_PER_VALUE = 10
+"""More features are allowed if there are at most this many for each value that is not zero."""
 BYTES_PER_FEATURE = 150
 """The memory that the name, the weight and the statistics of a feature take."""
 EMBEDDED = ("breast_cancer", "digits", "iris", "wine")
@@ -376,7 +378,9 @@ class SvmlightFormat(LineFormat):
         """Return the numbers of the features, up to the largest that occurs or that the source states."""
         if survey.width == 0:
             raise InputError(f"{survey.where}: no row has a feature: give at least one value, such as 3:0.5")
-        if source.n_features is None and survey.width > max(ALWAYS_WIDE, WIDTH_PER_VALUE * survey.stored):
+        if source.n_features is None and survey.width > max(
+            ALWAYS_ALLOWED_FEATURES, FEATURES_PER_VALUE * survey.stored
+        ):
             raise InputError(
                 f"{survey.where}: the largest feature is number {survey.width}, but only {survey.stored} values are not "
                 f"zero: a model with that many weights would fill the memory. If this is intended, set n_features: {survey.width}"

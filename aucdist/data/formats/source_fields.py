@@ -23,9 +23,10 @@ Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"],
 
 MAX_CATEGORIES = 10_000
 """A column with more categories is an identifier, and its 0/1 features would fill the memory."""
-MAX_GUESSED, FEW_CATEGORIES = 1000, 50
-"""If nobody has said that a column holds categories, fewer make it an identifier: more than the first number, or more than the
-second number and more than half as many as there are rows."""
+MAX_DETECTED = 1000
+"""A column with more categories is an identifier, unless the source lists it under `categorical`."""
+MIN_DISTINCT = 50
+"""A column with fewer categories is never an identifier. With more, it is one if it has more than half as many as rows."""
 MAX_HASHED = 2**20
 """Features of one hashed column: their names alone take some hundred MB."""
 MAX_FEATURES = 2**31 - 1

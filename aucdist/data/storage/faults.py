@@ -23,9 +23,10 @@ BOTO, AIOHTTP = "botocore.exceptions", "aiohttp"
 Exceptions = tuple[type[BaseException], ...]
 T = TypeVar("T")
 
-OPENING, WORKING = 5.0, 90.0
-"""Seconds after the first failure in which to try again: nobody should wait long to learn that an address is wrong, and no
-run should be lost because a server was restarted."""
+RETRY_SECONDS = 5.0
+"""How long after the first failure a call is tried again. Nobody should wait long to learn that an address is wrong."""
+LONG_RETRY_SECONDS = 90.0
+"""The same within `long_retries`. No run should be lost because a server was restarted."""
 
 FIRST_WAIT, MAX_WAIT = 0.1, 5.0
 FULL = errno.ENOSPC, errno.EDQUOT
@@ -34,8 +35,8 @@ BUSY = {429, 500, 502, 503, 504}
 BUSY_CODES = {"SlowDown", "RequestTimeout", "ConditionalRequestConflict"}
 
 _log = logging.getLogger(__name__)
-_dice = random.Random()  # a separate generator, so that seeded random numbers do not depend on the network
-_working: ContextVar[bool] = ContextVar("working", default=False)
+_random = random.Random()  # a separate generator, so that seeded random numbers do not depend on the network
+_retries_are_long: ContextVar[bool] = ContextVar("retries_are_long", default=False)
 NO_IDENTITY = ("NoCredentialsError", "PartialCredentialsError", "CredentialRetrievalError", "ProfileNotFound")
 """Exceptions of botocore about missing or incomplete credentials."""
 
@@ -61,11 +62,11 @@ class BadAnswer(Exception):
 @contextmanager
 def long_retries() -> Iterator[None]:
     """Use the longer time limit for retries in this context, because a run would be lost."""
-    token = _working.set(True)
+    token = _retries_are_long.set(True)
     try:
         yield
     finally:
-        _working.reset(token)
+        _retries_are_long.reset(token)
 
 
 def retried(call: Callable[[], T]) -> T:
@@ -78,8 +79,8 @@ def retried(call: Callable[[], T]) -> T:
         try:
             return call()
         except Exception as error:
-            now, wait = time.monotonic(), _dice.uniform(0.0, limit)
-            deadline = deadline or now + (WORKING if _working.get() else OPENING)
+            now, wait = time.monotonic(), _random.uniform(0.0, limit)
+            deadline = deadline or now + (LONG_RETRY_SECONDS if _retries_are_long.get() else RETRY_SECONDS)
             if not may_pass(error) or now + wait > deadline:
                 raise
             _log.info("%s; trying again in %.1f s", type(error).__name__, wait)

@@ -54,8 +54,12 @@ TRUSTED = "if you trust the file, "
 
 # ---- memory and disk ------------------------------------------------------------------------------------------------------
 
-MAX_SHEET_ROWS, MAX_EMPTY_CELLS, EMPTY_FOR_EACH = 2**20, 2**22, 20
-"""Rows of any spreadsheet; and the empty places between its cells, in any sheet, or for each cell if these are more."""
+MAX_SHEET_ROWS = 2**20
+"""The largest number of rows of a spreadsheet."""
+ALWAYS_ALLOWED_SPAN = 2**22
+"""The rows times the columns that the cells of a sheet may always span, empty places included."""
+MAX_SPAN_PER_CELL = 20
+"""They may span more if this is at most so many places for each cell that is not empty."""
 
 
 def total_memory() -> int:
@@ -359,7 +363,7 @@ def check_sheet(file: Any, where: str) -> None:
     parser.StartElementHandler = start
     while piece := file.read(CHUNK):
         parser.Parse(piece, False)
-    if rows * columns > max(MAX_EMPTY_CELLS, EMPTY_FOR_EACH * cells):
+    if rows * columns > max(ALWAYS_ALLOWED_SPAN, MAX_SPAN_PER_CELL * cells):
         raise InputError(
             f"{where}: its {cells} cells span {rows} rows of {columns} columns, because there is one in {farthest}; delete what "
             "is far from the table, or save the table as CSV"

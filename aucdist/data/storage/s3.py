@@ -27,8 +27,10 @@ PARTS_AT_ONCE = 4
 CHUNK = 2**20
 MAX_LISTED = 10**6
 """The largest number of objects in a listing."""
-FREE_PAGES, MIN_ON_A_PAGE = 100, 100
-"""The largest number of pages of a listing, and the number of objects for which it may have one more."""
+ALWAYS_ALLOWED_PAGES = 100
+"""The number of pages that a listing may always have."""
+MIN_OBJECTS_PER_PAGE = 100
+"""A listing may have more pages if there are so many objects for each of them."""
 
 
 def options(bucket: str) -> dict[str, Any]:
@@ -136,7 +138,7 @@ async def pages(fs: Any, method: str, **names: Any) -> AsyncIterator[dict[str, A
                 f"{shown('s3://' + str(names.get('Bucket')))} lists more than {MAX_LISTED:,} objects there: name a "
                 "narrower path"
             )
-        if (keys and keys[0] == before) or n_pages > FREE_PAGES + n_listed / MIN_ON_A_PAGE:
+        if (keys and keys[0] == before) or n_pages > ALWAYS_ALLOWED_PAGES + n_listed / MIN_OBJECTS_PER_PAGE:
             raise BadAnswer("its listing has no end")
         before = keys[0] if keys else before
         progress.add(SLOWEST * n_new)

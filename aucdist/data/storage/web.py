@@ -16,8 +16,10 @@ from aucdist.data.storage.urls import cache_folder, name_of, reveal, shown
 from aucdist.errors import InputError
 from aucdist.extras import load_optional
 
-CONNECT_SECONDS, READ_SECONDS = 3, 10
-"""The timeout of a connection, in seconds: a wrong address should be reported within a minute."""
+CONNECT_SECONDS = 3
+"""The timeout until a server accepts a connection. A wrong address should be reported within a minute."""
+READ_SECONDS = 10
+"""The timeout until a server sends something."""
 Received = Callable[[int, int | None], None]
 """Called with the number of bytes received, and the total if the server states it."""
 

@@ -8,10 +8,10 @@ After Jiang, Tao, Gao & Chu, "Dual coordinate descent method for solving AUC opt
 A step takes a pair, maximises D over its variable, ``a <- clip(a + lam k (1 - w.z) / z.z, 0, 1)``, and updates w. If z = 0, when
 a row is equal to one of the other class, a becomes 1.
 
-Within groups only pairs of rows of one group are drawn, and k is their number. The paper's pairs weigh one. Where pairs have
-weights c (rows with weights, groups that count the same, grades), the mean is (sum of c loss) / (sum of c); then k is the sum of
-c, and a is in [0, c], which is all that changes in the dual. Pairs are drawn alike, whatever they weigh. Variables that are 0 are
-not stored, so that memory grows with the number of pairs drawn, not with k.
+Within groups only pairs of rows of one group are drawn, and k is their number. In the paper, each pair has the weight 1. If pairs
+have weights c (rows with weights, groups that count the same, grades), the mean is (sum of c loss) / (sum of c). Then k is the sum
+of c, and a is in [0, c], which is all that changes in the dual. All pairs are drawn with the same probability, whatever their
+weights. Variables that are 0 are not stored, so that memory grows with the number of pairs drawn, not with k.
 
 One block is the published algorithm. With several, each block takes its part of a round's steps on its own pairs
 (`aucdist.papers.sdcd.pairing`), all from the same w. The dual variables stay on the blocks. A block returns its contribution

@@ -45,8 +45,8 @@ class PairRows(NamedTuple):
     `n_majority`: the number of rows of the larger class.
     `sign`: 1 where the minority is positive, -1 where it is negative.
     `minority_weight`: of shape (n_minority,), float64.
-    `majority_weight`, of shape (n_majority,), float64: a pair weighs the product; both are of length 0 where each pair
-        weighs one.
+    `majority_weight`, of shape (n_majority,), float64: a pair has the product as its weight; both are of length 0 if each
+        pair has the weight 1.
     """
 
     minority: Rows
@@ -234,7 +234,7 @@ class AscentSteps(NamedTuple):
     """The settings of `dual_steps`.
 
     `first`, int: the number of the pair of both first rows: 1, or more with a later part of the minority.
-    `scale`, float: lam times the weight of all pairs, which is their number where each weighs one.
+    `scale`, float: lam times the weight of all pairs, which is their number if each has the weight 1.
     `sigma`, float: the factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1
         is sequential.
     `taken`, float: steps before these since the averaging began.

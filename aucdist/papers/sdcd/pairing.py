@@ -58,7 +58,7 @@ class SamplingMemory:
     places : PairPlaces
         Where the pairs with that part are; None before the first.
     weights : tuple of ndarray
-        The weights of the part of the minority, and of the larger class; of length 0 where each pair weighs one.
+        The weights of the part of the minority, and of the larger class; of length 0 if each pair has the weight 1.
     state : object
         What the solver adds; None at first.
     """
@@ -123,7 +123,7 @@ def receive_minority(
     Parameters
     ----------
     weights : ndarray
-        The weights of its rows; of length 0 where each pair weighs one.
+        The weights of its rows; of length 0 if each pair has the weight 1.
     starts : ndarray of shape (n_groups + 1,), int64
         Where its rows of each group begin and end.
     """
@@ -153,7 +153,7 @@ class Pairing:
     sign : int
         1 where the minority is positive, -1 where it is negative.
     mass : float
-        The weight of all pairs; their number where each weighs one.
+        The weight of all pairs; their number if each has the weight 1.
     n_working : int
         The number of blocks that have pairs.
     offsets, majority_offsets : ndarray of shape (n_blocks + 1,), int64

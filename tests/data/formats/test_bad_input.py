@@ -343,7 +343,7 @@ def test_bytes_may_be_texts(tmp_path):
 
 
 def test_the_width_of_svmlight_files_is_bounded_and_can_be_raised(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "ALWAYS_WIDE", 100)
+    monkeypatch.setattr(registry, "ALWAYS_ALLOWED_FEATURES", 100)
     (tmp_path / "f").write_text("1 200:1\n-1 1:1\n")
     source = Source(source=str(tmp_path / "f"), format="svmlight")
     with pytest.raises(InputError, match="set n_features: 200"):

@@ -98,7 +98,7 @@ def test_waits_are_drawn_below_a_limit_that_doubles_up_to_the_longest(clock):
 
 
 def test_a_user_waits_for_seconds_and_a_fit_for_longer(clock):
-    for patience, wait in ((faults.OPENING, retried), (faults.WORKING, long_retries()(retried))):
+    for patience, wait in ((faults.RETRY_SECONDS, retried), (faults.LONG_RETRY_SECONDS, long_retries()(retried))):
         start = clock.now
         with pytest.raises(ConnectionResetError):
             wait(failing(10**6, ConnectionResetError()))

@@ -271,7 +271,7 @@ def assert_refused(url, *said, what=load):
 
 
 def test_an_endpoint_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(faults, "OPENING", 0.0)
+    monkeypatch.setattr(faults, "RETRY_SECONDS", 0.0)
     with new_connections(), socket.socket() as closed:  # bound but not listening: connections are refused
         closed.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"

@@ -36,7 +36,7 @@ def behind():
 @pytest.fixture
 def faults(behind, monkeypatch):
     """The faults to come; a moment's patience is enough here."""
-    monkeypatch.setattr("aucdist.data.storage.faults.OPENING", 2.0)
+    monkeypatch.setattr("aucdist.data.storage.faults.RETRY_SECONDS", 2.0)
     monkeypatch.setattr("aucdist.data.storage.faults.MAX_WAIT", 0.05)
     files.write_bytes(URL, DATA)
     behind.asked.clear()
@@ -70,7 +70,7 @@ def test_a_write_is_tried_again(faults, fault):
     ],
 )
 def test_patience_ends_with_a_clear_error(faults, monkeypatch, fault, said):
-    monkeypatch.setattr("aucdist.data.storage.faults.OPENING", 0.3)
+    monkeypatch.setattr("aucdist.data.storage.faults.RETRY_SECONDS", 0.3)
     faults += [fault] * 1000
     with pytest.raises(InputError) as caught:
         files.read_bytes(URL)
@@ -125,7 +125,7 @@ def test_a_pass_over_shards_meets_every_fault_and_reads_the_same_bits(faults, tm
 
 
 def test_the_secret_is_in_no_message(faults, monkeypatch, caplog):
-    monkeypatch.setattr("aucdist.data.storage.faults.OPENING", 0.2)
+    monkeypatch.setattr("aucdist.data.storage.faults.RETRY_SECONDS", 0.2)
     caplog.set_level("DEBUG")
     faults += ["lost"] * 1000
     with pytest.raises(InputError) as caught:

@@ -95,7 +95,7 @@ def test_remote_store_that_breaks_while_uploading(monkeypatch: pytest.MonkeyPatc
         put(self, source, target, **kwargs)
 
     monkeypatch.setattr(type(fs), "put_file", break_at_the_last)
-    monkeypatch.setattr(faults, "WORKING", 0.0)
+    monkeypatch.setattr(faults, "LONG_RETRY_SECONDS", 0.0)
     with run_folder("memory://broken", "one") as folder:
         for name in ("metrics.json", "config.yaml"):
             (folder.draft / name).write_text("{}")
