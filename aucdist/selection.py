@@ -112,9 +112,7 @@ def partition(
     [False, False, True, True, False, False]
     """
     if gap_rows < 0 or not 0.0 <= gap_time < np.inf:
-        raise InputError(
-            f"`gap_rows` is {gap_rows} and `gap_time` is {gap_time}, but both must be finite and at least 0"
-        )
+        raise InputError(f"`gap_rows` and `gap_time` must be finite and at least 0; got {gap_rows} and {gap_time}")
     if time is None and (gap_rows or gap_time):
         raise InputError("a gap needs `time`: folds at random have no rows shortly before others")
     if time is not None:

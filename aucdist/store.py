@@ -325,7 +325,7 @@ def remove_old_versions(store: Store, most: int) -> list[int]:
     `most`: at least 1.
     """
     if most < 1:
-        raise InputError(f"at least 1 version must be kept, not {most}")
+        raise InputError(f"keep must be at least 1; got {most}")
     current = store.current
     if current is None:
         return []

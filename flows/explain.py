@@ -43,7 +43,7 @@ class ExplainConfig(UnlabelledRef):
     lower: bool = False
     """With `reasons`: show the columns that lower the score of each row most. Use it for models whose high scores are good."""
     classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default=[])
-    """For a model of several classes: the classes to explain. By default all are explained."""
+    """For a model of several classes: a class to explain. May be repeated. By default all are explained."""
     output: FileOption = None
     """A .csv or .parquet file for all contributions. By default they are printed."""
     s3: S3Option

@@ -32,7 +32,7 @@ class ExportConfig(Strict):
     model: PlaceArgument
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     to: Annotated[str, Cli(metavar="onnx|sql|json|scorecard")]
-    """The format: `onnx`, `sql`, `json` or `scorecard`."""
+    """The format: a graph for ONNX runtimes, a query in SQL, a JSON file, or a scorecard of whole points."""
     output: FileOption = None
     """The file to write. By default it is named after the run and written to the current folder."""
     table: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, min_length=1)

@@ -17,6 +17,8 @@ from flows.config.data import DataRef, source_of
 from flows.config.loading import Cli, Count, CountOption, NameArgument, Natural, Share, Strict
 from flows.progress import RunObserver
 
+DTYPE = Cli(metavar="float32|float64")
+
 
 class ShardConfig(DataRef):
     """A data set to be written as shards."""
@@ -25,7 +27,7 @@ class ShardConfig(DataRef):
     """The folder or URL of the shards. A data set that exists there is replaced."""
     rows_per_shard: CountOption = None
     """The largest number of rows in a shard. By default it is the number that takes 64 MiB in memory."""
-    dtype: Literal["float32", "float64"] | None = None
+    dtype: Annotated[Literal["float32", "float64"] | None, DTYPE] = None
     """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
     seed: Natural = 0
     """The seed of the order of the rows."""
@@ -104,7 +106,7 @@ class SimulateConfig(Strict):
     """The probability that a row is positive."""
     rows_per_shard: CountOption = None
     """The number of rows in a shard; the last shard may have fewer. By default it is the number that takes 64 MiB."""
-    dtype: Literal["float32", "float64"] = "float32"
+    dtype: Annotated[Literal["float32", "float64"], DTYPE] = "float32"
     """The type of the values."""
     seed: int = 0
     """The seed of the rows, and of the direction between the classes."""

@@ -133,7 +133,7 @@ class Block:
             if wrong.any():
                 row = int(np.argmax(wrong))
                 raise InputError(
-                    f"the weight of row {row} (from 0) is {weight[row]:g}; weights are 0, or from {MIN_WEIGHT:g} to "
+                    f"the weight of row {row} (counted from 0) is {weight[row]:g}; weights are 0, or from {MIN_WEIGHT:g} to "
                     f"{MAX_WEIGHT:g}: divide them all by their mean"
                 )
         return cls(rows, y.astype(np.int8), ids, index=index, **sides)

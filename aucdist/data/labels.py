@@ -285,8 +285,8 @@ def group_numbers(groups: Any, first: int = 0) -> np.ndarray | None:
     missing = series.isna().to_numpy()
     if missing.any():
         raise InputError(
-            f"the group of row {first + int(np.argmax(missing))} (from 0) is missing: each row needs one. Rows that belong to no "
-            "group can have a group of their own, which then has no pair"
+            f"the group of row {first + int(np.argmax(missing))} (counted from 0) is missing: each row needs one. Rows that "
+            "belong to no group can have a group of their own, which then has no pair"
         )
     if series.dtype.kind in "iu":
         return series.to_numpy().astype(np.int64)

@@ -145,10 +145,12 @@ class Preprocessor:
                 f"the preprocessor is damaged: its shift or factor is missing, or not one of scale {self.scale!r}"
             )
         if (self.fill is None) != (self.impute in WITHOUT_FILL):
-            raise InputError("the preprocessor is damaged: the imputation does not go with the values to fill in")
+            raise InputError(
+                f"the preprocessor is damaged: impute {self.impute!r} and its values to fill in contradict each other"
+            )
         arrays = [array for array in (self.shift, self.factor, self.fill) if array is not None]
         if any(len(array) != n_features for array in arrays) or any(i >= n_features for i in self.log1p):
-            raise InputError(f"the arrays of the preprocessor are not those of {n_features} features")
+            raise InputError(f"the preprocessor is damaged: it was not made for {n_features} features")
 
 
 def fit_preprocessor(
@@ -247,7 +249,7 @@ def _complete(block: Block, fill: np.ndarray | None, names: Sequence[str] | None
     if (place := first_missing(block.rows)) is not None:
         i, j = place
         raise InputError(
-            f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is missing; give `impute: mean` or "
+            f"feature {names[j] if names else j} of row {block.row_id[i]} (counted from 0) is missing; give `impute: mean` or "
             "`impute: median`, or leave the row or the feature out"
         )
     return block
@@ -274,8 +276,8 @@ def _logged(block: Block, columns: tuple[int, ...], names: Sequence[str] | None)
         k = int(np.argmax(np.isin(column, positions) & (rows.values <= -1)))
         (i, j), value = entry_at(rows, k), rows.values.reshape(-1)[k]
         raise InputError(
-            f"feature {names[j] if names else j} of row {block.row_id[i]} (from 0) is {value:g}, but log1p needs values above "
-            "-1; name the features that have them, or leave log1p out"
+            f"feature {names[j] if names else j} of row {block.row_id[i]} (counted from 0) is {value:g}, but log1p needs values "
+            "above -1; name the features that have them, or leave log1p out"
         )
     rows.values[at] = np.log1p(x)
     return rows

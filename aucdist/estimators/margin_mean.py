@@ -125,7 +125,9 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
         factor = 1.0 / np.where(total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.m2 / total.count))
     if not (np.isfinite(factor) & (factor > 0)).all():
         bad = int(np.argmin(np.isfinite(factor) & (factor > 0)))
-        raise InputError(f"feature {bad} (from 0): its values are too large or too small to scale them; use scale=None")
+        raise InputError(
+            f"feature {bad} (counted from 0): its values are too large or too small to scale them; use scale=None"
+        )
     return Preprocessor((), "standard", None if any(summary["sparse"]) else total.mean, factor)
 
 

@@ -144,8 +144,8 @@ def _complete(y: Any) -> Any:
         missing = np.asarray(pd.isna(np.asarray(values, dtype=object))) | np.ma.getmask(values)
         if missing.any():
             raise InputError(
-                f"Input y contains NaN: the label of row {int(np.argmax(missing))} (from 0) is missing; leave out rows without "
-                "a label"
+                f"Input y contains NaN: the label of row {int(np.argmax(missing))} (counted from 0) is missing; leave out "
+                "rows without a label"
             )
     return y
 
@@ -172,7 +172,7 @@ def _encoder(estimator: Any, values: np.ndarray) -> tuple[LabelSets | None, Enco
         finite = np.isfinite(values)
         if not finite.all():
             raise InputError(
-                f"the grade of row {int(np.argmin(finite))} (from 0) is not a finite number: correct it, or "
+                f"the grade of row {int(np.argmin(finite))} (counted from 0) is not a finite number: correct it, or "
                 "leave the row out"
             )
         if values.min() == values.max():

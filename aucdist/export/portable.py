@@ -310,7 +310,8 @@ def _node(trees: Forest, place: int, values: np.ndarray, preprocessor: Preproces
     feature, edge = int(trees.features[place]), trees.thresholds[place]
     if trees.missing[place] == ZEROS_ARE_MISSING:
         raise InputError(
-            f"a tree splits feature {feature} (from 0) by `zero_as_missing`, which cannot be exported: train with NaN as missing"
+            f"a tree splits feature {feature} (counted from 0) by `zero_as_missing`, which cannot be exported: train with NaN "
+            "as missing"
         )
     # LightGBM treats a missing value as 0 if the feature had none in training
     to_then = bool(trees.default_left[place] if trees.missing[place] else edge >= 0.0)

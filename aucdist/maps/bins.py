@@ -276,7 +276,7 @@ class BinMap(FittedMap):
         plain = directions != 0 if self.ramps is None else (directions != 0) & ~self.ramps
         if self.basis == "hat" and plain[self.used].any():
             raise InputError(
-                f"the hat functions of feature {np.flatnonzero(plain)[0]} (from 0) were fitted without a direction: "
+                f"the hat functions of feature {np.flatnonzero(plain)[0]} (counted from 0) were fitted without a direction: "
                 "fit the map again"
             )
         signs: list[int] = []

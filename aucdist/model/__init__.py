@@ -312,7 +312,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
         ends = np.cumsum([n_features if fitted is None else fitted.n_features_out for fitted in maps])
         coefs = parse_npy(file(WEIGHTS), np.float64, int(ends[-1]), WEIGHTS)
         if not np.isfinite(coefs).all():
-            raise InputError(f"{WEIGHTS}: weight {int(np.argmin(np.isfinite(coefs)))} (from 0) is not finite")
+            raise InputError(f"{WEIGHTS}: weight {int(np.argmin(np.isfinite(coefs)))} (counted from 0) is not finite")
         weights = tuple(
             ClassWeights(coef, entry.intercept, checked.about | entry.about, entry.probability, fitted, entry.spread)
             for entry, coef, fitted in zip(entries, np.split(coefs, ends[:-1]), maps, strict=True)

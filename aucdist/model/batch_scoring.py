@@ -380,7 +380,7 @@ def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = F
     Raises
     ------
     InputError
-        If the features of the model have names that rows of this format cannot have, or if keys do not go together.
+        If the features of the model have names that rows of this format cannot have, or if keys contradict each other.
     """
     file_format = source.format_of()
     own = source.model_dump(include=source.model_fields_set)

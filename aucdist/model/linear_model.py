@@ -178,7 +178,7 @@ class LinearModel:
         if not np.isfinite(scores).all():
             row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
             raise InputError(
-                f"the score of row {row} (from 0) is not finite, because a value of the row is missing or too large: "
+                f"the score of row {row} (counted from 0) is not finite, because a value of the row is missing or too large: "
                 "correct it, or leave the row out"
             )
         return scores

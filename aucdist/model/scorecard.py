@@ -58,7 +58,9 @@ class CardFeature:
 
     def __post_init__(self) -> None:
         if not len(self.edges) + 1 == len(self.points) == len(self.shares) or not (np.diff(self.edges) > 0).all():
-            raise InputError(f"the edges of {self.name!r} do not ascend, or do not go with its points and shares")
+            raise InputError(
+                f"{self.name!r} must have ascending edges, and one share and one number of points more than edges"
+            )
         if len(self.points) > MAX_BINS or not ((self.shares >= 0.0) & (self.shares <= 1.0)).all():
             raise InputError(f"{self.name!r} has more than {MAX_BINS} bins, or shares that are not from 0 to 1")
         if len(self.points) == 1 and self.missing is None:
@@ -178,7 +180,7 @@ def parse_card(data: bytes, where: str) -> Scorecard:
         order = {name: place for place, name in enumerate(card.schema.feature_names)}
         places = [order.get(feature.name, -1) for feature in card.features]
         if min(places, default=0) < 0 or places != sorted(set(places)):
-            raise InputError("its features are not features of its schema, in their order and once each")
+            raise InputError("its features must be features of its schema, in the same order and each once")
     except InputError as e:
         raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
     return card

@@ -4,12 +4,12 @@
 no pair and no number.
 
 **Grades.** With grades v_0 < v_1 < ... a pair is any two rows of a group with different grades. Its weight is their
-difference, or 1. Both are sums of two-class problems, one for each grade v_t above the lowest. If the weight of a pair is
-the difference, rows from v_t on are positive, all lower rows are negative, and a pair of this problem has the weight
-v_t - v_(t-1). If all pairs have the weight 1, rows of exactly v_t are positive, all lower rows are negative, and the others
-are absent. Each group is therefore divided into one for each v_t. A row is in several of them, and everything else is as with two classes. As
-in Joachims, "Training linear SVMs in linear time" (KDD 2006), a sum over pairs of r grades costs r - 1 sums over sorted
-scores. A row is scored once.
+difference, or 1. Both are sums of two-class problems, one for each grade v_t above the lowest. If the weight of a pair
+is the difference, rows from v_t on are positive, all lower rows are negative, and a pair of this problem has the weight
+v_t - v_(t-1). If all pairs have the weight 1, rows of exactly v_t are positive, all lower rows are negative, and the
+others are absent. Each group is therefore divided into one for each v_t. A row is in several of them, and everything
+else is as with two classes. As in Joachims, "Training linear SVMs in linear time" (KDD 2006), a sum over pairs of r
+grades costs r - 1 sums over sorted scores. A row is scored once.
 
 **Weights of groups.** With ``pairs``, the mean is over all pairs, so a group counts in proportion to its pairs. With
 ``groups``, each group with pairs counts the same, as if the weight of its pairs was 1 / (their number).

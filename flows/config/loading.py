@@ -88,7 +88,7 @@ class Strict(BaseModel):
         return self
 
     def _check(self) -> None:
-        """Raise an InputError where values do not go together."""
+        """Raise an InputError if values contradict each other."""
 
 
 def kinds_of(annotation: Any) -> set[Any]:
@@ -213,7 +213,8 @@ class RunOptions(FileOptions):
     """The options of a command that writes a run folder."""
 
     output: UrlOption = None
-    """The folder or URL below which the run folder is made. By default it is runs."""
+    """The folder or URL below which the run folder is made. By default it is the one that the configuration names, or
+    else runs."""
 
 
 def load_config(

@@ -44,7 +44,7 @@ class FirstRows(NamedTuple):
     """The first rows of a file.
 
     `source`: with what it left open of the layout of the file decided.
-    `place`: names the place of a cell, given its row (from 0) and its column.
+    `place`: names the place of a cell, given its row (counted from 0) and its column.
     `n_files`: the files that they are the first rows of.
     """
 

@@ -345,7 +345,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
 def _checked_keys(name: str, source: Source, keys: Json, positive: Any) -> Json:
     """Return the keys of the source with the positive class, in the order of the reference.
 
-    Raises InputError if they do not go together.
+    Raises InputError if they contradict each other.
     """
     if source.labels != "grades":
         keys = keys | {"positive": positive}

@@ -209,5 +209,5 @@ def test_bad_data():
         fit(LocalBlocks(partition(Block.of(X, y), 2)), sampler=MWMOTE())
     with pytest.raises(InputError, match="all rows are equal"):
         fit(np.ones((400, 4)), y, kernel="rbf", sampler=None)
-    with pytest.raises(InputError, match=r"feature 2 \(from 0\): its values are too large"):
+    with pytest.raises(InputError, match=r"feature 2 \(counted from 0\): its values are too large"):
         fit(X * [1, 1, 1e200, 1], y)

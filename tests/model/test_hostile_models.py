@@ -57,8 +57,8 @@ def nested(depth: int) -> str:
 
 ENDLESS = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000000,), }\n"
 WEIGHTS = {
-    "nan": (npy(np.array([1.0, np.nan])), "weight 1 (from 0) is not finite"),
-    "infinite": (npy(np.array([-np.inf, 1.0])), "weight 0 (from 0) is not finite"),
+    "nan": (npy(np.array([1.0, np.nan])), "weight 1 (counted from 0) is not finite"),
+    "infinite": (npy(np.array([-np.inf, 1.0])), "weight 0 (counted from 0) is not finite"),
     "too few": (npy(np.ones(1)), "float64 of shape (2,); got float64 of shape (1,)"),
     "a matrix": (npy(np.ones((1, 2))), "float64 of shape (1, 2)"),
     "float32": (npy(np.ones(2, np.float32)), "float32 of shape (2,)"),
@@ -121,7 +121,7 @@ CONTENT = {
     "an intercept that is a text": (of_class(intercept="0"), "`classes.0.intercept`"),
     "no schema": (lambda c: c.pop("schema"), "`schema`: Field required"),
     "a schema of numbers": (lambda c: c["schema"].update(feature_names=[1, 2]), "`schema.feature_names.0`"),
-    "another number of features": (lambda c: c["schema"].update(feature_names=["a"]), "not those of 1 features"),
+    "another number of features": (lambda c: c["schema"].update(feature_names=["a"]), "it was not made for 1 features"),
     "no class": (lambda c: c.update(classes=[]), "`classes`"),
     "two classes more": (lambda c: c.update(classes=3 * c["classes"]), "it has 3 models for the classes of its schema"),
     "a spread of 0": (of_class(spread=0.0), "`classes.0.spread`"),
@@ -132,17 +132,17 @@ CONTENT = {
     "a factor that is nan": (of_preprocessor(factor=[1.0, float("nan")]), "damaged"),
     "a factor that is too short": (
         of_preprocessor(factor=[1.0]),
-        "the arrays of the preprocessor are not those of 2 features",
+        "the preprocessor is damaged: it was not made for 2 features",
     ),
     "a factor of texts": (of_preprocessor(factor=["1", "2"]), "`preprocessor.factor.0`"),
     "no factor": (of_preprocessor(factor=None), "its shift or factor is missing"),
     "a factor without a scale": (of_preprocessor(scale="none"), "its shift or factor is missing"),
     "log1p of another feature": (
         of_preprocessor(log1p=[2]),
-        "the arrays of the preprocessor are not those of 2 features",
+        "the preprocessor is damaged: it was not made for 2 features",
     ),
     "log1p of feature -1": (of_preprocessor(log1p=[-1]), "`preprocessor.log1p.0`"),
-    "nothing to fill in": (of_preprocessor(fill=None), "the imputation does not go with"),
+    "nothing to fill in": (of_preprocessor(fill=None), "and its values to fill in contradict each other"),
     "an unknown scale": (of_preprocessor(scale="z"), "unknown scale 'z'"),
     "probabilities of another kind": (of_probability(kind="x"), "`classes.0.probability`: Input tag 'x'"),
     "a kind that is a list": (of_probability(kind=[1]), "`classes.0.probability`"),
@@ -210,7 +210,7 @@ def test_json_that_is_no_model_is_refused(folder: Path, text: str) -> None:
 def test_rows_whose_score_is_not_finite_are_refused(folder: Path, value: float) -> None:
     change(folder, of_preprocessor(log1p=[], impute="refuse", fill=None, factor=[1e20, 1.0]))
     X = np.array([[0.0, 0.0], [value, 0.0]])
-    with pytest.raises(InputError, match=r"row 1 \(from 0\)"):
+    with pytest.raises(InputError, match=r"row 1 \(counted from 0\)"):
         load_model(str(folder)).decision_function(X)
 
 

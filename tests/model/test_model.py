@@ -101,7 +101,7 @@ def test_models_of_older_formats_score_as_they_did_and_are_written_anew(version:
 
 
 def test_of_several_classes_too_the_row_whose_score_is_not_finite_is_named() -> None:
-    with pytest.raises(InputError, match=r"row 1 \(from 0\)"):
+    with pytest.raises(InputError, match=r"row 1 \(counted from 0\)"):
         load_model(f"{OLD}/format-3").decision_function(np.array([[1.0, 1.0], [np.inf, 1.0]]))
 
 

@@ -218,7 +218,8 @@ def row_group_sizes(source: SourceFields, part: FilePart) -> dict[int, int]:
     Only the end of the file is read, which describes it.
 
     `part`: the whole file.
-    Raises InputError if the file cannot be read or is damaged, or if the conditions do not go with its columns.
+    Raises InputError if the file cannot be read or is damaged, or if the conditions cannot be evaluated for the types of its
+        columns.
     """
     with _parquet_file(part) as (file, parquet):
         metadata = parquet.metadata
@@ -270,7 +271,9 @@ def _needed_groups(
 def _conditions_explained(where: str) -> AbstractContextManager[None]:
     """Convert errors of Arrow about a condition that does not fit the columns to InputErrors."""
     return as_input_error(
-        f"{where}: `where` does not go with its columns", pa.ArrowInvalid, pa.ArrowNotImplementedError
+        f"{where}: `where` cannot be evaluated for the types of its columns",
+        pa.ArrowInvalid,
+        pa.ArrowNotImplementedError,
     )
 
 

@@ -54,7 +54,7 @@ class FilePart:
 
     `stop`: None: the whole file, which may be compressed and have a header.
     `columns`: for a range of a CSV file the names of its columns.
-    `row`: the number of its first row in the data set (from 0), once known.
+    `row`: the number of its first row in the data set (counted from 0), once known.
     `line`: the number of its first line in the file (from 1). None: lines are not counted, since only errors need them.
     `folder_texts`: columns that folders stand for (`aucdist.data.formats.arrow_tables`) and that hold a text in some folder of
         the data set.

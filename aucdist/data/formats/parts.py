@@ -142,7 +142,8 @@ def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, fir
     if cost is not None and (wrong := ~(np.isfinite(cost) & (cost >= 0))).any():
         row = int(np.argmax(wrong))
         raise InputError(
-            f"{where}: the cost of row {first_row + row} (from 0) must be at least 0; got {cost[row]}. Correct it, or drop it"
+            f"{where}: the cost of row {first_row + row} (counted from 0) must be at least 0; got {cost[row]}. Correct it, or "
+            "drop it"
         )
     return Block.of(
         X, y, row_id=first_row + np.arange(len(y)), group=parsed.group, grade=grade, cost=cost,

@@ -29,7 +29,7 @@ from aucdist.data.labels import Labels, listed, numbers_of_texts
 from aucdist.errors import InputError, shortened
 
 Place = Callable[[int, str], str]
-"""Names the place of a cell, given its row (from 0) and its column."""
+"""Names the place of a cell, given its row (counted from 0) and its column."""
 SHOWN = 40
 CACHED = 2**17  # values
 

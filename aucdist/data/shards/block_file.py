@@ -134,7 +134,7 @@ def _listed(columns: pa.Schema) -> str:
 def from_table(table: pa.Table, form: Form, index: int) -> Block:
     """Return the block of a table that `to_table` made. Its arrays are views of the table.
 
-    Raises InputError if the indices of CSR rows do not go with values and features.
+    Raises InputError if the indices of CSR rows do not fit the number of values or of features.
     """
     # A column of one chunk is used without a copy.
     whole = {
@@ -152,7 +152,7 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
         # the kernels do not check indices before they write
         in_range = len(features) == 0 or 0 <= features.min() <= features.max() < form.n_features
         if not in_range or not np.array_equal(np.diff(offsets), np.diff(ends)):
-            raise InputError(f"its indices are not those of {len(values)} values in rows of {form.n_features} features")
+            raise InputError(f"its indices do not address {len(values)} values in rows of {form.n_features} features")
         rows = CsrRows(values, features, offsets - offsets[0], form.n_features)
     side = {name: arrays[name] for name in form.side}
     return Block(rows, arrays["label"], arrays["row_id"], index=index, **side)

@@ -265,7 +265,7 @@ def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]
     `blocks`: of one layout, type and number of features. A block without rows is legal.
     `url`: a folder: a path or an fsspec URL. An existing data set is replaced; its shards are not removed.
     Returns the URLs of the shards.
-    Raises InputError if the blocks do not go together, or if the folder is not writable or cannot be reached.
+    Raises InputError if the blocks differ in layout or columns, or if the folder is not writable or cannot be reached.
     """
     if not blocks:
         raise InputError("there are no blocks to write: give at least one")

@@ -86,7 +86,7 @@ def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
     Raises
     ------
     InputError
-        If a key is unknown, missing or of the wrong type, or if keys do not go together.
+        If a key is unknown, missing or of the wrong type, or if keys contradict each other.
     """
     if not isinstance(entry, dict):
         raise InputError(f"{where}: write lines of the form `key: value`; found {str(entry)[:80]!r}")

@@ -9,9 +9,9 @@ A step takes a pair, maximises D over its variable, ``a <- clip(a + lam k (1 - w
 a row is equal to one of the other class, a becomes 1.
 
 Within groups only pairs of rows of one group are drawn, and k is their number. In the paper, each pair has the weight 1. If pairs
-have weights c (rows with weights, groups that count the same, grades), the mean is (sum of c loss) / (sum of c). Then k is the sum
-of c, and a is in [0, c], which is all that changes in the dual. All pairs are drawn with the same probability, whatever their
-weights. Variables that are 0 are not stored, so that memory grows with the number of pairs drawn, not with k.
+have weights c (rows with weights, groups that count the same, grades), the mean is (sum of c loss) / (sum of c). Then k is the
+sum of c, and a is in [0, c], which is all that changes in the dual. All pairs are drawn with the same probability, whatever
+their weights. Variables that are 0 are not stored, so that memory grows with the number of pairs drawn, not with k.
 
 One block is the published algorithm. With several, each block takes its part of a round's steps on its own pairs
 (`aucdist.papers.sdcd.pairing`), all from the same w. The dual variables stay on the blocks. A block returns its contribution

@@ -370,7 +370,7 @@ def test_numbers_of_features_have_limits(keys, said):
 @pytest.mark.parametrize("weight", [1e300, 1e-170, -1.0, np.nan, np.inf])
 def test_weights_have_limits(weight):
     with pytest.raises(
-        InputError, match=r"the weight of row 1 \(from 0\) is .*; weights are 0, or from 1e-100 to 1e\+100"
+        InputError, match=r"the weight of row 1 \(counted from 0\) is .*; weights are 0, or from 1e-100 to 1e\+100"
     ):
         Block.of(np.ones((2, 1)), np.array([1, -1]), weight=np.array([1.0, weight]))
     assert Block.of(np.ones((2, 1)), np.array([1, -1]), weight=np.array([0.0, 1e12])).weight.tolist() == [0.0, 1e12]

@@ -184,8 +184,8 @@ def test_costs_are_a_feature_where_keep_names_them(tmp_path):
 @pytest.mark.parametrize(
     ("value", "kind", "said"),
     [
-        (-3.0, "csv", r"rows.csv: the cost of row 2 \(from 0\) must be at least 0; got -3"),
-        (-3.0, "parquet", r"the cost of row 2 \(from 0\) must be at least 0; got -3"),
+        (-3.0, "csv", r"rows.csv: the cost of row 2 \(counted from 0\) must be at least 0; got -3"),
+        (-3.0, "parquet", r"the cost of row 2 \(counted from 0\) must be at least 0; got -3"),
         ("much", "csv", "line 4, column 'amount': 'much' is not a number"),
         (np.nan, "csv", "line 4, column 'amount'"),
         (np.nan, "parquet", "row 3, column 'amount'"),

@@ -163,7 +163,7 @@ def test_another_value_in_the_file_is_an_error_and_the_same_is_none(tmp_path, fr
 
 def test_what_is_refused(folder, tmp_path):
     for reading in (read, in_parts):
-        with pytest.raises(InputError, match=r"`where` does not go with its columns"):
+        with pytest.raises(InputError, match=r"`where` cannot be evaluated for the types of its columns"):
             reading(source(folder, where=[["year", "=", "a"]], categorical=["city"]))
         with pytest.raises(InputError, match=r"nth"):
             reading(source(folder, where=[["nth", "=", "a"]], categorical=["city"]))

@@ -284,7 +284,7 @@ def test_rows_whose_lists_differ_in_length_do_not_reach_the_kernels(tmp_path):
         "size": len(data), "crc32": zlib.crc32(data), "sha256": hashlib.sha256(data).hexdigest(),
     }  # fmt: skip
     commit_manifest(tmp_path, manifest)
-    with pytest.raises(InputError, match="its indices are not those of 600 values in rows of 3 features"):
+    with pytest.raises(InputError, match="its indices do not address 600 values in rows of 3 features"):
         read_shard(str(tmp_path), 0)
 
 

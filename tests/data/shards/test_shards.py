@@ -213,7 +213,7 @@ def test_a_manifest_that_does_not_fit_is_refused(tmp_path, change, said):
 def test_an_index_beyond_the_features_does_not_reach_the_kernels(tmp_path):
     write_shards(make(sparse=True), SCHEMA, str(tmp_path))
     commit_manifest(tmp_path, current_manifest(tmp_path) | {"n_features": 2})
-    with pytest.raises(InputError, match=r"its indices are not those of .* values in rows of 2 features"):
+    with pytest.raises(InputError, match=r"its indices do not address .* values in rows of 2 features"):
         read_shard(str(tmp_path), 2)
 
 
