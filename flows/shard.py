@@ -17,8 +17,6 @@ from flows.config.data import DataRef, source_of
 from flows.config.loading import Cli, Count, CountOption, NameArgument, Natural, Share, Strict
 from flows.progress import RunObserver
 
-DTYPE = Cli(metavar="float32|float64")
-
 
 class ShardConfig(DataRef):
     """A data set to be written as shards."""
@@ -27,8 +25,9 @@ class ShardConfig(DataRef):
     """The folder or URL of the shards. A data set that exists there is replaced."""
     rows_per_shard: CountOption = None
     """The largest number of rows in a shard. By default it is the number that takes 64 MiB in memory."""
-    dtype: Annotated[Literal["float32", "float64"] | None, DTYPE] = None
-    """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
+    dtype: Literal["float32", "float64"] | None = None
+    """The type of the values, float32 or float64. By default it is float64, or float32 if all numbers of a table are
+    float32."""
     seed: Natural = 0
     """The seed of the order of the rows."""
     cluster: ClusterOption
@@ -49,14 +48,13 @@ def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | N
         )
         manifest = stages("look for finished shards", sharding.finished, request, parallel_map)
         if manifest is None:
-            name = config.name or ""
             job = stages(
                 "survey",
                 sharding.survey,
                 request,
                 each=parallel_map,
                 place_on_workers=workers.place,
-                name=name,
+                name=config.name or "",
             )
             starts = stages("route", sharding.route_all, job, parallel_map)
             shards = stages("write shards", sharding.gather_all, job, starts, parallel_map)
@@ -106,8 +104,8 @@ class SimulateConfig(Strict):
     """The probability that a row is positive."""
     rows_per_shard: CountOption = None
     """The number of rows in a shard; the last shard may have fewer. By default it is the number that takes 64 MiB."""
-    dtype: Annotated[Literal["float32", "float64"], DTYPE] = "float32"
-    """The type of the values."""
+    dtype: Literal["float32", "float64"] = "float32"
+    """The type of the values, float32 or float64."""
     seed: int = 0
     """The seed of the rows, and of the direction between the classes."""
     shift: float = 1.2

@@ -26,7 +26,7 @@ from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_again
 from aucdist.model import batch_scoring, digest_of_model
 from aucdist.model.held_out import load_with_seen
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.watch import alarm_text, kept_text, measure_text
+from aucdist.report.watch import alarm_text, evidence_text, measure_text
 from aucdist.store import lease, read_version
 from flows.compute.clusters import StageRunner, Workers, started
 from flows.config.cluster import ClusterOption, S3Option
@@ -113,25 +113,25 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | N
 def result_of(state: WatchState, batch: str, page: str) -> Json:
     """Return what ``aucdist watch --json`` prints of a batch."""
     record, known = state.read(batch), state.performance(batch)
-    alarms = record["found"]["alarms"] + ([] if known is None else known["alarms"])
+    alarms = record["comparison"]["alarms"] + ([] if known is None else known["alarms"])
     return {
-        "batch": batch, "version": record["version"], "rows": record["rows"], "alarms": alarms, "found": record["found"],
-        "performance": known, "page": files.shown(page), "damaged": state.damaged,
+        "batch": batch, "version": record["version"], "rows": record["rows"], "alarms": alarms,
+        "comparison": record["comparison"], "performance": known, "page": files.shown(page), "damaged": state.damaged,
     }  # fmt: skip
 
 
 def watch_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist watch` prints."""
-    known, score = result["performance"], result["found"]["score"]
+    known, score = result["performance"], result["comparison"]["score"]
     against = "the model" if result["version"] is None else f"version {result['version']}"
     of = "the score" if score.get("class") is None else f"the score of class {score['class']}, which has drifted most,"
     lines = [f"batch {result['batch']}: {result['rows']:,} rows against {against}, PSI of {of} {score['psi']:.3f}"]
     if known is not None:
         positive = f", {known['n_pos']:,} of them positive" if "n_pos" in known else ""
         lines.append(f"{known['labelled']:,} of {result['rows']:,} rows have a label{positive}")
-        promised = {} if known["promised"] is None else known["promised"]["measures"]
-        lines += [measure_text(name, value, promised.get(name)) for name, value in known["measures"].items()]
-        lines += [kept_text(known["kept"])] if "kept" in known else []
+        on_test_rows = {} if known["on_test_rows"] is None else known["on_test_rows"]["measures"]
+        lines += [measure_text(name, value, on_test_rows.get(name)) for name, value in known["measures"].items()]
+        lines += [evidence_text(known["guarantee"])] if "guarantee" in known else []
     lines += result["damaged"]
     lines += [f"ALARM: {alarm_text(alarm)}" for alarm in result["alarms"]] or ["no alarms"]
     return [*lines, f"page: {result['page']}"]
@@ -174,11 +174,12 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": text}]
     if source.unknown == "error":  # a category that is neither in the training rows nor declared
         alarms += [{"what": "new", "column": name, "value": n / counts.rows, "p": 0.0} for name, n in unknown.items()]
-    moves = jsonable(compare_with_profile(watched.profile, counts))
-    moves["alarms"] = alarms + moves["alarms"]
+    comparison = jsonable(compare_with_profile(watched.profile, counts))
+    comparison["alarms"] = alarms + comparison["alarms"]
     record = {
         "format": 1, "batch": batch, "time": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%fZ}", "version": watched.version,
-        "identity": identity, "rows": counts.rows, "scores": scores, "missing": missing, "unknown": unknown, "found": moves,
+        "identity": identity, "rows": counts.rows, "scores": scores, "missing": missing, "unknown": unknown,
+        "comparison": comparison,
         "number": 1 + max((other.get("number", 0) for other in state.batches().values()), default=0),
     }  # fmt: skip
     if rerun:
@@ -324,7 +325,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     )
     labelled = scores.merge(known, on=ROW_ID, how="inner", validate="one_to_one")
     # up to which false positive rate the model was trained, and its performance on the test rows of its run
-    run, model, promised = _run_of(watched), watched.model, None
+    run, model, on_test_rows = _run_of(watched), watched.model, None
     max_fpr = None if model.classes else max_fpr_of(model, run)
     if files.exists(f"{run}/{SCORES}"):
         table = read_scores(run)
@@ -332,7 +333,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
             raise InputError(
                 f"{files.shown(run)} is damaged: its {SCORES} has no column {missing_columns[0]!r}. {REPAIR}"
             )
-        promised = _performance(watched, table, "label" if model.classes else "y", max_fpr)
+        on_test_rows = _performance(watched, table, "label" if model.classes else "y", max_fpr)
     now = _performance(watched, labelled, "y", max_fpr)
     counts = {
         "labelled": len(labelled),
@@ -340,19 +341,21 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
         "missing": missing,
         "new": len(known) - len(before),
     }
-    kept = None
+    test = None
     if not watched.model.classes:
-        kept = guarantee_kept(watched, batch, labelled, scores["score"].to_numpy())
-    alarms = metric_alarms(now, promised, without=None if kept is None else kept["measure"])
-    if kept is not None:
-        now["kept"] = {key: value for key, value in kept.items() if key != "so_far"}
-        if kept["evidence"] >= ALARM:
+        test = count_against_guarantee(watched, batch, labelled, scores["score"].to_numpy())
+    alarms = metric_alarms(now, on_test_rows, guaranteed=None if test is None else test["measure"])
+    if test is not None:
+        now["guarantee"] = test
+        if test["evidence"] >= ALARM:
             alarms.append(
-                {"what": "promise", "column": kept["measure"], "value": kept["so_far"], "p": 1.0 / kept["evidence"]}
+                {"what": "guarantee", "column": test["measure"], "value": test["value"], "p": 1.0 / test["evidence"]}
             )
     files.write_bytes(state.at("labels", batch, ".parquet"), known.to_parquet(index=False))
     state.write(
-        "performance", batch, jsonable(now | counts | {"max_fpr": max_fpr, "promised": promised, "alarms": alarms})
+        "performance",
+        batch,
+        jsonable(now | counts | {"max_fpr": max_fpr, "on_test_rows": on_test_rows, "alarms": alarms}),
     )
 
 
@@ -364,12 +367,14 @@ def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: floa
     return performance_of_classes(model.classes, members_of(labels, model.classes, topics=model.topics), scores)
 
 
-def guarantee_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_scores: np.ndarray) -> Json | None:
+def count_against_guarantee(
+    watched: Watched, batch: str, labelled: pd.DataFrame, all_scores: np.ndarray
+) -> Json | None:
     """Test the guarantee of the threshold on labelled rows; None if there is no guarantee.
 
     `all_scores`: of all rows of the batch: a guarantee of alerts needs no labels.
     Returns ``measure`` and ``guaranteed``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee
-        by all batches of the model, and ``so_far``, the metric over them.
+        by all batches of the model, and ``value``, the metric over them.
     """
     run = _run_of(watched)
     point = read_about(run).get("operating_point") if files.exists(f"{run}/{METRICS}") else None
@@ -381,12 +386,12 @@ def guarantee_kept(watched: Watched, batch: str, labelled: pd.DataFrame, all_sco
     if name == "alerts":
         bad, rows = int((all_scores > 0).sum()), len(all_scores)
     own = {"measure": name, "guaranteed": guaranteed, "bad": bad, "rows": rows}
-    known = watched.state.kept(watched.digest, batch, own)
-    all_bad, all_rows = ([record[key] for record in known] for key in ("bad", "rows"))
+    tests = watched.state.guarantee_tests(watched.digest, batch, own)
+    all_bad, all_rows = ([test[key] for test in tests] for key in ("bad", "rows"))
     share = sum(all_bad) / max(sum(all_rows), 1)
     return own | {
         "evidence": min(evidence_against(all_bad, all_rows, allowed_share(name, guaranteed)), 1e300),
-        "so_far": 1.0 - share if name in ("precision", "recall") else share
+        "value": 1.0 - share if name in ("precision", "recall") else share
     }  # fmt: skip
 
 

@@ -9,12 +9,12 @@ process at a time adds labels; and ``index.html``.
 import io
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import with_config
+from pydantic import AliasChoices, Field, with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.formats.table_form import PLAIN
@@ -24,7 +24,7 @@ from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, json_digest, rea
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.watch import MOVED, NAMES, render_watch_page
+from aucdist.report.watch import ALARM_TEXTS, NAMES, render_watch_page
 from flows.config.loading import NAME
 from flows.json_values import json_text
 from flows.run_folder.schema import Guaranteed
@@ -32,16 +32,16 @@ from flows.run_folder.schema import Guaranteed
 PAGE = "index.html"
 Number = int | float
 if TYPE_CHECKING:
-    What = str
+    AlarmKind = str
     MeasureName = str
 else:
-    What, MeasureName = Literal[tuple(MOVED)], Literal[tuple(NAMES)]
+    AlarmKind, MeasureName = Literal[tuple(ALARM_TEXTS)], Literal[tuple(NAMES)]
 
 
 class Alarm(TypedDict):
     """A difference that is both large and significant."""
 
-    what: What
+    what: AlarmKind
     column: str | None
     value: Number
     p: Number
@@ -65,7 +65,7 @@ class Column(Score):
     name: str
 
 
-class Found(TypedDict):
+class BatchComparison(TypedDict):
     """The result of `aucdist.drift.batch.compare_with_profile`."""
 
     columns: list[Column]
@@ -83,7 +83,7 @@ class Identity(TypedDict):
 
 @with_config(OPEN)
 class Batch(TypedDict):
-    """The record of a batch."""
+    """The record of a batch. Earlier versions called `comparison` ``found``."""
 
     batch: str
     time: str
@@ -92,7 +92,7 @@ class Batch(TypedDict):
     rows: Count
     number: NotRequired[Count]
     scores: str | None
-    found: Found
+    comparison: Annotated[BatchComparison, Field(validation_alias=AliasChoices("comparison", "found"))]
 
 
 class Estimate(TypedDict):
@@ -103,13 +103,13 @@ class Estimate(TypedDict):
     high: Number
 
 
-class Promised(TypedDict):
-    """The metrics of the run's test rows."""
+class Metrics(TypedDict):
+    """The metrics of rows with labels."""
 
     measures: dict[MeasureName, Estimate]
 
 
-class Kept(TypedDict):
+class GuaranteeTest(TypedDict):
     """The guarantee of a threshold, the number of labelled rows against it, and the number of rows that it concerns."""
 
     measure: Literal["precision", "recall", "fpr", "alerts"]
@@ -117,17 +117,21 @@ class Kept(TypedDict):
     bad: Count
     rows: Count
     evidence: NotRequired[Number]
+    value: NotRequired[Number]
 
 
 @with_config(OPEN)
-class Performance(Promised):
-    """What `aucdist.drift.batch` says of the labelled rows of a batch, and of the test rows of the run."""
+class Performance(Metrics):
+    """The metrics of the labelled rows of a batch, and of the test rows of the run.
+
+    Earlier versions called `on_test_rows` ``promised`` and `guarantee` ``kept``.
+    """
 
     labelled: Count
     alarms: list[Alarm]
-    promised: Promised | None
+    on_test_rows: Annotated[Metrics | None, Field(validation_alias=AliasChoices("on_test_rows", "promised"))]
     n_pos: NotRequired[Count]
-    kept: NotRequired[Kept]
+    guarantee: NotRequired[Annotated[GuaranteeTest, Field(validation_alias=AliasChoices("guarantee", "kept"))]]
 
 
 @dataclass(frozen=True)
@@ -180,18 +184,18 @@ class WatchState:
         url = self.at("performance", batch)
         return dict(read_json(url, Performance)) if files.exists(url) else None
 
-    def kept(self, model: str, batch: str, own: Json) -> list[Json]:
-        """Return what is known of the guarantee of a model from its batches, in their order.
+    def guarantee_tests(self, model: str, batch: str, own: Json) -> list[Json]:
+        """Return the tests of the guarantee of a model by its batches, in their order.
 
         `model`: its digest.
         `own`: of `batch`, in place of what was written before.
         """
-        known = []
+        tests = []
         for name, record in self.batches().items():
             if record["identity"]["model"] == model:
-                kept = own if name == batch else (self._unless_damaged(self.performance, name) or {}).get("kept")
-                known += [] if kept is None else [kept]
-        return known
+                test = own if name == batch else (self._unless_damaged(self.performance, name) or {}).get("guarantee")
+                tests += [] if test is None else [test]
+        return tests
 
     def create(self, batch: str, record: Json) -> None:
         """Write the record of a batch, which must not be there.
@@ -259,13 +263,15 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
     cells = [None if pd.isna(value) else str(value).strip() for value in values]
     known = np.array([c is not None and (c in classes or not PLAIN.is_missing(c)) for c in cells], dtype=bool)
     codes, texts = pd.factorize(values[known].astype(str))
-    found = Labels.of(codes, list(texts), topics=model.topics)
+    label_codes = Labels.of(codes, list(texts), topics=model.topics)
     if not model.classes:
-        y = found.signs(model.schema.positive, model.schema.negative, where)
+        y = label_codes.signs(model.schema.positive, model.schema.negative, where)
     else:
         if not model.topics:
-            places(found, model.schema_of_labels, where)  # raises an error for a class that the model does not know
-        y = np.array(found.names, dtype=object)[found.codes]
+            places(
+                label_codes, model.schema_of_labels, where
+            )  # raises an error for a class that the model does not know
+        y = np.array(label_codes.names, dtype=object)[label_codes.codes]
     labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
     return labels.sort_values(ROW_ID, ignore_index=True), int((~known).sum())
 

@@ -107,20 +107,20 @@ def _ends(estimate: Estimate | Interval) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
-def metric_alarms(now: Json, promised: Json | None, without: str | None) -> list[Json]:
+def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) -> list[Json]:
     """Return alarms: metrics lower than on the test rows of the run, and unexpected numbers of positives.
 
     The standard error of a metric is the length of its 95 % interval divided by 2 * 1.96. The variances of the batch and of the
     run add up, because their rows are independent. An alarm needs ``p_holm < ALPHA``, one-sided, and the size in `MIN_LOSS`.
 
-    `now` and `promised`: as `performance` returns them; `promised`: of the test rows of the run, or None if it had none.
-    `without`: a metric that is tested over all batches together.
+    `now` and `on_test_rows`: as `performance` returns them; the second is None if the run had no test rows.
+    `guaranteed`: a metric with a guarantee, which is tested over all batches together and left out here.
     """
-    before = {"measures": {}} if promised is None else promised
+    before = {"measures": {}} if on_test_rows is None else on_test_rows
     tests = [
         _loss(name, None, now["measures"][name], before["measures"][name])
         for name in ("macro_auc", "auc", "partial_auc", "recall")
-        if name in now["measures"] and name in before["measures"] and name != without
+        if name in now["measures"] and name in before["measures"] and name != guaranteed
     ]
     areas = {row["name"]: row["auc"] for row in before.get("classes", ())}
     for row in now.get("classes", ()):

@@ -26,13 +26,7 @@ from aucdist.metrics.decisions import (
     recall_at_precision,
 )
 from aucdist.metrics.groups import GroupWeight, auc_of_groups, ndcg_of_groups, recall_of_groups
-from aucdist.metrics.partial import (
-    MIN_TPR,
-    SHARE,
-    partial_auc,
-    shrunk_partial_auc,
-    two_way_partial_auc,
-)
+from aucdist.metrics.partial import MIN_TPR, SHARE, partial_auc, shrunk_partial_auc, two_way_partial_auc
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
 from aucdist.parameters import above_0

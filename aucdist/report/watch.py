@@ -17,7 +17,7 @@ NAMES = {
     "fpr": "False positive rate", "precision": "Precision", "alerts": "Share of alerts",
     "calibration": "Observed over expected positives",
 }  # fmt: skip
-MOVED = {
+ALARM_TEXTS = {
     "moved": "{column} has drifted: PSI {value:.2f}",
     "missing": "{column}: the share of missing values has risen by {points}",
     "unknown": "{column}: the share of rows with none of the known categories has risen by {points}",
@@ -29,12 +29,13 @@ MOVED = {
     "class auc": "the AUC of class {column} is {value:.3f} lower than on the test rows",
     "auc": "the AUC is {value:.3f} lower than on the test rows",
     "partial_auc": "the partial AUC is {value:.3f} lower than on the test rows",
-    "promise": "the threshold no longer keeps its guarantee: over all batches the {measure} is {value:.3f}",
+    "guarantee": "the threshold no longer keeps its guarantee: over all batches the {measure} is {value:.3f}",
     "recall": "the recall at the operating point is {value:.3f} lower than on the test rows",
     "new": "{column}: {share} of the rows have a category that training did not have",
     "unreadable": "the rows cannot be read like the training rows: {text}",
     "calibration": "the ratio of observed positives to those that the probabilities predict differs from 1 by {value:.2f}",
 }
+ALARM_TEXTS["promise"] = ALARM_TEXTS["guarantee"]  # in files of the first states of 0.5.0
 OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
 """Alarms of a single class that belong to the figure of all classes."""
 
@@ -42,25 +43,25 @@ OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
 def alarm_text(alarm: Json) -> str:
     """Describe an alarm in a sentence without a full stop."""
     if alarm["what"] in ("new", "unreadable"):
-        return MOVED[alarm["what"]].format(**{"text": "", **alarm}, share=percent_text(alarm["value"]))
+        return ALARM_TEXTS[alarm["what"]].format(**{"text": "", **alarm}, share=percent_text(alarm["value"]))
     p = "p < 1e-12" if alarm["p"] < 1e-12 else f"p = {alarm['p']:.1g}"
     measure = NAMES.get(alarm["column"], alarm["column"] or "").lower()
     share = percent_text(alarm["value"])
     points = share.replace("%", "percentage points")
-    return f"{MOVED[alarm['what']].format(**alarm, share=share, points=points, measure=measure)} ({p})"
+    return f"{ALARM_TEXTS[alarm['what']].format(**alarm, share=share, points=points, measure=measure)} ({p})"
 
 
-def kept_text(kept: Json) -> str:
-    """Describe the results for a guarantee in a line of text."""
-    least = "at least" if kept["measure"] in ("precision", "recall") else "at most"
-    requirement = f"{NAMES[kept['measure']].lower()} {least} {kept['guaranteed']:.4g}"
-    return f"Guaranteed: {requirement}; the e-value against it is {kept['evidence']:.3g} ({ALARM:g} raises an alarm)"
+def evidence_text(test: Json) -> str:
+    """Describe the test of a guarantee in a line of text."""
+    least = "at least" if test["measure"] in ("precision", "recall") else "at most"
+    requirement = f"{NAMES[test['measure']].lower()} {least} {test['guaranteed']:.4g}"
+    return f"Guaranteed: {requirement}; the e-value against it is {test['evidence']:.3g} ({ALARM:g} raises an alarm)"
 
 
-def measure_text(name: str, value: dict[str, float], promised: dict[str, float] | None) -> str:
+def measure_text(name: str, value: dict[str, float], on_test_rows: dict[str, float] | None) -> str:
     """Describe a metric with its interval, and its value on the test rows of the run."""
     text = f"{NAMES[name]}: {_interval(value)}"
-    return text if promised is None else f"{text}, on the test rows {_interval(promised)}"
+    return text if on_test_rows is None else f"{text}, on the test rows {_interval(on_test_rows)}"
 
 
 def _interval(value: dict[str, float]) -> str:
@@ -72,13 +73,15 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
 
     `records`: the records of the batches, the first one first, each with ``performance``, None without labels.
     """
-    psi = [record["found"]["score"]["psi"] for record in records]
-    several = any("scores" in record["found"] for record in records)
+    psi = [record["comparison"]["score"]["psi"] for record in records]
+    several = any("scores" in record["comparison"] for record in records)
     score_label = "Largest PSI of the scores of the classes" if several else "PSI of the score"
-    rare = [record["found"]["rare"]["share"] for record in records]
+    rare = [record["comparison"]["rare"]["share"] for record in records]
     last_rare = percent_text(rare[-1]) if rare else ""
-    psi_of_columns = [{column["name"]: column["psi"] for column in record["found"]["columns"]} for record in records]
-    alarmed = [{alarm["column"] for alarm in record["found"]["alarms"]} for record in records]
+    psi_of_columns = [
+        {column["name"]: column["psi"] for column in record["comparison"]["columns"]} for record in records
+    ]
+    alarmed = [{alarm["column"] for alarm in record["comparison"]["alarms"]} for record in records]
     features = []
     for name in dict.fromkeys(name for batch_psi in psi_of_columns for name in batch_psi):
         values = [batch_psi.get(name) for batch_psi in psi_of_columns]
@@ -122,7 +125,7 @@ def _sentences(records: Sequence[Json]) -> list[str]:
 
 
 def _alarms(record: Json) -> list[Json]:
-    alarms = record["found"]["alarms"] + (record["performance"] or {"alarms": []})["alarms"]
+    alarms = record["comparison"]["alarms"] + (record["performance"] or {"alarms": []})["alarms"]
     return sorted(alarms, key=lambda alarm: (alarm["p"], -alarm["value"]))
 
 
@@ -144,13 +147,14 @@ def _measures(records: Sequence[Json], kind: str = "performance") -> list[dict[s
 def _measure(name: str, records: Sequence[Json]) -> Json:
     """Return the picture of a metric: its intervals, and those on the test rows."""
     values = [measures.get(name) for measures in _measures(records)]
-    promised = [measures.get(name) for measures in _measures([r["performance"] or {} for r in records], "promised")]
-    shown = [v for v in [*values, *promised] if v is not None]
+    performances = [record["performance"] or {} for record in records]
+    on_test_rows = [measures.get(name) for measures in _measures(performances, "on_test_rows")]
+    shown = [v for v in [*values, *on_test_rows] if v is not None]
     return {
         "name": NAMES[name],
         "last": _interval(next(value for value in reversed(values) if value is not None)),
         "values": values,
-        "promised": promised,
+        "on_test_rows": on_test_rows,
         "alarmed": _alarmed(records, name),
         "low": min(v["low"] for v in shown),
         "high": max(v["high"] for v in shown),

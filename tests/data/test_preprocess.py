@@ -189,7 +189,9 @@ def test_log1p_of_minus_one_is_refused_with_feature_and_row(sparse):
     X = np.ones((4, 5))
     X[2, 1] = -1
     block = Block.of(sp.csr_matrix(X) if sparse else X, np.ones(4), row_id=np.array([7, 8, 9, 10]))
-    with pytest.raises(InputError, match=r"feature b of row 9 \(counted from 0\) is -1, but log1p needs values above -1"):
+    with pytest.raises(
+        InputError, match=r"feature b of row 9 \(counted from 0\) is -1, but log1p needs values above -1"
+    ):
         fit([block], "maxabs", "numeric")
     with pytest.raises(InputError, match="feature 1 of row 9"):
         Preprocessor((0, 1), "none", None, None).transform(block)

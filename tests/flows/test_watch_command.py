@@ -63,8 +63,10 @@ def test_a_batch_like_the_training_rows_and_its_labels_raise_no_alarm(store: str
     table.to_parquet(tmp_path / "monday.parquet")
     found = watched(store, tmp_path / "monday.parquet", *state)
     assert (found["batch"], found["rows"], found["alarms"]) == ("monday", 1500, [])
-    assert {column["name"] for column in found["found"]["columns"]} == {"age", "income", "debt", "town"}
-    assert watched(store, tmp_path / "monday.parquet", *state)["found"] == found["found"]  # once more: nothing is added
+    assert {column["name"] for column in found["comparison"]["columns"]} == {"age", "income", "debt", "town"}
+    assert (
+        watched(store, tmp_path / "monday.parquet", *state)["comparison"] == found["comparison"]
+    )  # once more: nothing is added
     labels = table[["left"]].assign(row_id=range(1500))
     labels.loc[1000:, "left"] = None
     labels.to_parquet(tmp_path / "labels.parquet")
@@ -75,7 +77,7 @@ def test_a_batch_like_the_training_rows_and_its_labels_raise_no_alarm(store: str
     y = np.where(table["left"] == "yes", 1, -1)
     assert known["measures"]["auc"]["value"] == auc(ScoreCounts.from_scores(y[:1000], scores[:1000]))
     assert known["max_fpr"] == 0.2
-    assert set(known["measures"]) == set(known["promised"]["measures"]) == {
+    assert set(known["measures"]) == set(known["on_test_rows"]["measures"]) == {
         "auc", "partial_auc", "recall", "fpr", "precision", "calibration"
     }  # fmt: skip
     expected = (y[:1000] == 1).sum() / model.probability(scores[:1000])[:, 1].sum()
@@ -90,7 +92,7 @@ def test_scores_of_aucdist_score_are_taken(store: str, tmp_path: Path) -> None:
     run("score", store, tmp_path / "rows.parquet", tmp_path / "scores")
     given = watched(store, tmp_path / "rows.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "a")
     made = watched(store, tmp_path / "rows.parquet", "--state", tmp_path / "b")
-    assert given["found"] == made["found"]
+    assert given["comparison"] == made["comparison"]
     assert not (tmp_path / "a" / "scores").exists()
     week(3, 1400).to_parquet(tmp_path / "fewer.parquet")
     args = ("--scores", tmp_path / "scores", "--state", tmp_path / "a")
@@ -340,7 +342,7 @@ def test_one_damaged_batch_does_not_break_the_others(store: str, tmp_path: Path)
     record = state / "batches" / "monday.json"
     sound = json.loads(record.read_text())
     week(1).to_parquet(tmp_path / "wednesday.parquet")
-    for damaged in (b"\n", b"[]", b"{" * 10**5, b"\xff", json.dumps(sound | {"found": {}}).encode(), b"{}"):
+    for damaged in (b"\n", b"[]", b"{" * 10**5, b"\xff", json.dumps(sound | {"comparison": {}}).encode(), b"{}"):
         record.write_bytes(damaged)
         found = watched(store, tmp_path / "wednesday.parquet", "--state", state)
         assert len(found["damaged"]) == 1
@@ -366,19 +368,19 @@ def test_a_promise_is_tested_over_all_batches_together(tmp_path: Path) -> None:
         batch = (*state, "--batch", f"week-{number}")
         watched(store, tmp_path / f"{number}.parquet", *batch)
         found = watched(store, "--labels", tmp_path / f"labels-{number}.csv", *batch, code=0 if number < 4 else 3)
-        kept = found["performance"]["kept"]
+        kept = found["performance"]["guarantee"]
         scores = pd.read_parquet(tmp_path / "state" / "scores" / f"week-{number}")["score"]
         assert kept["rows"] == (scores > 0).sum()
         assert kept["bad"] == ((scores > 0) & (labels["left"] == "no")).sum()
         evidence.append(kept["evidence"])
     assert max(evidence[:4]) < 20 <= min(evidence[4:])
-    alarm = next(alarm for alarm in found["alarms"] if alarm["what"] == "promise")
+    alarm = next(alarm for alarm in found["alarms"] if alarm["what"] == "guarantee")
     assert (alarm["column"], alarm["p"]) == ("precision", pytest.approx(1 / evidence[5]))
     printed = run("watch", store, *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5", code=3)[0]
     assert "Guaranteed: precision at least 0.2; the e-value against it is " in printed
     watched(store, *state, "--labels", tmp_path / "truth-4.csv", "--batch", "week-4")
     again = watched(store, *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5")
-    assert again["performance"]["kept"]["evidence"] < 20
+    assert again["performance"]["guarantee"]["evidence"] < 20
 
 
 # ---- `aucdist watch` on a real cluster of two worker processes: the same counts as in one process
@@ -402,7 +404,7 @@ def test_workers_find_what_one_process_finds(tmp_path: Path) -> None:
         assert Path(here, "model", name).read_bytes() == Path(there, "model", name).read_bytes()
     run("promote", here, tmp_path / "store")
     both = [
-        watched(tmp_path / "store", tmp_path / "more.parquet", "--state", tmp_path / f"state{i}", *args)["found"]
+        watched(tmp_path / "store", tmp_path / "more.parquet", "--state", tmp_path / f"state{i}", *args)["comparison"]
         for i, args in enumerate(([], ["--cluster", "local"]))
     ]
     assert both[0] == both[1]

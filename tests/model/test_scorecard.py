@@ -260,7 +260,7 @@ def test_missing_values_keep_their_line():
     [
         (lambda c: c.update(format="other"), "damaged"),
         (lambda c: c.update(version=2), "a card of version 2"),
-        (lambda c: c["features"][0]["edges"].reverse(), "do not ascend"),
+        (lambda c: c["features"][0]["edges"].reverse(), "must have ascending edges"),
         (lambda c: c["features"].reverse(), "in the same order and each once"),
         (lambda c: c["features"][0].update(name="nobody"), "in the same order and each once"),
         (lambda c: c["features"][0]["points"].append(1.5), "damaged"),

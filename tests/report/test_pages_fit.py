@@ -90,9 +90,10 @@ def test_a_worker_of_a_page_that_is_opened_as_a_file_works(chromium: Browser, tm
 def test_the_figures_of_a_watched_model_can_be_read(chromium: Browser, tmp_path: Path) -> None:
     columns = [{"name": f"pixel_{j}", "psi": 0.01 * j} for j in range(30)]
     alarm = {"what": "outside", "column": "pixel_29", "value": 0.125, "p": 1e-9}
-    found = {"columns": columns, "alarms": [alarm], "score": {"psi": 0.02}, "rare": {"share": 0.47}}
+    comparison = {"columns": columns, "alarms": [alarm], "score": {"psi": 0.02}, "rare": {"share": 0.47}}
     record = {
-        "batch": "monday", "time": "2026-11-25T03:28", "version": 1, "rows": 1797, "performance": None, "found": found,
+        "batch": "monday", "time": "2026-11-25T03:28", "version": 1, "rows": 1797, "performance": None,
+        "comparison": comparison,
     }  # fmt: skip
     page = render_watch_page("models/digits", [record])
     assert "pixel_29: 12.5 % of the rows are outside the range" in page
