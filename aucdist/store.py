@@ -30,17 +30,7 @@ from pydantic import Field, with_config
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from aucdist.data.own_files import (
-    CHECKED,
-    OPEN,
-    Count,
-    FileName,
-    FilePath,
-    Positive,
-    Sha256,
-    read_json,
-    to_jsonable,
-)
+from aucdist.data.own_files import CHECKED, OPEN, Count, FileName, FilePath, Positive, Sha256, read_json, to_jsonable
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 

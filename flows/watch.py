@@ -341,10 +341,8 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
         "missing": missing,
         "new": len(known) - len(before),
     }
-    test = None
-    if not watched.model.classes:
-        test = count_against_guarantee(watched, batch, labelled, scores["score"].to_numpy())
-    alarms = metric_alarms(now, on_test_rows, guaranteed=None if test is None else test["measure"])
+    test = count_against_guarantee(watched, batch, labelled, scores)
+    alarms = metric_alarms(now, on_test_rows, guaranteed=test and test["measure"])
     if test is not None:
         now["guarantee"] = test
         if test["evidence"] >= ALARM:
@@ -367,24 +365,22 @@ def _performance(watched: Watched, rows: pd.DataFrame, label: str, max_fpr: floa
     return performance_of_classes(model.classes, members_of(labels, model.classes, topics=model.topics), scores)
 
 
-def count_against_guarantee(
-    watched: Watched, batch: str, labelled: pd.DataFrame, all_scores: np.ndarray
-) -> Json | None:
-    """Test the guarantee of the threshold on labelled rows; None if there is no guarantee.
+def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame, scores: pd.DataFrame) -> Json | None:
+    """Test the guarantee of the threshold on labelled rows; None if there is none, as for several classes.
 
-    `all_scores`: of all rows of the batch: a guarantee of alerts needs no labels.
+    `scores`: of all rows of the batch: a guarantee of alerts needs no labels.
     Returns ``measure`` and ``guaranteed``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee
         by all batches of the model, and ``value``, the metric over them.
     """
     run = _run_of(watched)
-    point = read_about(run).get("operating_point") if files.exists(f"{run}/{METRICS}") else None
-    guarantee = None if point is None else point.get("guarantee")
+    about = read_about(run) if files.exists(f"{run}/{METRICS}") else {}
+    guarantee = (about.get("operating_point") or {}).get("guarantee")
     if guarantee is None:
         return None
     name, guaranteed = guarantee["measure"], guarantee["guaranteed"]
     bad, rows = (int(n) for n in BAD[name](confusion(counts_of(labelled), 0.0)))
     if name == "alerts":
-        bad, rows = int((all_scores > 0).sum()), len(all_scores)
+        bad, rows = int((scores["score"] > 0).sum()), len(scores)
     own = {"measure": name, "guaranteed": guaranteed, "bad": bad, "rows": rows}
     tests = watched.state.guarantee_tests(watched.digest, batch, own)
     all_bad, all_rows = ([test[key] for test in tests] for key in ("bad", "rows"))

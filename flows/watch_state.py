@@ -190,12 +190,12 @@ class WatchState:
         `model`: its digest.
         `own`: of `batch`, in place of what was written before.
         """
-        tests = []
-        for name, record in self.batches().items():
-            if record["identity"]["model"] == model:
-                test = own if name == batch else (self._unless_damaged(self.performance, name) or {}).get("guarantee")
-                tests += [] if test is None else [test]
-        return tests
+        tests = [
+            own if name == batch else (self._unless_damaged(self.performance, name) or {}).get("guarantee")
+            for name, record in self.batches().items()
+            if record["identity"]["model"] == model
+        ]
+        return list(filter(None, tests))
 
     def create(self, batch: str, record: Json) -> None:
         """Write the record of a batch, which must not be there.

@@ -21,14 +21,7 @@ from aucdist.metrics.ranking import Interval, auc_interval
 ALPHA = 0.001
 """The level of all tests of a batch together, by Holm's correction: one false alarm in about a thousand batches without
 a change. The tests of the labelled rows of a batch have the same level."""
-MIN_LOSS = {
-    "macro_auc": 0.01,
-    "class auc": 0.01,
-    "auc": 0.01,
-    "partial_auc": 0.01,
-    "recall": 0.05,
-    "calibration": 0.2,
-}
+MIN_LOSS = {"macro_auc": 0.01, "class auc": 0.01, "auc": 0.01, "partial_auc": 0.01, "recall": 0.05, "calibration": 0.2}
 """The smallest loss that raises an alarm, if it is also significant. For the calibration, it is the change of the ratio
 of the positives to their expected number."""
 LEAST = {
@@ -116,7 +109,7 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
     `now` and `on_test_rows`: as `performance` returns them; the second is None if the run had no test rows.
     `guaranteed`: a metric with a guarantee, which is tested over all batches together and left out here.
     """
-    before = {"measures": {}} if on_test_rows is None else on_test_rows
+    before = on_test_rows or {"measures": {}}
     tests = [
         _loss(name, None, now["measures"][name], before["measures"][name])
         for name in ("macro_auc", "auc", "partial_auc", "recall")

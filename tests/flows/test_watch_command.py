@@ -24,6 +24,7 @@ from aucdist.store import lease
 from flows.watch_state import read_labels
 
 MODEL = "model={calibration: logit, lam: 0.01, tol: 0.05, max_fpr: 0.2}"
+FORMER_KEYS = {"comparison": "found", "on_test_rows": "promised", "guarantee": "kept"}
 SETTINGS = ("cluster=none", MODEL, "operating_point={fpr: 0.1}")
 
 
@@ -376,6 +377,14 @@ def test_a_promise_is_tested_over_all_batches_together(tmp_path: Path) -> None:
     assert max(evidence[:4]) < 20 <= min(evidence[4:])
     alarm = next(alarm for alarm in found["alarms"] if alarm["what"] == "guarantee")
     assert (alarm["column"], alarm["p"]) == ("precision", pytest.approx(1 / evidence[5]))
+    # Files of earlier versions, which had other names, are read as before.
+    for kind in ("batches", "performance"):
+        file = tmp_path / "state" / kind / "week-4.json"
+        record = {FORMER_KEYS.get(key, key): value for key, value in json.loads(file.read_text()).items()}
+        for alarm in record.get("alarms", ()):
+            alarm["what"] = "promise"
+        file.write_text(json.dumps(record))
+        assert set(record) & set(FORMER_KEYS.values())
     printed = run("watch", store, *state, "--labels", tmp_path / "truth-5.csv", "--batch", "week-5", code=3)[0]
     assert "Guaranteed: precision at least 0.2; the e-value against it is " in printed
     watched(store, *state, "--labels", tmp_path / "truth-4.csv", "--batch", "week-4")
