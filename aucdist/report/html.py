@@ -20,10 +20,10 @@ FILTERS = {
     "auc": text.auc_text,
     "auc_with_interval": text.auc_with_interval,
     "count": text.count_text,
+    "excess": text.excess_text,
     "number": text.number_text,
     "parameters": text.parameters_text,
     "percent": text.percent_text,
-    "rounded_up": text.rounded_up_text,
     "seconds": text.seconds_text,
     "value": text.value_text,
 }

@@ -209,7 +209,7 @@ def objective(axes: Any, history: pd.DataFrame) -> None:
     x, primal, dual = _columns(history, "passes", "primal", "dual")
     known = np.isfinite(x) & np.isfinite(primal) & np.isfinite(dual)
     axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
-    for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "dual bound", NEG, "--")):
+    for values, name, colour, style in ((primal, "objective", POS, "-"), (dual, "lower bound", NEG, "--")):
         points = np.isfinite(x) & np.isfinite(values)
         marks = "o" if len(x) <= MAX_MARKS else ""
         axes.plot(x[points], values[points], marks + style, color=colour, label=name, markersize=2.5)

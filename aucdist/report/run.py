@@ -23,6 +23,7 @@ from aucdist.report.text import (
     count_text,
     difference_sentence,
     directions_text,
+    excess_text,
     group_sentences,
     number_text,
     operating_points_text,
@@ -230,7 +231,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ran
     """Return the main results as sentences."""
     area, run = ranking.auc(shown), report.run
     ends = None if interval is None else (interval.low, interval.high)
-    measured = auc_with_interval(area, ends, ", 95 % interval {} to {}")
+    measured = auc_with_interval(area, ends)
     if (error := ranking.auc_error(shown)) > 0:
         measured += (
             f" (computed from scores in {len(shown.values):,} cells, with an error of at most {rounded_up_text(error)})"
@@ -335,7 +336,7 @@ def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     if np.isfinite(pd.to_numeric(history["primal"])).any():
         certificate = f"The objective is {certificate_text(report.run['certificate'])}."
         figures["objective"] = (
-            "Objective and dual bound against passes",
+            "Objective and lower bound against passes",
             certificate,
             lambda axes: plots.objective(axes, history),
         )
@@ -464,11 +465,8 @@ def _verdict(run: Json) -> list[str]:
         sentences.append(operating_points_text(run["classes"]))
     if proved:
         subject = f"each of the {n} {plural}" if len(proved) == n else f"{len(proved)} of the {n} {plural}"
-        most = max(proved)
-        sentences.append(
-            f"For {subject}, the training objective is at most {'0' if most == 0 else rounded_up_text(100 * most)} % above its "
-            "minimum."
-        )
+        most = excess_text(max(proved))
+        sentences.append(f"For {subject}, the training objective is at most {most} above its minimum.")
     return sentences
 
 

@@ -134,7 +134,6 @@ def additive_section(
         "ranking": ranking[:MAX_SHAPES],
         "n_parts": len(parts.shapes) + len(parts.pairs),
         "shapes": figures,
-        "n_shapes": len(parts.shapes),
         "n_halves": None if bands is None else n_halves,
         "has_directions": directions is not None and bool(directions.any()),
         "pairs": heats,

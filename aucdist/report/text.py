@@ -9,8 +9,8 @@ from aucdist.errors import Json
 SET_ON = {
     "training": "the training rows",
     "out_of_fold": "out-of-fold scores of the training rows",
-    "calibration": "held-out rows",
-    "test": "the test rows themselves, so these figures look better than those of new rows",
+    "calibration": "the threshold rows, which the fit has not seen",
+    "test": "the test rows themselves (these figures look better than those of new rows)",
 }
 """The rows that set a threshold."""
 COUNTS = {"trillion": 1e12, "billion": 1e9, "million": 1e6}
@@ -28,18 +28,22 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
     `run`: the object that ``aucdist train --json`` prints.
     """
     metrics, classes = run["metrics"], run.get("classes")
-    passes = f"{number_text(run['passes'], 6)} passes"
+    passes, n_rows = f"{number_text(run['passes'], 6)} passes", f"{run['n_samples']:,} rows"
     if classes is None:
-        share, certificate = run["n_pos"] / (run["n_pos"] + run["n_neg"]), run["certificate"]
-        point = run.get("operating_point")
+        certificate, point, n_rows = run["certificate"], run.get("operating_point"), _rows_text(run, "n")
+        others, precision = "; ".join(map(_other_text, run.get("baselines", ()))), "test_average_precision"
         rows = [
-            ("Positive rows", f"{run['n_pos']:,} ({percent_text(share)})"),
-            ("Train AUC", auc_text(metrics["train_auc"])),
+            *([("Test data", _rows_text(run, "n_test"))] if "n_test_pos" in run else []),
             ("Test AUC", auc_with_interval(metrics["test_auc"], metrics["test_auc_interval"])),
-            ("Test average precision", auc_text(metrics.get("test_average_precision"))),
+            ("Test average precision", auc_with_interval(metrics[precision], metrics[f"{precision}_interval"])),
+            *([("Beside other models", others)] if others else []),
             *(group_rows(run["groups"]) if "groups" in run else []),
             *([] if point is None else [("Operating point", operating_point_text(point))]),
-            ("Objective", f"{number_text(certificate['primal'], 5)} (dual {number_text(certificate['dual'], 5)})"),
+            ("Train AUC", auc_text(metrics["train_auc"])),
+            (
+                "Objective",
+                f"{number_text(certificate['primal'], 5)}, lower bound {number_text(certificate['dual'], 5)}",
+            ),
             ("Certificate", certificate_text(certificate)),
             ("Status", f"{certificate['status']} after {passes}"),
         ]
@@ -59,10 +63,22 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
     return [
         ("Run", str(run["run"])),
         ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
-        ("Training data", f"{run['n_samples']:,} rows, {run['n_features']:,} features"),
+        ("Training data", f"{n_rows}, {run['n_features']:,} features"),
         *rows,
         ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in run["seconds"].items())),
     ]
+
+
+def _rows_text(run: Json, part: str) -> str:
+    """Return how many rows there are, and how many of them are positive. `part`: what the keys of the counts begin with."""
+    n_pos, n_neg = run[f"{part}_pos"], run[f"{part}_neg"]
+    n_rows = n_pos + n_neg
+    return f"{n_rows:,} rows, {n_pos:,} positive ({percent_text(n_pos / n_rows)})"
+
+
+def _other_text(row: Json) -> str:
+    """Return the name, the AUC and the average precision of a baseline."""
+    return f"{row['name']}: AUC {auc_text(row['test_auc'])}, average precision {auc_text(row['average_precision'])}"
 
 
 def group_rows(groups: Json) -> list[tuple[str, str]]:
@@ -138,11 +154,6 @@ def operating_point_text(point: Json) -> str:
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
-
-    def hundredths(share: float) -> str:
-        """Return a share as a number out of 100, without a unit."""
-        return number_text(100 * share, 2)
-
     cost, rows = "", point["rows"]
     if (costs := point.get("expected_cost")) is not None:
         value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
@@ -156,18 +167,19 @@ def operating_point_text(point: Json) -> str:
     if share == 0 or n_alerts == 1:
         flagged = "no row is" if share == 0 else "1 row is"
     named = ("recall", "precision") if share > 0 else ("recall",)
-    rates = [f"{hundredths(point[name]['value'])} %{_ends(point[name]['interval'], hundredths)}" for name in named]
+    rates = [_rate_text(point[name]) for name in named]
     days = ""
     if "alerts_per_day" in point:
         days = f" The {rows} rows have {number_text(point['alerts_per_day'])} alerts a day."
     return (
-        f"Target on the {_threshold_rows(point)} rows: {target_text(point['wanted'])}. On the {rows} rows, {flagged} flagged. "
+        f"Target on {SET_ON[set_on_of(point)]}: {target_text(point['wanted'])}. On the {rows} rows, {flagged} flagged. "
         f"The recall is {' and the precision '.join(rates)}.{days}{cost}"
     )
 
 
-def _threshold_rows(point: Json) -> str:
-    return {"test": "test", "calibration": "threshold"}.get(set_on_of(point), "training")
+def _rate_text(rate: Json) -> str:
+    """Return a rate as percent, with its interval if there is one."""
+    return percent_text(rate["value"]) + _ends(rate["interval"], percent_text)
 
 
 def guarantee_text(point: Json) -> str:
@@ -181,8 +193,8 @@ def guarantee_text(point: Json) -> str:
         guaranteed = f"{math.floor(1e4 * best) / 100:g}" if "least" in words else rounded_up_text(100 * best)
     guaranteed = words.format(guaranteed)
     n_pos, n_neg = guarantee["n_pos"], guarantee["n_neg"]
-    unseen = " that the fit has not seen" if (known := _threshold_rows(point)) == "threshold" else ""
-    rows = f"{known} rows ({n_pos + n_neg:,} rows{unseen}, {n_pos:,} of them positive)"
+    known = {"test": "test", "calibration": "threshold"}.get(set_on_of(point), "training")
+    rows = f"{known} rows ({n_pos + n_neg:,} rows, {n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["holds"]:
         return f"With {sure}, {guaranteed} on new rows drawn like the {rows}."
@@ -195,13 +207,9 @@ def set_on_of(point: Json) -> str:
 
 
 def point_sentences(point: Json) -> list[str]:
-    """Describe the results, the guarantee and the origin of a threshold in sentences. `point`: as above."""
-    known, rate = SET_ON[set_on_of(point)], point["fpr"]
-    if known == "the training rows" and point["rows"] == "training":
-        known = "these training rows"
-    false = percent_text(rate["value"]) + _ends(rate["interval"], percent_text)
-    origin = f"The threshold was set on {known}. On the {point['rows']} rows, the false positive rate is {false}."
-    return [sentence for sentence in (operating_point_text(point), guarantee_text(point), origin) if sentence]
+    """Describe the results and the guarantee of a threshold in sentences. `point`: as above."""
+    false = f"The false positive rate is {_rate_text(point['fpr'])}."
+    return [sentence for sentence in (f"{operating_point_text(point)} {false}", guarantee_text(point)) if sentence]
 
 
 def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
@@ -257,7 +265,7 @@ def certificate_text(certificate: Json) -> str:
         return "without a certificate: no positive lower bound is known"
     if excess == 0:
         return "the minimum, up to rounding errors"
-    return f"at most {rounded_up_text(100 * excess)} % above the minimum"
+    return f"at most {excess_text(excess)} above the minimum"
 
 
 def directions_text(free: Json) -> str:
@@ -290,6 +298,11 @@ def proved_excess(certificate: Json) -> float | None:
     if primal <= dual:
         return 0.0
     return primal / dual - 1 if dual > 1e-9 * primal else None
+
+
+def excess_text(excess: float) -> str:
+    """Return a relative excess as percent, rounded up, and to 0.0001 % at least, because less is of no use to a reader."""
+    return "0 %" if excess == 0 else f"{rounded_up_text(max(100 * excess, 1e-4))} %"
 
 
 def number_text(value: float | None, digits: int = 3) -> str:
@@ -356,13 +369,11 @@ def auc_text(value: float | None, *beside: float) -> str:
     return f"{value:.{decimals}f}"
 
 
-def auc_with_interval(
-    value: float | None, interval: Sequence[float] | None, form: str = " (95 % interval {} to {})"
-) -> str:
+def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
     """Return an AUC and its interval, if there is one, with the same decimals."""
     if value is None or interval is None:
         return auc_text(value)
-    return auc_text(value, *interval) + form.format(*(auc_text(end, value, *interval) for end in interval))
+    return auc_text(value, *interval) + _ends(interval, lambda end: auc_text(end, value, *interval))
 
 
 def percent_text(share: float) -> str:

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -275,7 +275,7 @@ PACKAGES = ("aucdist", "numpy", "scipy", "numba", "scikit-learn", "pandas", "pya
 """The packages that the result of a run depends on."""
 
 
-def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
+def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
     """Return the versions of Python and of those packages that are installed."""
     installed = {"python": platform.python_version()}
     for package in packages:
@@ -357,7 +357,7 @@ def read_scores(run: str) -> pd.DataFrame:
     Raises InputError if there are none, as in a run without test rows, or the file is damaged.
     """
     about, url = read_about(run), f"{run}/{SCORES}"
-    several = "classes" in about
+    several, old = "classes" in about, about.get("score") != DECISION
 
     def optional(name: str) -> Any:
         if name.startswith(NAMED):
@@ -368,11 +368,11 @@ def read_scores(run: str) -> pd.DataFrame:
     table = read_parquet(url, {ROW_ID: pa.int64(), **label}, optional)
     if not several and not table["y"].isin([-1, 1]).all():
         raise InputError(f"{shown(url)} is damaged: its labels are not -1 and +1. {REPAIR}")
-    if about.get("score") != DECISION and not several:  # X w, as runs of older versions kept it
+    if old and not several:  # X w, as runs of older versions kept it
         if about.get("threshold") is None:
             raise InputError(f"{shown(run)} is damaged: its {METRICS} has no threshold. {REPAIR}")
         table["score"] -= about["threshold"]
-    elif about.get("score") != DECISION:
+    elif old:
         model = load_model(model_folder(run))
         columns = [f"score {name}" for name in model.classes]
         if missing := [column for column in columns if column not in table]:

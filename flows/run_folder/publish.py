@@ -49,8 +49,7 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     if classes:
         histories = [table.assign(**{"class": name}) for name, table in zip(classes, histories, strict=True)]
     else:
-        (class_evaluation,) = fitted.evaluation.classes
-        counts = class_evaluation.threshold_counts
+        counts = fitted.evaluation.classes[0].threshold_counts
         table = pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg})
         pq.write_table(table, draft / THRESHOLD_ROWS, compression="zstd")
     pd.concat(histories).to_parquet(draft / "history.parquet", index=False)
@@ -118,8 +117,8 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         probabilities = class_evaluation.reported[1].mapped(
             lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1]
         )
-    features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
-    max_fpr, number = (getattr(estimator, name, None) for name in ("max_fpr", "max_false_positives"))
+    attributes = ("features", "feature_map_", "max_fpr", "max_false_positives")
+    features, feature_map, max_fpr, number = (getattr(estimator, name, None) for name in attributes)
     names, additive = list(rows.schema.feature_names), None
     if isinstance(feature_map, BinMap):  # only models of bins have shapes
         parts, monotone = estimator.shapes(), getattr(estimator, "monotone_", None)
@@ -156,7 +155,7 @@ def facts_of(rows: TrainTestRows) -> Json:
             "positive class": ", ".join(schema.positive),
             negative: ", ".join(schema.negative),
             "positive training rows": positives(rows.train),
-            "positive test rows": None if rows.test is None else positives(rows.test),
+            "positive test rows": rows.test and positives(rows.test),
         }
     facts = {
         "name": rows.name,

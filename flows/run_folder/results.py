@@ -3,6 +3,7 @@
 Two classes are one of several: an evaluation has a list of classes, of which a run of two classes has one.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -40,12 +41,12 @@ from aucdist.metrics.decisions import (
 from aucdist.metrics.groups import GroupWeight
 from aucdist.metrics.guarantees import Guarantee, guaranteed_threshold
 from aucdist.metrics.measures import REPORTED_WITHIN_GROUPS, ScoredGroups, find_measure
-from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision
+from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision, average_precision_interval
 from aucdist.pairs.groups import pair_groups
 from flows.config.model import OperatingPointConfig
 from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows
-from flows.run_folder.folder import DECISION, digests, versions
+from flows.run_folder.folder import DECISION, counts_of, digests, versions
 
 STAGES = {
     "data": ("open data", "survey", "split and scale", "partition"),
@@ -199,22 +200,26 @@ def result_of(fitted: FittedRun, run: str) -> Json:
     else:
         (only,) = classes
         result |= {"n_pos": train.n_pos, "n_neg": train.n_samples - train.n_pos}
-        names = ("train_auc", "test_auc", "test_auc_interval", "test_average_precision")
-        result["metrics"] = {name: only[name] for name in names}
+        names, interval = ("train_auc", "test_auc", "test_auc_interval", "test_average_precision"), None
+        if (test_counts := fitted.evaluation.classes[0].test) is not None:
+            result |= {"n_test_pos": test_counts.rows_pos, "n_test_neg": test_counts.rows_neg}
+            with warnings.catch_warnings(action="ignore"):  # `evaluate` has warned of few rows
+                interval = average_precision_interval(test_counts)
+        result["metrics"] = {name: only[name] for name in names} | {f"{names[-1]}_interval": _ends(interval)}
         result["certificate"] = only["certificate"]
-        more = {"groups": fitted.evaluation.groups, "operating_point": only.get("operating_point")}
-        more["baselines"] = _baselines(fitted) or None
+        point, others = only.get("operating_point"), _baselines(fitted) or None
+        more = {"groups": fitted.evaluation.groups, "operating_point": point, "baselines": others}
     result["passes"] = estimator.n_passes_
     result["seconds"] = {
-        name: sum(seconds[stage] for stage in stages if stage in seconds) for name, stages in STAGES.items()
+        name: sum(seconds.get(stage, 0.0) for stage in stages)
+        for name, stages in STAGES.items()
+        if fitted.search or name != "search"
     }
-    if fitted.search is None:
-        del result["seconds"]["search"]
     return jsonable(result | {key: value for key, value in more.items() if value is not None})
 
 
 def _ends(interval: Any) -> list[float] | None:
-    return None if interval is None else [interval.low, interval.high]
+    return interval and [interval.low, interval.high]
 
 
 def _baselines(fitted: FittedRun) -> list[Json]:
@@ -228,12 +233,11 @@ def _baselines(fitted: FittedRun) -> list[Json]:
         return []
     rows = scored.table.to_pandas().assign(score=scored.scores[:, 0]).sort_values("row_id")
     y, own = rows[["y", "score"]].to_numpy().T
-    weight = rows["weight"].to_numpy() if "weight" in rows else None
     table, results = confusion(evaluation.test, fitted.estimator.raw_threshold), []
     flagged = table["tp"] + table["fp"]
     for name, scores, seconds in fitted.baselines:
-        counts, differences = ScoreCounts.from_scores(y, scores, weight), {}
-        if weight is None and min(counts.rows_pos, counts.rows_neg) > 1:
+        counts, differences = counts_of(rows.assign(score=scores)), {}
+        if not counts.weighted and min(counts.rows_pos, counts.rows_neg) > 1:
             tests: Json = {"test_auc": auc_test, "average_precision": average_precision_difference}
             differences = {key: asdict(test(y, scores, own)) for key, test in tests.items()}
         results.append(
@@ -255,12 +259,12 @@ def _baselines(fitted: FittedRun) -> list[Json]:
 def _result_of_class(fitted: FittedRun, k: int) -> Json:
     """Return the results of a class; for two classes, of the positive class."""
     model, measured, test = fitted.estimator.class_models[k], fitted.evaluation.classes[k], fitted.evaluation.test
-    test_pos = 0 if measured.test is None else int(measured.test.n_pos)
+    tested = measured.test
+    test_pos = 0 if tested is None else int(tested.n_pos)
     recalled = precise = None
     if test is not None:
-        right, flagged = (
-            int(which.sum()) for which in (test.members[:, k] & test.predicted[:, k], test.predicted[:, k])
-        )
+        predicted = test.predicted[:, k]
+        right, flagged = (int(which.sum()) for which in (test.members[:, k] & predicted, predicted))
         recalled, precise = right / test_pos if test_pos else None, right / flagged if flagged else None
     result = {
         "name": (fitted.rows.schema.classes or ("",))[k],
@@ -268,9 +272,9 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
         "n_neg": int(measured.train.n_neg),
         "train_auc": auc(measured.train),
         "test_pos": test_pos,
-        "test_auc": None if measured.test is None else auc(measured.test),
+        "test_auc": tested and auc(tested),
         "test_auc_interval": _ends(measured.interval),
-        "test_average_precision": None if measured.test is None else average_precision(measured.test),
+        "test_average_precision": tested and average_precision(tested),
         "recall": recalled,
         "precision": precise,
         "threshold": 0.0,
@@ -290,7 +294,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
             "interval": None,
             "without_model": costs.without_model,
         }
-        if measured.test is not None and test is not None:
+        if tested is not None and test is not None:
             # the mean cost of a test row; without a model that of flagging no row or all rows, whichever is cheaper
             rows, positive = test.table, test.members[:, k]
             weight = rows["weight"].to_numpy() if "weight" in rows.column_names else None
@@ -387,7 +391,7 @@ def details_of(fitted: FittedRun) -> Json:
                 for part, counts in (("train", class_evaluation.train), ("test", class_evaluation.test))
                 if counts is not None
             },
-            "interval": None if class_evaluation.interval is None else asdict(class_evaluation.interval),
+            "interval": class_evaluation.interval and asdict(class_evaluation.interval),
             "threshold_rows": {  # what must be known beside the counts of the rows that set the threshold
                 "rows": "training" if threshold_counts is class_evaluation.train else evaluation.set_on,
                 "n_pos": threshold_counts.rows_pos,
@@ -433,8 +437,10 @@ def group_results(
     pairs_in = pair_groups(train)
     if pairs_in is None:
         return None
-    counts: Json = {"grouped": train.has_groups, "graded": train.has_grades, "group_weight": group_weight}
-    counts |= {"with_pairs": len(pairs_in.keys), "without_pairs": pairs_in.n_without_pairs, "measures": {}}
+    counts: Json = {
+        "grouped": train.has_groups, "graded": train.has_grades, "group_weight": group_weight,
+        "with_pairs": len(pairs_in.keys), "without_pairs": pairs_in.n_without_pairs, "measures": {},
+    }  # fmt: skip
     if test_rows is None or scores is None or "group" not in test_rows.column_names:
         return counts
     if "grade" in test_rows.column_names:

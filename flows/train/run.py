@@ -170,12 +170,12 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
 
     sparse = hasattr(train.X, "tocsr")
     scaled = make_pipeline(SimpleImputer(strategy="median"), StandardScaler(with_mean=not sparse), LogisticRegression())
-    models = [("logistic regression", scaled, "logisticregression__sample_weight")]
+    models = [("logistic regression (defaults)", scaled, "logisticregression__sample_weight")]
     if find_spec("lightgbm") is not None:
         try:
             lightgbm = load_optional("lightgbm")
             model = lightgbm.LGBMClassifier(n_jobs=1, random_state=0, verbosity=-1, deterministic=True)
-            models.append(("LightGBM", model, "sample_weight"))
+            models.append(("LightGBM (defaults)", model, "sample_weight"))
         except InputError as error:  # a system library that it needs is missing
             observer.note(f"no baseline by LightGBM: {error}")
     reached = []

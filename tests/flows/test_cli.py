@@ -23,7 +23,9 @@ from flows.config import cluster as prefect_api
 
 CONTRACT = {
     "run": str, "estimator": str, "solver": str, "n_samples": int, "n_features": int, "n_pos": int, "n_neg": int,
-    "metrics": {"train_auc": float, "test_auc": float, "test_auc_interval": list, "test_average_precision": float},
+    "n_test_pos": int, "n_test_neg": int,
+    "metrics": {"train_auc": float, "test_auc": float, "test_auc_interval": list, "test_average_precision": float,
+                "test_average_precision_interval": list},
     "certificate": {"primal": float, "dual": float, "relative_gap": float, "status": str, "rounding": float, "slack": float},
     "passes": int, "seconds": {"data": float, "fit": float, "evaluate": float},
 }  # fmt: skip

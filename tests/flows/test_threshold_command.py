@@ -127,7 +127,7 @@ def test_an_older_run_is_set_on_its_test_rows_and_says_so(run: str, tmp_path: Pa
     changed = change(str(old), alerts=0.1)
     assert (read_scores(changed["run"])["score"] > 0).sum() == 100
     assert changed["operating_point"]["set_on"] == "test"
-    assert "look better than those of new rows" in threshold_lines(changed)[1]
+    assert "look better than those of new rows" in threshold_lines(changed)[0]
     with pytest.raises(InputError, match="column of dates"):
         change(str(old), alerts=5, per="day")
 
@@ -144,7 +144,7 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
     assert len(y) == 600
     assert load_model(result["run"]).intercept == -guarantee.threshold
     assert (point["guarantee"]["guaranteed"], point["guarantee"]["holds"]) == (guarantee.guaranteed, guarantee.holds)
-    assert "drawn like the threshold rows (600 rows that the fit has not seen, " in page_of(result)
+    assert "drawn like the threshold rows (600 rows, " in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["holds"]
     assert threshold_lines(changed)[1].startswith(
@@ -217,7 +217,7 @@ def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
     text = guarantee_text(point)
     assert text.startswith(
         "No threshold can guarantee with 95 % confidence that the precision is at least 80 %, given the threshold "
-        "rows (100 rows that the fit has not seen, 30 of them positive)."
+        "rows (100 rows, 30 of them positive)."
     )
     assert text.endswith(" The best guarantee is that the precision is at least 63.45 %.")
     rare = guarantee | {"measure": "fpr", "asked": 0.001, "guaranteed": 0.01234, "n_pos": 3, "n_neg": 7}

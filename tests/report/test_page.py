@@ -157,6 +157,8 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
         assert expected in text
     assert "Before you rely on this run" not in text
     assert "unused" not in text
+    headings = re.findall(r"<h2>([^<]+)</h2>", page)
+    assert headings[:5] == ["Weights", "Decisions", "Other thresholds", "Ranking", "Data"]
     assert page.index('title="height"') < page.index('title="age"')
     order = ["scores higher than a negative one 8", "The training objective (a mean", "Test AUC", "ROC curve"]
     assert sorted(order, key=text.index) == order
@@ -190,6 +192,12 @@ def test_what_the_certificate_is_over(report, page):
     assert f"proved over all {count_text(n_pos + n_neg)} rows" in of_rows
 
 
+def test_the_average_precision_has_its_interval(report):
+    run = report.run | {"metrics": report.run["metrics"] | {"test_average_precision_interval": [0.40123, 0.6]}}
+    shown = text_of(render_run_page(replace(report, run=run)))
+    assert "95 % interval 0.4012 to 0.6000; mean precision over all thresholds; a random order has 0.2" in shown
+
+
 def test_confusion_matrix_is_that_of_the_threshold(report, page):
     _, test = report.classes[0]
     found = int(test.pos[test.values > 0.75].sum())
@@ -203,7 +211,7 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
 
 
 def baseline(auc: float, precision: float, **differences: tuple[float, float, float]) -> dict:
-    """Return LightGBM as a baseline; `differences`: value and interval of each."""
+    """Return a baseline; `differences`: value and interval of each."""
     ends = {name: dict(zip(("value", "low", "high"), values, strict=True)) for name, values in differences.items()}
     rates = {"recall": 0.123, "precision": 0.456}
     return {"name": "LightGBM", "test_auc": auc, "average_precision": precision, "rates": rates, "differences": ends}

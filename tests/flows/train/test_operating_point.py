@@ -12,7 +12,7 @@ from support.runs import page_of, searched, trained
 from aucdist import PairwiseHingeClassifier
 from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
-from aucdist.report.text import operating_point_text
+from aucdist.report.text import operating_point_text, percent_text
 from aucdist.selection import fold_numbers
 from flows.config.model import OperatingPointConfig
 from flows.run_folder.folder import read_about, read_scores
@@ -56,7 +56,7 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
     set_at = -load_model(f"{result['run']}/model").intercept
     assert set_at == pytest.approx(threshold_at(y, scores, fpr=0.02), abs=0.1)  # both fits are within tol
     assert result["operating_point"]["fpr"]["value"] < 0.05  # 0.055 by the rows as the model knows them
-    assert "set on out-of-fold scores of the training rows" in page_of(result)
+    assert "Target on out-of-fold scores of the training rows: at most one false positive in 50" in page_of(result)
 
 
 def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_path: Path, monkeypatch: Any) -> None:
@@ -94,7 +94,7 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
     point = found["operating_point"]
     assert first.startswith(
         "Target on the training rows: at most one false positive in 100 negatives. On the test rows, "
-        f"{point['n_alerts']} rows are flagged. The recall is {100 * point['recall']['value']:.2g} % (95 % interval "
+        f"{point['n_alerts']} rows are flagged. The recall is {percent_text(point['recall']['value'])} (95 % interval "
     )
     assert "trained up to here" in page
 
@@ -115,16 +115,20 @@ def test_sentence(wanted: dict[str, float], target: str) -> None:
         "precision": {"value": 0.4, "interval": None}, "alerts": {"value": 0.02, "interval": None},
     }  # fmt: skip
     assert operating_point_text(point) == (
-        f"Target on the training rows: {target}. On the test rows, 2.0 % of the rows are flagged. The recall is 67 % (95 % "
-        "interval 61 to 72) and the precision 40 %."
+        f"Target on the training rows: {target}. On the test rows, 2.0 % of the rows are flagged. The recall is 67.1 % "
+        "(95 % interval 61.0 % to 72.0 %) and the precision 40.0 %."
     )
     counted = point | {"precision": {"value": 0.4, "interval": [0.16, 0.68]}, "n_alerts": 15, "set_on": "calibration"}
-    assert operating_point_text(counted).startswith("Target on the threshold rows: ")
+    assert operating_point_text(counted).startswith("Target on the threshold rows, which the fit has not seen: ")
     assert "On the test rows, 15 rows are flagged." in operating_point_text(counted)
-    assert operating_point_text(counted).endswith(" and the precision 40 % (95 % interval 16 to 68).")
+    assert operating_point_text(counted).endswith(" and the precision 40.0 % (95 % interval 16.0 % to 68.0 %).")
     assert "On the test rows, 1 row is flagged." in operating_point_text(counted | {"n_alerts": 1})
+    nearly = operating_point_text(point | {"recall": {"value": 0.996, "interval": None}})
+    assert "The recall is 99.60 % and" in nearly  # not 100 %
     nothing = operating_point_text(point | {"alerts": {"value": 0}})
-    assert nothing.endswith("On the test rows, no row is flagged. The recall is 67 % (95 % interval 61 to 72).")
+    assert nothing.endswith(
+        "On the test rows, no row is flagged. The recall is 67.1 % (95 % interval 61.0 % to 72.0 %)."
+    )
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:

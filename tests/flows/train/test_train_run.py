@@ -16,7 +16,7 @@ from support.runs import QUIET, Following, load_cv, page_of, searched, trained, 
 
 from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
-from aucdist.metrics import average_precision_difference, roc_auc_difference
+from aucdist.metrics import average_precision_difference, average_precision_interval, roc_auc_difference
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.model import load_model
 from aucdist.report.text import group_rows
@@ -200,12 +200,15 @@ def test_baselines_stand_beside_the_model(tmp_path: Path, monkeypatch: pytest.Mo
     model = make_pipeline(StandardScaler(), LogisticRegression()).fit(train.X, train.y)
     first = result["baselines"][0]
     scores = model.predict_proba(test.X)[:, 1]
-    assert first["name"] == "logistic regression"
+    assert first["name"] == "logistic regression (defaults)"
     assert first["test_auc"] == pytest.approx(roc_auc_score(test.y, scores))
     assert first["average_precision"] == pytest.approx(average_precision_score(test.y, scores))
     kept, order = read_scores(result["run"]).sort_values("row_id"), np.argsort(test.row_id)
     own, y, scores = kept["score"].to_numpy(), test.y[order], scores[order]
     assert result["metrics"]["test_average_precision"] == pytest.approx(average_precision_score(y, own))
+    assert [result["n_test_pos"], result["n_test_neg"]] == [(y > 0).sum(), (y < 0).sum()]
+    estimate = average_precision_interval(y, own)
+    assert result["metrics"]["test_average_precision_interval"] == [estimate.low, estimate.high]
     for key, test_of in (("test_auc", roc_auc_difference), ("average_precision", average_precision_difference)):
         difference = test_of(y, scores, own)
         assert first["differences"][key] == pytest.approx(asdict(difference))
@@ -229,7 +232,7 @@ def test_a_lightgbm_that_cannot_be_loaded_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("flows.train.run.load_optional", refuse)
     observer = Following()
     made = baselines(read_rows(load_train("digits", UNSCALED).data), observer)
-    assert [model.name for model in made] == ["logistic regression"]
+    assert [model.name for model in made] == ["logistic regression (defaults)"]
     assert observer.lines == ["  no baseline by LightGBM: lightgbm is installed, but cannot be loaded: libgomp.so.1"]
 
 
