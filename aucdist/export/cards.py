@@ -371,8 +371,11 @@ def card_rows(card: Scorecard) -> list[CardRow]:
 def verdict(card: Scorecard) -> str:
     """Describe in a sentence how points lead to a decision."""
     positive = ", ".join(card.schema.positive) or "positive"
-    start = "" if card.base == 0 else f"Begin with {card.base} points. "
-    return f"{start}Add the points of each line that applies. Predict {positive} if the points are more than {card.cutoff}."
+    start = f"Begin with {card.base} points. " if card.base else ""
+    return (
+        f"{start}Add the points of each line that applies; a value without a line gets 0 points. Predict {positive} if the points "
+        f"are more than {card.cutoff}."
+    )
 
 
 def sentences(card: Scorecard) -> list[str]:
@@ -390,7 +393,7 @@ def sentences(card: Scorecard) -> list[str]:
         f"between two rows, the error is at most {number_text(rounding['most_pair'])} points."
     )
     for part, name in (("train", "training"), ("test", "test")):
-        if (values := rounding.get(part)) is not None:
+        if values := rounding.get(part):
             own, other, losses = values["auc"], values["auc_of_model"], ""
             if "loss" in values:
                 loss, before = (number_text(values[key], 5) for key in ("loss", "loss_of_model"))

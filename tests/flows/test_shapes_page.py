@@ -25,8 +25,8 @@ def test_the_card_is_the_one_printed(tmp_path: Path, data_dir: Path, monkeypatch
     assert card.count("\n| ") == 31
     found = re.findall(r"the AUC of the card is (0\.\d+), that of the model (0\.\d+)", card)
     assert [float(area) for area in found[1]] == pytest.approx([0.8020, 0.7980], abs=2e-4)
-    points = re.findall(r"^\| x2 \| .*? \| (-?\d+) \|", card, re.MULTILINE)
+    points = re.findall(r"^\| duration \| .*? \| (-?\d+) \|", card, re.MULTILINE)
     assert [int(p) for p in points] == sorted((int(p) for p in points), reverse=True)
     scores = pd.read_parquet("scores")
     assert (scores["points"] - scores["score"] == 600).all()
-    assert "compared with the most favourable values: x1 -30" in outputs[-1][1]
+    assert "compared with the most favourable values: account -30" in outputs[-1][1]

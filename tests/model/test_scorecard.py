@@ -146,7 +146,7 @@ def test_lines_name_what_they_apply_to():
     text = card_file(card, "md", "A | card").decode()
     assert text.count("\n| ") == len(found) + 1
     assert "# A \\| card" in text
-    assert f"Predict yes if the points are more than {card.cutoff}." in text
+    assert f"; a value without a line gets 0 points. Predict yes if the points are more than {card.cutoff}." in text
     assert len(to_csv(card).splitlines()) == len(found) + 3
     page = card_file(card, "html", "<b>").decode()
     assert "<bdi>&lt;b&gt;</bdi>" in page
