@@ -373,8 +373,8 @@ def verdict(card: Scorecard) -> str:
     positive = ", ".join(card.schema.positive) or "positive"
     start = f"Begin with {card.base} points. " if card.base else ""
     return (
-        f"{start}Add the points of each line that applies; a value without a line gets 0 points. Predict {positive} if the points "
-        f"are more than {card.cutoff}."
+        f"{start}Add the points of each line that applies; a value without a line gets 0 points. Predict {positive} if the "
+        f"points are more than {card.cutoff}."
     )
 
 
