@@ -22,8 +22,7 @@ from aucdist.metrics.intervals import clopper_pearson
 from aucdist.metrics.probability import brier, reliability
 from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.html import render_template
-from aucdist.report.text import certificate_text, point_sentences
+from aucdist.report.text import certificate_text, point_sentences, render_template
 from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption
 from flows.export import rows_of_run
 from flows.json_values import json_text, jsonable

@@ -19,7 +19,7 @@ from aucdist.data.storage import files
 from aucdist.drift.leaks import Sample, leaks_of, rank_by_each_column, sample_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, Json
-from aucdist.report.html import render_template
+from aucdist.report.text import render_template
 from aucdist.selection import duplicates
 from flows.config.data import DataConfig, configured_source, is_yaml, source_from_name
 from flows.config.loading import (

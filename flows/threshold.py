@@ -12,8 +12,7 @@ from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
 from aucdist.model import DIGESTS, PROFILE, load_two_classes, model_content
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.html import render_template
-from aucdist.report.text import point_sentences
+from aucdist.report.text import point_sentences, render_template
 from aucdist.store import promote, read_version
 from flows.config.loading import PlaceArgument, UrlOption, yaml_text
 from flows.config.model import OperatingPointConfig

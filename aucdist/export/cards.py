@@ -24,7 +24,7 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.model.scorecard import CardFeature, Scorecard
 from aucdist.pairs.problem import pairwise_objective
 from aucdist.probability.links import IsotonicMap, LinkMap, ProbabilityMap
-from aucdist.report.text import auc_text, count_text, number_text
+from aucdist.report.text import auc_text, count_text, number_text, render_template
 
 TOTAL = 1000
 """The default number of points between the lowest and the highest possible sum."""
@@ -448,8 +448,6 @@ def card_file(card: Scorecard, suffix: str, title: str) -> bytes:
             lines.append(f"| {_escaped(row.feature)} | {_escaped(row.value)} | {row.points} | {share} |")
         lines += ["", *(f"* {_escaped(sentence)}" for sentence in sentences(card)), ""]
         return "\n".join(lines).encode()
-    from aucdist.report.html import render_template  # loads pandas
-
     groups = [list(lines) for _, lines in itertools.groupby(rows, key=lambda row: row.feature)]
     page = render_template(
         Path(__file__).with_name("card.html"),

@@ -8,8 +8,7 @@ from aucdist.errors import Json
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, find_measure
 from aucdist.report import plots
-from aucdist.report.html import render_template
-from aucdist.report.text import count_text, difference_sentence, difference_text, number_text
+from aucdist.report.text import count_text, difference_sentence, difference_text, number_text, render_template
 
 OF_CLASSES = {"test_auc": "Mean test AUC", "test_auc_weighted": "Weighted", "test_accuracy": "Accuracy"}
 BY_CLASS = "paired sign-flip test of each class"

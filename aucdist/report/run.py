@@ -14,7 +14,6 @@ from aucdist.metrics import decisions, ranking
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import IntervalWarning
 from aucdist.report import plots
-from aucdist.report.html import render_template
 from aucdist.report.sections import search_section
 from aucdist.report.text import (
     auc_text,
@@ -30,6 +29,7 @@ from aucdist.report.text import (
     percent_text,
     point_sentences,
     proved_excess,
+    render_template,
     rounded_up_text,
     search_verdict,
     target_text,

@@ -1,10 +1,17 @@
-"""Numbers and results formatted as text, for the terminal, Prefect and the pages."""
+"""Numbers and results formatted as text, for the terminal, Prefect and the pages, and pages from templates.
 
+A page is one self-contained HTML file, without scripts and external resources.
+"""
+
+import functools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from aucdist.errors import Json
+from aucdist.extras import load_optional
 
 SET_ON = {
     "training": "the training rows",
@@ -394,3 +401,48 @@ def seconds_text(value: float) -> str:
     minutes, rest = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _with_code(sentence: str) -> Any:
+    """Return a sentence as HTML, where text in backticks becomes code."""
+    markupsafe = load_optional("markupsafe")
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(sentence))))
+
+
+FILTERS = {
+    "code": _with_code,
+    "auc": auc_text,
+    "auc_with_interval": auc_with_interval,
+    "count": count_text,
+    "excess": excess_text,
+    "number": number_text,
+    "parameters": parameters_text,
+    "percent": percent_text,
+    "seconds": seconds_text,
+    "value": value_text,
+}
+"""The filters of templates for numbers and parameters, as in ``{{ area | auc }}``."""
+
+
+def render_template(template: Path, **values: Any) -> str:
+    """Return a page rendered from a template.
+
+    `template`: an HTML template, which may extend ``base.html`` of this folder.
+    """
+    page = _environment(template.parent).get_template(template.name).render(**values)
+    # names of files and features may contain lone surrogates, which have no UTF-8 encoding
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+@functools.cache
+def _environment(folder: Path) -> Any:
+    """Return the cached Jinja environment of a folder, because compiling templates takes longer than rendering a page."""
+    jinja2 = load_optional("jinja2")
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        loader=jinja2.FileSystemLoader([folder, Path(__file__).parent]),
+    )
+    environment.filters |= FILTERS
+    return environment

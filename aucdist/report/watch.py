@@ -6,8 +6,7 @@ from pathlib import Path
 
 from aucdist.errors import Json
 from aucdist.metrics.guarantees import ALARM
-from aucdist.report.html import render_template
-from aucdist.report.text import percent_text
+from aucdist.report.text import percent_text, render_template
 
 MAX_FEATURES = 60
 MIN_PSI = 0.1

@@ -14,11 +14,14 @@ from aucdist.metrics.compare import Difference, corrected_t_test
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.intervals import t_quantile
 from aucdist.metrics.measures import MEASURES, Measure
-from aucdist.search.candidates import complexity
 from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
 
 LEVEL = 0.95
+ORDER = ("bins", "nystroem")
+"""Feature maps from the simpler one on."""
+LAST = "leaves"
+"""The most complex feature map."""
 MAX_BUNDLES = 1024
 """The largest number of bundles of groups. The groups of a bundle are drawn together. The error of a variance from this many
 bundles is 4 %."""
@@ -240,8 +243,30 @@ def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
     return max((i for i in near if maps[i] == simplest), key=lambda i: (means[i], lam[i], -i))
 
 
+def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
+    """Return a key that orders feature maps from the simplest to the most complex. `features`: as in a configuration.
+
+    None comes first, then bins, landmarks, landmarks of half the width, bins with pairs by the number of pairs, and leaves by
+    their number. A map with monotonic constraints comes just before the same map without them.
+    """
+    if monotone is not None:
+        first, second, third = complexity(features)
+        return (first - 0.5, second, third)
+    if features is None:
+        return (0, 0, 0)
+    options = {"map": features} if isinstance(features, str) else features
+    if not isinstance(options, dict):
+        options = {"map": type(features).__name__, **features.get_params()}
+    pairs = int(options.get("interactions", options.get("pairs", 0)))  # `pairs` in 0.4.0
+    name = options["map"]
+    if name == LAST:
+        return (3, int(options.get("trees", 100)) * int(options.get("leaves", 31)), 0)
+    place = (*ORDER, name).index(name)
+    return (2, pairs, place) if pairs else (1, place, int(options.get("sigma") == "half-median"))
+
+
 def complexity_of(point: Point) -> tuple[float, int, int]:
-    """Return the key of a setting's feature map, see `aucdist.search.candidates.complexity`."""
+    """Return the key of a setting's feature map, see `complexity`."""
     return complexity(point.get("features"), point.get("monotone"))
 
 

@@ -171,8 +171,7 @@ class CvConfig(RunConfig):
         graded, has_metric = lowest_grade is not None, "metric" in self.model_fields_set
         if not self.model.chooses_features:
             return self.model_copy(update={"metric": "group_auc"}) if (grouped or graded) and not has_metric else self
-        from aucdist.search.auto import default_metric, trained_max_fpr
-        from aucdist.search.candidates import candidates
+        from aucdist.search.auto import candidates, default_metric, trained_max_fpr
 
         model = self.model.built
         maps = candidates(model, **size, missing=self.data.impute == "keep", grouped=grouped, note=note)

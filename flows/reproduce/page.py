@@ -10,8 +10,8 @@ import pandas as pd
 
 from aucdist.errors import Json
 from aucdist.report import plots
-from aucdist.report.html import render_template
 from aucdist.report.svg import INK, MUTED, NEG, POS
+from aucdist.report.text import render_template
 
 LINE_STYLES = [
     (POS, "-"), (NEG, "-"), (INK, "--"), (MUTED, "-."), (POS, ":"), (NEG, ":"),

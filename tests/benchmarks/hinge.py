@@ -10,8 +10,8 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.data.shards.sharding import simulate
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.papers.scd.columns import SCD
 from aucdist.papers.scd.dual import SDCD
+from aucdist.papers.scd.primal import SCD
 from aucdist.papers.scd.subgradient import COMID, PSA, RDA
 from aucdist.solvers.base import Solution, solve
 from benchmarks.common import Row, fastest, read_train_and_test, seconds_of

@@ -19,8 +19,17 @@ from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
 from aucdist.estimators import HingeClassifier
 from aucdist.metrics.measures import MEASURES
-from aucdist.search.auto import ALL_PAIRS, LAMS, LAMS_OF_TOP, auto_search, trained_max_fpr
-from aucdist.search.candidates import FORESTS, LEAVES, LEAVES_OF_TOP, complexity
+from aucdist.search.auto import (
+    ALL_PAIRS,
+    FORESTS,
+    LAMS,
+    LAMS_OF_TOP,
+    LEAVES,
+    LEAVES_OF_TOP,
+    auto_search,
+    trained_max_fpr,
+)
+from aucdist.search.choice import complexity
 from aucdist.search.fold import score_path
 from aucdist.search.folds import masked_blocks
 

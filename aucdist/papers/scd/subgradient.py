@@ -1,6 +1,6 @@
 """Subgradient methods for the hinge: COMID, RDA and PSA along all rows, Pegasos along single rows.
 
-Tao, Zhu, Luo & Kong (2013) compare their Non-smooth SCD (`aucdist.papers.scd.columns`) with these methods. A round of the first
+Tao, Zhu, Luo & Kong (2013) compare their Non-smooth SCD (`aucdist.papers.scd.primal`) with these methods. A round of the first
 three is one step along the subgradient g of the loss over all rows, and one reduction. With eta_t of `PrimalState.length`:
 
 ``comid``

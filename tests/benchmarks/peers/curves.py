@@ -8,7 +8,7 @@ over the peers. On a data set `auto` wins or loses against a peer if it is signi
 of which small sets have three. Over all sets their mean differences are ranked by Wilcoxon's test. CPU seconds include the
 choice.
 
-What `auto` tries was chosen on other problems and splits, named at `aucdist.search.candidates.LEAVES_OF_TOP`. The part of the AUC
+What `auto` tries was chosen on other problems and splits, named at `aucdist.search.auto.LEAVES_OF_TOP`. The part of the AUC
 was chosen on sets that no suite of the top uses, with the same seeds: abalone9-18, haberman, ecoli1, winequality-red-4, vehicle1
 and vehicle3.
 """

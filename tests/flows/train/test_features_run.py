@@ -17,7 +17,8 @@ from aucdist.errors import InputError
 from aucdist.maps import NystroemMap
 from aucdist.metrics import roc_auc_score as auc_of
 from aucdist.model import load_model
-from aucdist.search.candidates import FORESTS, LARGE_LEAVES, LEAVES, candidates, complexity
+from aucdist.search.auto import FORESTS, LARGE_LEAVES, LEAVES, candidates
+from aucdist.search.choice import complexity
 from flows.config.model import ModelConfig
 from flows.run_folder.folder import read_about
 from flows.train.config import load_train
@@ -206,7 +207,7 @@ def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(fol
     assert search["score"] == max(row["mean"] for row in search["table"])
     assert search["interval"][0] <= search["score"] <= search["interval"][1]
     for model, share in (("max_fpr: 0.2", 0.2), ("max_false_positives: 9", 9 / result["n_neg"])):
-        settings = (*GRID, f"model={{tol: 1e-2, features: auto, {model}}}", "data.impute=median")
+        settings = (*GRID, f"model={{tol: 1e-2, features: auto, {model}}}")
         found = searched(folder / "config.yaml", *settings, output=tmp_path / "best")
         assert (found["metric"], found["rule"]) == (f"shrunk_partial_auc@{share}", "best")
     settings = (*GRID, "model={features: auto, max_fpr: 0.2}", "metric=auc")

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block, as_csr
 from aucdist.kernels.rows import CsrRows
-from aucdist.papers.scd.columns import signed_columns
+from aucdist.papers.scd.primal import signed_columns
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from support.square_twins import problem
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks, block_seed
 from aucdist.errors import InputError
-from aucdist.papers.scd.columns import SCD
 from aucdist.papers.scd.dual import CDCD, SDCD
+from aucdist.papers.scd.primal import SCD
 from aucdist.papers.scd.subgradient import COMID, PSA, RDA, Pegasos
 from aucdist.solvers.base import Status, solve
 
