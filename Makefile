@@ -97,9 +97,10 @@ $(STAMP): requirements.lock pyproject.toml
 	  { echo "aucdist needs Python 3.11 or newer; '$(PYTHON)' is missing or older. Try: make PYTHON=python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@mkdir -p build
-	@# In two halves, since pip takes one core; lines of one package, which follow each other, are in the same half.
-	awk '/^[^ ]/ {split($$0, name, /[=[]/); n += name[1] != last; last = name[1]} {print > "build/lock-" n % 2 ".txt"}' requirements.lock
-	@status=0; set -x; $(LOCKED) -r build/lock-0.txt & half=$$!; $(LOCKED) -r build/lock-1.txt || status=1; wait $$half || status=1; exit $$status
+	@# In three parts, since pip computes on one core or waits; lines of one package, which follow each other, are in one part.
+	awk '/^[^ ]/ {split($$0, name, /[=[]/); n += name[1] != last; last = name[1]} {print > "build/lock-" n % 3 ".txt"}' requirements.lock
+	@status=0; set -x; $(LOCKED) -r build/lock-0.txt & first=$$!; $(LOCKED) -r build/lock-1.txt & second=$$!; \
+	$(LOCKED) -r build/lock-2.txt || status=1; wait $$first || status=1; wait $$second || status=1; exit $$status
 	$(BIN)/python -m pip check --disable-pip-version-check  # nothing that the lock lacks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
