@@ -139,7 +139,7 @@ def test_a_bug_keeps_its_traceback_in_the_log(tmp_path: Path, monkeypatch: pytes
     assert "ZeroDivisionError: cannot read none.csv" in message
 
 
-CHECKPOINTS = ["model.tol=0", "model.lam=1e-5", "model.max_passes=60", "checkpoint={rounds: 1}"]
+CHECKPOINTS = ["model.tol=0", "model.lam=1e-5", "model.max_passes=16", "checkpoint={rounds: 1}"]
 
 
 def resumed(lines: list[str]) -> list[str]:
