@@ -196,10 +196,7 @@ def of_passes() -> Sentences:
             f"{top['passes'].max()} passes with `max_fpr` of 0.01 to 0.1 (version {version('passes')},",
         ),
         ("docs/pages/benchmarks.md", f"The {WORDS[len(worse)]} fits of the suite `passes` in this table"),
-        (
-            "docs/pages/theory.md",
-            f"In {collapsed.sum()} of these {len(top)} fits with `max_fpr`, it ended above 0.999",
-        ),
+        ("docs/pages/theory.md", f"In {collapsed.sum()} of these {len(top)} fits with `max_fpr`, it ended above 0.999"),
         (
             "docs/pages/theory.md",
             f"One of them, skin with `max_fpr` 0.1, ended at {top.set_index(['data', 'value'])['primal']['skin', 0.1]:.4f}:",

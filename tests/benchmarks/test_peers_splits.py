@@ -87,11 +87,7 @@ def split_of(*points: tuple[float, float], scores=None, choice=None) -> SplitRes
 
 
 def test_a_curve_has_mean_aucs_and_median_seconds_and_a_split_that_ended_keeps_its_last_fit():
-    splits = [
-        split_of((1.0, 0.5), (2.0, 0.6), (3.0, 0.9)),
-        split_of((2.0, 0.7), (9.0, 0.8)),
-        split_of((6.0, 0.9)),
-    ]
+    splits = [split_of((1.0, 0.5), (2.0, 0.6), (3.0, 0.9)), split_of((2.0, 0.7), (9.0, 0.8)), split_of((6.0, 0.9))]
     found = mean_curve([split.points for split in splits])
     assert [point.seconds for point in found] == [2.0, 6.0, 6.0]
     assert [point.auc for point in found] == pytest.approx([2.1 / 3, 2.3 / 3, 2.6 / 3])

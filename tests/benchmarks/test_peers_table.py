@@ -7,14 +7,7 @@ from support.contestants import means
 from benchmarks.peers.contestant import BudgetPoint, Choice
 from benchmarks.peers.referee import SplitResult, Trial
 from benchmarks.peers.system import LINEAR, OTHER, OURS, System
-from benchmarks.peers.table import (
-    Contest,
-    CurvePoint,
-    best_linear_auc,
-    our_choice,
-    result_rows,
-    seconds_to,
-)
+from benchmarks.peers.table import Contest, CurvePoint, best_linear_auc, our_choice, result_rows, seconds_to
 
 
 def trial_of(*rungs: tuple[float, float], scores: np.ndarray | None = None) -> Trial:

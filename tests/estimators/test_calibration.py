@@ -18,13 +18,7 @@ from aucdist import (
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.calibration import (
-    N_FOLDS,
-    SEED,
-    isotonic,
-    link_map,
-    out_of_fold,
-)
+from aucdist.estimators.calibration import N_FOLDS, SEED, isotonic, link_map, out_of_fold
 from aucdist.estimators.fitting import fit_rows
 from aucdist.estimators.linear import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss

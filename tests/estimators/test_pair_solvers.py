@@ -68,12 +68,7 @@ def test_steps_say_how_long(data, solver):
         PairwiseHingeClassifier(
             lam=1e-3, solver={"name": solver, **length}, tol=0, max_passes=10**6, random_state=3
         ).fit(X, y)
-        for length in (
-            {"steps": "all"},
-            {"steps": int(k)},
-            {"epochs": 5},
-            {"steps": 600},
-        )
+        for length in ({"steps": "all"}, {"steps": int(k)}, {"epochs": 5}, {"steps": 600})
     ]
     assert models[0].coef_.tolist() == models[1].coef_.tolist()
     assert models[2].coef_.tolist() == models[3].coef_.tolist()

@@ -13,14 +13,7 @@ import yaml
 from support import kubernetes_lab as lab
 
 from flows.compute.clusters import choose_cache
-from flows.compute.kubernetes import (
-    RUN_LABEL,
-    TLS_FILES,
-    TLS_FOLDER,
-    _memory_limit,
-    autoscaler_of,
-    dask_cluster_of,
-)
+from flows.compute.kubernetes import RUN_LABEL, TLS_FILES, TLS_FOLDER, _memory_limit, autoscaler_of, dask_cluster_of
 from flows.config.cluster import KubernetesConfig, Resources
 from flows.rows.rows import BYTES_PER_BLOCK
 

@@ -159,10 +159,7 @@ def test_trees_that_never_split_have_no_code():
     [
         (NystroemMap(landmarks=1), "landmarks must be .*; got 1"),
         (NystroemMap(sigma=0), "sigma must be .*; got 0"),
-        (
-            NystroemMap(sigma="mean"),
-            "sigma must be a number above 0 and finite, 'median' or 'half-median'; got 'mean'",
-        ),
+        (NystroemMap(sigma="mean"), "sigma must be a number above 0 and finite, 'median' or 'half-median'; got 'mean'"),
         (NystroemMap(linear="yes"), "unknown linear 'yes'"),
         (LeafExpander(leaves=256), "leaves must be an integer from 2 to 255.*; got 256"),
         (LeafExpander(learning_rate=2.0), "learning_rate must be .*; got 2.0"),

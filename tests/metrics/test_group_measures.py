@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from aucdist.errors import InputError
-from aucdist.metrics.groups import (
-    GroupMetric,
-    auc_of_groups,
-    group_auc_score,
-    ndcg_of_groups,
-    recall_of_groups,
-)
+from aucdist.metrics.groups import GroupMetric, auc_of_groups, group_auc_score, ndcg_of_groups, recall_of_groups
 from aucdist.metrics.measures import REPORTED_WITHIN_GROUPS, ScoredGroups, find_measure
 
 

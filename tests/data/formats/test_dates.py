@@ -17,11 +17,7 @@ from aucdist.data.sources import Source
 from aucdist.errors import InputError
 
 ROWS = ["2025-01-31", "1969-12-31 18:30", "2025-02-01T06:00:00+02:00"]
-EXPECTED = [
-    [2025, 1, 4, 0, 20119],
-    [1969, 12, 2, 18.5, -1 + 18.5 / 24],
-    [2025, 2, 5, 6, 20120 + 4 / 24],
-]
+EXPECTED = [[2025, 1, 4, 0, 20119], [1969, 12, 2, 18.5, -1 + 18.5 / 24], [2025, 2, 5, 6, 20120 + 4 / 24]]
 """Year, month, weekday, hour and days of the rows; 2025-01-31 is a Friday."""
 
 

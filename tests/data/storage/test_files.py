@@ -197,12 +197,7 @@ def test_a_slow_download_is_given_up_and_leaves_nothing(web, tmp_path, monkeypat
 def test_what_has_no_end_is_not_read(tmp_path, make):
     path = tmp_path / "rows.csv"
     make(path)
-    for read_it in (
-        files.read_bytes,
-        files.stat,
-        read_buffer,
-        lambda url: files.read_range(url, 0, 9, "x"),
-    ):
+    for read_it in (files.read_bytes, files.stat, read_buffer, lambda url: files.read_range(url, 0, 9, "x")):
         with pytest.raises(InputError, match=r"rows\.csv: it is a pipe, a socket or a device"):
             read_it(str(path))
     for form in ("csv", "svmlight", "parquet", "keel"):

@@ -106,8 +106,7 @@ def test_short_number_is_the_number(number: float) -> None:
 def freed(monkeypatch: pytest.MonkeyPatch, parameters: dict[str, Any]) -> list[tuple[str, str]]:
     asked: list[tuple[str, str]] = []
     monkeypatch.setattr(
-        "flows.compute.kubernetes.remove_clusters_of",
-        lambda namespace, run: asked.append((namespace, run)) or ["c"],
+        "flows.compute.kubernetes.remove_clusters_of", lambda namespace, run: asked.append((namespace, run)) or ["c"]
     )
     monkeypatch.setattr(hooks, "flow_run_logger", lambda run: SimpleNamespace(info=lambda *_: None))
     run: Any = SimpleNamespace(id="u", parameters=parameters)

@@ -115,11 +115,7 @@ def test_blocks_and_sparse_rows_change_rounding_alone(name, link):
     X, y = data()
     rounds = [
         list(itertools.islice(SOLVERS[name](blocks, 1e-2, loss=LinkLoss(link)), 6))
-        for blocks in (
-            blocks_of(X, y),
-            blocks_of(X, y, 7),
-            blocks_of(sp.csr_matrix(X), y, 40),
-        )
+        for blocks in (blocks_of(X, y), blocks_of(X, y, 7), blocks_of(sp.csr_matrix(X), y, 40))
     ]
     for others in zip(*rounds, strict=True):
         for state in others[1:]:

@@ -49,10 +49,7 @@ SOLVERS = {
     ("pegasos", "l2"): lambda b, lam, **k: hinge_pegasos(b, lam, seed=5, **k),
 }
 
-ALL = SOLVERS | {
-    ("sdcd", "l2"): lambda b, lam, **k: hinge_sdcd(b, lam, seed=5, **k),
-    ("cdcd", "l2"): hinge_cdcd,
-}
+ALL = SOLVERS | {("sdcd", "l2"): lambda b, lam, **k: hinge_sdcd(b, lam, seed=5, **k), ("cdcd", "l2"): hinge_cdcd}
 
 
 def minimum(X, y, lam, penalty, weight=None, *, intercept=False):
