@@ -63,6 +63,7 @@ benchmarks: setup  ## the tables and pictures of the page "Benchmarks", made aga
 	$(BIN)/python docs/since_release.py
 	$(BIN)/python docs/benchmark_tables.py
 	$(BIN)/python docs/benchmark_pictures.py
+	$(BIN)/python docs/benchmark_sentences.py  # what a page should say
 
 measure: setup  ## measure these tables on one commit, and say which are left: half an hour of an idle machine. SUITES=peers and others take hours
 	$(BIN)/python tests/benchmarks/frozen.py $(SUITES)
