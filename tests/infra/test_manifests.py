@@ -1,7 +1,6 @@
 """The manifests, checked without a cluster: by kustomize, by Kubernetes' own schemas, and against the code they belong to."""
 
 import itertools
-import json
 import re
 import shutil
 from importlib.util import find_spec
@@ -21,7 +20,6 @@ INFRA = lab.ROOT / "infra"
 OVERLAYS = ("dev", "prod")
 VERSION = "1.32.0"
 OF_OPERATORS = ("kubernetes.dask.org/", "cert-manager.io/", "external-secrets.io/")
-PODS = ("Deployment", "StatefulSet", "Job", "DaskCluster")
 
 
 @pytest.fixture(scope="module", params=OVERLAYS)
@@ -31,46 +29,9 @@ def manifests(request: pytest.FixtureRequest) -> list[dict[str, Any]]:
     return lab.rendered(request.param)
 
 
-def pods(manifests: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
-    """Return name, spec and labels of all pods."""
-    found = []
-    for m in manifests:
-        name, spec = f"{m['kind']}/{m['metadata']['name']}", m.get("spec", {})
-        if m["kind"] == "DaskCluster":
-            found += [(name, spec[role]["spec"], m["metadata"]["labels"]) for role in ("scheduler", "worker")]
-        elif m["kind"] in PODS:
-            found.append((name, spec["template"]["spec"], spec["template"]["metadata"]["labels"]))
-    template = pool_job()["spec"]["template"]
-    return [*found, ("the pool's Job", template["spec"], template["metadata"]["labels"])]
-
-
-def pool_job() -> dict[str, Any]:
-    """Return the Job of a flow, with the pool's defaults filled in."""
-    pool = json.loads((INFRA / "prefect" / "pool-kubernetes.json").read_text())
-    values = {name: p.get("default", "x") for name, p in pool["variables"]["properties"].items()}
-    labels = {"prefect.io/flow-run-id": "1"}
-    values |= {"labels": labels, "command": ["prefect", "flow-run", "execute"], "image": "aucdist:1"}
-
-    def filled(part: Any) -> Any:
-        if isinstance(part, dict):
-            return {key: filled(value) for key, value in part.items()}
-        if isinstance(part, list):
-            return [filled(value) for value in part]
-        whole = re.fullmatch(r"\{\{ (\w+) \}\}", part) if isinstance(part, str) else None
-        if whole:
-            return values[whole[1]]
-        return re.sub(r"\{\{ (\w+) \}\}", lambda m: str(values[m[1]]), part) if isinstance(part, str) else part
-
-    job: dict[str, Any] = filled(pool["job_configuration"]["job_manifest"])
-    # Prefect insists on these two, Kubernetes knows them one level up only and drops them.
-    assert job["spec"]["template"]["spec"].pop("parallelism") == 1
-    assert job["spec"]["template"]["spec"].pop("completions") == 1
-    return job
-
-
 def test_kubernetes_knows_every_key(manifests: list[dict[str, Any]]) -> None:
     validate = pytest.importorskip("kubernetes_validate", reason="kubernetes-validate is not installed")
-    for manifest in [*manifests, pool_job()]:
+    for manifest in [*manifests, lab.pool_job()]:
         if not manifest["apiVersion"].startswith(OF_OPERATORS):
             assert validate.validate(manifest, VERSION, strict=True) == VERSION.rpartition(".")[0]
 
@@ -110,7 +71,7 @@ def _closed(schema: Any) -> Any:
 
 
 def test_pods_run_without_rights_that_they_do_not_need(manifests: list[dict[str, Any]]) -> None:
-    for name, spec, labels in pods(manifests):
+    for name, spec, labels in lab.pods(manifests):
         assert spec["securityContext"]["runAsNonRoot"] is True, name
         assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}, name
         assert spec["serviceAccountName"] != "default", name
@@ -127,14 +88,16 @@ def test_pods_run_without_rights_that_they_do_not_need(manifests: list[dict[str,
 
 def test_one_image_with_a_tag_everywhere(manifests: list[dict[str, Any]]) -> None:
     (settings,) = (m["data"] for m in manifests if m["kind"] == "ConfigMap" and m["metadata"]["name"] == "aucdist")
-    images = {c["image"] for name, spec, _ in pods(manifests) for c in spec["containers"] if name != "the pool's Job"}
+    images = {
+        c["image"] for name, spec, _ in lab.pods(manifests) for c in spec["containers"] if name != "the pool's Job"
+    }
     assert {image for image in images if "postgres" not in image} == {settings["AUCDIST_IMAGE"]}
     assert all(re.search(r":[\w.-]+$", image) and not image.endswith(":latest") for image in images)
 
 
 def test_no_secret_is_written_down(manifests: list[dict[str, Any]]) -> None:
     assert [m["metadata"]["name"] for m in manifests if m["kind"] == "Secret"] == []
-    for _, spec, _ in pods(manifests):
+    for _, spec, _ in lab.pods(manifests):
         for container in spec["containers"]:
             for entry in container.get("env", []):
                 secret = re.search(r"PASSWORD|SECRET_ACCESS|AUTH_STRING$|CONNECTION_URL", entry["name"])
@@ -152,11 +115,11 @@ def test_roles_name_verbs_and_bind_to_accounts_that_are_there(manifests: list[di
         for rule in rules:
             assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
             assert "secrets" not in rule["resources"]
-    assert {spec["serviceAccountName"] for _, spec, _ in pods(manifests)} <= accounts
+    assert {spec["serviceAccountName"] for _, spec, _ in lab.pods(manifests)} <= accounts
 
 
 def test_network_policies_are_about_pods_that_are_there(manifests: list[dict[str, Any]]) -> None:
-    components = {labels["app.kubernetes.io/component"] for _, _, labels in pods(manifests)} | {"dask"}
+    components = {labels["app.kubernetes.io/component"] for _, _, labels in lab.pods(manifests)} | {"dask"}
     policies = yaml.safe_dump([m["spec"] for m in manifests if m["kind"] == "NetworkPolicy"])
     named = re.findall(r"app.kubernetes.io/component: (\w+)", policies)
     listed = re.findall(r"- (\w+)", "".join(re.findall(r"values:\n((?:\s+- \w+\n)+)", policies)))
@@ -179,7 +142,7 @@ def test_standing_cluster_is_what_the_flows_make() -> None:
 
 
 def test_flow_finds_its_certificates_where_the_pool_puts_them() -> None:
-    container = pool_job()["spec"]["template"]["spec"]["containers"][0]
+    container = lab.pool_job()["spec"]["template"]["spec"]["containers"][0]
     assert {"name": "tls", "mountPath": TLS_FOLDER, "readOnly": True} in container["volumeMounts"]
     assert {Path(file).name for file in TLS_FILES} == {"ca.crt", "tls.crt", "tls.key"}
     assert {entry["name"] for entry in container["env"]} == {"POD_NAME", "POD_UID"}

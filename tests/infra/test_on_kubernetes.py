@@ -3,11 +3,9 @@
 They need KUBECONFIG, the environment of an S3 server, and names of services that resolve (the lab's `run.sh`).
 """
 
-import json
 import os
 import subprocess
-import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -17,10 +15,10 @@ import pytest
 import yaml
 from support import kubernetes_lab as lab
 from support.certificates import Authority
+from support.kubernetes_runs import API, seen_by_prefect, start_run, state_of, train, weights
 
-from aucdist.data.storage.files import open_fs, read_bytes
+from aucdist.data.storage.files import open_fs
 from flows.compute.clusters import open_cluster
-from flows.progress import LineObserver
 from flows.train import run as pipeline
 from flows.train.config import TrainConfig
 
@@ -30,7 +28,6 @@ pytestmark = [
     # Of Dask's client in a process that also talks to Kubernetes; of the operator's old API server.
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-API = "http://prefect-server.aucdist:4200/api"
 
 
 @pytest.fixture(scope="module")
@@ -56,47 +53,6 @@ def a9a(namespace: None, data_dir: Path) -> dict[str, Any]:
         fs.put_file(str(data_dir / "libsvm" / f"{name}.xz"), f"{path}/{name}.xz")
         parts[name] = {"source": f"{lab.BUCKET}/data/{name}.xz", "format": "svmlight", "n_features": 123, "positive": 1}
     return {"source": parts["a9a"], "test": {"source": parts["a9a.t"]}}
-
-
-class Doing(LineObserver):
-    """Follows a run, and does something in each round."""
-
-    def __init__(self, action: Callable[[int], None] = lambda number: None) -> None:
-        super().__init__(print)
-        self._action = action
-
-    def on(self, event: str, facts: dict[str, Any]) -> None:
-        if event == "round":
-            self._action(facts["round"])
-        super().on(event, facts)
-
-
-def train(config: dict[str, Any], action: Callable[[int], None] = lambda number: None) -> np.ndarray:
-    """Return the weights of a run."""
-    result = pipeline.train(TrainConfig.model_validate(config), Doing(action))
-    return weights(result["run"])
-
-
-def weights(run: str) -> np.ndarray:
-    w: np.ndarray = np.frombuffer(read_bytes(f"{run}/model/weights.npy"), dtype=np.uint8)
-    return w
-
-
-def start_run(parameters: dict[str, Any]) -> str:
-    """Start a run of train-auc/kubernetes and return its id."""
-    out = lab.prefect("deployment", "run", "train-auc/kubernetes", "--params", json.dumps({"config": parameters}))
-    return next(line.split()[-1] for line in out.splitlines() if "UUID" in line)
-
-
-def seen_by_prefect(run: str) -> dict[str, Any]:
-    """Return a run as the server knows it, whatever server this process knew before."""
-    with urllib.request.urlopen(f"{API}/flow_runs/{run}", timeout=30) as answer:
-        found: dict[str, Any] = json.load(answer)
-    return found
-
-
-def state_of(run: str) -> str:
-    return str(seen_by_prefect(run)["state"]["type"])
 
 
 def test_deployment_from_data_on_s3_to_a_run_folder_on_s3(prefect: None, a9a: dict[str, Any], tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ address, and what an image would bring along (working folder, settings) is named
 """
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from support.certificates import Authority
 ROOT = Path(__file__).resolve().parents[2]
 OVERLAYS = ROOT / "infra" / "kubernetes" / "overlays"
 BUCKET = "s3://aucdist-lab"
+PODS = ("Deployment", "StatefulSet", "Job", "DaskCluster")
 POD_IP = {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
 
 
@@ -103,3 +105,40 @@ def put_tls_secret(authority: Authority, days: float) -> None:
         "-n", "aucdist", "create", "secret", "generic", "test-tls", *entries, "--dry-run=client", "-o", "yaml"
     )
     kubectl("apply", "-f", "-", stdin=made)
+
+
+def pods(manifests: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
+    """Return name, spec and labels of all pods."""
+    found = []
+    for m in manifests:
+        name, spec = f"{m['kind']}/{m['metadata']['name']}", m.get("spec", {})
+        if m["kind"] == "DaskCluster":
+            found += [(name, spec[role]["spec"], m["metadata"]["labels"]) for role in ("scheduler", "worker")]
+        elif m["kind"] in PODS:
+            found.append((name, spec["template"]["spec"], spec["template"]["metadata"]["labels"]))
+    template = pool_job()["spec"]["template"]
+    return [*found, ("the pool's Job", template["spec"], template["metadata"]["labels"])]
+
+
+def pool_job() -> dict[str, Any]:
+    """Return the Job of a flow, with the pool's defaults filled in."""
+    pool = json.loads((ROOT / "infra" / "prefect" / "pool-kubernetes.json").read_text())
+    values = {name: p.get("default", "x") for name, p in pool["variables"]["properties"].items()}
+    labels = {"prefect.io/flow-run-id": "1"}
+    values |= {"labels": labels, "command": ["prefect", "flow-run", "execute"], "image": "aucdist:1"}
+
+    def filled(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {key: filled(value) for key, value in part.items()}
+        if isinstance(part, list):
+            return [filled(value) for value in part]
+        whole = re.fullmatch(r"\{\{ (\w+) \}\}", part) if isinstance(part, str) else None
+        if whole:
+            return values[whole[1]]
+        return re.sub(r"\{\{ (\w+) \}\}", lambda m: str(values[m[1]]), part) if isinstance(part, str) else part
+
+    job: dict[str, Any] = filled(pool["job_configuration"]["job_manifest"])
+    # Prefect insists on these two, Kubernetes knows them one level up only and drops them.
+    assert job["spec"]["template"]["spec"].pop("parallelism") == 1
+    assert job["spec"]["template"]["spec"].pop("completions") == 1
+    return job
