@@ -47,16 +47,6 @@ def assert_same_in_parts(source, n, **options):
     return made
 
 
-@pytest.fixture
-def source(tmp_path):
-    def source(text, name="f", **options):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return Source(source=str(path), **{"format": "svmlight"} | options)
-
-    return source
-
-
 @pytest.mark.parametrize("n", [1, 3, 100])
 @pytest.mark.parametrize(
     ("text", "options"),

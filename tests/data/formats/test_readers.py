@@ -18,16 +18,6 @@ from aucdist.kernels.rows import CsrRows, DenseRows
 SVM = "1 1:1 3:2\n-1 2:1\n-1 1:4\n"
 
 
-@pytest.fixture
-def source(tmp_path):
-    def source(text, name="f.svm", **options):
-        path = tmp_path / name
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return Source(source=str(path), **{"format": "svmlight"} | options)
-
-    return source
-
-
 def test_sparse_stays_sparse_and_full_becomes_dense(source):
     full = "1 1:1 2:2\n-1 1:3\n"
     assert isinstance(read(source(SVM)).block.rows, CsrRows)
