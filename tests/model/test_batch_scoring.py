@@ -11,15 +11,14 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import expit
 from support.linear_models import save_model
+from support.scratch_room import noted_parts
 from support.sharded import shard_data
 
 from aucdist.data.block import each_of
-from aucdist.data.formats import parts
 from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
-from aucdist.data.storage import scratch
 from aucdist.errors import InputError
 from aucdist.model import batch_scoring as scoring
 from aucdist.model import load_model
@@ -158,10 +157,7 @@ def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
 
 def test_each_part_is_parsed_once(tmp_path, table, monkeypatch):
     source, _ = table
-    parsed, parse_part = [], parts.parse_part
-    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
-    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
-    monkeypatch.setattr(parts, "parse_part", lambda *args: parsed.append(args[-1].start) or parse_part(*args))
+    parsed = noted_parts(monkeypatch, tmp_path)
     run(tmp_path, source, n_parts=3)
     assert len(parsed) == len(set(parsed)) == 3
 

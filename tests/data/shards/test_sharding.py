@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 from support.parts import dense
+from support.scratch_room import noted_parts
 from support.sharded import contents, shard_data
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats import parts
 from aucdist.data.shards import sharding
 from aucdist.data.shards.block_file import ColumnStatistics
 from aucdist.data.shards.manifest import (
@@ -29,7 +29,7 @@ from aucdist.data.shards.reading import read
 from aucdist.data.shards.sharding import permuted, request
 from aucdist.data.sources import Source
 from aucdist.data.split import scrambled
-from aucdist.data.storage import files, scratch
+from aucdist.data.storage import files
 from aucdist.errors import InputError
 
 
@@ -179,10 +179,7 @@ def test_a_run_that_was_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, monk
 
 
 def test_each_part_is_parsed_once(tmp_path, monkeypatch):
-    parsed, parse_part = [], parts.parse_part
-    monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
-    monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path))
-    monkeypatch.setattr(parts, "parse_part", lambda *args: parsed.append(args[-1].start) or parse_part(*args))
+    parsed = noted_parts(monkeypatch, tmp_path)
     shard_data(request(svmlight(tmp_path, 30), str(tmp_path / "set"), rows_per_shard=8), n_parts=3)
     assert len(parsed) == len(set(parsed)) == 3
 
