@@ -152,7 +152,7 @@ class HingeClassifier(LinearClassifier):
         if blocks.has_weights and (self.lam == ONE_OVER_N or self.class_weight == BALANCED):
             n_neg, n_pos = blocks.sum(_rows_that_count)["n"].tolist()
         n = n_neg + n_pos
-        lam = 1.0 / n if self.lam == ONE_OVER_N else self.lam
+        lam = 1.0 / n if self.lam == ONE_OVER_N else float(self.lam)
         if isinstance(self.class_weight, Mapping):
             neg, pos = self._factors(self.class_weight)
         elif self.class_weight is None:

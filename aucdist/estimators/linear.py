@@ -75,7 +75,8 @@ class LinearClassifier(BlockClassifier):
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
         """Return the rounds of the solver from these weights on."""
-        return self.resolved_solver.rounds(blocks, self.lam, start, **self._solver_options())
+        # for a whole number, kernels would be compiled a second time
+        return self.resolved_solver.rounds(blocks, float(self.lam), start, **self._solver_options())
 
     @abstractmethod
     def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:

@@ -20,6 +20,7 @@ from aucdist.pairs.penalty import L2
 from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.smooth import SmoothPairProblem
 from aucdist.papers.sdcd import SDCD
+from aucdist.papers.sdcd.kernels import dual_steps
 from aucdist.papers.tpauc import Exact
 from aucdist.search.folds import masked_blocks
 from aucdist.search.schedule import paths_of, points_of
@@ -258,3 +259,11 @@ def test_inherited_parameters_that_no_solver_takes_are_refused(parameter):
         InputError, match=f"{name} applies to no solver of this estimator, not to 'plain': set {name}=None"
     ):
         Plain(solver="plain", **parameter).fit(*small(5, 9))
+
+
+def test_a_whole_lam_compiles_no_kernel_a_second_time():
+    compiled = []
+    for lam in (1.0, 1):
+        fitted(PairwiseHingeClassifier(solver="sdcd", lam=lam, max_passes=3), *small(5, 9))
+        compiled.append(len(dual_steps.signatures))
+    assert compiled[0] == compiled[1]

@@ -124,7 +124,8 @@ def test_grades_without_groups_are_one_group(tmp_path):
 
 
 def test_features_are_chosen_within_groups(tmp_path):
-    config = write(tmp_path, "train", size=FEW, model={"features": "auto", "lam": 0.01, "tol": 0.05})
+    size = {"n": 150, "n_users": 15}
+    config = write(tmp_path, "train", size=size, model={"features": "auto", "lam": 0.01, "tol": 0.05})
     assert read_about(train(config, QUIET)["run"])["search"]["metric"] == "group_auc"
     pd.read_csv(tmp_path / "rows.csv").assign(user=1).to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(InputError, match="all rows are of one group"):  # one group cannot be on both sides of a fold
