@@ -319,7 +319,8 @@ def of_a_million_rows() -> Sentences:
 
 
 ALL = (
-    of_auto, of_trees, of_lam, of_pairs, of_passes, of_workers, of_many_rows, of_peers, of_the_top, of_simulations, of_a_million_rows,
+    of_auto, of_trees, of_lam, of_pairs, of_passes, of_workers, of_many_rows, of_peers, of_the_top, of_simulations,
+    of_a_million_rows,
 )  # fmt: skip
 
 
