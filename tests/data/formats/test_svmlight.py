@@ -1,9 +1,6 @@
 """svmlight: what is read, and how a fault is named."""
 
 import io
-import itertools
-import math
-import re
 import struct
 
 import numpy as np
@@ -13,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
+from support.svmlight_twin import NUMBER, parsed_rows, plain_rows
 
-from aucdist.data.formats import svmlight_kernels as svmlight
 from aucdist.data.formats.svmlight import parse_svmlight
 from aucdist.data.formats.svmlight_kernels import FINE, HARD, NO_NUMBER, number_at
 from aucdist.data.labels import LabelWarning
@@ -155,7 +152,6 @@ def test_a_label_that_only_python_would_read_is_refused(label):
 
 FLOAT = st.floats(allow_nan=False, allow_infinity=False)
 DIGITS = st.text("0123456789", max_size=25)
-NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 MARKS = st.sampled_from(["", "+", "-"])
 DECIMAL = st.builds(
     "{}{}{}{}".format,
@@ -236,51 +232,6 @@ def test_nineteen_digits_and_any_power_of_ten_are_never_hard(digits, power):
 @pytest.mark.parametrize("text", ["", "+", "-", ".", "e5", "1e", "1e+", "1.e", ".e3", "x", "inf", "nan", "-inf", ":"])
 def test_what_is_no_number(text):
     assert read_number(text)[2] == NO_NUMBER
-
-
-def parsed_rows(text, topics=False, ignore=False, first=1, last=9, dtype=np.float64):
-    data = np.frombuffer(text.encode(), dtype=np.uint8)
-    n_rows, n_values = svmlight.count_at_most(data)
-    spans, offsets = np.zeros((n_rows, 2), dtype=np.int64), np.zeros(n_rows + 1, dtype=np.int64)
-    indices, values, hard = np.zeros(n_values, np.int32), np.zeros(n_values, dtype), np.zeros((len(data), 3), np.int64)
-    n, _, n_hard, width, fault, place = svmlight.parse_rows(
-        data, first, last, float(np.finfo(dtype).max), topics, ignore, np.zeros(0, np.int64), spans, offsets, indices, values,
-        hard,
-    )  # fmt: skip
-    for at, start, stop in hard[:n_hard]:
-        values[at] = float(text.encode()[start:stop])
-    if fault:
-        return fault, place
-    labels = [text.encode()[a:b].decode() for a, b in spans[:n]]
-    rows = [(indices[a:b].tolist(), values[a:b].tolist()) for a, b in itertools.pairwise(offsets[: n + 1])]
-    return labels, rows, width
-
-
-def plain_rows(text, topics, ignore):
-    """The same in plain_rows Python; None for whatever is wrong."""
-    labels, rows, width = [], [], 0
-    for line in text.split("\n"):
-        tokens = line.partition("#")[0].split()
-        if not tokens:
-            continue
-        has_label = not (topics and ":" in tokens[0])
-        labels.append(tokens.pop(0) if has_label else "")
-        before, row = 0, ([], [])
-        for token in tokens:
-            if ignore and token.startswith("qid:"):
-                continue
-            index, colon, value = token.partition(":")
-            if not colon or not index.isdigit() or not NUMBER.fullmatch(value.encode()):
-                return None
-            if not before < int(index) <= 9 or math.isinf(float(value)):
-                return None
-            before = int(index)
-            if float(value):
-                row[0].append(before - 1)
-                row[1].append(float(value))
-        width = max(width, before)
-        rows.append(row)
-    return labels, rows, width
 
 
 @pytest.mark.nojit
