@@ -6,7 +6,6 @@ import runpy
 import warnings
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -39,6 +38,8 @@ def test_every_public_name_has_an_example(package: str) -> None:
 @pytest.mark.slow  # `make docs` runs each of them as well: an error, a warning or a missing picture ends it
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
 def test_gallery_prints_and_draws(file, capsys, tmp_path, monkeypatch):
+    import matplotlib.pyplot as plt
+
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -1,10 +1,10 @@
+import importlib
 import warnings
 
 import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import statsmodels.api as sm
 from scipy.special import expit
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -49,19 +49,18 @@ def test_fitted_attributes(link, solver):
     assert found[:, 1].mean() == pytest.approx((y > 0).mean(), abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("link", "family"),
-    [
-        ("logit", sm.families.links.Logit()),
-        ("cloglog", sm.families.links.CLogLog()),
-        ("probit", sm.families.links.Probit()),
-    ],
-)
+@pytest.fixture
+def sm():
+    return importlib.import_module("statsmodels.api")  # half a second, for all processes that collect tests
+
+
+@pytest.mark.parametrize(("link", "name"), [("logit", "Logit"), ("cloglog", "CLogLog"), ("probit", "Probit")])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_likelihood_is_that_of_statsmodels(link, family, weighted):
+def test_likelihood_is_that_of_statsmodels(link, name, weighted, sm):
+    family = sm.families.Binomial(link=getattr(sm.families.links, name)())
     X, y = drawn(link=Link(link), bias=-0.7)
     weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float) if weighted else None
-    peer = sm.GLM((y + 1) // 2, sm.add_constant(X), family=sm.families.Binomial(link=family), freq_weights=weight)
+    peer = sm.GLM((y + 1) // 2, sm.add_constant(X), family=family, freq_weights=weight)
     exact = peer.fit(tol=1e-14, maxiter=200).params
     model = LinkClassifier(link=link, loss="likelihood", solver="newton", lam=1e-13, tol=1e-10)
     model.fit(X, y, sample_weight=weight)
@@ -69,7 +68,7 @@ def test_likelihood_is_that_of_statsmodels(link, family, weighted):
     assert model.intercept_[0] == pytest.approx(exact[0], rel=1e-6)
 
 
-def test_gev_without_shape_is_the_log_log_link():
+def test_gev_without_shape_is_the_log_log_link(sm):
     X, y = drawn(bias=0.2)
     peer = sm.GLM((y + 1) // 2, sm.add_constant(X), family=sm.families.Binomial(link=sm.families.links.LogLog()))
     exact = peer.fit(tol=1e-14, maxiter=200).params

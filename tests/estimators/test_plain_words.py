@@ -4,7 +4,6 @@ import copy
 import pickle
 import re
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -47,10 +46,18 @@ def test_more_and_fewer_classes():
         PairwiseHingeClassifier().fit(X, np.ones(60, dtype=int))
 
 
-def test_plots_of_a_fit():
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
+def pyplot():
+    """Return matplotlib's, which takes half a second, for all processes that collect tests."""
+    import matplotlib as mpl
 
+    mpl.use("agg")
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def test_plots_of_a_fit():
+    plt = pyplot()
     model = PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
     history = model.plot_history()
     assert history.line_.get_xdata().tolist() == model.history_["passes"].tolist()
@@ -61,9 +68,7 @@ def test_plots_of_a_fit():
 
 
 def test_plots_of_gains_and_shapes_and_importances():
-    mpl.use("agg")
-    from matplotlib import pyplot as plt
-
+    plt = pyplot()
     rows = np.array([[3.0, 0], [2, 0], [1, 0], [1, 1], [0, 0], [0, 1]])
     y = np.array(["yes", "yes", "no", "yes", "no", "no"])
     line = PairwiseHingeClassifier(tol=1e-2, lam=1e-6).fit(rows[:, :1], y)

@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 from scipy import stats
-from statsmodels.stats.multitest import multipletests
 
 from aucdist.errors import InputError
 from aucdist.metrics import (
@@ -255,6 +254,8 @@ def test_equal_differences_leave_the_interval_open():
 
 @pytest.mark.parametrize("p", [[0.01, 0.04, 0.03], [0.5, 0.001, 0.9, 0.02], [0.2], []])
 def test_holm_is_statsmodels(p):
+    from statsmodels.stats.multitest import multipletests  # half a second, for all processes that collect tests
+
     assert holm(p) == pytest.approx(multipletests(p, method="holm")[1].tolist() if p else [])
 
 

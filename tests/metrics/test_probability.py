@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as peer
 from sklearn.isotonic import IsotonicRegression
-from statsmodels.stats.proportion import proportion_confint
 from support import link_twins as twin
 
 from aucdist import metrics
@@ -92,6 +91,8 @@ def test_reliability_bin_by_bin(binning):
 
 
 def test_wilsons_interval():
+    from statsmodels.stats.proportion import proportion_confint  # half a second, for all processes that collect tests
+
     found = metrics.reliability_curve([1, 1, 1, 0, 0, 0, 0, 0, 0, 0], np.full(10, 0.3))
     assert (found.low[0], found.high[0]) == pytest.approx(proportion_confint(3, 10, method="wilson"), rel=1e-12)
 
