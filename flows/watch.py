@@ -342,8 +342,8 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
         "new": len(known) - len(before),
     }
     test = count_against_guarantee(watched, batch, labelled, scores)
-    alarms = metric_alarms(now, on_test_rows, guaranteed=test and test["measure"])
-    if test is not None:
+    alarms = metric_alarms(now, on_test_rows, guaranteed=test["measure"] if test else None)
+    if test:
         now["guarantee"] = test
         if test["evidence"] >= ALARM:
             alarms.append(
