@@ -13,7 +13,305 @@ import pytest
 from support.printed import script
 
 ROOT = Path(__file__).parents[1]
+<<<<<<< HEAD
 SENTENCES = script("benchmark_sentences")
+=======
+KEPT = ROOT / "docs" / "benchmarks"
+BOOSTED = "LightGBM, budget of auto"
+WORDS = ("no", "one", "two", "three", "four", "five")
+Sentences = list[tuple[str, str]]
+"""A page, and what it says."""
+
+
+def kept(name: str) -> pd.DataFrame:
+    return pd.read_csv(KEPT / f"{name}.csv", low_memory=False)
+
+
+def said_by(page: str) -> str:
+    return " ".join((ROOT / page).read_text(encoding="utf-8").split())
+
+
+def version(name: str) -> str:
+    return json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))["aucdist"]
+
+
+def of_auto() -> Sentences:
+    splits = kept("auto").dropna(subset="AUC auto")
+    means = splits.groupby("table").mean(numeric_only=True)
+    behind = [
+        (means[[f"{measure} LightGBM", f"{measure} HGB"]].max(axis=1) - means[f"{measure} auto"]).max()
+        for measure in ("AUC", "AP")
+    ]
+    ours, theirs = means["CPU s auto"].mean(), means["CPU s LightGBM"].mean()
+    ratios = means["CPU s auto"] / means["CPU s LightGBM"]
+    unreadable = splits["chosen"].str.contains('"leaves"|"nystroem"').sum()
+    return [
+        ("README.md", f"in {unreadable} of the {len(splits)} splits."),
+        ("docs/pages/benchmarks.md", f"In {unreadable} of the {len(splits)} splits, `auto` chose"),
+        (
+            "docs/pages/benchmarks.md",
+            f"at most {behind[0]:.4f} and its average precision at most {behind[1]:.4f} below that of the better of the two. It "
+            f"takes {ours:.1f} CPU seconds on average instead of {theirs:.2f}, about {round(ours / theirs, -1):.0f} times as "
+            "long.",
+        ),
+        (
+            "docs/pages/coming-from.md",
+            f"a mean average precision of {means['AP auto'].mean():.3f}, and LightGBM with its defaults has "
+            f"{means['AP LightGBM'].mean():.3f}, but `auto` takes {ratios.min():.0f} to {ratios.max():.0f} times as long.",
+        ),
+    ]
+
+
+def of_trees() -> Sentences:
+    table = kept("trees")
+    means = table[table["split"] == "all"].set_index("system")["AUC"]
+    sets = table[table["split"] == "mean"].pivot_table("AUC", "set", "system")
+    seconds = table[table["split"] == "mean"].pivot_table("seconds", "set", "system")
+    finished = sets["EBM"].notna()
+    n_finished, among, took = finished.sum(), sets[finished].mean(), seconds[finished].mean()
+    with_svc = sets[sets["SVC, RBF"].notna()]
+    beside_svc = with_svc.mean()
+    magic = sets.loc["magic04"]
+    above = sets["auto"] - sets["LightGBM, default"]
+    linear = sets["linear"] - sets["auto"]
+    largest = table.groupby("set")["rows"].max().nlargest(5).index
+    trees = [name for name in sets if name.startswith(("LightGBM", "XGBoost", "HistGradient"))]
+    lead = (sets["auto"] - sets[trees].max(axis=1))[largest]
+    assert lead.drop("covtype-ramp-test").abs().max() < 0.001
+    page = "docs/pages/benchmarks.md"
+    return [
+        (
+            page,
+            f"a mean AUC of {means['auto']:.3f}, bins with ten interactions (`bins + pairs`) have "
+            f"{means['bins + pairs']:.3f}, LightGBM with the best of twenty settings has {means[BOOSTED]:.3f}, and LightGBM with "
+            f"its defaults has {means['LightGBM, default']:.3f}.",
+        ),
+        (
+            page,
+            f"An EBM has {means['EBM']:.3f} on the {n_finished} sets where it has a result; there bins with interactions have "
+            f"{among['bins + pairs']:.3f}, and `auto` has {among['auto']:.3f}.",
+        ),
+        (
+            page,
+            f"On the {len(with_svc)} sets where SVC has a result, its mean AUC is {beside_svc['SVC, RBF']:.3f}, that of bins "
+            f"with pairs is {beside_svc['bins + pairs']:.3f}, and that of `auto` is {beside_svc['auto']:.3f}. On the "
+            f"{n_finished} sets of the EBM, the three are {among['EBM']:.3f}, {among['bins + pairs']:.3f} "
+            f"and {among['auto']:.3f}.",
+        ),
+        (
+            page,
+            f"the AUC of `auto` is {lead['covtype-ramp-test']:.3f} above that of the best boosted trees on one (covtype). On the "
+            "others it differs by less than 0.001.",
+        ),
+        (
+            page,
+            f"On magic04 the AUC is {magic['linear']:.3f} for the linear model, {magic['bins']:.3f} for bins, "
+            f"{magic['bins + pairs']:.3f} for bins with ten interactions, and {magic['LightGBM, default']:.3f} for LightGBM "
+            "with its defaults.",
+        ),
+        (
+            "docs/pages/how-to/feature-maps.md",
+            f"its mean AUC on our 100 sets is {means['bins + pairs']:.3f}, against {means['bins']:.3f} without",
+        ),
+        (
+            page,
+            f"The AUC of `auto` is more than 0.005 above that of LightGBM with its defaults on {(above > 0.005).sum()} sets, "
+            f"and more than 0.005 below it on {(above < -0.005).sum()}. It is more than 0.005 below that of our own linear model "
+            f"on {(linear > 0.005).sum()} sets",
+        ),
+        (page, f"and {linear.max():.3f} below it on one of them."),
+        (
+            "docs/pages/coming-from.md",
+            f"on {n_finished} small data sets. On these {n_finished} sets, it had a mean AUC of {means['EBM']:.3f} in "
+            f"{took['EBM']:.0f} seconds, and bins with interactions had {among['bins + pairs']:.3f} in "
+            f"{took['bins + pairs']:.1f} seconds",
+        ),
+    ]
+
+
+def of_lam() -> Sentences:
+    table = kept("lam")
+    values = [column for column in table if column.startswith("AP ")]
+    bins, linear = (rows.groupby("table").mean(numeric_only=True) for _, rows in table.groupby("map"))
+    means, best = bins[values].mean(), bins[values].idxmax(axis=1)
+    lost, lost_without = (tables[values].max(axis=1) - tables["AP 0.001"] for tables in (bins, linear))
+    few, many = bins["positives"] < 400, bins["positives"] > 1000
+    return [
+        (
+            "docs/pages/how-to/feature-maps.md",
+            f"over {len(bins)} tables is {means['AP 0.001']:.3f} at 1e-3, {means['AP 0.01']:.3f} at 1e-2 and "
+            f"{means['AP 0.0001']:.3f} at 1e-4. The best of {WORDS[len(values)]} values for each table is {lost.mean():.3f} "
+            f"above that at 1e-3 on average, and {lost['covtype, class 4']:.3f} above it on class 4 of covtype, where "
+            f"{best['covtype, class 4'].removeprefix('AP ').replace('1e-05', '1e-5')} is best. Of the {few.sum()} tables with "
+            f"fewer than 400 positives, {best[few].isin(['AP 0.01', 'AP 0.1']).sum()} have the highest average precision at "
+            f"1e-2 or 1e-1. Of the {many.sum()} with more than 1,000, {(best[many] == 'AP 1e-05').sum()} have it at 1e-5. "
+            f"Without a map, `lam` matters less: {lost_without.mean():.3f} on average",
+        ),
+    ]
+
+
+def of_pairs() -> Sentences:
+    table = kept("pairwise").set_index("data")
+    fits = table[table["system"] == "all-pairs"].set_index("lam", append=True)["seconds"]
+    over = fits / table[table["system"] == "LogisticRegression(lbfgs)"]["seconds"]
+    shown = over.dropna().loc[:, [1e-3, 1e-4]]
+    since = kept("since-0.4.0")
+    fewer = since["now"] / since["0.4.0"]
+    passes = since["figure"].str.startswith("passes of")
+    tall = fewer[passes & (since["table"] == "pairwise") & ~since["figure"].str.contains("news20")]
+    needs = f"needs {tall.min():.2f} to {tall.max():.2f} of the passes of 0.4.0"
+    top = fewer[passes & (since["table"] == "passes")].groupby(since["figure"].str.split("[ ,]").str[2])
+    low, high = top.min(), top.max()
+    better = ["kddcup99", "news20", "covtype-93k"]
+    assert f"{low['a9a']:.2f}" == "1.00"
+    return [
+        (
+            "docs/pages/benchmarks.md",
+            f"takes [{shown.min():.2g} to {shown.max():.2g} times](#time-to-a-certificate) as long as logistic regression, on "
+            f"{WORDS[shown.index.get_level_values(0).nunique()]} data sets",
+        ),
+        ("docs/pages/benchmarks.md", f"for kddcup99 at `lam` 0.001. Here it is {over['kddcup99', 1e-3]:.2g} times."),
+        ("docs/pages/benchmarks.md", needs),
+        ("CHANGELOG.md", needs),
+        (
+            "CHANGELOG.md",
+            f"On kddcup99, news20 and covtype they need {low[better].min():.2f} to {high[better].max():.2f} of the passes of "
+            f"0.4.0, on a9a as many or {high['a9a']:.2f} times as many, and on skin {low['skin']:.1f} to "
+            f"{high['skin']:.1f} times as many",
+        ),
+    ]
+
+
+def of_passes() -> Sentences:
+    table = kept("passes")
+    whole, top = table[table["value"] == 1], table[table["value"] < 1]
+    collapsed = top["primal"] > 0.999
+    assert (top["primal"][collapsed] < 1.001).all()
+    on = {share: WORDS[n] for share, n in collapsed.groupby(top["value"]).sum().items()}
+    assert on[0.05] == on[0.01]
+    since = kept("since-0.4.0").query("table == 'passes' and change == 'worse'")["figure"]
+    worse = since.str.extract(r"of (?P<data>\S+), share (?P<value>\S+)").astype({"value": float})
+    assert (worse.merge(table, on=["data", "value"])["primal"] > 0.999).all()
+    return [
+        (
+            "docs/pages/theory.md",
+            f"in {whole['passes'].min()} to {whole['passes'].max()} passes over all pairs, and in {top['passes'].min()} to "
+            f"{top['passes'].max()} passes with `max_fpr` of 0.01 to 0.1 (version {version('passes')},",
+        ),
+        ("docs/pages/benchmarks.md", f"The {WORDS[len(worse)]} fits of the suite `passes` in this table"),
+        (
+            "docs/pages/theory.md",
+            f"In {collapsed.sum()} of these {len(top)} fits with `max_fpr`, it ended above 0.999",
+        ),
+        (
+            "docs/pages/theory.md",
+            f"One of them, skin with `max_fpr` 0.1, ended at {top.set_index(['data', 'value'])['primal']['skin', 0.1]:.4f}:",
+        ),
+        (
+            "docs/pages/how-to/thresholds.md",
+            f"on {on[0.1]} of five data sets with `max_fpr` 0.1, and on {on[0.05]} of them with 0.05 and 0.01",
+        ),
+    ]
+
+
+def of_workers() -> Sentences:
+    table = kept("workers")
+    seconds = {
+        (kind, row[kind]): f"{row['fit s']:.1f} s" for kind in ("threads", "workers") for _, row in table.iterrows()
+    }
+    one, two, workers = seconds["threads", 1], seconds["threads", 2], seconds["workers", 2]
+    assert table["rows"].max() == 4e6
+    return [
+        ("docs/pages/benchmarks.md", f"a fit took {two} with two threads and {workers} with two workers"),
+        (
+            "docs/pages/how-to/large-data.md",
+            f"four million rows in memory took {one} with one thread, {two} with two threads and {workers} with two workers "
+            f"(`docs/benchmarks/workers.csv`, version {version('workers')}).",
+        ),
+        ("docs/pages/how-to/dask-cluster.md", f"a fit took {workers} with two workers, and {two} with two threads"),
+    ]
+
+
+def of_many_rows() -> Sentences:
+    (run,) = kept("large-runs").nlargest(1, "rows").to_dict("records")
+    took = f"{run['whole run s'] / 60:.1f} minutes and {run['all MiB'] / 1024:.0f} GiB"
+    return [
+        ("README.md", f"(version {version('large-runs')}"),
+        ("docs/pages/benchmarks.md", f"of {run['features']} features takes {took} on two cores."),
+        (
+            "docs/pages/how-to/large-data.md",
+            f"A run with {run['rows'] / 1e6:.0f} million rows and {run['features']} features took {took}, from shards to report "
+            f"([benchmarks](../benchmarks.md#many-rows), version {version('large-runs')}).",
+        ),
+    ]
+
+
+def of_peers() -> Sentences:
+    table = kept("peers")
+    (summary,) = table[(table["kind"] == "summary") & table["data sets"].notna()].to_dict("records")
+    area = table[table["kind"] == "ours"].pivot_table("mean AUC", "data", "system")
+    lead = area["aucdist pairwise ramp"] - area["aucdist pairwise hinge"]
+    return [
+        ("docs/pages/benchmarks.md", f"| one of our estimators | {summary['before or equal']} |"),
+        (
+            "docs/pages/which-estimator.md",
+            f"more than 0.002 above that of the hinge on {(lead > 0.002).sum()} of {len(lead)} data sets, and more than 0.002 "
+            f"below it on {(lead < -0.002).sum()} (`docs/benchmarks/peers.csv`, version {version('peers')}).",
+        ),
+    ]
+
+
+def of_the_top() -> Sentences:
+    table = kept("curves")
+    seconds = table.groupby("system")["CPU seconds"].agg(["min", "max"])
+    ours, theirs = seconds.loc["aucdist auto"], seconds.loc[BOOSTED]
+    return [
+        (
+            "docs/pages/benchmarks.md",
+            f"`auto` took {ours['min']:.0f} to {ours['max']:.0f} CPU seconds, and LightGBM took {theirs['min']:.0f} to "
+            f"{theirs['max']:,.0f}.",
+        )
+    ]
+
+
+def of_simulations() -> Sentences:
+    models = kept("promoted-models")
+    broken = kept("guarantees").query("what == 'guarantee'")["broken"]
+    equal, runs = models["equal"].sum(), models["runs"].sum()
+    most = f"{100 * broken.max() + 1e-9:.1f}"
+    return [
+        ("docs/pages/how-to/comparing.md", f"promoted {equal} of {runs:,} models"),
+        ("docs/pages/benchmarks.md", f"At most {most} % of the thresholds missed"),
+        (
+            "docs/pages/how-to/alert-queues.md",
+            f"between {100 * broken.min():.2f} and {most} % of the thresholds missed their guarantee, in {len(broken)} cases",
+        ),
+    ]
+
+
+def of_a_million_rows() -> Sentences:
+    table = kept("shapes").set_index("system")
+    ebm, ours = table.loc["EBM"], table.loc["bins + 10 pairs"]
+    seconds = table["seconds"].map("{:.2f}".format)
+    return [
+        (
+            "docs/pages/benchmarks.md",
+            f"Its AUC is {ebm['AUC'] - ours['AUC']:.3f} above that of bins with ten interactions, and it takes "
+            f"{ebm['seconds']:,.0f} seconds instead of {ours['seconds']:.2f}.",
+        ),
+        (
+            "docs/pages/coming-from.md",
+            f"an AUC of {ebm['AUC']:.3f} and took {ebm['seconds']:,.0f} seconds (0.4.0.dev0); bins with interactions "
+            f"had {ours['AUC']:.3f} and took {ours['seconds']:.1f}",
+        ),
+        (
+            "docs/pages/how-to/faq.md",
+            f"a linear model took {seconds['linear']} seconds, bins took {seconds['bins']} and bins with ten interactions took "
+            f"{seconds['bins + 10 pairs']}. LightGBM with its defaults took {seconds['LightGBM']} (`docs/benchmarks/shapes.csv`, "
+            f"version {version('shapes')}).",
+        ),
+    ]
+>>>>>>> 1f078f1f (Shorten the README to what decides, and say on the pages what a reader of them asked)
 
 
 def test_the_oldest_packages_are_those_of_the_project() -> None:

@@ -39,7 +39,6 @@ SUITES = {
     "trees": "benchmarks.trees",
     "auto": "benchmarks.auto",
     "lam": "benchmarks.lam",
-    "readme": "benchmarks.readme",
 }
 """The module of each suite."""
 
