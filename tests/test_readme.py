@@ -36,15 +36,12 @@ def test_its_example_with_other_random_states_has_the_kept_figures() -> None:
         assert f"| {system} | " + " | ".join(f"{value:.3f}" for value in values) + " |" in LINES
     others = table.drop(index="aucdist, auto").max().combine(standardised, max)
     lead = table.loc["aucdist, auto"] - others
-    assert lead.min() == lead[1] > 0
-    assert f"its lead of {lead[1]:.3f} for random state 1 may be chance" in SAID
+    assert lead.min() > 0
+    lightgbm = table.loc["LightGBM", 0]
+    assert f"moves LightGBM from {lightgbm:.3f} to {standardised[0]:.3f} for state 0" in SAID
     ten = table.loc["aucdist, bins with ten interactions"]
     assert (ten > table.loc["logistic regression"]).all()
     assert [state for state in table if ten[state] < table.loc["LightGBM", state]] == [1, 2, 3]
-    assert ten[0] < standardised[0]
-    bins = table.loc["aucdist, bins"]
-    assert (bins < table.loc["LightGBM"]).all()
-    assert [state for state in table if bins[state] < table.loc["logistic regression", state]] == [0, 3]
     (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
     for estimator, system in (
         ("LogisticRegression", "logistic regression"),
