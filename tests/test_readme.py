@@ -2,12 +2,15 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import aucdist
+from aucdist.metrics import average_precision_difference
 from flows.cli import app
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
@@ -18,12 +21,17 @@ def test_python_example_prints_what_is_shown(capsys: pytest.CaptureFixture[str])
     pytest.importorskip("lightgbm")
     (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
+    names: dict[str, Any] = {}
+    exec(compile(example, "README.md", "exec"), names)
     printed = capsys.readouterr().out
     assert NUMBER.sub("", printed).split() == NUMBER.sub("", shown).split()
     # The last places of a fit depend on the processor.
     numbers = [np.array([float(number) for number in NUMBER.findall(text)]) for text in (printed, shown)]
     np.testing.assert_allclose(*numbers, rtol=2e-3, atol=2e-3)
+    logistic = LogisticRegression().fit(names["X_train"], names["y_train"]).decision_function(names["X_test"])
+    gain = average_precision_difference(names["y_test"], names["scores"], logistic)
+    (said,) = re.findall(r"not significantly \(by (\S+), 95 % interval (\S+) to (\S+)\)", SAID)
+    np.testing.assert_allclose([gain.value, gain.low, gain.high], [float(number) for number in said], atol=2e-3)
 
 
 def test_its_example_with_other_random_states_has_the_kept_figures() -> None:
@@ -192,7 +200,10 @@ def test_what_is_said_of_auto_has_the_kept_figures() -> None:
     ratio = kept["CPU s auto"] / kept["CPU s LightGBM"]
     large = splits.query("rows >= 5000")
     chosen, n_sets = large["chosen"].str.contains("forest_score").sum(), words[large["table"].nunique()].capitalize()
-    assert f"{n_sets} sets have real data and at least 5,000 training rows. In {chosen} of the {len(large)} splits" in BENCHMARKS
+    assert (
+        f"{n_sets} sets have real data and at least 5,000 training rows. In {chosen} of the {len(large)} splits"
+        in BENCHMARKS
+    )
     assert (large["positives"] / large["rows"]).min() > 0.03
     for text in (SAID, BENCHMARKS):
         assert f"account for {100 * share:.0f} % of the lead" in text
