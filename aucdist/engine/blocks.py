@@ -214,7 +214,7 @@ class Blocks(ABC):
             if len(known) == len(self.infos):
                 self._ranges = functools.reduce(ColumnRanges.__add__, known)
             else:
-                self._ranges = self.sum(find_ranges)["ranges"]
+                self._ranges = self.reduce(find_ranges)["ranges"]
         assert self._ranges is not None
         return self._ranges
 
@@ -222,6 +222,11 @@ class Blocks(ABC):
     def unmapped(self) -> "Blocks":
         """The blocks of the rows as they came, before a feature map."""
         return self if self._unmapped is None else self._unmapped
+
+    def mapped_by(self, feature_map: Any, unmapped: "Blocks") -> Self:
+        """Note which feature map made these rows, and of which rows; return them."""
+        self.feature_map, self._unmapped = feature_map, unmapped
+        return self
 
     @abstractmethod
     def without_memory(self) -> Self:
@@ -247,7 +252,7 @@ class Blocks(ABC):
         """Call a module-level function, ``function(block, *args)``, on each block and return the sum of the results."""
         return self.reduce(_WithoutMemory(function), *args)
 
-    # As of rows with several classes (`aucdist.engine.view.ClassBlocks`):
+    # The methods that `aucdist.engine.view.ClassBlocks` has too, so that callers need not ask how many classes there are:
 
     def then(self, change: "Callable[[Blocks], Blocks]") -> "Blocks":
         """Return the rows after applying a function to each block."""
@@ -389,7 +394,7 @@ class _WithoutMemory:
         return self.function(block, *args)
 
 
-def find_ranges(block: Block) -> Summary:
+def find_ranges(block: Block, memory: Any) -> Summary:
     """Find the ranges of the columns."""
     return {"ranges": ColumnRanges.of(block)}
 

@@ -424,6 +424,8 @@ class JournalledBlocks(Blocks):
     def __init__(self, journal: Journal, inner: Blocks, *, has_memory: bool = False):
         super().__init__(inner.infos)
         self.feature_names = inner.feature_names
+        if inner.unmapped is not inner:
+            self.mapped_by(inner.feature_map, inner.unmapped)
         self._journal, self._inner = journal, inner
         self._memory_due = journal.replays  # the blocks do not have the memory of the replayed steps yet
         self._has_memory = has_memory

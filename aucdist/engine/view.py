@@ -232,7 +232,7 @@ class ClassView(ViewBlocks):
         super().__init__(blocks, OneAgainstRest(signs), keep="memory" if blocks.lasting else "nowhere")
         self._of_all_classes = blocks
         if blocks.unmapped is not blocks:
-            self._unmapped, self.feature_map = ClassView(blocks.unmapped, signs), blocks.feature_map
+            self.mapped_by(blocks.feature_map, ClassView(blocks.unmapped, signs))
 
     @property
     def ranges(self) -> ColumnRanges:

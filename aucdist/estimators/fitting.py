@@ -128,8 +128,9 @@ def fit_rows(
         if isinstance(rows, ClassBlocks):
             fits = fit_classes(fitted, rows, callback, starts, keep_counts=keep_counts)
         else:
-            rounds, printer, finish = begin(fitted, rows, callback, starts[0], keep_counts=keep_counts)
-            fits = [finish(solve(rounds, tol=fitted.tol, max_passes=fitted.max_passes, callback=printer))]
+            blocks, printer, rounds, set_weights = begin(fitted, rows, callback, starts[0])
+            solution = solve(rounds, tol=fitted.tol, max_passes=fitted.max_passes, callback=printer)
+            fits = [finish(fitted, *set_weights(solution), printer, blocks, keep_counts=keep_counts)]
         if rows.has_weights and not model.resolved_solver.sample_weight:  # equal weights were left out
             for fit in fits:
                 fit.counts = None
@@ -141,37 +142,31 @@ def fit_rows(
 
 
 def begin(
-    model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = "", *, keep_counts: bool
-) -> tuple[Iterator[Round], RoundPrinter, Callable[[Solution], Fit]]:
-    """Prepare the fit of rows of two classes: return its rounds, what to call after each, and what to call at the end.
+    model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = ""
+) -> tuple[Blocks, RoundPrinter, Iterator[Round], SetWeights]:
+    """Prepare the fit of rows of two classes; return the mapped rows, what to call after each round, the rounds, and what to call
+    with their solution.
 
-    The last one sets the fitted attributes from the solution, and returns what the fit found. The caller solves in between, so
-    that a call of a solver lies directly below the call of `fit_rows`.
+    The caller solves, so that a call of a solver lies directly below the call of `fit_rows`, and ends with `finish`.
 
     `name`: that of the model in printed rounds.
     """
-    blocks = prepared(model, rows, start)
-    printer = RoundPrinter(model, name, callback)
-    rounds, set_weights = model._begin(blocks, printer, start)
-
-    def finish(solution: Solution) -> Fit:
-        """Set the fitted attributes."""
-        solution, fit = set_weights(solution)
-        printer.end(solution)
-        if keep_counts and fit.counts is None:
-            fit.counts = count_scores(blocks, model.coef_[0])
-        set_solution(model, solution, fit, blocks)
-        return fit
-
-    return rounds, printer, finish
+    blocks, printer = prepared(model, rows, start), RoundPrinter(model, name, callback)
+    return blocks, printer, *model._begin(blocks, printer, start)
 
 
-def set_solution(model: Any, solution: Solution, fit: Fit, blocks: Blocks) -> None:
-    """Set the attributes that every fit has, and add to `fit` what the user should be warned of."""
+def finish(
+    model: Any, solution: Solution, fit: Fit, printer: RoundPrinter, blocks: Blocks, *, keep_counts: bool = False
+) -> Fit:
+    """Set what every fit has besides its weights, print how it ended, and return `fit` with what the user should be warned of."""
+    printer.end(solution)
+    if keep_counts and fit.counts is None:
+        fit.counts = count_scores(blocks, model.coef_[0])
     model.certificate_, model.n_passes_, model._records = solution.certificate, solution.passes, solution.records
     if fit.counts is not None:
         model._auc = auc(fit.counts)
     fit.warnings += warnings_of_fit(model, fit.ranges, blocks)
+    return fit
 
 
 def fit_classes(
@@ -202,10 +197,9 @@ def fit_classes(
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
         with errors_name_class(model, k):
             name = f"{type(model).__name__} {names[k]}"
-            rounds, printer, finish = begin(
-                one_model, rows.of_class(k), with_class, starts[k], name, keep_counts=counted
-            )
-            fit = finish(solve(rounds, tol=one_model.tol, max_passes=one_model.max_passes, callback=printer))
+            blocks, printer, rounds, set_weights = begin(one_model, rows.of_class(k), with_class, starts[k], name)
+            solution = solve(rounds, tol=one_model.tol, max_passes=one_model.max_passes, callback=printer)
+            fit = finish(one_model, *set_weights(solution), printer, blocks, keep_counts=counted)
         spread = 1.0
         if sets.exclusive and not hasattr(one_model, "probability_"):
             assert fit.counts is not None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -147,7 +148,7 @@ class HingeClassifier(LinearClassifier):
     class_weight: Mapping[Any, float] | str | None = None
 
     def _rounds(self, blocks: Blocks, start: Any) -> Iterator[Round]:
-        """Yield the rounds of the solver, each with the share of weights that are 0."""
+        """Return the rounds of the solver, each with the share of weights that are 0."""
         n_neg, n_pos = blocks.n_neg, blocks.n_pos
         if blocks.has_weights and (self.lam == ONE_OVER_N or self.class_weight == BALANCED):
             n_neg, n_pos = blocks.sum(_rows_that_count)["n"].tolist()
@@ -160,9 +161,7 @@ class HingeClassifier(LinearClassifier):
         else:
             neg, pos = 0.5 * n / n_neg, 0.5 * n / n_pos
         options = self._solver_options() | {"intercept": bool(self.fit_intercept), "class_weight": (neg, pos)}
-        for state in self.resolved_solver.rounds(blocks, lam, start, **options):
-            zeros = float((state.w[: blocks.n_features] == 0.0).mean())
-            yield replace(state, measures={"zeros": zeros})
+        return map(partial(_with_zeros, blocks.n_features), self.resolved_solver.rounds(blocks, lam, start, **options))
 
     @property
     def _ignores_shift(self) -> bool:
@@ -199,6 +198,11 @@ class HingeClassifier(LinearClassifier):
             raise InputError(f"class_weight must be a dict of classes, {BALANCED!r} or None; got {weights!r}")
         for label, weight in weights.items():
             above_0().check(f"class_weight of {label!r}", weight)
+
+
+def _with_zeros(n_features: int, state: Round) -> Round:
+    """Return a round with the share of weights that are 0."""
+    return replace(state, measures={"zeros": float((state.w[:n_features] == 0.0).mean())})
 
 
 def _rows_that_count(block: Block) -> Summary:

@@ -3,28 +3,24 @@
 Pairs may be within groups, or of rows with grades, and may be those of the highest-scoring negatives alone.
 """
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import clone
 
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.calibration import CALIBRATIONS, calibrated
-from aucdist.estimators.conditioning import shifted
 from aucdist.estimators.fitting import Fit
 from aucdist.estimators.linear import LinearClassifier
 from aucdist.estimators.monotone import Directions
 from aucdist.estimators.scores import count_scores
 from aucdist.metrics.decisions import best_threshold
 from aucdist.pairs import AllPairs, RampLBFGS
-from aucdist.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS, pair_groups
+from aucdist.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS
 from aucdist.pairs.penalty import PENALTIES, GroupL1
 from aucdist.pairs.smooth import MajorantRound
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
-from aucdist.papers.tpauc.exact import exact_path
 from aucdist.parameters import PRIOR, Constraints, OneOf, at_most_1, count, keyword_parameters
 from aucdist.solvers.base import Solution, solver_table
 
@@ -550,50 +546,6 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     solvers = solver_table(Exact, SVRG, TPAUC, OPAUC)
 
     solver: Any = "exact"
-
-    def path(self, X: Any, y: Any = None, *, lams: Sequence[float], sample_weight: Any = None) -> np.ndarray:
-        """Return the optimal weights for several values of `lam`, at about the cost of one fit.
-
-        The moments of the data are computed once and used for every value.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            The training rows, with at most 1000 features.
-        y : array-like of shape (n_samples,)
-            The labels, as in `fit`.
-        lams : sequence of float
-            Each above 0. The parameter `lam` has no effect.
-        sample_weight : array-like of shape (n_samples,), optional
-            Weights of the rows, as in `fit`.
-
-        Returns
-        -------
-        ndarray of shape (n_lams, n_features), float64
-            In the order of `lams`.
-
-        Raises
-        ------
-        InputError
-            If the solver is not ``exact``, `features` or `monotone` is set, a value of `lams` is not above 0, or the data are
-            invalid. An InputError is a ValueError.
-        """
-        solver = self.resolved_solver
-        if not isinstance(solver, Exact):
-            raise InputError(f"path applies to solver exact, not to {solver.name!r}: set solver='exact'")
-        if self.features is not None:
-            raise InputError("path returns weights alone, without their feature map: transform X by the map first")
-        if self.monotone is not None:
-            raise InputError(
-                "path uses the closed form, which does not support monotonic constraints (`monotone`): fit one lam at a time"
-            )
-        for lam in lams:
-            clone(self).set_params(lam=lam).check_parameters()
-        blocks, _ = shifted(clone(self)._validated_blocks(X, y, sample_weight))
-        groups = pair_groups(blocks, self.group_weight, self.grade_weight)
-        return np.array([minimum.w for minimum in exact_path(blocks, lams, groups)]).reshape(
-            len(lams), blocks.n_features
-        )
 
 
 @keyword_parameters

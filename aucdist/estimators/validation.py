@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
+from aucdist import estimators
 from aucdist.data.block import Block, unmasked
 from aucdist.data.label_sets import LabelSets, check_distinct
 from aucdist.data.labels import group_numbers
@@ -284,8 +285,7 @@ def without_equal_weights(blocks: Blocks) -> Blocks:
     if min(ends["low"]) != max(ends["high"]):
         return blocks
     view = ViewBlocks(blocks, partial(replace, weight=None))
-    view._unmapped, view.feature_map = blocks._unmapped, blocks.feature_map
-    return view
+    return view if blocks.unmapped is blocks else view.mapped_by(blocks.feature_map, blocks.unmapped)
 
 
 def _weight_range(block: Block) -> Summary:
@@ -320,10 +320,13 @@ def check_groups(estimator: Any, blocks: Blocks) -> None:
     if (blocks.has_groups or blocks.has_grades) and not solver.groups:
         if any(other.groups for other in estimator.solvers.values()):
             raise InputError(f"solver {solver.name!r} does not support {called}; {estimator._solvers_that('groups')}")
-        raise InputError(
-            f"{type(estimator).__name__} does not support {called}. Use PairwiseHingeClassifier (solver all-pairs), "
-            "PairwiseRampClassifier or PairwiseSquareClassifier (solver exact)"
-        )
+        able = [
+            f"{name} (solver {key})"
+            for name, kind in estimators.ESTIMATORS.items()
+            for key, other in kind.solvers.items()
+            if other.groups
+        ]
+        raise InputError(f"{type(estimator).__name__} does not support {called}. Use {' or '.join(able)}")
     if estimator.group_weight is not None and not blocks.has_groups:
         raise InputError("group_weight is the weight of a group, but no groups are given: use fit(X, y, groups=...)")
     if estimator.grade_weight is not None and not blocks.has_grades:

@@ -120,9 +120,7 @@ class Encoded:
 
 def encoded(blocks: Blocks, fitted: FittedMap) -> Blocks:
     """Return the encoded rows, each block computed where it is stored."""
-    mapped = changed(blocks, Encoded(fitted))
-    mapped._unmapped, mapped.feature_map = blocks, fitted
-    return mapped
+    return changed(blocks, Encoded(fitted)).mapped_by(fitted, blocks)
 
 
 def changed(blocks: Blocks, change: Callable[[Block], Block]) -> Blocks:

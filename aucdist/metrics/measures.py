@@ -198,7 +198,9 @@ def find_measure(metric: str, **parameters: float | str | None) -> Measure:
     for key in chosen:
         if key not in PARAMETERS:
             raise unknown("parameter of a metric", key, PARAMETERS)
-        if at or key not in measure.takes:
+        if at:
+            raise InputError(f"metric {metric!r} has its parameters after @: leave {key} out")
+        if key not in measure.takes:
             takes = " and ".join(other.kind for other in MEASURES.values() if key in other.takes)
             raise InputError(f"{key} applies to metric {takes}, not to {metric!r}: leave it out")
     if text:

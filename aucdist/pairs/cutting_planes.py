@@ -35,7 +35,7 @@ minimization", Mathematical Programming 46, 1990).
 import bisect
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -399,13 +399,8 @@ class CuttingPlanes:
         if current_widths == (0.0, 0.0):
             # The derivative of the unsmoothed hinge has jumps. Secant steps across a jump would take cuts on its two sides in
             # turn, so the sign of the derivative is looked up on a fixed grid.
-            slope = functools.cache(lambda t: along(t) + slope_of_penalty(t))
-            k = bisect.bisect_right(SEARCH_STEPS, 0.0, key=slope)  # the slope rises along the line
-            step = SEARCH_STEPS[min(k, len(SEARCH_STEPS) - 1)]
-            if 0 < k < len(SEARCH_STEPS):
-                low, high = SEARCH_STEPS[k - 1 : k + 1]
-                step = low + (high - low) * slope(low) / (slope(low) - slope(high))
-            return step if penalty.signs is None else min(step, 1.0), slope(SEARCH_STEPS[0])
+            step, first_slope = zero_on_grid(functools.cache(lambda t: along(t) + slope_of_penalty(t)))
+            return step if penalty.signs is None else min(step, 1.0), first_slope
         initial_slope, sample_slope = float(here.gradient @ move) + slope_of_penalty(0.0), along(0.0)
         if widths is not None and widths != current_widths:
             initial_slope += sample_slope - sample.slope_along(move, *widths)(0.0)
@@ -447,6 +442,16 @@ def has_stalled(gaps: Sequence[float], share: float) -> bool:
     return len(gaps) > STALL_ROUNDS and gaps[-1] > share * gaps[-1 - STALL_ROUNDS]
 
 
+def zero_on_grid(slope: Callable[[float], float]) -> tuple[float, float]:
+    """Return where a rising derivative changes its sign between two `SEARCH_STEPS`, and the derivative at the first of them."""
+    k = bisect.bisect_right(SEARCH_STEPS, 0.0, key=slope)
+    step = SEARCH_STEPS[min(k, len(SEARCH_STEPS) - 1)]
+    if 0 < k < len(SEARCH_STEPS):
+        low, high = SEARCH_STEPS[k - 1 : k + 1]
+        step = low + (high - low) * slope(low) / (slope(low) - slope(high))
+    return step, slope(SEARCH_STEPS[0])
+
+
 class AllPairs(Solver):
     """Newton steps and cutting planes over all pairs. It is deterministic, and the solver to use by default.
 
@@ -472,7 +477,13 @@ class AllPairs(Solver):
 
 
 def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
-    """Yield the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
+    """Return the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
+    # With `yield from`, each step of the solver would be one call deeper.
+    return itertools.chain.from_iterable(_after_sample(blocks, objective, start))
+
+
+def _after_sample(blocks: Blocks, objective: PairObjective, start: np.ndarray | None) -> Iterator[Iterator[Round]]:
+    """Solve over the sample if there is one, and yield the rounds over all rows."""
     penalty, subset = objective.penalty, objective.subset
     part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg
 
@@ -487,4 +498,4 @@ def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray |
     if start is None and not penalty.has_corners:
         last, passes = sample.solve_on_sample(blocks, on_sample, SAMPLE_GAP, objective.n_groups_with_pairs)
         start = None if last is None else last.w
-    yield from CuttingPlanes(blocks, objective, start, passes_before=passes).rounds(penalty.lam)
+    yield CuttingPlanes(blocks, objective, start, passes_before=passes).rounds(penalty.lam)

@@ -104,6 +104,11 @@ class PairGroups:
         """How many groups with pairs a sample of whole groups can draw from; None where all rows are one."""
         return len(self.keys) if self.grouped else None
 
+    def over(self, blocks: Blocks) -> "PairGroups | None":
+        """Return the pairs of other rows by the same rules."""
+        group_weight = "groups" if self.equal_group_weights else None
+        return pair_groups(blocks, group_weight, "one" if self.exact else None, weighted=not self.grouped)
+
     def keys_of(self, block: Block, label: int | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the positions of the rows whose group has pairs, and the place of its number in `keys`, both int64.
 

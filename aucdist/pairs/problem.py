@@ -384,10 +384,7 @@ class PairObjective:
     def on_sample(self, blocks: Blocks, drawn: Block) -> "tuple[LocalBlocks, PairObjective]":
         """Return rows that were drawn from others as blocks, and the same objective over them."""
         rows = LocalBlocks([drawn])
-        groups = self.groups
-        if groups is not None:
-            group_weight = "groups" if groups.equal_group_weights else None
-            groups = pair_groups(rows, group_weight, "one" if groups.exact else None, weighted=not groups.grouped)
+        groups = None if self.groups is None else self.groups.over(rows)
         subset = None if self.subset is None else TopNegatives(self.subset.weight(blocks) / blocks.weight_neg)
         return rows, replace(self, groups=groups, subset=subset)
 

@@ -28,11 +28,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
             tests.append(_tests("Differences of the expected cost of a test row", BY_CLASS, result["cost_differences"]))
         columns = OF_CLASSES
     else:
-        columns = {
-            name: find_measure(name, max_fpr=max_fpr if name == "partial_auc" else None).heading
-            for name in runs[0]
-            if name in MEASURES
-        }
+        columns = {name: MEASURES[name].title.format(max_fpr=max_fpr) for name in runs[0] if name in MEASURES}
         tests = []
         for name, pairs in result["differences"].items():
             if name == "folds":

@@ -278,7 +278,13 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     tol : float
         On the relative gap.
     callback : callable, optional
-        Called after each round with the history's newest row: round, passes, seconds, primal, dual, relative_gap.
+        Called after each round with a copy of the history's newest row: round, passes, seconds, primal, dual, relative_gap, and
+        what the solver measures besides.
+
+    Raises
+    ------
+    ValueError
+        If the solver yields no round.
     """
     records: list[Record] = []
     start = time.perf_counter()
@@ -298,11 +304,11 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
                     "primal": state.primal,
                     "dual": state.dual,
                     "relative_gap": gap,
+                    **state.measures,
                 }
             )
             if callback is not None:
-                callback(records[-1])
-            records[-1] |= state.measures
+                callback(dict(records[-1]))
             if state.impossible:
                 status = Status.ROUNDING
                 break
@@ -318,5 +324,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
             if state.passes >= max_passes:
                 status = Status.MAX_PASSES
                 break
+    if not records:
+        raise ValueError("the solver yielded no round: it must yield its start")
     certificate = Certificate(state.primal, state.dual, gap, status, state.rounding, state.slack)
     return Solution(state.w, certificate, records, state.passes, state)

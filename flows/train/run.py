@@ -7,7 +7,6 @@ models.
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
@@ -193,13 +192,11 @@ class ToFit(NamedTuple):
     """The encoded rows and the model that a run fits.
 
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
-    `start`: a saved model whose weights the fit starts from, where its features are the same.
     """
 
     rows: TrainTestRows
     model: ModelConfig
     search: Json | None = None
-    start: str | None = None
 
 
 Prepare = Callable[[Workers], ToFit]
@@ -222,10 +219,10 @@ def train(
     Raises RunError if the run itself failed.
     """
     name = timestamped(fit_name(config.name, config.model))
-    return fit_and_publish(config, name, "aucdist train", partial(open_training_rows, start), observer, run_stage)[0]
+    return fit_and_publish(config, name, "aucdist train", open_training_rows, observer, run_stage, start)[0]
 
 
-def open_training_rows(start: str | None, config: TrainConfig, observer: RunObserver, stages: Stages) -> Opened:
+def open_training_rows(config: TrainConfig, observer: RunObserver, stages: Stages) -> Opened:
     """Open the rows of a training run, whose model is that of the configuration."""
     source = stages("open data", open_source, config.data, config.blocks)
 
@@ -235,16 +232,16 @@ def open_training_rows(start: str | None, config: TrainConfig, observer: RunObse
         if rows.sets is not None:
             refuse_for_classes(config)  # the configuration does not say that shards have several
         check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
-        return ToFit(rows, config.model, start=start)
+        return ToFit(rows, config.model)
 
     return source.n_blocks, prepare
 
 
 def fit_and_publish(
     config: Any, name: str, command: str, open_run: Callable[[Any, RunObserver, Stages], Opened], observer: RunObserver,
-    run_stage: StageRunner | None,
+    run_stage: StageRunner | None, start: str | None = None,
 ) -> tuple[Json, Json | None]:  # fmt: skip
-    """Prepare rows and a model, fit and evaluate it, and write the run folder. Errors and `run_stage`: as `train`.
+    """Prepare rows and a model, fit and evaluate it, and write the run folder. Errors, `run_stage` and `start`: as `train`.
 
     `config`: a `TrainConfig` or a `flows.cv.config.CvConfig`.
     `name`: of the run folder.
@@ -281,7 +278,7 @@ def fit_and_publish(
                     fixed_worker_set(config.cluster, workers, n_parts),
                     observer.report_to(workers.client, report),
                 ):
-                    fitted, checkpoints = fit_and_evaluate(config, prepare, workers, observer, stages)
+                    fitted, checkpoints = fit_and_evaluate(config, prepare, workers, observer, stages, start)
                 break
             except ClusterLost as error:  # the next attempt resumes from the last checkpoint
                 if attempt == attempts:
@@ -295,13 +292,13 @@ def fit_and_publish(
 
 
 def fit_and_evaluate(
-    config: Any, prepare: Prepare, workers: Workers, observer: RunObserver, stages: Stages
+    config: Any, prepare: Prepare, workers: Workers, observer: RunObserver, stages: Stages, start: str | None
 ) -> tuple[FittedRun, Checkpoints | None]:
     """Read rows, fit a model to them, evaluate it, and fit what else the report shows; all that takes the workers.
 
     Returns the run, and its checkpoints, which are to be removed once the run folder is complete.
     """
-    rows, model, search, start = prepare(workers)
+    rows, model, search = prepare(workers)
     point, row_id, groups = config.operating_point, np.zeros(0), {}
     if config.audit is not None and rows.test is not None:  # before the fit, so that a wrong name is reported early
         row_id = np.sort(rows.test.gathered(workers.parallel_map(observer), "row_id")[0])

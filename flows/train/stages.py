@@ -48,7 +48,8 @@ GRACE = 20
 class Checkpoints:
     """The checkpoints of the fits of a run: of two classes those of one fit, of several one for each class, in its own folder.
 
-    A class whose fit has ended has a checkpoint of its last round: a run that resumes takes no rounds for it.
+    A class whose fit has converged has a checkpoint of its last round, so a run that resumes takes no rounds for it. The others
+    go on from their last checkpoint.
 
     `identity`: what decides the bits, but for the class.
     `blocks`: the rows to fit to, which record what a checkpoint needs.
@@ -76,8 +77,6 @@ class Checkpoints:
             self._note(f"class {name!r}: {text}" if name else text)
 
         journal = self._journals[name] = Journal(url, identity, blocks, note)
-        if blocks.unmapped is not blocks:
-            journal.blocks._unmapped, journal.blocks.feature_map = blocks.unmapped, blocks.feature_map
         return journal.blocks
 
     def round_done(self, name: str, last: bool) -> None:

@@ -197,7 +197,7 @@ def test_a_wrong_map_is_refused_before_the_data_are_read(features):
         PairwiseHingeClassifier(features=features).check_parameters()
 
 
-def test_paths_of_weights_are_refused():
+def test_a_path_of_squares_maps_the_rows():
     X, y = rows()
-    with pytest.raises(InputError, match="path returns weights alone"):
-        PairwiseSquareClassifier(features="bins").path(X, y, lams=[1.0])
+    (model,) = lam_path(PairwiseSquareClassifier(features="bins"), X, y, lams=[1.0])
+    np.testing.assert_array_equal(model.coef_, PairwiseSquareClassifier(features="bins", lam=1.0).fit(X, y).coef_)

@@ -297,5 +297,3 @@ def test_squares_of_too_many_weights_are_refused(monkeypatch):
     monkeypatch.setattr("aucdist.papers.tpauc.exact.MAX_FEATURES", 3)
     with pytest.raises(InputError, match="for up to 3 features"):
         PairwiseSquareClassifier(monotone={0: "increasing"}).fit(*rows())
-    with pytest.raises(InputError, match="fit one lam at a time"):
-        PairwiseSquareClassifier(monotone={0: "increasing"}).path(*rows(), lams=[1.0])

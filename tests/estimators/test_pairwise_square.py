@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 from support.fits import fitted
 from support.square_twins import square_minimiser, square_value
 
-from aucdist import PairwiseSquareClassifier
+from aucdist import PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -46,28 +46,28 @@ def test_path_is_a_fit_for_each_lam(data):
     X, y = data
     lams = [1.0, 1e-2, 1e-4]
     model = PairwiseSquareClassifier()
-    found = model.path(X, y, lams=lams)
-    for w, lam in zip(found, lams, strict=True):
-        np.testing.assert_array_equal(w, fit("exact", X, y, lam=lam).coef_[0])
-    np.testing.assert_array_equal(model.path(LocalBlocks([Block.of(X, y)]), lams=lams), found)
+    of_blocks = lam_path(model, LocalBlocks([Block.of(X, y)]), lams=lams)
+    for of_rows, same, lam in zip(lam_path(model, X, y, lams=lams), of_blocks, lams, strict=True):
+        np.testing.assert_array_equal(of_rows.coef_, fit("exact", X, y, lam=lam).coef_)
+        np.testing.assert_array_equal(same.coef_, of_rows.coef_)
     weight = np.arange(400) % 3
-    without = model.path(X[weight > 0], y[weight > 0], lams=[0.1], sample_weight=weight[weight > 0])
-    np.testing.assert_allclose(model.path(X, y, lams=[0.1], sample_weight=weight), without, rtol=1e-10)
-    assert model.path(X, y, lams=[]).shape == (0, 5)
+    (without,) = lam_path(model, X[weight > 0], y[weight > 0], lams=[0.1], sample_weight=weight[weight > 0])
+    (weighted,) = lam_path(model, X, y, lams=[0.1], sample_weight=weight)
+    np.testing.assert_allclose(weighted.coef_, without.coef_, rtol=1e-10)
     assert not hasattr(model, "n_features_in_")
 
 
 @pytest.mark.parametrize(
     ("parameters", "lams", "message"),
     [
-        ({"solver": "svrg"}, [1.0], "path applies to solver exact"),
+        ({"solver": "svrg"}, [1.0], "lam_path needs solver 'exact', not 'svrg'"),
         ({}, [1.0, 0.0], "lam must be .*; got 0.0"),
         ({}, ["a"], "lam must be .*; got 'a'"),
     ],
 )
 def test_path_refuses(data, parameters, lams, message):
     with pytest.raises(InputError, match=message):
-        PairwiseSquareClassifier().set_params(**parameters).path(*data, lams=lams)
+        lam_path(PairwiseSquareClassifier().set_params(**parameters), *data, lams=lams)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

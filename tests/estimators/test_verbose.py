@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 from support.fits import fitted
 
+from aucdist import lam_path
 from aucdist.estimators import ESTIMATORS, PairwiseHingeClassifier
 
 LINE = re.compile(r"\[(\w+)\] round (\d+)  passes \d+  primal \S+  dual \S+  gap \d\.\d\de[+-]\d+")
@@ -35,6 +36,13 @@ def test_every_estimator_prints_its_rounds_and_fits_the_same(name, capsys):
     assert numbers[-len(loud.history_) :] == loud.history_["round"].tolist()
     assert last.startswith(f"[{name}] {loud.certificate_.status} after {loud.n_passes_} passes")
     assert np.array_equal(loud.decision_function(rows()[0]), silent.decision_function(rows()[0]))
+
+
+def test_a_path_prints_the_rounds_of_each_model(capsys):
+    first, second = lam_path(PairwiseHingeClassifier(verbose=2), *rows(), lams=[1e-2, 1e-1])
+    said = capsys.readouterr().out.splitlines()
+    assert len(said) == len(first.history_) + len(second.history_) + 2
+    assert said[0].startswith("[PairwiseHingeClassifier lam 0.1] round 1 ")
 
 
 def test_level_1_leaves_out_rounds_and_prints_the_last(capsys):

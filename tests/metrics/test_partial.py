@@ -328,6 +328,8 @@ def test_names_hold_their_parameters():
         InputError, match="k applies to metric recall_at_k and precision_at_k and ndcg and group_recall, not to 'auc'"
     ):
         find_measure("auc", k=3)
+    with pytest.raises(InputError, match=r"'partial_auc@0\.1' has its parameters after @: leave max_fpr out"):
+        find_measure("partial_auc@0.1", max_fpr=0.2)
     with pytest.raises(InputError, match="unknown parameter of a metric 'foo'"):
         find_measure("auc", foo=3)
 

@@ -10,7 +10,7 @@ its own, and two sums for each group are enough. One reduction gives the means o
 in several blocks. Rows minus their group's mean lose no digits where groups lie far apart.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -70,34 +70,45 @@ def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairMoments, Pa
     return PairMoments(mean, covariance), PairMoments(mean, np.diag(4.0 * size)), rounding, 2
 
 
-def exact_path(blocks: Blocks, lams: Sequence[float], groups: PairGroups | None = None) -> Iterator[Round]:
-    """Minimise the pairwise square for several lam from the same class moments, one round for each lam.
+class ExactPath:
+    """The minima for one lam after another, from the moments of one reading."""
 
-    Parameters
-    ----------
-    blocks : Blocks
-        With at most `MAX_FEATURES` features.
+    def __init__(self, blocks: Blocks, groups: PairGroups | None, signs: np.ndarray | None):
+        self.blocks, self.signs, self.is_closed = blocks, signs, blocks.n_features <= MAX_FEATURES
+        if not self.is_closed and (groups is not None or signs is not None):
+            subject = "monotone takes" if groups is None else "pairs within groups take"
+            raise InputError(
+                f"{subject} a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
+                f"{MAX_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
+            )
+        if self.is_closed:
+            self.moments, self._sizes, self._rounding, self._passes = _moments(blocks, groups)
+        else:
+            self.moments = moments_of(blocks)
 
-    Yields
-    ------
-    Round
-        The weights, their exact objective, and the lower bound from its gradient, in the order of `lams`.
-
-    Raises
-    ------
-    InputError
-        If there are more features.
-    """
-    if blocks.n_features > MAX_FEATURES:
-        raise InputError(
-            f"several lam from the same moments take matrices of {blocks.n_features} x {blocks.n_features} numbers; that is for "
-            f"up to {MAX_FEATURES} features. Fit one lam after the other with solver='exact', largest first, with warm_start"
-        )
-    moments, sizes, rounding, passes = _moments(blocks, groups)
-    for lam, (w, primal, slope) in zip(lams, moments.minimisers(lams), strict=True):
-        primal_error, dual_error = errors_of_square(rounding, w, lam, primal, slope, sizes)
-        bound = lower_bound(primal, slope, lam)
-        yield Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
+    def rounds(self, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
+        """Yield the minimum with its exact objective and a lower bound, or the weights after each step of conjugate gradients."""
+        moments, difference = self.moments, self.moments.difference
+        if not self.is_closed:
+            diagonal = moments.covariance + difference**2 + 0.5 * lam
+            w = np.zeros(len(difference)) if start is None else start.astype(np.float64)
+            descent = SubspaceDescent(self.blocks, moments, lam, w)
+            yield from descent.rounds(lambda g: g / diagonal, passes=2, per_round=1)
+            return
+        if self.signs is None:
+            w, primal, slope = moments.minimiser(lam)
+            bound, more_error = lower_bound(primal, slope, lam), 0.0
+        else:
+            # for all weights v in the cone, the objective is at least ``P + g.(v - w) + lam/2 |v - w|^2``
+            H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
+            w = minimise_quadratic(H, 2.0 * difference, self.signs)
+            covariance_w = moments.covariance @ w
+            primal, gradient = moments.value_and_gradient(w, float(w @ covariance_w), covariance_w, lam)
+            away = project_onto_cone(w - gradient / lam, self.signs) - w
+            bound = max(0.0, primal + float(gradient @ away) + 0.5 * lam * float(away @ away))
+            slope, more_error = lam * away, 8.0 * EPS * float(np.abs(gradient) @ np.abs(away))
+        primal_error, dual_error = errors_of_square(self._rounding, w, lam, primal, slope, self._sizes)
+        yield Round(w, primal, bound, self._passes, primal_error=primal_error, dual_error=dual_error + more_error)
 
 
 class Exact(Solver):
@@ -110,20 +121,12 @@ class Exact(Solver):
     signs = True
     groups = True
 
-    def rounds(
-        self,
-        blocks: Blocks,
-        lam: float,
-        start: np.ndarray | None = None,
-        *,
-        signs: np.ndarray | None = None,
-        **grouping: Any,
-    ) -> Iterator[Round]:
-        """Yield the minimum, or the weights after each step of conjugate gradients.
+    def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
+        """Return the minimum, or the weights after each step of conjugate gradients.
 
         Up to `MAX_FEATURES` features the class moments are summed by one reduction, which counts as a pass, and one
         eigendecomposition solves the system. Beyond, conjugate gradients with a diagonal preconditioner take one pass per step.
-        They start from `start`, by default zero, which the closed form ignores. Other keywords are those of
+        They start from `start`, by default zero, which the closed form ignores. Options are `signs` and those of
         `aucdist.pairs.groups.pair_groups`.
 
         Raises
@@ -131,33 +134,11 @@ class Exact(Solver):
         InputError
             For signs, or groups (`aucdist.papers.tpauc.exact`), of more than `MAX_FEATURES` weights.
         """
-        groups = pair_groups(blocks, **grouping)
-        if blocks.n_features > MAX_FEATURES and (groups is not None or signs is not None):
-            subject = "monotone takes" if groups is None else "pairs within groups take"
-            raise InputError(
-                f"{subject} a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
-                f"{MAX_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
-            )
-        if signs is not None:
-            # for all weights v in the cone, the objective is at least ``P + g.(v - w) + lam/2 |v - w|^2``
-            moments, sizes, rounding, passes = _moments(blocks, groups)
-            difference = moments.difference
-            H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
-            w = minimise_quadratic(H, 2.0 * difference, signs)
-            covariance_w = moments.covariance @ w
-            primal, slope = moments.value_and_gradient(w, float(w @ covariance_w), covariance_w, lam)
-            away = project_onto_cone(w - slope / lam, signs) - w
-            bound = max(0.0, primal + float(slope @ away) + 0.5 * lam * float(away @ away))
-            primal_error, dual_error = errors_of_square(rounding, w, lam, primal, lam * away, sizes)
-            dual_error += 8.0 * EPS * float(np.abs(slope) @ np.abs(away))
-            yield Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
-        elif blocks.n_features <= MAX_FEATURES:
-            yield from exact_path(blocks, [lam], groups)
-        else:
-            moments = moments_of(blocks)
-            diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
-            w = np.zeros(blocks.n_features) if start is None else start.astype(np.float64)
-            yield from SubspaceDescent(blocks, moments, lam, w).rounds(lambda g: g / diagonal, passes=2, per_round=1)
+        return self.path(blocks, **options).rounds(lam, start)
+
+    def path(self, blocks: Blocks, *, signs: np.ndarray | None = None, **grouping: Any) -> ExactPath:
+        """Return what solves for one lam after another; the options are those of `rounds`."""
+        return ExactPath(blocks, pair_groups(blocks, **grouping), signs)
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------

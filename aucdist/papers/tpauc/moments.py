@@ -10,8 +10,9 @@ divided by the size of the row's class. This is the split of Luan & Gao (2018) w
 as 1 over the size of the class, and the linear term of negative rows with the wrong sign.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -159,37 +160,35 @@ class PairMoments:
         """Return the scores of the class means at w."""
         return float(self.means[0] @ w), float(self.means[1] @ w)
 
-    def minimisers(self, lams: Sequence[float]) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
-        """Yield the minimiser for each lam with its value and gradient, all from one eigendecomposition.
+    @cached_property
+    def _spectrum(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The eigenvalues and eigenvectors of the covariance, and the difference of the means in their directions."""
+        eigenvalues, eigenvectors = np.linalg.eigh(self.covariance)
+        # Rounding can make the zero eigenvalues of a singular matrix slightly negative.
+        return np.maximum(eigenvalues, 0.0), eigenvectors, eigenvectors.T @ self.difference
+
+    def minimiser(self, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
+        """Return the minimiser for a lam above 0 with its value and gradient; all lam use one eigendecomposition.
 
         The minimiser solves ``(S + c c' + lam/2 I) w = c`` and is parallel to ``(S + lam/2 I)^-1 c``. The moments must hold full
         scatter matrices.
-
-        Parameters
-        ----------
-        lams : sequence of float
-            Above 0.
         """
-        c, covariance = self.difference, self.covariance
-        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
-        # Rounding can make the zero eigenvalues of a singular matrix slightly negative.
-        eigenvalues, coefs = np.maximum(eigenvalues, 0.0), eigenvectors.T @ c
-        for lam in lams:
-            u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
-            outcome = self._at(u / (1.0 + c @ u), lam)
-            if lower_bound(outcome[1], outcome[2], lam) < (1.0 - MIN_IMPROVEMENT) * outcome[1]:
-                # If columns have very different scales, all eigenvectors have the absolute error of the one with the largest
-                # eigenvalue. The unknowns are therefore brought to one scale, and the solution is refined twice.
-                matrix = covariance + np.diag(np.full(len(c), 0.5 * lam))
-                scale = 1.0 / np.sqrt(np.diag(matrix))
-                system = matrix * np.outer(scale, scale)
-                # least squares, because rounding may make the system slightly indefinite
-                inverse = np.linalg.pinv(system, rcond=1e-15, hermitian=True)
-                u = np.zeros(len(c))
-                for _ in range(3):
-                    u = u + scale * (inverse @ (scale * (c - matrix @ u)))
-                outcome = min(outcome, self._at(u / (1.0 + c @ u), lam), key=lambda outcome: outcome[1])
-            yield outcome
+        c, (eigenvalues, eigenvectors, coefs) = self.difference, self._spectrum
+        u = eigenvectors @ (coefs / (eigenvalues + 0.5 * lam))
+        outcome = self._at(u / (1.0 + c @ u), lam)
+        if lower_bound(outcome[1], outcome[2], lam) < (1.0 - MIN_IMPROVEMENT) * outcome[1]:
+            # If columns have very different scales, all eigenvectors have the absolute error of the one with the largest
+            # eigenvalue. The unknowns are therefore brought to one scale, and the solution is refined twice.
+            matrix = self.covariance + np.diag(np.full(len(c), 0.5 * lam))
+            scale = 1.0 / np.sqrt(np.diag(matrix))
+            system = matrix * np.outer(scale, scale)
+            # least squares, because rounding may make the system slightly indefinite
+            inverse = np.linalg.pinv(system, rcond=1e-15, hermitian=True)
+            u = np.zeros(len(c))
+            for _ in range(3):
+                u = u + scale * (inverse @ (scale * (c - matrix @ u)))
+            outcome = min(outcome, self._at(u / (1.0 + c @ u), lam), key=lambda outcome: outcome[1])
+        return outcome
 
     def _at(self, w: np.ndarray, lam: float) -> tuple[np.ndarray, float, np.ndarray]:
         covariance_w = self.covariance @ w

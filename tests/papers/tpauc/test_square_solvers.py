@@ -12,7 +12,7 @@ from support.rounds import rounds_of
 from support.small_sets import FORMS, blocks_of
 from support.square_twins import problem, square_gradient, square_minimiser, square_value
 
-from aucdist import PairwiseSquareClassifier
+from aucdist import PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -187,8 +187,8 @@ def test_sparse_rows_codes_and_paths():
     by_hand = PairwiseSquareClassifier(lam=1e-2).fit(BinExpander().fit(near).transform(near), y, groups=group)
     np.testing.assert_allclose(binned.coef_, by_hand.coef_, rtol=1e-6, atol=1e-9)
     blocks = LocalBlocks.of(near, y, groups=group, n_blocks=2)
-    path = PairwiseSquareClassifier().path(blocks, lams=[1e-2, 1e-1])
-    np.testing.assert_allclose(path[0], dense.coef_[0], rtol=1e-9)
+    path = lam_path(PairwiseSquareClassifier(), blocks, lams=[1e-2, 1e-1])
+    np.testing.assert_allclose(path[0].coef_, dense.coef_, rtol=1e-9)
 
 
 def test_too_many_features_or_sums(monkeypatch):
