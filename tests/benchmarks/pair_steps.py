@@ -41,7 +41,7 @@ def _pair_sweep(sample: numba.core.dispatcher.Dispatcher, rows: PairRows, which:
     scale, never = LAM * n_minority * rows.n_majority, np.empty(0)
     for first in range(0, n_steps, BATCH):
         sample(7, first, places, pairs)
-        _, used, _ = dual_steps(rows, pairs, AscentSteps(1, scale, 1.0, 0.0, used, 2**20), table, w, never)
+        _, used, _ = dual_steps(rows, pairs, AscentSteps(scale, 1.0, 0.0, used, 2**20), table, w, never)
 
 
 @numba.njit(nogil=True, fastmath=True)

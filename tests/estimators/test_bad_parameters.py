@@ -65,9 +65,9 @@ REFUSED = {
         ({"solver__average": False}, "average applies to solver sdcd, sdcd-perm; 'all-pairs' has no parameters"),
         (
             {"solver": "msgd", "solver__combine": "add"},
-            "combine applies to solver sdcd, sdcd-perm; 'msgd' has epochs, minority_bytes, steps",
+            "combine applies to solver sdcd, sdcd-perm; 'msgd' has epochs, steps",
         ),
-        ({"solver": "oam-inf", "solver__minority_bytes": 1}, "minority_bytes applies to"),
+        ({"solver": "oam-inf", "solver__steps": 1}, "steps applies to"),
         ({"solver": "sdcd", "solver__steps": 10, "solver__epochs": 2}, "give one of them"),
         ({"solver": "sdcd", "solver__steps": -1}, "steps must be .*; got -1"),
         ({"solver": "msgd", "solver__steps": "most"}, "steps must be .*; got 'most'"),

@@ -100,14 +100,3 @@ def test_warm_start_goes_on(data):
     with pytest.warns(ConvergenceWarning):
         model.fit(X, y)
     assert model.history_["primal"].iloc[0] == pytest.approx(primal, rel=1e-12)
-
-
-def test_fit_steps_with_known_means(data):
-    X, y = data
-    means = np.stack([X[y < 0].mean(axis=0), X[y > 0].mean(axis=0)])
-    plain, same, other = (fit("tpauc", X, y, solver__class_means=m) for m in (None, means, 2 * means))
-    np.testing.assert_allclose(same.coef_, plain.coef_, rtol=1e-9)
-    assert np.abs(other.coef_ - plain.coef_).max() > 1e-6
-    assert other.certificate_.primal == pytest.approx(square_value(other.coef_[0], X, y, 1e-3, np.ones(400)), rel=1e-10)
-    with pytest.raises(InputError, match="class_means must be two rows"):
-        fit("tpauc", X, y, solver__class_means=means[0])

@@ -51,7 +51,7 @@ SOLVERS = [
 ]
 MORE = [
     *((HINGE, rows, {"solver": "sdcd", "solver__average": True}) for rows in ("sparse", "in groups")),
-    (HINGE, "sparse", {"solver": "sdcd-perm", "solver__combine": "average", "solver__minority_bytes": 300}),
+    (HINGE, "sparse", {"solver": "sdcd-perm", "solver__combine": "average"}),
     (HINGE, "in groups", {}), (RAMP, "in groups", {}), (SQUARE, "in groups", {}), (HINGE, "sparse", {}),
     (HINGE, "dense", {"max_fpr": 0.05}), (HINGE, "dense", {"max_fpr": 0.2, "penalty": "l1"}),
     (HINGE, "turned", {"max_fpr": 0.3}), (HINGE, "dense", {"max_false_positives": 1}), (RAMP, "dense", {"max_fpr": 0.05}),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from aucdist.data.block import n_rows
 from aucdist.engine.blocks import LocalBlocks
 
 
@@ -34,7 +35,7 @@ def pair_duals(blocks: Any, sign: int | None = None) -> sp.coo_array:
             of_minority, of_majority = np.divmod(table["number"] - 1, len(memory.majority))
             i, j, values = [*i, of_minority], [*j, of_majority + before], [*values, table["value"]]
         before += len(memory.majority)
-    shape = sum(len(memory.own) for memory in memories), before
+    shape = n_rows(memories[0].minority), before
     duals = sp.coo_array((np.concatenate(values), (np.concatenate(i), np.concatenate(j))), shape)
     positive = blocks.n_pos <= blocks.n_neg if sign is None else sign > 0
     return duals if positive else duals.T

@@ -133,8 +133,7 @@ def ascend_dual(
 ) -> tuple[SamplingMemory, Summary]:
     """Take the block's share of a round's steps from w; the average begins with the last round that is a power of two."""
     duals, n_steps = Duals.of(block, memory), int(turn.shares[block.index])
-    rows, first = memory.rows(block, steps.sign), 1 + memory.first * len(memory.majority)
-    many_zeros = 2 * np.count_nonzero(duals.table["value"]) < n_used(duals.table)
+    rows, many_zeros = memory.rows(block, steps.sign), 2 * np.count_nonzero(duals.table["value"]) < n_used(duals.table)
     table, local = sum_of_tables((duals.table, 1.0)) if many_zeros else duals.table.copy(), w.copy()
     used = n_used(table)
     # the number of steps times table and w, minus their sums over the steps
@@ -143,7 +142,7 @@ def ascend_dual(
         t = 0
         while t < len(drawn):
             room = int(FULL * len(table))
-            ascent = AscentSteps(first, steps.scale, steps.sigma, float(taken + t), used, room)
+            ascent = AscentSteps(steps.scale, steps.sigma, float(taken + t), used, room)
             n_taken, used, more = dual_steps(rows, drawn[t:], ascent, table, local, behind)
             t, behind_dual = t + n_taken, behind_dual + more
             if used >= room:
@@ -181,7 +180,7 @@ class SDCD(PairSolver):
         round whose number is a power of two: T_0 is the step before.
     combine : {"add", "average"}, default="add"
         How the changes of several blocks are combined.
-    steps, epochs, minority_bytes
+    steps, epochs
         As of `PairSolver`. With neither steps nor epochs the fit goes on until `tol` or `max_passes` is reached.
 
     Notes
@@ -256,7 +255,7 @@ class SDCDPerm(SDCD):
     """Dual coordinate descent on all pairs in a random order, then in another, and so on: AUC-SDCDperm, algorithm 2.
 
     The order of all pairs is computed, not stored (`aucdist.kernels.random.permuted`). One sweep of the paper is
-    ``steps="all"``. With several blocks, or parts of the minority, each has an order of its own pairs. The parameters are those
+    ``steps="all"``. With several blocks, each has an order of its own pairs. The parameters are those
     of `SDCD`.
     """
 

@@ -233,7 +233,6 @@ def add_entries(source, factor, table, used):
 class AscentSteps(NamedTuple):
     """The settings of `dual_steps`.
 
-    `first`, int: the number of the pair of both first rows: 1, or more with a later part of the minority.
     `scale`, float: lam times the weight of all pairs, which is their number if each has the weight 1.
     `sigma`, float: the factor by which a step overstates its effect on w, so that the changes of blocks can be added; 1
         is sequential.
@@ -241,7 +240,6 @@ class AscentSteps(NamedTuple):
     `used` and `room`, int: the number of slots that are not free, and how many may be so.
     """
 
-    first: int
     scale: float
     sigma: float
     taken: float
@@ -263,7 +261,7 @@ def dual_steps(rows, drawn, steps, table, w, mean_w):
     Returns `t`, the first step that was not run, because all slots were used or there are no more steps; `used`;
         `behind_dual`, ``sum of (taken + t) * change_t``, of the dual variables.
     """
-    first, scale, sigma, taken, used, room = steps
+    scale, sigma, taken, used, room = steps
     minority, majority, sign, n_majority = rows.minority, rows.majority, rows.sign, rows.n_majority
     most = 1.0
     t, last, behind_dual = 0, drawn.shape[0] - 1, 0.0
@@ -271,8 +269,8 @@ def dual_steps(rows, drawn, steps, table, w, mean_w):
         later = min(t + AHEAD, last)
         prefetch_row(minority, drawn[later, 0])
         prefetch_row(majority, drawn[later, 2])
-        prefetch(table, first_slot(table, first + drawn[later, 0] * n_majority + drawn[later, 1]))
-        i, j, pair = drawn[t, 0], drawn[t, 2], first + drawn[t, 0] * n_majority + drawn[t, 1]
+        prefetch(table, first_slot(table, 1 + drawn[later, 0] * n_majority + drawn[later, 1]))
+        i, j, pair = drawn[t, 0], drawn[t, 2], 1 + drawn[t, 0] * n_majority + drawn[t, 1]
         if rows.minority_weight.shape[0] > 0:
             most = rows.minority_weight[i] * rows.majority_weight[drawn[t, 1]]
         slot = find_slot(table, pair)

@@ -154,8 +154,6 @@ class TPAUC(EpochSolver):
     factor : {"corrected", "print"}, default="corrected"
         ``"corrected"`` gives the rows' own terms the factor that makes their mean the objective; ``"print"`` gives them the one
         printed, for comparison.
-    class_means : array-like of shape (2, n_features) or None, default=None
-        The class means to step with, the negative class first. None takes them in a first pass.
     eta, epochs
         As of `EpochSolver`.
     """
@@ -166,19 +164,12 @@ class TPAUC(EpochSolver):
     _parameter_constraints: ClassVar[Constraints] = {**EpochSolver._parameter_constraints, "factor": OneOf(FACTORS)}
 
     factor: str = "corrected"
-    class_means: Any = None
 
     def prepare(self, blocks: Blocks, lam: float, seed: int) -> tuple[Evaluate, Epoch]:
         """Return the evaluation of weights, and the steps, whose length is 1 over the largest curvature of a row."""
         moments = moments_of(blocks)
-        means = moments.means if self.class_means is None else np.asarray(self.class_means, dtype=np.float64)
-        if means.shape != moments.means.shape or not np.isfinite(means).all():
-            raise InputError(
-                f"class_means must be two rows of {blocks.n_features} finite numbers, the negative class first; "
-                f"got the shape {means.shape}"
-            )
-        prepared = blocks.reduce(prepare_steps, means, moments.weights, blocks.n_samples, self.factor)
-        difference = means[1] - means[0]
+        prepared = blocks.reduce(prepare_steps, moments.means, moments.weights, blocks.n_samples, self.factor)
+        difference = moments.means[1] - moments.means[0]
         eta = self.eta or 1.0 / (max(prepared["largest"]) + 2.0 * float(difference @ difference) + lam)
         return lambda w, n: certified_round(blocks, moments, w, lam, n), partial(two_pass_epoch, eta=eta, lam=lam)
 

@@ -17,7 +17,6 @@ from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.papers.sdcd.dual import SDCD, SDCDPerm
 from aucdist.papers.sdcd.kernels import draw_any, draw_in_order
 from aucdist.papers.sdcd.online import MSGD
-from aucdist.papers.sdcd.pairing import Pairing
 from aucdist.solvers.base import solve
 
 sdcd, sdcd_perm = rounds_of(SDCD), rounds_of(SDCDPerm)
@@ -122,19 +121,12 @@ def test_optimum(case, lam, solver):
 
 
 @pytest.mark.parametrize(
-    ("solver", "n_blocks", "lam", "options", "n_parts"),
-    [
-        (sdcd, 3, 0.1, {"combine": "add"}, 1),
-        (sdcd_perm, 3, 0.1, {"combine": "average"}, 1),
-        (sdcd_perm, 2, 1.0, {"minority_bytes": 100}, 3),
-        (sdcd, 3, 1.0, {"minority_bytes": 1}, 9),
-    ],
+    ("solver", "n_blocks", "lam", "combine"),
+    [(sdcd, 3, 0.1, "add"), (sdcd_perm, 3, 0.1, "average"), (sdcd_perm, 2, 1.0, "add"), (sdcd, 3, 1.0, "add")],
 )
-def test_many_blocks_and_a_minority_that_goes_round_same_optimum(solver, n_blocks, lam, options, n_parts):
+def test_many_blocks_same_optimum(solver, n_blocks, lam, combine):
     X, y = small()
-    blocks = blocks_of(X, y, n_blocks)
-    assert Pairing(blocks, options.get("minority_bytes", 2**28)).n_parts == n_parts
-    found = solve(solver(blocks, lam, seed=1, **options), tol=1e-6, max_passes=6000)
+    found = solve(solver(blocks_of(X, y, n_blocks), lam, seed=1, combine=combine), tol=1e-6, max_passes=6000)
     assert found.certificate.relative_gap <= 1e-6
     assert found.certificate.primal == pytest.approx(optimum(X, y, lam), rel=1e-6)
 
@@ -160,13 +152,11 @@ def test_a_block_that_loses_its_duals_leaves_a_feasible_dual_and_the_right_w(com
 
 
 @pytest.mark.nojit
-@pytest.mark.parametrize(
-    ("sizes", "n_blocks", "minority_bytes"), [((9, 23), 1, 2**28), ((19, 6), 3, 2**28), ((9, 23), 3, 100)]
-)
-def test_w_is_that_of_the_duals(sizes, n_blocks, minority_bytes):
+@pytest.mark.parametrize(("sizes", "n_blocks"), [((9, 23), 1), ((19, 6), 3), ((9, 23), 3)])
+def test_w_is_that_of_the_duals(sizes, n_blocks):
     X, y = small(*sizes)
     blocks = watched(blocks_of(X, y, n_blocks))
-    state = last(sdcd(blocks, 0.1, epochs=30, seed=2, minority_bytes=minority_bytes))
+    state = last(sdcd(blocks, 0.1, epochs=30, seed=2))
     np.testing.assert_allclose(state.w, weights_of(pair_duals(blocks), blocks, 0.1), rtol=1e-10)
     assert state.dual == pytest.approx(dual_value(pair_duals(blocks), blocks, 0.1), rel=1e-10)
 
@@ -184,20 +174,6 @@ def test_sparse_rows_give_the_same_weights(solver, n_blocks):
     other = last(solver(blocks_of(sp.csr_array(X), y, n_blocks), 1e-2, seed=0, epochs=20))
     np.testing.assert_allclose(other.w, plain.w, rtol=1e-11)
     assert other.primal == pytest.approx(plain.primal, rel=1e-11)
-
-
-@pytest.mark.nojit
-def test_sparse_minority_goes_round():
-    X, y = small(d=6)
-    X[np.abs(X) < 0.5] = 0.0
-    blocks, sparse = blocks_of(X, y, 3), blocks_of(sp.csr_array(X), y, 3)
-    n_parts = Pairing(sparse, 100).n_parts
-    assert n_parts > 1
-    bytes_for_as_many = 9 * 6 * 8 // n_parts + 8
-    assert Pairing(blocks, bytes_for_as_many).n_parts == n_parts
-    one = last(sdcd(sparse, 1e-2, seed=0, epochs=20, minority_bytes=100))
-    other = last(sdcd(blocks, 1e-2, seed=0, epochs=20, minority_bytes=bytes_for_as_many))
-    np.testing.assert_allclose(one.w, other.w, rtol=1e-11)
 
 
 @pytest.mark.nojit
@@ -247,7 +223,6 @@ def test_rounds_and_passes(n_blocks, length, sizes):
         ({"steps": 2.5}, "steps must be .*; got 2.5"),
         ({"epochs": -1}, "epochs must be .*; got -1"),
         ({"epochs": 2**60}, r"207 pairs and .* steps, but both are numbered below 2\*\*63"),
-        ({"minority_bytes": 0}, "minority_bytes must be .*; got 0"),
     ],
 )
 def test_bad_input_is_refused_before_any_work(options, message):
@@ -289,11 +264,11 @@ def test_one_block_is_the_published_algorithm_of_msgd(sizes, lam):
     assert state.dual == 0.0
 
 
-@pytest.mark.parametrize(("n_blocks", "minority_bytes"), [(1, 2**28), (2, 2**28), (5, 2**28), (3, 100)])
-def test_it_nears_the_optimum(n_blocks, minority_bytes):
+@pytest.mark.parametrize("n_blocks", [1, 2, 5])
+def test_it_nears_the_optimum(n_blocks):
     X, y = small()
     best = solve(AllPairs().rounds(blocks_of(X, y), 0.1), tol=1e-8, max_passes=300).certificate.primal
-    states = list(msgd(blocks_of(X, y, n_blocks), 0.1, seed=1, epochs=300, minority_bytes=minority_bytes))
+    states = list(msgd(blocks_of(X, y, n_blocks), 0.1, seed=1, epochs=300))
     assert best <= states[-1].primal <= best * 1.01
     assert states[-1].primal < states[2].primal
 
@@ -339,5 +314,5 @@ def test_rounds_and_passes_of_msgd():
 
 
 def test_bad_input_is_refused_before_any_work_of_msgd():
-    with pytest.raises(InputError, match=r"minority_bytes must be .*; got -1"):
-        next(msgd(blocks_of(*small()), 1e-2, seed=0, minority_bytes=-1))
+    with pytest.raises(InputError, match=r"epochs must be .*; got -1"):
+        next(msgd(blocks_of(*small()), 1e-2, seed=0, epochs=-1))
