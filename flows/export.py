@@ -15,7 +15,7 @@ from aucdist.data.storage.files import absolute, exists, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
 from aucdist.export import TARGETS
 from aucdist.export import export as export_model
-from aucdist.export.cards import CARD_SUFFIXES, Losses, Scaling, card_file, card_rows, to_scorecard
+from aucdist.export.cards import CARD_SUFFIXES, Scaling, card_file, card_rows, losses_of_card, to_scorecard
 from aucdist.model import load_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from flows.compute.clusters import s3_as_configured
@@ -112,11 +112,8 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
             model = load_two_classes(folder, "a scorecard")
             card = to_scorecard(model, config.scaling(), rows=config.rows)
             # the effect of rounding on the rows of the run, if these can be read
-            parts = {"train": Losses(model, card), "test": Losses(model, card)}
             try:
-                for name, block in rows_of_run(folder.rpartition("/")[0], model):
-                    parts[name].add(block)
-                measured: Json = {name: losses.values() for name, losses in parts.items() if losses.has_both_classes}
+                measured = losses_of_card(model, card, rows_of_run(folder.rpartition("/")[0], model))
             except InputError as e:
                 measured = {"not_measured": str(e).rstrip(".")}
             card = replace(card, rounding=card.rounding | measured)

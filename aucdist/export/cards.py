@@ -6,6 +6,8 @@ import io
 import itertools
 import math
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -283,48 +285,40 @@ def _points_per_score(
     return factor, -factor * least
 
 
-class Losses:
-    """The AUC and the mean training loss of a model and of its card, accumulated over blocks of rows."""
+def losses_of_card(model: LinearModel, card: Scorecard, rows: Iterable[tuple[str, Block]]) -> Json:
+    """Compare a card with its model on rows, and return the AUC and the mean training loss of both for each part of the rows.
 
-    def __init__(self, model: LinearModel, card: Scorecard):
-        self._models = (model, card_model(card))
-        self._points_per_score = card.scaling["points_per_score"]
-        self._rows: list[tuple[np.ndarray, ...]] = []
+    Parts without rows of both classes are left out. Each other has ``n_samples``, ``auc`` and ``auc_of_model``; and ``loss``,
+    ``loss_of_model`` and ``loss_name`` where the loss is known.
 
-    def add(self, block: Block) -> None:
-        """Score more rows."""
-        scores = (model.decision_function(block.X) for model in self._models)
-        self._rows.append((block.y, block.weights(), *scores))
+    `rows`: blocks, each with the name of its part.
+    """
+    from aucdist.metrics.probability import log_loss  # loads SciPy
 
-    @property
-    def has_both_classes(self) -> bool:
-        """Whether any two rows can be compared."""
-        return len({sign for y, *_ in self._rows for sign in np.unique(y).tolist()}) == 2
-
-    def values(self) -> Json:
-        """Return ``n_samples``, ``auc`` and ``auc_of_model``; ``loss``, ``loss_of_model``, ``loss_name`` where it is known."""
-        from aucdist.metrics.probability import log_loss  # loads SciPy
-
-        y, weight, model_scores, card_scores = map(np.concatenate, zip(*self._rows, strict=True))
+    rounded = card_model(card)
+    scored, losses_by_part = defaultdict(list), {}
+    for part, block in rows:
+        both = [scorer.decision_function(block.X) for scorer in (rounded, model)]
+        scored[part].append((block.y, block.weights(), *both))
+    for part, blocks in scored.items():
+        y, weight, card_scores, model_scores = map(np.concatenate, zip(*blocks, strict=True))
+        if len(np.unique(y)) < 2:
+            continue
         areas = [auc(ScoreCounts.from_scores(y, scores, weight)) for scores in (card_scores, model_scores)]
-        values = {"n_samples": len(y), "auc": areas[0], "auc_of_model": areas[1]}
-        (model, card), losses, name = self._models, [], "mean log loss"
+        values: Json = {"n_samples": len(y), "auc": areas[0], "auc_of_model": areas[1]}
+        losses_by_part[part] = values
+        losses, name = [], "mean log loss"
         if model.about.get("estimator") == "PairwiseHingeClassifier":
             name = "mean pairwise hinge"
-            in_points = card_scores / self._points_per_score
-            losses = [mean_pair_hinge(y, scores, weight) for scores in (in_points, model_scores)]
-        elif model.probability is not None and card.probability is not None:
-            for probability_of, scores in ((card.probability, card_scores), (model.probability, model_scores)):
+            for scores in (card_scores / card.scaling["points_per_score"], model_scores):
+                one_feature = LocalBlocks([Block.of(scores[:, np.newaxis], y, weight=weight)])
+                losses.append(pairwise_objective(one_feature, np.ones(1), 0.0))
+        elif model.probability is not None and rounded.probability is not None:
+            for probability_of, scores in ((rounded.probability, card_scores), (model.probability, model_scores)):
                 losses.append(log_loss(ScoreCounts.from_scores(y, probability_of(scores)[:, 1], weight)))
-        if not losses:
-            return values
-        return values | {"loss": losses[0], "loss_of_model": losses[1], "loss_name": name}
-
-
-def mean_pair_hinge(y: np.ndarray, scores: np.ndarray, weight: np.ndarray) -> float:
-    """Return the weighted mean of ``max(0, 1 - (s_i - s_j))`` over positive rows i and negative rows j."""
-    blocks = LocalBlocks([Block.of(scores[:, np.newaxis], y, weight=weight)])
-    return pairwise_objective(blocks, np.ones(1), 0.0)
+        if losses:
+            values |= {"loss": losses[0], "loss_of_model": losses[1], "loss_name": name}
+    return losses_by_part
 
 
 @dataclass(frozen=True)

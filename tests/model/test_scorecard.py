@@ -19,7 +19,7 @@ from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export import Scaling, to_json, to_scorecard, to_sql
-from aucdist.export.cards import Losses, card_file, card_rows, mean_pair_hinge, to_csv
+from aucdist.export.cards import card_file, card_rows, losses_of_card, to_csv
 from aucdist.maps import BinExpander
 from aucdist.model import card_model, load_model
 from aucdist.model.linear_model import LinearModel
@@ -181,39 +181,21 @@ def test_edges_on_the_card_are_those_of_the_model():
     assert steps[1] != 0.0
 
 
-@given(st.integers(0, 10**6))
-def test_mean_pair_hinge_by_counting(seed):
-    r = np.random.default_rng(seed)
-    n = int(r.integers(2, 30))
-    y, scores, weight = (
-        np.where(np.arange(n) % 3, -1, 1),
-        np.round(2 * r.normal(size=n), 1),
-        r.integers(1, 4, n).astype(float),
-    )
-    total = mass = 0.0
-    for i in np.flatnonzero(y > 0):
-        for j in np.flatnonzero(y < 0):
-            total += weight[i] * weight[j] * max(0.0, 1.0 - (scores[i] - scores[j]))
-            mass += weight[i] * weight[j]
-    assert mean_pair_hinge(y, scores, weight) == pytest.approx(total / mass, rel=1e-12)
-
-
 def test_losses_of_model_and_card():
     exact = model(7, scaled=False, estimator="PairwiseHingeClassifier")
     card = to_scorecard(exact, rows=8)
-    losses = Losses(exact, card)
     X, y = rows(7), np.where(np.arange(200) % 3, -1, 1)
-    for part in (slice(0, 120), slice(120, 200)):
-        losses.add(Block.of(X[part], y[part]))
-    found = losses.values()
+    parts = [("train", Block.of(X[part], y[part])) for part in (slice(0, 120), slice(120, 200))]
+    one_class = [("test", Block.of(X[y > 0], y[y > 0]))]
+    (found,) = losses_of_card(exact, card, [*parts, *one_class]).values()
     assert found["n_samples"] == 200
-    assert found["loss_of_model"] == pytest.approx(mean_pair_hinge(y, exact.decision_function(X), np.ones(200)))
+    scores = exact.decision_function(X)
+    by_pairs = np.maximum(0.0, 1.0 - np.subtract.outer(scores[y > 0], scores[y < 0])).mean()
+    assert found["loss_of_model"] == pytest.approx(by_pairs)
     assert (
         abs(found["loss"] - found["loss_of_model"]) <= card.rounding["pair"]
     )  # the hinge is 1-Lipschitz in the margin
-    other = Losses(exact.with_weights(about={}), card)
-    other.add(Block.of(X, y))
-    values = other.values()
+    values = losses_of_card(exact.with_weights(about={}), card, parts)["train"]
     expected = [
         log_loss(y, of.probabilities(of.decision_function(X)), labels=[-1, 1]) for of in (card_model(card), exact)
     ]
