@@ -3,9 +3,10 @@
 import itertools
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -379,44 +380,36 @@ def _compared_classes(runs: Sequence[Run]) -> Json:
 
 
 def unique_names(runs: Sequence[Run]) -> list[str]:
-    """Return distinct names of runs: from their configurations, with settings that differ, or from their folders."""
-    settings, folders = [settings_of(run) for run in runs], [shown(run.url) for run in runs]
-    by_settings = [f"{run.name}{_difference(own, settings)}" for run, own in zip(runs, settings, strict=True)]
+    """Return distinct names of runs: from their configurations, with settings that differ, or from their folders.
+
+    Settings are named by the ends of their keys, such as ``lam``. Those of the model are preferred to those of the data, and
+    these to others. Parameters that a search chose are not settings.
+    """
+    settings, folders = [], [shown(run.url) for run in runs]
+    for run in runs:
+        with suppress(InputError):  # without a readable `config.yaml` there are no settings
+            config = configuration_of(run.url)
+            chosen = run.about["search"]["best"] if "search" in run.about else {}
+            own = flattened({key: value for key, value in config.items() if key not in IGNORED})
+            settings.append(own | {f"model.{key}": value for key, value in chosen.items()})
+    by_settings = [run.name for run in runs]
+    if all(settings) and len(settings) == len(runs):
+        keys = list(dict.fromkeys(key for own in settings for key in own))
+        differing_keys = [key for key in keys if len({repr(own.get(key)) for own in settings}) > 1]
+        parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
+        named = next((part for part in parts if part), [])[:MAX_KEYS]
+        texts = [", ".join(_setting_text(key, own.get(key))[:MAX_TEXT] for key in named) for own in settings]
+        by_settings = [f"{run.name} ({text})" if text else run.name for run, text in zip(runs, texts, strict=True)]
     for candidates in ([run.name for run in runs], by_settings, [folder.rpartition("/")[2] for folder in folders]):
         if len(set(candidates)) == len(candidates):
             return candidates
     return folders
 
 
-def settings_of(run: Run) -> Json:
-    """Return the settings of a run by their keys, such as ``model.lam``; none without a readable ``config.yaml``.
-
-    Parameters that a search chose are not settings.
-    """
-    try:
-        config = configuration_of(run.url)
-    except InputError:
-        return {}
-    settings = flattened({key: value for key, value in config.items() if key not in IGNORED})
-    chosen = run.about["search"]["best"] if "search" in run.about else {}
-    return settings | {f"model.{key}": value for key, value in chosen.items()}
-
-
-def _difference(facts: Json, all_runs: Sequence[Json]) -> str:
-    """Return the settings of one run that not all runs have: those of the model, or else of the data, or else the others."""
-    if not all(all_runs):
-        return ""  # one of the runs does not have the value
-    keys = list(dict.fromkeys(key for run in all_runs for key in run))
-    differing_keys = [key for key in keys if len({repr(run.get(key)) for run in all_runs}) > 1]
-    parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
-    chosen = next((part for part in parts if part), [])[:MAX_KEYS]
-    texts = []
-    for key in chosen:
-        is_search_key = key.startswith(("grid.", "folds."))
-        name, value = key.replace(".", " ") if is_search_key else key.rpartition(".")[2], facts.get(key)
-        if value is None:  # the default, or no feature map or search
-            text = f"no {name}" if is_search_key or ".features." in key else f"default {name}"
-        else:
-            text = f"{name} {value_text(value) if isinstance(value, Mapping) else value}"
-        texts.append(text[:MAX_TEXT])
-    return f" ({', '.join(texts)})" if texts else ""
+def _setting_text(key: str, value: Any) -> str:
+    """Return a setting in words; a value of None is the default, or no feature map or search."""
+    is_search_key = key.startswith(("grid.", "folds."))
+    name = key.replace(".", " ") if is_search_key else key.rpartition(".")[2]
+    if value is None:
+        return f"no {name}" if is_search_key or ".features." in key else f"default {name}"
+    return f"{name} {value_text(value) if isinstance(value, Mapping) else value}"

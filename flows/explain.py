@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from aucdist.data.block import Block, stacked
 from aucdist.data.shards.reading import open_rows
@@ -51,17 +51,12 @@ class ExplainConfig(UnlabelledRef):
 
     def _check(self) -> None:
         super()._check()
+        if self.output and not self.output.endswith(SUFFIXES):
+            raise unknown("suffix of the output", self.output.rpartition("/")[2], SUFFIXES)
         if self.reasons and self.output:
             raise InputError("`reasons` are printed, and `output` is a file of all contributions: give one of them")
         if self.lower and not self.reasons:
             raise InputError("`lower` says which `reasons` are shown: give `reasons` too")
-
-    @field_validator("output")
-    @classmethod
-    def _known_suffix(cls, output: str | None) -> str | None:
-        if output and not output.endswith(SUFFIXES):
-            raise unknown("suffix of the output", output.rpartition("/")[2], SUFFIXES)
-        return output
 
 
 def explain(config: ExplainConfig, observer: RunObserver) -> Json:

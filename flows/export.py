@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Annotated
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
@@ -58,14 +58,9 @@ class ExportConfig(Strict):
     s3: S3Option
     """How s3:// URLs are reached."""
 
-    @field_validator("to")
-    @classmethod
-    def _known(cls, to: str) -> str:
-        if to not in TARGETS:
-            raise unknown("target", to, TARGETS)
-        return to
-
     def _check(self) -> None:
+        if self.to not in TARGETS:
+            raise unknown("target", self.to, TARGETS)
         if self.to != "sql" and (self.table is not None or self.ids):
             raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}: leave them out")
         if self.contributions and self.to == "scorecard":

@@ -123,7 +123,13 @@ class StepRunner(WorkerPlugin):
         except Interrupted:  # the part was released, for example because the scheduler was lost
             return {"has": None}
         except Exception as error:
-            return {"error": pack_error(error)}
+            error.add_note("".join(traceback.format_exception(error)))
+            try:
+                data = pack(error)
+                loads(data)  # some errors can be pickled but not unpickled
+            except Exception:
+                data = pack(RunError(f"{type(error).__name__}: {error}"))
+            return {"error": data}
         part.memories[after] = new_memory
         changed = any(now is not then for now, then in zip(new_memory, memory, strict=True))
         return {"nodes": on_wire(nodes), "changed": changed}
@@ -171,17 +177,6 @@ def as_integers(values: np.ndarray) -> np.ndarray | None:
 def as_floats(integers: np.ndarray) -> np.ndarray:
     """Return the values that `as_integers` was given."""
     return integers.astype(np.float64)
-
-
-def pack_error(error: Exception) -> bytes:
-    """Return an exception as bytes, with its traceback on the worker as a note."""
-    error.add_note("".join(traceback.format_exception(error)))
-    try:
-        data = pack(error)
-        loads(data)  # some errors can be pickled but not unpickled
-    except Exception:
-        return pack(RunError(f"{type(error).__name__}: {error}"))
-    return data
 
 
 def on_wire(data: bytes) -> Any:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field
 
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
@@ -35,13 +35,10 @@ class ThreadsHere(NoCluster):
     """The number of threads that work on the blocks of a fit; -1 means one for each core. The results are the same for
     any number."""
 
-    @field_validator("n_jobs")
-    @classmethod
-    def _is_a_number_of_threads(cls, n_jobs: int) -> int:
+    def _check(self) -> None:
         from aucdist.engine.steps import number_of_threads  # here, because it loads SciPy and Numba
 
-        number_of_threads(n_jobs)
-        return n_jobs
+        number_of_threads(self.n_jobs)  # raises an error for a number that none can be
 
 
 class LocalClusterConfig(Strict):
