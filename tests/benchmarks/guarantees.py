@@ -1,4 +1,4 @@
-"""How often promises are broken, how much they cost, and how soon a broken one is seen: docs/benchmarks/guarantees.csv.
+"""How often guarantees are missed, how much they cost, and how soon a missed one is seen: docs/benchmarks/guarantees.csv.
 
 ``PYTHONPATH=tests python -m benchmarks.guarantees`` makes the file anew, in about a quarter of an hour.
 
@@ -76,7 +76,7 @@ def samples(case: Case, repeats: int, seed: int) -> Iterator[ScoreCounts]:
         yield ScoreCounts(counts.values, counts.pos, neg, n_pos, n - n_pos)
 
 
-def broken(case: Case, repeats: int, seed: int = 0) -> dict[str, float]:
+def share_of_misses(case: Case, repeats: int, seed: int = 0) -> dict[str, float]:
     """Return how often a promise is broken and how often none could be made, and the mean figures of those that were made."""
     asked = case.rates(case.best)[case.measure]
     least = case.measure in ("precision", "recall")
@@ -94,9 +94,9 @@ def broken(case: Case, repeats: int, seed: int = 0) -> dict[str, float]:
     mean = [float(np.mean(column)) if column else math.nan for column in (true, recalls)]
     return {
         "asked": asked,
-        "broken": wrong / repeats,
-        "not promised": refused / repeats,
-        "true": mean[0],
+        "missed": wrong / repeats,
+        "not possible": refused / repeats,
+        "mean metric": mean[0],
         "recall": mean[1],
     }
 
@@ -122,7 +122,7 @@ def watched(
 def rows(repeats: int) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table."""
     for case in CASES:
-        found = {key: f"{value:.4g}" for key, value in broken(case, repeats).items()}
+        found = {key: f"{value:.4g}" for key, value in share_of_misses(case, repeats).items()}
         yield {
             "what": "guarantee",
             "measure": case.measure,
@@ -136,7 +136,7 @@ def rows(repeats: int) -> Iterator[dict[str, Any]]:
             "what": "false alarms",
             "asked": 1 - allowed,
             "labels a week": per_week,
-            "broken": f"{np.mean(false > 0):.4g}",
+            "missed": f"{np.mean(false > 0):.4g}",
         }
         for since in (0, 26):
             weeks = watched(allowed, allowed + 0.05, per_week, since, since + 104, max(repeats // 10, 20))
@@ -162,19 +162,19 @@ def lines() -> Iterator[str]:
         for n_pos in ("30", "100", "1000"):
             some = [row for row in kept if (row["measure"], row["positives"]) == (measure, n_pos)]
             asked = f"{measure} {between(some, 'asked')}"
-            cells = (between(some, column) for column in ("broken", "not promised", "true", "recall"))
+            cells = (between(some, column) for column in ("missed", "not possible", "mean metric", "recall"))
             yield f"| {asked} | {n_pos} | {' | '.join(cells)} |"
     yield "| guaranteed | labels a week | years with a false alarm | weeks to an alarm | weeks to nine in ten alarms |"
     yield "|---|---|---|---|---|"
     for false, first, later in zip(*(kept[len(CASES) + k :: 3] for k in range(3)), strict=True):
         weeks = (between([first, later], column) for column in ("weeks, median", "weeks, 90 %"))
-        yield f"| {false['asked']} | {false['labels a week']} | {false['broken']} | {' | '.join(weeks)} |"
+        yield f"| {false['asked']} | {false['labels a week']} | {false['missed']} | {' | '.join(weeks)} |"
 
 
 def main(repeats: int = 2000) -> None:
     """Write the file."""
     columns = [
-        "what", "measure", "prevalence", "positives", "asked", "broken", "not promised", "true", "recall", "labels a week",
+        "what", "measure", "prevalence", "positives", "asked", "missed", "not possible", "mean metric", "recall", "labels a week",
         "since week", "weeks, median", "weeks, 90 %",
     ]  # fmt: skip
     with KEPT.open("w", encoding="utf-8", newline="") as file:
