@@ -41,7 +41,7 @@ MAX_PARAMETER_LENGTH = 500
 
 
 @dataclass(frozen=True)
-class Registered:
+class RegisteredModel:
     """A registered model of MLflow.
 
     `name` and `alias`: of the model, and of its version in use.
@@ -58,7 +58,7 @@ class Registered:
         return f"{SCHEME}/{self.name}@{self.alias}"
 
 
-def registered_model(url: str) -> Registered:
+def registered_model(url: str) -> RegisteredModel:
     """Return the registered model that a URI names, on the server of the environment.
 
     Raises InputError if it names none, or no server is configured.
@@ -71,7 +71,7 @@ def registered_model(url: str) -> Registered:
     server = enter(os.environ.get(TRACKING, ""))
     if not server:
         raise InputError(f"{url} is in MLflow, but {TRACKING} does not say where: set it, as in http://127.0.0.1:5000")
-    return Registered(named[1], named[2] or CHAMPION, server)
+    return RegisteredModel(named[1], named[2] or CHAMPION, server)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Registry:
 
     mlflow: Any
     client: Any
-    target: Registered
+    target: RegisteredModel
     folder: Path
 
     def version_in_use(self) -> int | None:
@@ -152,7 +152,7 @@ class Registry:
 
 
 def promote_to_mlflow(
-    target: Registered, run: str, content: Mapping[str, bytes], condition: str, decide: Callable[[str], Json]
+    target: RegisteredModel, run: str, content: Mapping[str, bytes], condition: str, decide: Callable[[str], Json]
 ) -> Json:
     """Log a run in MLflow and, if the condition holds, register its model and move the alias to it.
 
@@ -198,7 +198,7 @@ def metrics_of(metrics: Json) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def open_registry(target: Registered) -> Iterator[Registry]:
+def open_registry(target: RegisteredModel) -> Iterator[Registry]:
     """Connect to the server of a registered model; an error of MLflow becomes one that names the server and the model.
 
     What MLflow's client prints and logs is kept away, because the tracking URI may stand there with its password.

@@ -168,7 +168,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     alarms = []
     try:
         counts, missing, unknown = _count(source, batch, identity, scores, watched, workers, observer)
-    except Unreadable as error:
+    except UnreadableRows as error:
         counts, missing, unknown = BatchCounts.none(watched.profile), {}, {}
         text = printable(f"{error}{'' if config.labels is None else '. Their labels were not added'}")
         alarms = [{"what": "unreadable", "column": None, "value": 1.0, "p": 0.0, "text": text}]
@@ -189,7 +189,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     return batch
 
 
-class Unreadable(InputError):
+class UnreadableRows(InputError):
     """The rows of a batch cannot be read like the training rows. This is drift, and not a mistake of the user."""
 
 
@@ -200,7 +200,7 @@ def _unreadable() -> Iterator[None]:
     except StorageError:  # a store that cannot be reached says nothing about the rows
         raise
     except InputError as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableRows(str(error)) from None
 
 
 def _count(
@@ -229,7 +229,7 @@ def _count(
         where = files.shown(scores)
         if not files.exists(f"{scores}/{batch_scoring.DONE}"):
             raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
-        done = read_json(f"{scores}/{batch_scoring.DONE}", batch_scoring.Done)
+        done = read_json(f"{scores}/{batch_scoring.DONE}", batch_scoring.ScoringSummary)
         if batch_scoring.read_scoring(scores).model_sha256 != watched.digest:
             raise InputError(f"{where} has scores of another model: name the one that made them, or leave --scores out")
         if (done["rows"], done["parts"]) != (reader.n_samples, reader.n_blocks):

@@ -18,7 +18,7 @@ from aucdist.estimators.display import WithPlots
 from aucdist.estimators.fitting import SetWeights, Start, fit_rows, give_warnings, prepared
 from aucdist.estimators.scores import WithThreshold, predicted_classes, scores_of_classes
 from aucdist.estimators.tables import allows_missing, checked_rows
-from aucdist.estimators.validation import is_dask, on_chunks, training_blocks
+from aucdist.estimators.validation import is_dask, map_chunks, training_blocks
 from aucdist.estimators.with_solver import WithSolver
 from aucdist.maps.base import FittedMap
 from aucdist.solvers.base import Callback, Certificate, Round, as_table
@@ -155,7 +155,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """
         check_is_fitted(self)
         if is_dask(X):
-            return on_chunks(self, X, self.decision_function, np.float64, self._width)
+            return map_chunks(self, X, self.decision_function, np.float64, self._width)
         scores = scores_of_classes(self, checked_rows(self, X))
         return scores if self.has_several_classes else scores[:, 0]
 
@@ -194,7 +194,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         if is_dask(X):
             check_is_fitted(self)
             labels = self.has_several_classes and not self.label_sets_.exclusive
-            return on_chunks(
+            return map_chunks(
                 self, X, self.predict, np.int64 if labels else self.classes_.dtype, self._width if labels else None
             )
         scores = self.decision_function(X)

@@ -27,8 +27,8 @@ from aucdist.estimators.monotone import AUTO, directions_of_features
 from aucdist.estimators.scores import count_scores, errors_name_class, mapped_rows, mean_and_spread
 from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import (
-    all_or_nothing,
     check_groups,
+    restore_on_failure,
     training_blocks,
     with_lowest_grade,
     without_equal_weights,
@@ -101,7 +101,7 @@ def fit_rows(
     `starts`: what the fit of each class starts from; by default the last fit, with the parameter `warm_start`.
     `keep_counts`: whether to return the counts of the scores, 24 bytes for each score of each class.
     """
-    with all_or_nothing(model):
+    with restore_on_failure(model):
         model.check_parameters()
         rows = training_blocks(model, X, y, sample_weight, groups)
         if starts is None:  # the last fit, where `warm_start` asks for it and the classes are the same

@@ -18,7 +18,7 @@ from aucdist.estimators.display import RoundPrinter
 from aucdist.estimators.fitting import Fit, SetWeights, Start, finish, give_warnings
 from aucdist.estimators.scores import encoded_rows, probabilities, refuse_classes
 from aucdist.estimators.tables import checked_rows, labels_of_features
-from aucdist.estimators.validation import all_or_nothing, is_dask, on_chunks
+from aucdist.estimators.validation import is_dask, map_chunks, restore_on_failure
 from aucdist.maps.explain import Additive, additive, explanation
 from aucdist.parameters import Constraints, above_0, keyword_parameters
 from aucdist.solvers.base import Callback, Round, Solution, solve
@@ -114,7 +114,7 @@ class LinearClassifier(BlockClassifier):
         """
         check_is_fitted(self)
         if is_dask(X):
-            return on_chunks(self, X, self.predict_proba, np.float64, self._width or 2)
+            return map_chunks(self, X, self.predict_proba, np.float64, self._width or 2)
         scores = self.decision_function(X)
         return probabilities(self, scores) if self.has_several_classes else self.probability_(scores)
 
@@ -266,7 +266,7 @@ def lam_path(
     for model in models:
         model.check_parameters()
     first = models[0]
-    with all_or_nothing(first):
+    with restore_on_failure(first):
         blocks = first._validated_blocks(X, y, sample_weight)
         fitted_attributes = {name: value for name, value in vars(first).items() if name.endswith("_")}
         fitted, _ = shifted(blocks)

@@ -56,7 +56,7 @@ class ScaledSample:
 
 
 @dataclass(frozen=True, eq=False)
-class Machine:
+class KernelMachine:
     """A Gaussian kernel machine.
 
     `scaling`: applied to rows before they are scored; `vectors` are scaled already.
@@ -389,5 +389,5 @@ class MarginMeanClassifier(BlockClassifier):
         block = encoded_rows(X, self._map)
         return block.scores(self.coef_[0]) if hasattr(self, "coef_") else self._machine().scores(block)
 
-    def _machine(self) -> Machine:
-        return Machine(self._scaling, self.support_vectors_, self.sigma_, self.dual_coef_[0])
+    def _machine(self) -> KernelMachine:
+        return KernelMachine(self._scaling, self.support_vectors_, self.sigma_, self.dual_coef_[0])

@@ -37,7 +37,7 @@ Encode = Callable[[np.ndarray], np.ndarray]
 
 
 @contextmanager
-def all_or_nothing(estimator: Any) -> Iterator[None]:
+def restore_on_failure(estimator: Any) -> Iterator[None]:
     """Restore the attributes of an estimator if its fit fails, so that it never has attributes of two fits.
 
     Raises InputError if the fit ended in an overflow or in a system of equations without a solution, which features of
@@ -241,7 +241,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool = False) -> None:
     validate_data(estimator, rows, reset=reset, skip_check_array=True)
 
 
-def on_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: int | None) -> Any:
+def map_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: int | None) -> Any:
     """Return what a function makes of each chunk of the rows of a dask collection, as a dask Array.
 
     `X`: of shape (n_samples, n_features).

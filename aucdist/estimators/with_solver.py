@@ -232,13 +232,13 @@ def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type
     """
     own = solver.get_params()
     for name in [name for name in names if name not in own]:
-        if takers := having(name, solvers):
+        if takers := solvers_with(name, solvers):
             own_parameters = f"has {', '.join(own)}" if own else "has no parameters"
             raise InputError(f"{name} applies to solver {', '.join(takers)}; {solver.name!r} {own_parameters}")
         raise unknown(f"parameter of solver {solver.name}", name, own)
 
 
-def having(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
+def solvers_with(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
     """Return the names of the solvers that have the parameter."""
     return [key for key, solver in solvers.items() if name in solver().get_params()]
 
@@ -246,7 +246,7 @@ def having(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
 def refuse_moved(names: Iterable[str], solvers: Mapping[str, type[Solver]]) -> None:
     """Raise an InputError for a parameter that belongs to solvers and is given to the estimator."""
     for name in names:
-        if takers := having(name, solvers):
+        if takers := solvers_with(name, solvers):
             raise InputError(
                 f"{name} is a parameter of solver {', '.join(takers)}: write solver={{'name': {takers[0]!r}, {name!r}: ...}}, "
                 f"{solvers[takers[0]].__name__}({name}=...) in Python, or {PREFIX}{name} where solver is set"

@@ -55,7 +55,7 @@ PRIOR = 10.0
 """The number of rows that is added to the weight of each cell."""
 
 
-def coarse(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
+def merge_bins(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
     """Merge neighbouring bins: return a number below `most` for each cell of a feature. Missing values have their own.
 
     `shares`, of shape (n_bins,), float64: of the rows, in each bin.
@@ -99,7 +99,7 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     if len(compared) < 2:
         return np.zeros((0, 2), dtype=np.int64)
     tables = {
-        k: coarse(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS)
+        k: merge_bins(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS)
         for k in compared.tolist()
     }
     scores = pair_scores(rows, w, tables, groups)
@@ -218,7 +218,7 @@ class BinMap(FittedMap):
 
     def grid(self, j: int) -> np.ndarray:
         """Return the row or column of a pair's grid for each cell of a feature, ndarray of uint8."""
-        return coarse(self.bins[j].shares, bool(self.missing[j]), GRID)
+        return merge_bins(self.bins[j].shares, bool(self.missing[j]), GRID)
 
     def grid_size(self, j: int) -> int:
         """Return the number of rows or columns that a feature has in a pair's grid."""

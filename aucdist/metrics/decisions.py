@@ -193,7 +193,7 @@ def balanced_accuracy(table: dict[str, float]) -> float:
 
 def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
     """Return the threshold that meets one requirement, with costs as numbers; see `aucdist.metrics.threshold_at`."""
-    name, value = the_only("threshold_at takes one of fpr, alerts, precision, recall and cost", requirements)
+    name, value = only_requirement("threshold_at takes one of fpr, alerts, precision, recall and cost", requirements)
     if name == "cost":
         costs, (true, false) = Costs.of(value), flagged_at(counts)
         flagged = int(np.argmin(costs.false_alarm * false + costs.miss * (true[-1] - true)))
@@ -202,7 +202,7 @@ def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
     return counts.threshold(len(counts.values) - flagged)
 
 
-def the_only(subject: str, requirements: Mapping[str, Any]) -> tuple[str, Any]:
+def only_requirement(subject: str, requirements: Mapping[str, Any]) -> tuple[str, Any]:
     """Return name and value of the one requirement that is not None, or raise an InputError that begins with `subject`."""
     stated = [(name, value) for name, value in requirements.items() if value is not None]
     if len(stated) != 1:

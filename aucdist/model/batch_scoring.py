@@ -212,7 +212,7 @@ OF_CLASSES = {"row_id": pa.int64(), "prediction": pa.string()}
 
 
 @with_config(OPEN)
-class Done(TypedDict):
+class ScoringSummary(TypedDict):
     """What `DONE` says, as far as others read it."""
 
     rows: Count

@@ -114,7 +114,7 @@ ALL_PAIRS: tuple[Features, ...] = (
 separate the highest negatives, and the order of all rows is the better guide."""
 
 
-def _silent(*_: Any) -> None:
+def _ignore_progress(*_: Any) -> None:
     """Ignore progress and notes."""
 
 
@@ -226,7 +226,7 @@ def auto_search(
     grouped: bool = False,
     lowest_grade: float | None = None,
     metric: str | None = None,
-    note: Callable[[str], None] = _silent,
+    note: Callable[[str], None] = _ignore_progress,
 ) -> AutoSearch:
     """Return the search of `features: auto` for an estimator and rows.
 
@@ -347,8 +347,8 @@ def choose_features(
     lam: float | None = None,
     metric: str | None = None,
     whole: np.ndarray | None = None,
-    note: Callable[[str], None] = _silent,
-    done: Callable[[int, int, Point], None] = _silent,
+    note: Callable[[str], None] = _ignore_progress,
+    done: Callable[[int, int, Point], None] = _ignore_progress,
 ) -> Json:
     """Choose a feature map by cross-validation, with the metric that the model is trained for.
 
@@ -425,7 +425,7 @@ def try_settings(
     search: AutoSearch,
     rows: AnyBlocks,
     folds: Folds,
-    done: Callable[[int, int, Point], None] = _silent,
+    done: Callable[[int, int, Point], None] = _ignore_progress,
 ) -> tuple[list[SettingScores], int]:
     """Fit settings on the training rows of each fold and score them on its other rows, which get weight 0.
 

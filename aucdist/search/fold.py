@@ -21,13 +21,13 @@ from aucdist.maps.base import changed, encoded, with_weight
 from aucdist.metrics.groups import GroupMetric, GroupWeight
 from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, Measure, ScoredGroups
 from aucdist.search.choice import SECOND_MEASURE, FoldScore, Point, group_shares
-from aucdist.search.folds import Sides, masked_blocks
+from aucdist.search.folds import FoldMasks, masked_blocks
 from aucdist.search.schedule import FitJob
 from aucdist.solvers.base import REACHED
 
 
 def score_job(
-    estimator: BlockClassifier, job: FitJob, sides: Sides, rows: AnyBlocks, measure: Measure,
+    estimator: BlockClassifier, job: FitJob, sides: FoldMasks, rows: AnyBlocks, measure: Measure,
     prepare: Preprocessor | None = None,
 ) -> list[FoldScore]:  # fmt: skip
     """Fit and score the settings of a job on the original blocks, where rows outside its fold have weight 0.

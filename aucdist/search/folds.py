@@ -27,7 +27,7 @@ class Fold(NamedTuple):
     inner: int | None = None
 
 
-class Sides(NamedTuple):
+class FoldMasks(NamedTuple):
     """Which rows a fold trains on and which it is scored on: bool arrays, indexed by row id."""
 
     train: np.ndarray
@@ -75,13 +75,13 @@ class Folds:
         """Return the folds of the training rows of a fold."""
         return [Fold(fold.repeat, fold.fold, inner) for inner in range(self.n_inner or 0)]
 
-    def sides(self, fold: Fold) -> Sides:
+    def sides(self, fold: Fold) -> FoldMasks:
         """Return which rows a fold trains on and which it is scored on."""
         train, held_out = self.rows(fold)
         sides = np.zeros((2, int(self.row_id.max()) + 1), dtype=bool)
         sides[0, self.row_id[train]] = True
         sides[1, self.row_id[held_out]] = True
-        return Sides(*sides)
+        return FoldMasks(*sides)
 
     def sizes(self, fold: Fold) -> tuple[int, int]:
         """Return the number of training rows and of held-out rows."""

@@ -50,7 +50,7 @@ class Api:
         kubernetes = load_optional("kubernetes")
         client, config = kubernetes.client, kubernetes.config
         self.namespace = namespace
-        with explained(namespace):
+        with convert_errors(namespace):
             files = os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
             if "KUBECONFIG" in os.environ or Path(files).is_file():
                 config.load_kube_config(files)
@@ -63,8 +63,8 @@ class Api:
 
     def create(self, body: Json) -> None:
         """Create a Dask object."""
-        with explained(self.namespace):
-            once_counted(
+        with convert_errors(self.namespace):
+            retry_until_counted(
                 lambda: self._custom.create_namespaced_custom_object(
                     GROUP, VERSION, self.namespace, f"{body['kind'].lower()}s", body, _request_timeout=SECONDS
                 )
@@ -73,7 +73,7 @@ class Api:
     def clusters(self, selector: str) -> list[Json]:
         """Return the DaskClusters that match a selector of fields or labels (``key=value``)."""
         by = "field_selector" if selector.startswith("metadata.") else "label_selector"
-        with explained(self.namespace):
+        with convert_errors(self.namespace):
             answer = self._custom.list_namespaced_custom_object(
                 GROUP, VERSION, self.namespace, "daskclusters", **{by: selector}, _request_timeout=SECONDS
             )
@@ -83,7 +83,7 @@ class Api:
         """Remove a DaskCluster and all objects that it owns, if it exists."""
         from kubernetes.client import ApiException
 
-        with explained(self.namespace):
+        with convert_errors(self.namespace):
             try:
                 self._custom.delete_namespaced_custom_object(
                     GROUP, VERSION, self.namespace, "daskclusters", name,
@@ -102,12 +102,12 @@ class Api:
         return self._of_cluster(self._apps.list_namespaced_deployment, name)
 
     def _of_cluster(self, list_objects: Callable[..., Any], name: str) -> list[Any]:
-        with explained(self.namespace):
+        with convert_errors(self.namespace):
             selector = f"dask.org/cluster-name={name}"
             return list(list_objects(self.namespace, label_selector=selector, _request_timeout=SECONDS).items)
 
 
-def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
+def retry_until_counted(call: Callable[[], object], pause: float = 1.0) -> None:
     """Call a function, and repeat the call while the quota of the namespace has not been counted yet."""
     end = time.monotonic() + QUOTA_PATIENCE
     for attempt in itertools.count():
@@ -123,7 +123,7 @@ def once_counted(call: Callable[[], object], pause: float = 1.0) -> None:
 
 
 @contextmanager
-def explained(namespace: str) -> Iterator[None]:
+def convert_errors(namespace: str) -> Iterator[None]:
     """Turn errors of the Kubernetes client into `InputError` and `RunError`."""
     from kubernetes.client import ApiException
     from kubernetes.config import ConfigException
@@ -276,7 +276,7 @@ def _resolve(address: str) -> None:
 def _wait(api: Api, name: str, part: str, is_there: Callable[[], bool], timeout: float) -> None:
     start, hopeless_since = time.monotonic(), None
     while not is_there():
-        reasons, worth, fatal = trouble(api, name)
+        reasons, worth, fatal = startup_problem(api, name)
         now = time.monotonic()
         hopeless_since = None if fatal is None else hopeless_since or now
         if fatal is not None and hopeless_since is not None and now - hopeless_since >= fatal:
@@ -288,7 +288,7 @@ def _wait(api: Api, name: str, part: str, is_there: Callable[[], bool], timeout:
         time.sleep(EVERY)
 
 
-def trouble(api: Api, name: str) -> tuple[list[str], float, float | None]:
+def startup_problem(api: Api, name: str) -> tuple[list[str], float, float | None]:
     """Return why a cluster has not started, as Kubernetes reports it, and how many seconds it is worth waiting.
 
     The third result is the number of seconds after which the fault is final; None if it may pass.

@@ -22,7 +22,7 @@ from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure
 from aucdist.search.choice import FoldScore
 from aucdist.search.fold import score_job, score_path
-from aucdist.search.folds import Fold, Sides
+from aucdist.search.folds import Fold, FoldMasks
 from aucdist.search.schedule import FitJob
 from flows.rows.rows import Encoding, Rows, load_and_apply, with_classes
 
@@ -68,7 +68,7 @@ def select_rows(block: Block, side: np.ndarray) -> Block:
     return block.take(side[block.row_id], index=block.index)
 
 
-def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequence[Block]) -> list[FoldScore]:
+def fit_on_copies(job: FitJob, sides: FoldMasks, settings: JobSettings, blocks: Sequence[Block]) -> list[FoldScore]:
     """Run a job on copies of its rows, in this process.
 
     Returns one for each setting; see `aucdist.search.fold.score_path`.
@@ -83,7 +83,7 @@ def fit_on_copies(job: FitJob, sides: Sides, settings: JobSettings, blocks: Sequ
 
 
 def fit_on_masks(
-    job: FitJob, sides: Sides, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: AnyBlocks
+    job: FitJob, sides: FoldMasks, settings: JobSettings, rows: Rows, parallel_map: ParallelMap, blocks: AnyBlocks
 ) -> list[FoldScore]:
     """Run a job on the original blocks, where rows outside the fold have weight 0.
 
@@ -99,7 +99,7 @@ def fit_on_masks(
 
 
 def fit_on_worker(
-    job: FitJob, sides: Sides, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
+    job: FitJob, sides: FoldMasks, settings: JobSettings, search: str, loader: Loader, items: Sequence[Any]
 ) -> list[FoldScore]:
     """Run a job on copies of its rows, on a worker. The first job of a search reads all rows, which stay for the others.
 
@@ -147,7 +147,7 @@ def run_in_threads(jobs: Sequence[FitJob], do: Callable[[FitJob], list[FoldScore
 
 def run_on_workers(
     jobs: Sequence[FitJob],
-    sides_of: Callable[[Fold], Sides],
+    sides_of: Callable[[Fold], FoldMasks],
     work: Callable[..., list[FoldScore]],
     *args: Any,
     client: Any,

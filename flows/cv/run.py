@@ -44,7 +44,7 @@ from flows.progress import RunObserver, warnings_to
 from flows.rows.rows import Encoding, Rows, TrainTestRows, with_classes
 from flows.rows.source import RowSource, check_monotone, open_source
 from flows.run_folder.folder import timestamped
-from flows.train.run import Opened, ToFit, fit_and_publish
+from flows.train.run import Opened, PreparedRun, fit_and_publish
 
 
 class SearchRows(NamedTuple):
@@ -184,7 +184,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
     """Open the rows of a search, whose model is chosen by folds of the training rows."""
     source, opened = stages("open data", open_search, config, observer)
 
-    def prepare(workers: Workers) -> ToFit:
+    def prepare(workers: Workers) -> PreparedRun:
         """Score the grid on the folds, choose, and return all training rows with their encoding."""
         search_rows = opened
         if search_rows is None:
@@ -198,7 +198,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
         check_monotone(directions, search_rows.rows.schema)
         parameters, summary = stages("search", search, full, search_rows, workers, observer)
         rows = stages("encode", search_rows.rows.encode, config.data, workers.parallel_map(observer))
-        return ToFit(rows, config.model.with_parameters(parameters), summary)
+        return PreparedRun(rows, config.model.with_parameters(parameters), summary)
 
     return max(source.n_blocks, config.folds.number * config.folds.repeats), prepare
 

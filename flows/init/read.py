@@ -208,7 +208,7 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     return _decided(_decided(source, "separator", separator), "skip_lines", skipped), data
 
 
-def found_layout(source: Source, decided: Source) -> list[str]:
+def layout_text(source: Source, decided: Source) -> list[str]:
     """Describe the detected layout of a file, except common separators."""
     options = {
         "encoding": f"It is written in {decided.encoding}.",

@@ -24,7 +24,7 @@ from aucdist.errors import InputError, Json
 from flows.config.data import DataFileOptions, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
 from flows.init.columns import HASHED_INTO, LAST, MIN_LATE, SHOWN, Column, Kind, Table
-from flows.init.read import FirstRows, first_rows, found_layout, survey
+from flows.init.read import FirstRows, first_rows, layout_text, survey
 
 MAX_CLASSES = 20
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
@@ -166,7 +166,7 @@ def describe(
     if rows.source.format == "csv":
         if not rows.source.header and "header" not in source.model_fields_set:
             head.append("The first line holds values and no names: columns are called x1, x2, ...")
-        head += found_layout(source, rows.source)
+        head += layout_text(source, rows.source)
     directions = {c.name: c.direction for c in columns if c.direction is not None and c.kind == "number"}
     model = [
         "# In place of the line above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",

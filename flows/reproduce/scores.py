@@ -161,7 +161,7 @@ class Scores(ProtocolKind):
     otherwise the G-means of all data sets."""
 
     @property
-    def worth(self) -> Measure:
+    def metric(self) -> Measure:
         """The metric that chooses the parameters."""
         return "test" if "test" in self.measures else next(iter(self.measures))
 
@@ -173,7 +173,7 @@ class Scores(ProtocolKind):
         """Return the estimator, the points and the rule of a system, and its metrics."""
         return {
             "estimator": system.model.estimator, "points": system.points(self.grid), "rule": system.rule,
-            "measures": list(self.measures), "worth": self.worth, "choice_rows": self.choice_rows,
+            "measures": list(self.measures), "worth": self.metric, "choice_rows": self.choice_rows,
         }  # fmt: skip
 
     @staticmethod
@@ -237,7 +237,7 @@ class Scores(ProtocolKind):
                 if target := printed.get((measure, dataset, system)):
                     cell |= {"paper": target.value, "paper_deviation": target.deviation}
                 if runs := results_of(results, dataset, system):
-                    best = int(np.argmax(np.mean([run[self.worth] for run in runs], axis=0)))
+                    best = int(np.argmax(np.mean([run[self.metric] for run in runs], axis=0)))
                     own = np.array([run[measure][best] for run in runs]) * (100.0 if measure in G_MEANS else 1.0)
                     # seconds are medians, because the first fold may include the compilation of kernels
                     mean = np.median(own) if measure == "seconds" else own.mean()
@@ -293,7 +293,7 @@ class Scores(ProtocolKind):
             ((parameter, values),) = self.grid.items()
             for dataset in self.datasets:
                 curves = [
-                    Curve(system, np.array(values, dtype=float), np.mean([run[self.worth] for run in runs], axis=0))
+                    Curve(system, np.array(values, dtype=float), np.mean([run[self.metric] for run in runs], axis=0))
                     for system in self.systems
                     if (runs := results_of(results, dataset, system))
                 ]

@@ -39,7 +39,7 @@ from flows.run_folder.folder import fit_name, run_folder, timestamped, unfinishe
 from flows.run_folder.publish import publish
 from flows.run_folder.results import Bands, Baseline, Evaluation, FittedRun, result_of
 from flows.train.config import TrainConfig
-from flows.train.stages import Checkpoints, drop_small_classes, evaluate, fit, open_checkpoints, profile, starts_from
+from flows.train.stages import Checkpoints, drop_small_classes, evaluate, fit, open_checkpoints, profile, start_weights
 
 MIN_ROWS = 100
 """Baselines are fitted with at least this many training rows."""
@@ -188,7 +188,7 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
     return reached
 
 
-class ToFit(NamedTuple):
+class PreparedRun(NamedTuple):
     """The encoded rows and the model that a run fits.
 
     `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
@@ -199,7 +199,7 @@ class ToFit(NamedTuple):
     search: Json | None = None
 
 
-Prepare = Callable[[Workers], ToFit]
+Prepare = Callable[[Workers], PreparedRun]
 Opened = tuple[int, Prepare]
 """The data of a run, opened as far as that takes no workers: how many workers could be busy at a time, and what reads the rows.
 """
@@ -226,13 +226,13 @@ def open_training_rows(config: TrainConfig, observer: RunObserver, stages: Stage
     """Open the rows of a training run, whose model is that of the configuration."""
     source = stages("open data", open_source, config.data, config.blocks)
 
-    def prepare(workers: Workers) -> ToFit:
+    def prepare(workers: Workers) -> PreparedRun:
         """Return the encoded rows, and the model of the configuration."""
         rows = source.prepare(workers, observer, stages)
         if rows.sets is not None:
             refuse_for_classes(config)  # the configuration does not say that shards have several
         check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
-        return ToFit(rows, config.model)
+        return PreparedRun(rows, config.model)
 
     return source.n_blocks, prepare
 
@@ -313,7 +313,7 @@ def fit_and_evaluate(
     checkpoints = open_checkpoints(config, model, rows.fingerprint, blocks.train, observer)
     starts = None
     if start is not None and checkpoints is None:  # a fit that resumes must have the start of its first attempt
-        starts = starts_from(load_model(start), model.built, rows, observer)
+        starts = start_weights(load_model(start), model.built, rows, observer)
     estimator, fits = stages("fit", fit, model, blocks.train, observer, checkpoints, starts)
     per_day = rows.per_day.get("training")
     evaluation = stages("evaluate", evaluate, estimator, fits, blocks, observer, point, per_day)

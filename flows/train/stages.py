@@ -204,7 +204,7 @@ def fit(
     """Return the fitted estimator, and the results of the fit of each class.
 
     Rounds and warnings go to `observer`, and each round may write a checkpoint.
-    `starts`: see `starts_from`.
+    `starts`: see `start_weights`.
     """
     estimator = model.built
 
@@ -318,7 +318,7 @@ def profile(
 # ---- the start of a fit from the weights of an earlier model ------------------------------------------------------------------
 
 
-def starts_from(
+def start_weights(
     model: LinearModel, estimator: Any, rows: TrainTestRows, observer: RunObserver
 ) -> list[Start | None] | None:
     """Return the start of the fit of each class: the weights of a model if the features are the same. A note reports it.

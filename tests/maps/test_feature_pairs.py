@@ -8,7 +8,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
-from aucdist.maps.bins import CELLS, PRIOR, coarse, pair_scores
+from aucdist.maps.bins import CELLS, PRIOR, merge_bins, pair_scores
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import pair_groups
 from aucdist.solvers.base import solve
@@ -63,7 +63,7 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     blocks = blocks_of(X, y, 3, weight if weighted else None, None if n_groups == 1 else group)
     fitted = BinExpander(bins=20).fit_blocks(blocks)
     w = r.normal(size=fitted.n_features_out)
-    tables = {j: coarse(bins.shares, False, CELLS) for j, bins in enumerate(fitted.bins)}
+    tables = {j: merge_bins(bins.shares, False, CELLS) for j, bins in enumerate(fitted.bins)}
     found = pair_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
     np.testing.assert_allclose(found, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
 
@@ -105,12 +105,12 @@ def test_a_grid_counts_both_directions():
 def test_coarse_cells_keep_neighbours_together():
     shares = np.random.default_rng(0).random(64)
     for missing in (False, True):
-        cells = coarse(shares / shares.sum(), missing, 16)
+        cells = merge_bins(shares / shares.sum(), missing, 16)
         assert len(cells) == 64 + missing
         assert cells.max() == 15
         assert set(np.diff(cells.astype(int))) <= {0, 1}
         assert (cells == 0).sum() == 1 or not missing
-    assert coarse(np.ones(3) / 3, True, 16).tolist() == [0, 1, 2, 3]
+    assert merge_bins(np.ones(3) / 3, True, 16).tolist() == [0, 1, 2, 3]
 
 
 def test_no_more_pairs_than_say_anything():

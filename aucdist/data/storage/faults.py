@@ -51,7 +51,7 @@ class StorageError(InputError):
     """A file or a store cannot be read or written. The data may be valid, and a later attempt may succeed."""
 
 
-class Changed(Exception):
+class ObjectChanged(Exception):
     """An object was replaced while it was read."""
 
 
@@ -153,7 +153,7 @@ def _reason(e: Exception, remote: bool) -> str | None:
     if isinstance(e, (*loaded(BOTO, "BotoCoreError"), *loaded(AIOHTTP, "ClientError"), TimeoutError, ConnectionError)):
         at = shown(str(getattr(e, "kwargs", {}).get("endpoint_url", "")))
         return f"{at or 'the server'} cannot be reached ({kind}); check the address and the network"
-    if isinstance(e, Changed):
+    if isinstance(e, ObjectChanged):
         return "it changed meanwhile; try again when nothing writes to it"
     if isinstance(e, OSError):
         answer = code_of(e.__cause__)

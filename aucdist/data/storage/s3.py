@@ -16,7 +16,7 @@ from typing import Any
 import fsspec
 from fsspec.asyn import sync
 
-from aucdist.data.storage.faults import BadAnswer, Changed, code_of
+from aucdist.data.storage.faults import BadAnswer, ObjectChanged, code_of
 from aucdist.data.storage.guard import SLOWEST, Progress, check_fits, watched
 from aucdist.data.storage.urls import shown
 from aucdist.data.storage.web import CONNECT_SECONDS, READ_SECONDS
@@ -107,7 +107,7 @@ async def _read(fs: Any, path: str, start: int, end: int | None) -> tuple[bytes,
         group = range(first, min(first + PART * PARTS_AT_ONCE, stop), PART)
         for piece, tag, _ in await asyncio.gather(*(part(p, min(p + PART, stop)) for p in group)):
             if tag != etag:
-                raise Changed
+                raise ObjectChanged
             pieces.append(piece)
     return b"".join(pieces), etag
 

@@ -35,7 +35,7 @@ from aucdist.papers.scd.kernels import (
     N_COLUMNS,
     SQUARE,
     UPPER,
-    Active,
+    ActiveRows,
     DualSweeps,
     dual_sweeps,
 )
@@ -61,7 +61,7 @@ class RowDuals:
 
     table: np.ndarray
     order: np.ndarray
-    active: Active
+    active: ActiveRows
     w: np.ndarray
 
 
@@ -81,7 +81,7 @@ def set_up_duals(
     table[:, DUAL] = np.where(table[:, SQUARE] > 0.0, 0.0, table[:, UPPER])
     signed = table[:, DUAL] * table[:, LABEL]
     w = np.append(block.sums(signed), constant * signed.sum())
-    return RowDuals(table, np.arange(n, dtype=np.int32), Active(n), w), {"w": w}
+    return RowDuals(table, np.arange(n, dtype=np.int32), ActiveRows(n), w), {"w": w}
 
 
 def dual_ascent(
@@ -92,7 +92,7 @@ def dual_ascent(
     sweeps = sweeps._replace(seed=block_seed(sweeps.seed, number, block.index), n_steps=block.n_samples)
     active, taken = dual_sweeps(block.rows, table, order, memory.active, sweeps, local)
     own = local if sweeps.sigma == 1.0 else memory.w + (local - w) / sweeps.sigma
-    return RowDuals(table, order, Active(*active), own), {"w": own, "total": table[:, DUAL].sum(), "taken": taken}
+    return RowDuals(table, order, ActiveRows(*active), own), {"w": own, "total": table[:, DUAL].sum(), "taken": taken}
 
 
 def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, constant: float) -> tuple[RowDuals, Summary]:

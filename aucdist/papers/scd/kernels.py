@@ -41,7 +41,7 @@ class DualSweeps(NamedTuple):
     sigma: float
 
 
-class Active(NamedTuple):
+class ActiveRows(NamedTuple):
     """The rows that shrinking has left active, and the bounds by which it removes rows.
 
     `n`, int: the number of active rows.
@@ -68,7 +68,7 @@ def dual_sweeps(rows, table, order, active, sweeps, w):
     `active`: Active.
     `sweeps`: DualSweeps.
     `w`, of shape (n_features + 1,), float64: updated by ``sigma * change * label * row``.
-    Returns the next `Active`, as a tuple, and the number of steps taken.
+    Returns the next `ActiveRows`, as a tuple, and the number of steps taken.
     """
     (n_active, high, low), (seed, n_steps, cyclic, constant, sigma) = active, sweeps
     state, taken, last = u64(seed), 0, w.shape[0] - 1

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from aucdist.errors import InputError, RunError
 from flows.compute import kubernetes as running
-from flows.compute.kubernetes import Api, _error, address_of, autoscaler_of, dask_cluster_of, once_counted
+from flows.compute.kubernetes import Api, _error, address_of, autoscaler_of, dask_cluster_of, retry_until_counted
 from flows.config.cluster import KubernetesConfig
 
 DNS_LABEL = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
@@ -282,7 +282,7 @@ def test_a_quota_that_is_not_counted_yet_is_waited_for(patience, calls, monkeypa
             raise Refused
 
     with nullcontext() if calls == 3 else pytest.raises(Refused):
-        once_counted(create, pause=0.0 if calls == 3 else 0.01)
+        retry_until_counted(create, pause=0.0 if calls == 3 else 0.01)
     assert len(calls_made) == calls
     said = [r.message.startswith("Kubernetes has not counted the quota yet") for r in caplog.records]
     assert said == [True] * (patience > 0)

@@ -37,7 +37,7 @@ def test_sweeps_in_which_rows_become_idle_are_the_twin_to_the_bit(form, one):
     table, order, w = table_of(X, y, uppers, one), np.arange(N, dtype=np.int32), np.zeros(width + 1)
     meant = shrinking_sweeps(dense, y, uppers, table[:, DUAL].copy(), 7, 9 * N, one)
     sweeps = kernels.DualSweeps(7, 9 * N, False, one, 1.0)
-    active, taken = kernels.dual_sweeps(as_rows(X), table, order, kernels.Active(N), sweeps, w)
+    active, taken = kernels.dual_sweeps(as_rows(X), table, order, kernels.ActiveRows(N), sweeps, w)
     assert (*active, taken) == meant[:4]
     assert active[0] < N
     assert order.tolist() == meant[4]
