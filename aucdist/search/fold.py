@@ -34,7 +34,7 @@ def score_job(
 
     Parameters
     ----------
-    sides : Sides
+    sides : FoldMasks
         The rows of the fold of the job.
     rows : Blocks or ClassBlocks
         All rows.

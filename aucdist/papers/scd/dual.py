@@ -54,7 +54,7 @@ class RowDuals:
         As in `aucdist.papers.scd.kernels`.
     order : ndarray of shape (n_samples,), int32
         Positions of the rows, the active ones first; the others are set aside by shrinking.
-    active : Active
+    active : ActiveRows
     w : ndarray of shape (n_features + 1,), float64
         The block's contribution to w(b).
     """

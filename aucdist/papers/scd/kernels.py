@@ -65,7 +65,7 @@ def dual_sweeps(rows, table, order, active, sweeps, w):
     `rows`: DenseRows or CsrRows.
     `table`, of shape (n_samples, N_COLUMNS), float64: the column `DUAL` is updated.
     `order`, of shape (n_samples,), int32: positions of the rows, the active ones first; updated.
-    `active`: Active.
+    `active`: ActiveRows.
     `sweeps`: DualSweeps.
     `w`, of shape (n_features + 1,), float64: updated by ``sigma * change * label * row``.
     Returns the next `ActiveRows`, as a tuple, and the number of steps taken.
