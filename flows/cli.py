@@ -98,8 +98,9 @@ def _set_log(ctx: click.Context, option: click.Parameter, kind: str | None) -> N
 
 app = Commands(
     name="aucdist", no_args_is_help=True,
-    help="Train linear and additive models that rank a rare class above the rest. The default loss is over all pairs of a positive "
-    "and a negative row. Fits of convex losses end with a proof of how close to the optimum they are. In Python: help('aucdist').",
+    help="Train linear and additive models that rank a rare class above the rest. The default loss is over all pairs of a "
+    "positive and a negative row. Fits of convex losses end with a proof of how close to the optimum they are. In Python: "
+    "help('aucdist').",
     epilog="Exit codes: 0 done, 1 the run failed, 2 wrong input, 3 alarms of `watch` or `keep-current`, 130 interrupted, 143 "
     "terminated.",
     params=[
