@@ -28,7 +28,8 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
             tests.append(_tests("Differences of the expected cost of a test row", BY_CLASS, result["cost_differences"]))
         columns = OF_CLASSES
     else:
-        columns = {name: MEASURES[name].title.format(max_fpr=max_fpr) for name in runs[0] if name in MEASURES}
+        titles = {name: MEASURES[name].title.format(max_fpr=max_fpr) for name in runs[0] if name in MEASURES}
+        columns = {name: title[:1].upper() + title[1:] for name, title in titles.items()}
         tests = []
         for name, pairs in result["differences"].items():
             if name == "folds":

@@ -169,6 +169,10 @@ class Axes:
         """Draw a vertical line from one end to the other."""
         self.plot([x, x], [-np.inf, np.inf], linestyle, linewidth=linewidth, **look)
 
+    def note(self, text: str) -> None:
+        """Put a text above the picture."""
+        self._legend.append(("", text))
+
     def _add(self, x: Any, y: Any, draw: Callable[[], str], label: str, sample: str) -> None:
         self.x.seen.append(np.asarray(x, dtype=float))
         self.y.seen.append(np.asarray(y, dtype=float))

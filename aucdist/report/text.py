@@ -42,7 +42,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
         rows = [
             *([("Test data", _rows_text(run, "n_test"))] if "n_test_pos" in run else []),
             ("Test AUC", auc_with_interval(metrics["test_auc"], metrics["test_auc_interval"])),
-            ("Test average precision", auc_with_interval(metrics[precision], metrics[f"{precision}_interval"])),
+            ("Test average precision", auc_with_interval(metrics.get(precision), metrics.get(f"{precision}_interval"))),
             *([("Beside other models", others)] if others else []),
             *(group_rows(run["groups"]) if "groups" in run else []),
             *([] if point is None else [("Operating point", operating_point_text(point))]),
