@@ -143,10 +143,10 @@ def of_lam() -> Sentences:
             f"over {len(bins)} tables is {means['AP 0.001']:.3f} at 1e-3, {means['AP 0.01']:.3f} at 1e-2 and "
             f"{means['AP 0.0001']:.3f} at 1e-4. The best of {WORDS[len(values)]} values for each table is {lost.mean():.3f} "
             f"above that at 1e-3 on average, and {lost['covtype, class 4']:.3f} above it on class 4 of covtype, where "
-            f"{best['covtype, class 4'].removeprefix('AP ').replace('1e-05', '1e-5')} is best. Of the {few.sum()} tables with "
-            f"fewer than 400 positives, {best[few].isin(['AP 0.01', 'AP 0.1']).sum()} have the highest average precision at "
-            f"1e-2 or 1e-1. Of the {many.sum()} with more than 1,000, {(best[many] == 'AP 1e-05').sum()} have it at 1e-5. "
-            f"Without a map, `lam` matters less: {lost_without.mean():.3f} on average",
+            f"{best['covtype, class 4'].removeprefix('AP ').replace('1e-05', '1e-5')} is best. "
+            f"{best[few].isin(['AP 0.01', 'AP 0.1']).sum()} of the {few.sum()} tables with fewer than 400 positives have the "
+            f"highest average precision at 1e-2 or 1e-1, and {(best[many] == 'AP 1e-05').sum()} of the {many.sum()} with more "
+            f"than 1,000 have it at 1e-5. Without a map, `lam` matters less: {lost_without.mean():.3f} on average",
         ),
     ]
 

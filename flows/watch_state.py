@@ -268,9 +268,8 @@ def read_labels(url: str, model: LinearModel) -> tuple[pd.DataFrame, int]:
         y = label_codes.signs(model.schema.positive, model.schema.negative, where)
     else:
         if not model.topics:
-            places(
-                label_codes, model.schema_of_labels, where
-            )  # raises an error for a class that the model does not know
+            # raises an error for a class that the model does not know
+            places(label_codes, model.schema_of_labels, where)
         y = np.array(label_codes.names, dtype=object)[label_codes.codes]
     labels = pd.DataFrame({ROW_ID: row_id[known].to_numpy(np.int64), "y": y})
     return labels.sort_values(ROW_ID, ignore_index=True), int((~known).sum())

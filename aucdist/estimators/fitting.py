@@ -144,10 +144,10 @@ def fit_rows(
 def begin(
     model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = ""
 ) -> tuple[Blocks, RoundPrinter, Iterator[Round], SetWeights]:
-    """Prepare the fit of rows of two classes; return the mapped rows, what to call after each round, the rounds, and what to call
-    with their solution.
+    """Prepare the fit of rows of two classes.
 
-    The caller solves, so that a call of a solver lies directly below the call of `fit_rows`, and ends with `finish`.
+    Returns the mapped rows, what to call after each round, the rounds, and what to call with their solution. The caller solves,
+    so that a call of a solver lies directly below the call of `fit_rows`, and ends with `finish`.
 
     `name`: that of the model in printed rounds.
     """

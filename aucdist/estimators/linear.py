@@ -273,10 +273,8 @@ def lam_path(
         problem = solver.path(fitted, **first._solver_options())
         for model in sorted(models, key=lambda model: -model.lam):
             vars(model).update(fitted_attributes)
-            rounds, printer = (
-                problem.rounds(model.lam),
-                RoundPrinter(model, f"{type(model).__name__} lam {model.lam:g}", None),
-            )
+            printer = RoundPrinter(model, f"{type(model).__name__} lam {model.lam:g}", None)
+            rounds = problem.rounds(model.lam)
             solution = solve(rounds, tol=estimator.tol, max_passes=estimator.max_passes, callback=printer)
             fit = model._set_weights(solution, blocks, 0.0)
             fit.ranges = fitted.ranges

@@ -105,7 +105,8 @@ class Measure:
     @property
     def phrase(self) -> str:
         """The title with the values of the parameters, for use within a sentence."""
-        return self.title.format(**dict(zip(self.takes, self._texts, strict=True)))
+        # Not strict: the title of a metric without values is complete if it names no parameter.
+        return self.title.format(**dict(zip(self.takes, self._texts, strict=False)))
 
     @property
     def heading(self) -> str:

@@ -28,8 +28,10 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
             tests.append(_tests("Differences of the expected cost of a test row", BY_CLASS, result["cost_differences"]))
         columns = OF_CLASSES
     else:
-        titles = {name: MEASURES[name].title.format(max_fpr=max_fpr) for name in runs[0] if name in MEASURES}
-        columns = {name: title[:1].upper() + title[1:] for name, title in titles.items()}
+        measures = MEASURES
+        if max_fpr is not None:
+            measures = MEASURES | {"partial_auc": find_measure("partial_auc", max_fpr=max_fpr)}
+        columns = {name: measures[name].heading for name in runs[0] if name in measures}
         tests = []
         for name, pairs in result["differences"].items():
             if name == "folds":

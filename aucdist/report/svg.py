@@ -230,13 +230,13 @@ def _flow(entries: Sequence[tuple[str, str]]) -> tuple[str, float]:
     """Return the legend in as many lines as necessary, and the position of its end."""
     drawn, at, line = "", 0.0, 0
     for sample, label in entries:
-        label = _short(label, WIDTH - 27)
-        width = 27 + _width(label)
+        label = _short(label, WIDTH - 27 * bool(sample))
+        width = 27 * bool(sample) + _width(label)
         if at > 0 and at + width > WIDTH:
             at, line = 0.0, line + 1
         middle = 8 + 15 * line
         drawn += f'<g transform="translate({at:.1f} {middle})">{sample}</g>'
-        drawn += _text(at + 27, middle + 3.6, label, "start", colour=INK)
+        drawn += _text(at + 27 * bool(sample), middle + 3.6, label, "start", colour=INK)
         at += width + 14
     return drawn, 15.0 * (line + 1) if entries else 0.0
 

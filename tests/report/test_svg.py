@@ -179,8 +179,9 @@ NAME = '</text><script>"&\x07' + "x" * 100
 @pytest.mark.parametrize("seconds", [False, True])
 def test_labels_are_text_alone_and_fit_into_the_picture(name: str, limits: tuple[float, float], seconds: bool) -> None:
     def draw(axes: Axes) -> None:
-        for k in range(10):
+        for k in range(9):
             axes.plot([0, 1], [0, k], color=POS, label=f"{k}{name}")
+        axes.note(name)
         axes.set(xlabel=f"X {name}", ylabel=f"Y {name}", xlim=limits, ylim=(1e-7, 1e7), yscale="log")
         if seconds:
             axes.seconds = "{:.3g}".format

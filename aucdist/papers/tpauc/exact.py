@@ -12,6 +12,7 @@ in several blocks. Rows minus their group's mean lose no digits where groups lie
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -71,35 +72,39 @@ def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairMoments, Pa
 
 
 class ExactPath:
-    """The minima for one lam after another, from the moments of one reading."""
+    """The minima for one lam after another, from the moments of one reading, which the first of them takes."""
 
     def __init__(self, blocks: Blocks, groups: PairGroups | None, signs: np.ndarray | None):
-        self.blocks, self.signs, self.is_closed = blocks, signs, blocks.n_features <= MAX_FEATURES
-        if not self.is_closed and (groups is not None or signs is not None):
+        self.blocks, self.groups, self.signs = blocks, groups, signs
+        if blocks.n_features > MAX_FEATURES and (groups is not None or signs is not None):
             subject = "monotone takes" if groups is None else "pairs within groups take"
             raise InputError(
                 f"{subject} a matrix of {blocks.n_features} x {blocks.n_features} numbers; solver 'exact' has it for up to "
                 f"{MAX_FEATURES} features or basis functions. Use PairwiseHingeClassifier, or fewer bins"
             )
-        if self.is_closed:
-            self.moments, self._sizes, self._rounding, self._passes = _moments(blocks, groups)
-        else:
-            self.moments = moments_of(blocks)
+
+    @cached_property
+    def _moments(self) -> tuple[PairMoments, PairMoments, Rounding, int]:
+        # Not before the first round: `solve` lets BLAS have one thread, so that its sums do not depend on their number.
+        return _moments(self.blocks, self.groups)
 
     def rounds(self, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
         """Yield the minimum with its exact objective and a lower bound, or the weights after each step of conjugate gradients."""
-        moments, difference = self.moments, self.moments.difference
-        if not self.is_closed:
-            diagonal = moments.covariance + difference**2 + 0.5 * lam
-            w = np.zeros(len(difference)) if start is None else start.astype(np.float64)
-            descent = SubspaceDescent(self.blocks, moments, lam, w)
-            yield from descent.rounds(lambda g: g / diagonal, passes=2, per_round=1)
+        if self.blocks.n_features > MAX_FEATURES:
+            moments = moments_of(self.blocks)
+            diagonal = moments.covariance + moments.difference**2 + 0.5 * lam
+            w = np.zeros(len(diagonal)) if start is None else start.astype(np.float64)
+            yield from SubspaceDescent(self.blocks, moments, lam, w).rounds(
+                lambda g: g / diagonal, passes=2, per_round=1
+            )
             return
+        moments, sizes, rounding, passes = self._moments
         if self.signs is None:
             w, primal, slope = moments.minimiser(lam)
             bound, more_error = lower_bound(primal, slope, lam), 0.0
         else:
             # for all weights v in the cone, the objective is at least ``P + g.(v - w) + lam/2 |v - w|^2``
+            difference = moments.difference
             H = 2.0 * (moments.covariance + np.outer(difference, difference)) + lam * np.eye(len(difference))
             w = minimise_quadratic(H, 2.0 * difference, self.signs)
             covariance_w = moments.covariance @ w
@@ -107,8 +112,8 @@ class ExactPath:
             away = project_onto_cone(w - gradient / lam, self.signs) - w
             bound = max(0.0, primal + float(gradient @ away) + 0.5 * lam * float(away @ away))
             slope, more_error = lam * away, 8.0 * EPS * float(np.abs(gradient) @ np.abs(away))
-        primal_error, dual_error = errors_of_square(self._rounding, w, lam, primal, slope, self._sizes)
-        yield Round(w, primal, bound, self._passes, primal_error=primal_error, dual_error=dual_error + more_error)
+        primal_error, dual_error = errors_of_square(rounding, w, lam, primal, slope, sizes)
+        yield Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error + more_error)
 
 
 class Exact(Solver):

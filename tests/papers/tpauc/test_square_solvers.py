@@ -47,6 +47,15 @@ CASES = {
 }
 
 
+def test_the_moments_are_taken_by_the_first_round():
+    # `solve` lets BLAS have one thread, so what comes before it would depend on the number of threads.
+    blocks = blocks_of(*problem()[:2])
+    blocks.reduce = None
+    rounds = Exact().rounds(blocks, 1.0)
+    with pytest.raises(TypeError):
+        next(rounds)
+
+
 @pytest.mark.parametrize(("case", "lam"), [*zip(CASES, [1e-2, 1.0] * 4, strict=True)])
 def test_every_round_is_certified_by_all_pairs(case, lam, minimise):
     X, y = CASES[case]
