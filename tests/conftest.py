@@ -29,8 +29,8 @@ LONGEST_FIRST = ("flows", "engine", "report", "estimators")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Run two processes more than there are cores: many tests wait, for commands, servers and workers that they started."""
-    return 2 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+    """Run one process more than there are cores: many tests wait, for commands, servers and workers that they started."""
+    return 1 + (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
