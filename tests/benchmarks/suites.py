@@ -39,6 +39,7 @@ SUITES = {
     "trees": "benchmarks.trees",
     "auto": "benchmarks.auto",
     "lam": "benchmarks.lam",
+    "readme": "benchmarks.readme",
 }
 """The module of each suite."""
 
