@@ -8,7 +8,7 @@ SECONDS ?= 600
 COUNT ?= 50
 SUITES ?= pairwise hinge link cv data engine workers
 STAMP := $(VENV)/.installed
-LOCKED := $(BIN)/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --require-hashes
+PIP := -m pip --quiet --no-input --disable-pip-version-check install
 DOCS := .venv-docs
 AUDIT := build/audit
 
@@ -72,9 +72,10 @@ measure: setup  ## measure these tables on one commit, and say which are left: h
 docs: setup $(DOCS)/.installed  ## the documentation: build/docs/index.html; a warning ends it
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet --config-file docs/mkdocs.yml
 
-$(DOCS)/.installed: docs/requirements.lock
+$(DOCS)/.installed: docs/requirements.lock | setup
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
-	$(DOCS)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r docs/requirements.lock
+	$(BIN)/uv pip install --quiet --python $(DOCS)/bin/python --require-hashes -r docs/requirements.lock || \
+	  $(DOCS)/bin/python $(PIP) --no-compile --require-hashes -r docs/requirements.lock
 	touch $@
 
 architecture: setup  ## the imports between folders: their floors, and build/architecture.svg; a circle ends it
@@ -98,12 +99,13 @@ $(STAMP): requirements.lock pyproject.toml
 	  { echo "aucdist needs Python 3.11 or newer; '$(PYTHON)' is missing or older. Try: make PYTHON=python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@mkdir -p build
-	@# In three parts, since pip computes on one core or waits; lines of one package, which follow each other, are in one part.
-	awk '/^[^ ]/ {split($$0, name, /[=[]/); n += name[1] != last; last = name[1]} {print > "build/lock-" n % 3 ".txt"}' requirements.lock
-	@status=0; set -x; $(LOCKED) -r build/lock-0.txt & first=$$!; $(LOCKED) -r build/lock-1.txt & second=$$!; \
-	$(LOCKED) -r build/lock-2.txt || status=1; wait $$first || status=1; wait $$second || status=1; exit $$status
+	@awk '/^[^ ]/ {uv = /^uv=/} uv' requirements.lock > build/lock-of-uv.txt
+	@# uv needs a tenth of pip's time, but does not read pip's settings. Where it cannot install, pip does.
+	$(BIN)/python $(PIP) --require-hashes --only-binary uv -r build/lock-of-uv.txt && \
+	  $(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements.lock || \
+	  $(BIN)/python $(PIP) --no-compile --no-deps --require-hashes -r requirements.lock
 	$(BIN)/python -m pip check --disable-pip-version-check  # nothing that the lock lacks
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
 clean:  ## remove everything that was made here, run folders excepted
