@@ -77,17 +77,17 @@ def test_with_many_rows_the_test_is_delongs(n_pos, n_neg):
     y, first, second = sample(n_pos, n_neg, seed=3)
     _, _, areas, covariance = twin(y, [first, second])
     error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
-    found = auc_test(y, first, second)
+    difference = auc_test(y, first, second)
     value = areas[0] - areas[1]
-    assert found.value == pytest.approx(value)
-    assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(value / error)), rel=0.3, abs=0.003)
-    assert (found.low, found.high) == pytest.approx(stats.norm.interval(0.95, value, error), abs=0.15 * error)
+    assert difference.value == pytest.approx(value)
+    assert difference.p_value == pytest.approx(2 * stats.norm.sf(abs(value / error)), rel=0.3, abs=0.003)
+    assert (difference.low, difference.high) == pytest.approx(stats.norm.interval(0.95, value, error), abs=0.15 * error)
     labels = np.where(y == 1, "rare", "common")
-    assert roc_auc_difference(labels.tolist(), first.tolist(), second) == found
+    assert roc_auc_difference(labels.tolist(), first.tolist(), second) == difference
     by_name = average_precision_difference(labels.tolist(), first.tolist(), second, pos_label="rare")
     assert by_name == average_precision_difference(y, first, second)
     turned = auc_test(y, second, first)
-    assert (turned.value, turned.low) == pytest.approx((-found.value, -found.high), abs=0.05 * error)
+    assert (turned.value, turned.low) == pytest.approx((-difference.value, -difference.high), abs=0.05 * error)
 
 
 def all_flips(parts, carried, difference):
@@ -101,14 +101,14 @@ def all_flips(parts, carried, difference):
 def test_few_rows_have_the_p_value_of_all_flips_and_the_interval_that_belongs_to_it(n):
     r = np.random.default_rng(n)
     parts, carried = r.normal(0.5, 1, n) / n / 4, np.full(n, 1 / n)
-    found = sign_flip_test(parts, carried, 0.9)
-    assert found.p_value == pytest.approx(min(1.0, 2 * min(all_flips(parts, carried, 0.0))))
-    assert (found.low > 0 or found.high < 0) == (found.p_value <= 0.1)
-    for end, inside in ((found.low, 1e-6), (found.high, -1e-6)):
+    flip_test = sign_flip_test(parts, carried, 0.9)
+    assert flip_test.p_value == pytest.approx(min(1.0, 2 * min(all_flips(parts, carried, 0.0))))
+    assert (flip_test.low > 0 or flip_test.high < 0) == (flip_test.p_value <= 0.1)
+    for end, inside in ((flip_test.low, 1e-6), (flip_test.high, -1e-6)):
         if abs(end) < 1:
             assert min(all_flips(parts, carried, end + inside)) > 0.05
             assert min(all_flips(parts, carried, end - inside)) <= 0.05
-    assert found.n_deciding == n
+    assert flip_test.n_deciding == n
 
 
 def test_many_rows_beside_few_count_as_a_normal_error():
@@ -117,11 +117,11 @@ def test_many_rows_beside_few_count_as_a_normal_error():
     many = r.normal(0, 1, 3000)
     many = (many - many.mean()) * 0.02 / np.sqrt(3000)
     carried = np.concatenate([np.full(12, 1 / 12), np.zeros(3000)])
-    found = sign_flip_test(np.concatenate([few, many]), carried, 0.95, most=4.0)
+    mixed = sign_flip_test(np.concatenate([few, many]), carried, 0.95, most=4.0)
     alone = sign_flip_test(few, np.full(12, 1 / 12), 0.95, most=4.0)
-    assert found.p_value == pytest.approx(alone.p_value, abs=0.02)
-    assert (found.low, found.high) == pytest.approx((alone.low, alone.high), abs=0.05)
-    assert found.n_deciding == 12
+    assert mixed.p_value == pytest.approx(alone.p_value, abs=0.02)
+    assert (mixed.low, mixed.high) == pytest.approx((alone.low, alone.high), abs=0.05)
+    assert mixed.n_deciding == 12
     large = sign_flip_test(np.concatenate([few + 0.4, many]), carried, 0.95, most=9.0)
     assert 2**-13 <= large.p_value < 0.01
 
@@ -134,27 +134,27 @@ def test_many_rows_beside_few_count_as_a_normal_error():
 def test_no_interval_of_a_difference_has_a_width_of_zero(second, value, p_value):
     y = np.repeat([1, -1], [5, 20])
     first = np.where(y == 1, 2.0, 1.0)
-    found = auc_test(y, first, second(first, y))
-    assert (found.value, found.p_value, found.method) == (value, p_value, "exact-bound")
-    assert found.low <= found.value <= found.high
-    assert found.high - found.low > 0.4
+    difference = auc_test(y, first, second(first, y))
+    assert (difference.value, difference.p_value, difference.method) == (value, p_value, "exact-bound")
+    assert difference.low <= difference.value <= difference.high
+    assert difference.high - difference.low > 0.4
 
 
 def test_bootstrap_interval_of_the_auc_is_about_delongs():
     y, scores, _ = sample(150, 300, ties=False)
     counts = ScoreCounts.from_scores(y, scores)
-    found = bootstrap_interval(counts, auc_of, n_resamples=400, seed=1)
-    low, high = found.low, found.high
+    bootstrap = bootstrap_interval(counts, auc_of, n_resamples=400, seed=1)
+    low, high = bootstrap.low, bootstrap.high
     spread = 1.96 * np.sqrt(delong_variance(counts))
     assert low == pytest.approx(roc_auc_score(y, scores) - spread, abs=0.014)
     assert high == pytest.approx(roc_auc_score(y, scores) + spread, abs=0.014)
-    assert bootstrap_interval(counts, auc_of, n_resamples=400, seed=1) == found
+    assert bootstrap_interval(counts, auc_of, n_resamples=400, seed=1) == bootstrap
 
 
 def test_bootstrap_of_a_perfect_ranking_is_not_a_point():
     counts = ScoreCounts.from_scores(np.repeat([1, -1], [9, 30]), np.repeat([1.0, 0.0], [9, 30]))
-    found = bootstrap_interval(counts, average_precision, n_resamples=100)
-    assert (found.low, found.high) == (pytest.approx(0.05 ** (1 / 9)), 1.0)
+    bootstrap = bootstrap_interval(counts, average_precision, n_resamples=100)
+    assert (bootstrap.low, bootstrap.high) == (pytest.approx(0.05 ** (1 / 9)), 1.0)
 
 
 TESTS = {
@@ -181,9 +181,9 @@ def test_equal_models_do_not_differ_and_near_ones_differ_little(test):
 def test_few_positives_do_not_make_equal_models_differ(test, n_pos):
     r, y, rejected, better = np.random.default_rng(n_pos), np.repeat([1, -1], [n_pos, 200]), 0, 0
     for _ in range(40):
-        shared, one, other = r.normal(size=(3, len(y)))
-        found = TESTS[test](y, shared + one + 1.4 * (y == 1), shared + other + 1.4 * (y == 1))
-        rejected, better = rejected + (found.p_value < 0.05), better + (found.low > 0)
+        shared, eps, other = r.normal(size=(3, len(y)))
+        difference = TESTS[test](y, shared + eps + 1.4 * (y == 1), shared + other + 1.4 * (y == 1))
+        rejected, better = rejected + (difference.p_value < 0.05), better + (difference.low > 0)
     assert rejected <= 6  # of 40; 2 are expected, and more than 6 have the probability .003
     assert better <= 4
 
@@ -196,59 +196,59 @@ def rows_of_classes(n=300, k=4, seed=0, *, topics=False):
 
 
 def test_the_error_of_the_macro_auc_is_that_of_resampled_rows():
-    members, one, other = rows_of_classes(topics=True)
-    found = macro_auc_test(members, one, other)
+    members, first, other = rows_of_classes(topics=True)
+    difference = macro_auc_test(members, first, other)
     r, drawn = np.random.default_rng(1), []
     for _ in range(400):
         at = r.integers(len(members), size=len(members))
-        drawn.append(macro_auc(members[at], one[at])[0] - macro_auc(members[at], other[at])[0])
-    assert (found.high - found.low) / (2 * 1.959963984540054) == pytest.approx(np.std(drawn), rel=0.15)
-    assert found.value == pytest.approx(np.mean(drawn), abs=0.01)
-    assert 0 < found.low < found.value < found.high
+        drawn.append(macro_auc(members[at], first[at])[0] - macro_auc(members[at], other[at])[0])
+    assert (difference.high - difference.low) / (2 * 1.959963984540054) == pytest.approx(np.std(drawn), rel=0.15)
+    assert difference.value == pytest.approx(np.mean(drawn), abs=0.01)
+    assert 0 < difference.low < difference.value < difference.high
 
 
 def test_a_small_class_does_not_make_equal_models_differ():
     r, rejected = np.random.default_rng(0), 0
     members = np.repeat([0, 1, 2], [60, 30, 4])[:, np.newaxis] == np.arange(3)
     for _ in range(40):
-        shared, one, other = r.normal(size=(3, *members.shape))
-        rejected += macro_auc_test(members, shared + one + 1.2 * members, shared + other + 1.2 * members).p_value < 0.05
+        shared, eps, other = r.normal(size=(3, *members.shape))
+        rejected += macro_auc_test(members, shared + eps + 1.2 * members, shared + other + 1.2 * members).p_value < 0.05
     assert rejected <= 6  # of 40; 2 are expected, and more than 6 have the probability .003
 
 
 def test_one_class_has_the_interval_of_its_auc_and_small_classes_are_left_out():
-    members, one, _ = rows_of_classes(80)
-    found = macro_auc_interval(members[:, :1], one[:, :1])
+    members, scores, _ = rows_of_classes(80)
+    area = macro_auc_interval(members[:, :1], scores[:, :1])
     with pytest.warns(IntervalWarning, match="about 1.6 wrongly ranked rows of the 16"):
-        expected = auc_interval(ScoreCounts.from_scores(np.where(members[:, 0], 1, -1), one[:, 0]))
-    assert (found.value, found.low, found.high) == pytest.approx((expected.auc, expected.low, expected.high), rel=1e-9)
+        expected = auc_interval(ScoreCounts.from_scores(np.where(members[:, 0], 1, -1), scores[:, 0]))
+    assert (area.value, area.low, area.high) == pytest.approx((expected.auc, expected.low, expected.high), rel=1e-9)
     members[:, 2] = False
     members[0, 2] = True
     assert measured_classes(members).tolist() == [0, 1, 3]
     with pytest.raises(InputError, match="each class needs at least two rows"):
-        macro_auc(members, one)
+        macro_auc(members, scores)
 
 
 def test_an_interval_of_classes_that_are_ranked_rightly_is_not_a_point():
     members = np.arange(30)[:, np.newaxis] % 3 == np.arange(3)
-    found = macro_auc_interval(members, members.astype(float))
-    assert (found.value, found.high) == (1.0, 1.0)
-    assert found.low == pytest.approx(0.05 ** (1 / 10))
+    bounds = macro_auc_interval(members, members.astype(float))
+    assert (bounds.value, bounds.high) == (1.0, 1.0)
+    assert bounds.low == pytest.approx(0.05 ** (1 / 10))
 
 
 def test_corrected_t_test_is_that_of_nadeau_and_bengio():
     d = np.array([0.01, 0.03, -0.005, 0.02, 0.015])
-    found = corrected_t_test(d, 0.25)
+    t_test = corrected_t_test(d, 0.25)
     t = d.mean() / np.sqrt((1 / 5 + 0.25) * d.var(ddof=1))
-    assert found.p_value == pytest.approx(2 * stats.t.sf(abs(t), 4))
+    assert t_test.p_value == pytest.approx(2 * stats.t.sf(abs(t), 4))
     assert corrected_t_test(d, 0.0).p_value == pytest.approx(stats.ttest_1samp(d, 0).pvalue)
-    assert found.high - found.value == pytest.approx(stats.t.ppf(0.975, 4) * d.mean() / t)
+    assert t_test.high - t_test.value == pytest.approx(stats.t.ppf(0.975, 4) * d.mean() / t)
     assert t_quantile(0.9, 7) == pytest.approx(stats.t.ppf(0.95, 7))
 
 
 def test_equal_differences_leave_the_interval_open():
-    found = corrected_t_test([0.1] * 5, 0.25)
-    assert (found.low, found.high, found.p_value) == (-np.inf, np.inf, 2 * 0.5**5)
+    t_test = corrected_t_test([0.1] * 5, 0.25)
+    assert (t_test.low, t_test.high, t_test.p_value) == (-np.inf, np.inf, 2 * 0.5**5)
     assert corrected_t_test([0.0, 0.0], 0.25).p_value == 1.0
 
 

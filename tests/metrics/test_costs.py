@@ -34,12 +34,12 @@ def test_no_threshold_is_cheaper(rows, false_alarm, miss, by_row, weighted):
         wrong = [of_row[i] * weight[i] * ((scores[i] > threshold) != (y[i] > 0)) for i in range(len(y))]
         return sum(wrong) / weight.sum()
 
-    found = metrics.threshold_at(y, scores, cost=cost, sample_weight=weight)
-    value = metrics.expected_cost(y, scores, found, **cost, sample_weight=weight)
-    assert value == pytest.approx(slow(found), rel=1e-12)
+    cut = metrics.threshold_at(y, scores, cost=cost, sample_weight=weight)
+    value = metrics.expected_cost(y, scores, cut, **cost, sample_weight=weight)
+    assert value == pytest.approx(slow(cut), rel=1e-12)
     cuts = [-9.0, *np.unique(scores)]
     assert value <= min(map(slow, cuts)) + 1e-12
-    assert (scores > found).sum() == min((scores > c).sum() for c in cuts if slow(c) <= min(map(slow, cuts)) + 1e-12)
+    assert (scores > cut).sum() == min((scores > c).sum() for c in cuts if slow(c) <= min(map(slow, cuts)) + 1e-12)
 
 
 @settings(max_examples=40)
@@ -60,12 +60,12 @@ def test_bounds_of_many_mistakes_are_wider_than_those_rank_by_rank(monkeypatch):
     y = np.repeat([0, 1], [9000, 9000])
     wrong = random.random(len(y)) < 0.5
     args = (y > 0, wrong, random.lognormal(size=len(y)))
-    found = costs.DecisionCosts.of(*args).interval()
+    bounds = costs.DecisionCosts.of(*args).interval()
     monkeypatch.setattr(costs, "EXACT_RANKS", 10**9)
     exact = costs.DecisionCosts.of(*args).interval()
-    assert exact.value == found.value == pytest.approx(args[2][wrong].sum() / len(y))
-    assert found.low < exact.low < exact.high < found.high
-    assert found.high - found.low == pytest.approx(exact.high - exact.low, rel=0.02)
+    assert exact.value == bounds.value == pytest.approx(args[2][wrong].sum() / len(y))
+    assert bounds.low < exact.low < exact.high < bounds.high
+    assert bounds.high - bounds.low == pytest.approx(exact.high - exact.low, rel=0.02)
 
 
 @pytest.mark.parametrize(("n_pos", "missed", "spread"), [(60, 0.1, 1.0), (200, 0.3, 1.0), (60, 0.02, 1.5)])
@@ -77,8 +77,8 @@ def test_intervals_of_costs_by_row_cover(n_pos, missed, spread):
     for _ in range(300):
         scores = np.where(random.random(len(y)) < np.where(y == 1, missed, 0.95), 0.0, 1.0)
         miss = random.lognormal(sigma=spread, size=len(y))
-        found = metrics.expected_cost_interval(y, scores, 0.5, false_alarm=1, miss=miss)
-        covered += found.low <= truth <= found.high
+        bounds = metrics.expected_cost_interval(y, scores, 0.5, false_alarm=1, miss=miss)
+        covered += bounds.low <= truth <= bounds.high
     assert covered / 300 > 0.95
 
 
@@ -87,14 +87,14 @@ def test_differences_of_costs_cover_and_find_none_where_there_is_none():
     random, positive = np.random.default_rng(4), np.repeat([True, False], [100, 400])
     cost = np.where(positive, 10.0, 1.0)
     for misses, truth in ((0.3, 0.0), (0.15, 100 * 0.15 * 10 / 500)):
-        found = []
+        differences = []
         for _ in range(200):
             first, second = random.random((2, 500))
             second = np.where(random.random(500) < 0.5, first, second)
             wrong = first < np.where(positive, 0.3, 0.05), second < np.where(positive, misses, 0.05)
-            found.append(costs.mean_cost_difference(positive, wrong, cost))
-        assert np.mean([one.low <= truth <= one.high for one in found]) > 0.9
-        rejected = np.mean([one.p_value < 0.05 for one in found])
+            differences.append(costs.mean_cost_difference(positive, wrong, cost))
+        assert np.mean([difference.low <= truth <= difference.high for difference in differences]) > 0.9
+        rejected = np.mean([difference.p_value < 0.05 for difference in differences])
         assert rejected < 0.1 if truth == 0.0 else rejected > 0.7
     alone = costs.mean_cost_difference(positive, (np.zeros(500, dtype=bool), positive), cost)
     assert alone.value == pytest.approx(-2.0)
@@ -128,9 +128,9 @@ def test_costs_that_are_wrong_are_refused():
 
 def test_perfect_decisions_have_an_interval():
     y = np.repeat([0, 1], [90, 10])
-    found = metrics.expected_cost_interval(y, y.astype(float), 0.5, false_alarm=1, miss=40)
-    assert found.value == found.low == 0.0
-    assert 0.0 < found.high < 4.0
+    bounds = metrics.expected_cost_interval(y, y.astype(float), 0.5, false_alarm=1, miss=40)
+    assert bounds.value == bounds.low == 0.0
+    assert 0.0 < bounds.high < 4.0
 
 
 @pytest.mark.parametrize(("missed", "flagged"), [(0.1, 0.02), (0.02, 0.001), (0.5, 0.2)])
@@ -141,6 +141,6 @@ def test_intervals_cover(missed, flagged):
     for _ in range(400):
         fn, fp = random.binomial(100, missed), random.binomial(1000, flagged)
         counts = ScoreCounts(np.array([0.0, 1.0]), np.array([fn, 100.0 - fn]), np.array([1000.0 - fp, fp]), 100, 1000)
-        found = expected_cost_interval(counts, 0.5, **cost)
-        covered += found.low <= truth <= found.high
+        bounds = expected_cost_interval(counts, 0.5, **cost)
+        covered += bounds.low <= truth <= bounds.high
     assert covered / 400 > 0.93

@@ -27,8 +27,8 @@ def population(measure: str, n_pos: int, area: float) -> float:
         roc = integrate.quad(lambda u: stats.norm.sf(stats.norm.isf(u) - d), 0, MAX_FPR)[0]
         return 0.5 * (1 + (roc - MAX_FPR**2 / 2) / (MAX_FPR - MAX_FPR**2 / 2))
     cut = np.linspace(-10, 12, 100_001)
-    found, false = share * stats.norm.sf(cut - d), (1 - share) * stats.norm.sf(cut)
-    return float(integrate.trapezoid(found / (found + false) * stats.norm.pdf(cut - d), cut))
+    caught, false = share * stats.norm.sf(cut - d), (1 - share) * stats.norm.sf(cut)
+    return float(integrate.trapezoid(caught / (caught + false) * stats.norm.pdf(cut - d), cut))
 
 
 def coverage(measure: str, n_pos: int, area: float, repeats: int) -> float:
@@ -43,8 +43,8 @@ def coverage(measure: str, n_pos: int, area: float, repeats: int) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(repeats):
-            found = interval(y, random.normal(size=len(y)) + math.sqrt(2) * stats.norm.ppf(area) * y)
-            covered += found.low <= truth <= found.high
+            bounds = interval(y, random.normal(size=len(y)) + math.sqrt(2) * stats.norm.ppf(area) * y)
+            covered += bounds.low <= truth <= bounds.high
     return covered / repeats
 
 

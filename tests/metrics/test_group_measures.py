@@ -34,18 +34,18 @@ def test_gauc_counts_pairs(seed):
         with pytest.raises(InputError, match="groups has rows of two classes"):
             group_auc_score(y, score, groups=group, sample_weight=weight)
         return
-    found = auc_of_groups(y, score, groups=group, sample_weight=weight)
-    assert found.mean == pytest.approx(sum(won.values()) / sum(pairs.values()), rel=1e-12)
-    assert found.n_without == len(np.unique(group)) - len(pairs)
+    gauc = auc_of_groups(y, score, groups=group, sample_weight=weight)
+    assert gauc.mean == pytest.approx(sum(won.values()) / sum(pairs.values()), rel=1e-12)
+    assert gauc.n_without == len(np.unique(group)) - len(pairs)
     each = group_auc_score(y, score, groups=group, sample_weight=weight, group_weight="groups")
     assert each == pytest.approx(np.mean([won[g] / pairs[g] for g in pairs]), rel=1e-12)
 
 
 def test_ndcg_by_hand():
     # The first two of grades 3, 0, 2: 3 / 1 + 0 / log2(3), at best 3 / 1 + 2 / log2(3).
-    found = ndcg_of_groups([3, 0, 2, 0, 0], [3.0, 2.0, 1.0, 1.0, 2.0], groups=[1, 1, 1, 2, 2], k=2)
-    assert found.values.tolist() == pytest.approx([3 / (3 + 2 / np.log2(3))])
-    assert found.n_without == 1
+    ndcg = ndcg_of_groups([3, 0, 2, 0, 0], [3.0, 2.0, 1.0, 1.0, 2.0], groups=[1, 1, 1, 2, 2], k=2)
+    assert ndcg.values.tolist() == pytest.approx([3 / (3 + 2 / np.log2(3))])
+    assert ndcg.n_without == 1
     exponential = ndcg_of_groups([3, 0, 2], [3.0, 2.0, 1.0], groups=[1, 1, 1], k=2, gain="exponential")
     assert exponential.mean == pytest.approx(7 / (7 + 3 / np.log2(3)))
 
@@ -56,10 +56,10 @@ def test_ndcg_is_that_of_scikit_learn(seed, k):
     rows = [np.flatnonzero(group == g) for g in np.unique(group)]
     there = [at for at in rows if len(at) > 1 and y[at].any()]
     if there:
-        found = ndcg_of_groups(y, score, groups=group, k=k)
+        ndcg = ndcg_of_groups(y, score, groups=group, k=k)
         values = [ndcg_score(y[at][None], score[at][None], k=k) for at in there]
-        np.testing.assert_allclose(found.values, values, rtol=1e-12, atol=1e-15)
-        assert found.n_without == len(rows) - len(there)
+        np.testing.assert_allclose(ndcg.values, values, rtol=1e-12, atol=1e-15)
+        assert ndcg.n_without == len(rows) - len(there)
 
 
 def test_recall_by_hand():
@@ -70,18 +70,18 @@ def test_recall_by_hand():
 
 def by_places(y, score, weight, k):
     """Return a group's discounted gain and recall of the first k rows, place by place: a slow twin."""
-    gain = found = place = 0.0
+    gain = recalled = place = 0.0
     for tie in sorted(set(score), reverse=True):
         mine = score == tie
         mass, p = weight[mine].sum(), int(place)
         if mass > 0:
             end = min(place + mass, k)
-            found += (weight * (y > 0))[mine].sum() / mass * max(0.0, end - place)
+            recalled += (weight * (y > 0))[mine].sum() / mass * max(0.0, end - place)
             while p < end:
                 gain += (weight * y)[mine].sum() / mass * max(0.0, min(end, p + 1) - max(place, p)) / np.log2(p + 2)
                 p += 1
         place += mass
-    return gain, found
+    return gain, recalled
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1, 3, 50]), st.booleans())
@@ -101,16 +101,16 @@ def test_a_weight_is_so_many_rows(seed, k, whole):
     for g, value, part in zip(there, ndcg.values, recall.values[np.isin(recall.groups, there)], strict=True):
         mine = group == g
         of = y[mine].astype(float), weight[mine]
-        gain, found = by_places(of[0], score[mine], of[1], k)
+        gain, recalled = by_places(of[0], score[mine], of[1], k)
         assert value == pytest.approx(gain / by_places(of[0], of[0], of[1], k)[0], rel=1e-11)
-        assert part == pytest.approx(found / (weight * (y > 0))[mine].sum(), rel=1e-11)
+        assert part == pytest.approx(recalled / (weight * (y > 0))[mine].sum(), rel=1e-11)
     if whole:
         again = np.repeat(np.arange(len(y)), weight.astype(int))
-        for of, found in ((ndcg_of_groups, ndcg), (recall_of_groups, recall)):
+        for of, kept in ((ndcg_of_groups, ndcg), (recall_of_groups, recall)):
             repeated = of(y[again], score[again], groups=group[again], k=k)
             same = np.isin(repeated.groups, there)
             np.testing.assert_allclose(
-                repeated.values[same], found.values[np.isin(found.groups, there)], rtol=1e-12, atol=1e-15
+                repeated.values[same], kept.values[np.isin(kept.groups, there)], rtol=1e-12, atol=1e-15
             )
 
 

@@ -93,10 +93,10 @@ def test_the_band_holds_the_curve_and_is_never_of_no_width(rows):
 def test_counts_of_other_scores(rows):
     y, p = rows
     counts = ScoreCounts.from_scores(y, p)
-    found, expected = counts.mapped(lambda v: np.round(v, 1)), ScoreCounts.from_scores(y, np.round(p, 1))
+    mapped, expected = counts.mapped(lambda v: np.round(v, 1)), ScoreCounts.from_scores(y, np.round(p, 1))
     for name in ("values", "pos", "neg"):
-        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    assert (found.rows_pos, found.rows_neg, found.weighted) == (counts.rows_pos, counts.rows_neg, False)
+        np.testing.assert_array_equal(getattr(mapped, name), getattr(expected, name))
+    assert (mapped.rows_pos, mapped.rows_neg, mapped.weighted) == (counts.rows_pos, counts.rows_neg, False)
 
 
 IN_ONE_ORDER = [
@@ -179,10 +179,10 @@ def test_interval_gives_auc_bounds_and_level():
     random = np.random.default_rng(2)
     y = np.repeat(["a", "b"], 200)
     scores = random.normal(size=400) + (y == "b")
-    found = roc_auc_interval(y, scores, level=0.9)
-    assert found.auc == pytest.approx(sk.roc_auc_score(y, scores))
-    assert found.level == 0.9
-    assert found.low < found.auc < found.high
+    bounds = roc_auc_interval(y, scores, level=0.9)
+    assert bounds.auc == pytest.approx(sk.roc_auc_score(y, scores))
+    assert bounds.level == 0.9
+    assert bounds.low < bounds.auc < bounds.high
     with pytest.warns(IntervalWarning):
         roc_auc_interval(Y, SCORES)
 
@@ -238,8 +238,8 @@ def test_intervals_refuse_weights_but_not_masks():
     y, scores = ["no", "no", "yes", "yes"], [0.1, 0.4, 0.3, 0.9]
     with pytest.raises(InputError, match="no interval for weighted rows"):
         metrics.recall_at_fpr_interval(y, scores, max_fpr=0.5, sample_weight=[1, 2, 1, 1])
-    found = metrics.recall_at_fpr_interval(y, scores, max_fpr=0.5, sample_weight=[1, 1, 0, 1], n_resamples=100)
-    assert found.value == 1.0
+    bounds = metrics.recall_at_fpr_interval(y, scores, max_fpr=0.5, sample_weight=[1, 1, 0, 1], n_resamples=100)
+    assert bounds.value == 1.0
 
 
 @pytest.mark.parametrize("name", [n for n in metrics.__all__ if inspect.isfunction(getattr(metrics, n))])
@@ -290,9 +290,9 @@ def test_scikit_learns_own_tests_pass(tmp_path):
     command += ["-c", os.devnull, "--rootdir", str(tmp_path), "-k", CHOSEN, "--pyargs"]
     command += [f"sklearn.metrics.tests.{module}" for module in MODULES]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)]), "PYTEST_ADDOPTS": ""}
-    found = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert found.returncode == 0, found.stdout[-5000:]
-    assert sum(line.startswith("PASSED") for line in found.stdout.splitlines()) >= 25 + 13  # of the two modules
+    process = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert process.returncode == 0, process.stdout[-5000:]
+    assert sum(line.startswith("PASSED") for line in process.stdout.splitlines()) >= 25 + 13  # of the two modules
 
 
 @pytest.mark.parametrize("max_fpr", [None, 0.3])

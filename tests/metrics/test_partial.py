@@ -75,8 +75,8 @@ def test_standardized_area_is_that_of_scikit_learn(rate):
     weight = np.random.default_rng(1).uniform(0.1, 3, len(y))
     for given_weight in (None, weight):
         expected = sk.roc_auc_score(y, scores, max_fpr=rate, sample_weight=given_weight)
-        found = partial_roc_auc_score(y, scores, max_fpr=rate, sample_weight=given_weight)
-        assert found == pytest.approx(expected, rel=1e-12)
+        standardized = partial_roc_auc_score(y, scores, max_fpr=rate, sample_weight=given_weight)
+        assert standardized == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("n_pos", "weight"), [(20, 0.25), (80, 1.0), (200, 1.0)])
@@ -84,8 +84,8 @@ def test_of_few_positives_a_part_of_the_auc_counts(n_pos, weight):
     counts = ScoreCounts.from_scores(*sample(3, n_pos, 900, 1.0, ties=True))
     partial, of_all = partial_auc(counts, 0.05), auc(counts)
     assert partial < of_all
-    found = find_measure("shrunk_partial_auc@0.05").of(counts, 0.0)
-    assert found == pytest.approx(weight * partial + (1 - weight) * of_all, rel=1e-14)
+    shrunk = find_measure("shrunk_partial_auc@0.05").of(counts, 0.0)
+    assert shrunk == pytest.approx(weight * partial + (1 - weight) * of_all, rel=1e-14)
 
 
 def test_sums_over_many_rows_are_exact():
@@ -105,11 +105,11 @@ def test_up_to_a_rate_of_1_it_is_delongs():
     assert variance == pytest.approx(delong_variance(counts), rel=1e-12)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IntervalWarning)
-        found, other = area_interval(counts, 1.0), auc_interval(counts)
-    assert (found.low, found.high) == pytest.approx((other.low, other.high), rel=1e-12)
+        partial, other = area_interval(counts, 1.0), auc_interval(counts)
+    assert (partial.low, partial.high) == pytest.approx((other.low, other.high), rel=1e-12)
     second = scores + np.random.default_rng(0).normal(size=len(y))
-    one, two = area_test(y, scores, second, 1.0), auc_test(y, scores, second)
-    assert (one.low, one.high, one.p_value) == pytest.approx((two.low, two.high, two.p_value), abs=0.01)
+    at_rate, two = area_test(y, scores, second, 1.0), auc_test(y, scores, second)
+    assert (at_rate.low, at_rate.high, at_rate.p_value) == pytest.approx((two.low, two.high, two.p_value), abs=0.01)
 
 
 def test_standardizing_maps_value_and_bounds():
@@ -136,14 +136,14 @@ def test_standardizing_maps_value_and_bounds():
 def test_without_a_variance_there_is_a_bound():
     y = np.repeat([1, -1], [60, 1000])
     perfect = ScoreCounts.from_scores(y, y.astype(float))
-    found = area_interval(perfect, 0.1)
-    assert (found.value, found.high, found.method) == (0.1, 0.1, "exact-bound")
-    assert 0.9 * 0.1 < found.low < 0.1
+    bounds = area_interval(perfect, 0.1)
+    assert (bounds.value, bounds.high, bounds.method) == (0.1, 0.1, "exact-bound")
+    assert 0.9 * 0.1 < bounds.low < 0.1
     reverse = ScoreCounts.from_scores(y, -y.astype(float))
-    found = area_interval(reverse, 0.1)
-    assert (found.value, found.low, found.method) == (0.0, 0.0, "exact-bound")
+    bounds = area_interval(reverse, 0.1)
+    assert (bounds.value, bounds.low, bounds.method) == (0.0, 0.0, "exact-bound")
     # The curve that jumps from 0 to 1 just where the 100th highest negative is unlikely to lie below.
-    assert found.high == pytest.approx(0.1 - beta.ppf(0.05, 100, 901), rel=1e-9)
+    assert bounds.high == pytest.approx(0.1 - beta.ppf(0.05, 100, 901), rel=1e-9)
     tied = area_interval(ScoreCounts.from_scores(y, np.zeros(len(y))), 0.1)
     assert (tied.value, tied.method) == (pytest.approx(0.005), "exact-bound")
     # Markov's: as shares of 0.1, from 0.05 times the value to 1 - 0.05 times what it lacks.
@@ -205,8 +205,8 @@ REGIONS = [(0.0, 0.0371), (0.0, 0.271), (0.0, 1.0), (0.31, 0.47), (0.62, 0.83), 
 def thresholds(pos, neg):
     """Yield recall and precision of every threshold that flags a row, in fractions."""
     for cut in {score for score, _ in [*pos, *neg]}:
-        found, false = (sum(w for score, w in rows if score >= cut) for rows in (pos, neg))
-        yield Fraction(found, sum(w for _, w in pos)), Fraction(found, found + false)
+        caught, false = (sum(w for score, w in rows if score >= cut) for rows in (pos, neg))
+        yield Fraction(caught, sum(w for _, w in pos)), Fraction(caught, caught + false)
 
 
 def slow_two_way(pos, neg, min_tpr, max_fpr):
@@ -229,17 +229,17 @@ def test_measures_at_a_threshold_are_the_best_of_all_thresholds(pos, neg, share,
     rows = (pos, neg) if weights else ([(x, 1) for x, _ in pos], [(x, 1) for x, _ in neg])
     counts, points = count(*rows), list(thresholds(*rows))
     # The share is that of a float, so that a point that just meets it is judged alike.
-    wanted = Fraction(float(share))
-    recall = max((r for r, p in points if float(p) >= wanted), default=Fraction(0))
+    floor = Fraction(float(share))
+    recall = max((r for r, p in points if float(p) >= floor), default=Fraction(0))
     assert recall_at_precision(counts, float(share)) == pytest.approx(float(recall), abs=1e-15)
-    precision = max(p for r, p in points if float(r) >= wanted)
+    precision = max(p for r, p in points if float(r) >= floor)
     assert precision_at_recall(counts, float(share)) == pytest.approx(float(precision), abs=1e-15)
 
 
 @given(ROWS, ROWS, RATES, st.fractions(Fraction(1, 50), Fraction(998, 999), max_denominator=999))
 def test_two_way_area_is_that_of_the_pieces_of_the_curve(pos, neg, max_fpr, min_tpr):
-    found = two_way_partial_auc(count(pos, neg), float(min_tpr), float(max_fpr))
-    assert found == pytest.approx(float(slow_two_way(pos, neg, min_tpr, max_fpr)), rel=1e-11, abs=1e-13)
+    two_way = two_way_partial_auc(count(pos, neg), float(min_tpr), float(max_fpr))
+    assert two_way == pytest.approx(float(slow_two_way(pos, neg, min_tpr, max_fpr)), rel=1e-11, abs=1e-13)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(1, 9))
@@ -285,8 +285,8 @@ def test_perfect_reverse_and_wrong_input():
     perfect, reverse = (ScoreCounts.from_scores(y, sign * y.astype(float)) for sign in (1, -1))
     assert two_way_partial_auc(perfect, 0.4, 0.1) == 1.0
     assert two_way_partial_auc(reverse, 0.4, 0.1) == 0.0
-    found = of_counts.two_way_partial_auc_interval(perfect, 0.4, 0.1)
-    assert (found.low, found.high, found.method) == (pytest.approx(0.05), 1.0, "exact-bound")
+    bounds = of_counts.two_way_partial_auc_interval(perfect, 0.4, 0.1)
+    assert (bounds.low, bounds.high, bounds.method) == (pytest.approx(0.05), 1.0, "exact-bound")
     with pytest.warns(IntervalWarning, match="beyond min_tpr"):
         of_counts.two_way_partial_auc_interval(perfect, 0.9, 0.1)
     for wrong, said in (
@@ -311,9 +311,9 @@ def test_names_hold_their_parameters():
         ("precision_at_k", {"k": 20}, find_measure("recall_at_k@20").of(counts, 0.0) * 50 / 20),
         ("two_way_partial_auc", {"min_tpr": 0.2, "max_fpr": 0.3}, two_way_partial_auc(counts, 0.2, 0.3)),
     ):
-        found = find_measure(name, **given_)
-        assert found.of(counts) == find_measure(found.name).of(counts) == pytest.approx(value, rel=1e-15)
-        assert (found.sign, found.needs) == (1, "ranking")
+        measure = find_measure(name, **given_)
+        assert measure.of(counts) == find_measure(measure.name).of(counts) == pytest.approx(value, rel=1e-15)
+        assert (measure.sign, measure.needs) == (1, "ranking")
     for name, said in (
         ("two_way_partial_auc@0.5", "needs max_fpr, the largest false positive rate"),
         ("precision_at_k@0", "k must be a number above 0 and finite; got 0.0"),
@@ -365,6 +365,6 @@ def test_intervals_cover(name, at):
         scores = np.random.default_rng(seed).normal(size=3150) + 1.5 * y
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = getattr(metrics, f"{name}_interval")(y, scores, **at)
-        covered += found.low <= truth <= found.high
+            bounds = getattr(metrics, f"{name}_interval")(y, scores, **at)
+        covered += bounds.low <= truth <= bounds.high
     assert covered / 250 > 0.91

@@ -75,26 +75,26 @@ def test_reliability_bin_by_bin(binning):
     r = np.random.default_rng(0)
     p = r.random(2000) ** 3
     y = (r.random(2000) < p).astype(int)
-    found = metrics.reliability_curve(y, p, 7, binning=binning)
+    curve = metrics.reliability_curve(y, p, 7, binning=binning)
     edges = np.quantile(p, np.arange(1, 7) / 7) if binning == "quantile" else np.arange(1, 7) / 7
     bins = np.searchsorted(edges, p, side="right")
     for b in range(7):
-        assert found.weight[b] == pytest.approx((bins == b).sum(), abs=1)
-        assert found.predicted[b] == pytest.approx(p[bins == b].mean(), abs=1e-3)
-        assert found.observed[b] == pytest.approx(y[bins == b].mean(), abs=5e-3)
-    assert found.weight.sum() == 2000
-    assert (found.low <= found.observed).all()
-    assert (found.observed <= found.high).all()
-    gaps = np.abs(found.predicted - found.observed)
+        assert curve.weight[b] == pytest.approx((bins == b).sum(), abs=1)
+        assert curve.predicted[b] == pytest.approx(p[bins == b].mean(), abs=1e-3)
+        assert curve.observed[b] == pytest.approx(y[bins == b].mean(), abs=5e-3)
+    assert curve.weight.sum() == 2000
+    assert (curve.low <= curve.observed).all()
+    assert (curve.observed <= curve.high).all()
+    gaps = np.abs(curve.predicted - curve.observed)
     ece = metrics.expected_calibration_error(y, p, 7, binning=binning)
-    assert ece == pytest.approx(found.weight @ gaps / 2000, rel=1e-12)
+    assert ece == pytest.approx(curve.weight @ gaps / 2000, rel=1e-12)
 
 
 def test_wilsons_interval():
     from statsmodels.stats.proportion import proportion_confint  # half a second, for all processes that collect tests
 
-    found = metrics.reliability_curve([1, 1, 1, 0, 0, 0, 0, 0, 0, 0], np.full(10, 0.3))
-    assert (found.low[0], found.high[0]) == pytest.approx(proportion_confint(3, 10, method="wilson"), rel=1e-12)
+    curve = metrics.reliability_curve([1, 1, 1, 0, 0, 0, 0, 0, 0, 0], np.full(10, 0.3))
+    assert (curve.low[0], curve.high[0]) == pytest.approx(proportion_confint(3, 10, method="wilson"), rel=1e-12)
 
 
 def test_intervals_cover():
@@ -102,15 +102,15 @@ def test_intervals_cover():
     inside = []
     for _ in range(200):
         p = np.repeat([0.02, 0.1, 0.3, 0.6], 400)
-        found = metrics.reliability_curve((r.random(1600) < p).astype(int), p, 4)
-        inside.append((found.low <= found.predicted) & (found.predicted <= found.high))
+        curve = metrics.reliability_curve((r.random(1600) < p).astype(int), p, 4)
+        inside.append((curve.low <= curve.predicted) & (curve.predicted <= curve.high))
     assert 0.92 < np.mean(inside) < 0.98
 
 
 def test_equal_probabilities_share_a_bin_and_weights_have_no_interval():
-    found = metrics.reliability_curve([0, 1] * 50, np.repeat([0.2, 0.7], 50), 10, sample_weight=np.full(100, 2.0))
-    assert len(found.weight) == 2
-    assert np.isnan(found.low).all()
+    curve = metrics.reliability_curve([0, 1] * 50, np.repeat([0.2, 0.7], 50), 10, sample_weight=np.full(100, 2.0))
+    assert len(curve.weight) == 2
+    assert np.isnan(curve.low).all()
 
 
 @pytest.mark.parametrize(
@@ -135,12 +135,12 @@ def test_venn_abers_is_isotonic_regression_with_the_row_added():
     scores = random.integers(0, 12, 80) / 4
     y = (random.random(80) < 1 / (1 + np.exp(2 - scores))).astype(int)
     new = np.r_[-1.0, 0.1, 1.25, 1.26, 5.0]
-    found = metrics.venn_abers_probabilities(y, scores, new)
+    venn_abers = metrics.venn_abers_probabilities(y, scores, new)
     for label in (0, 1):
         for k, score in enumerate(new):
             fit = IsotonicRegression().fit(np.r_[scores, score], np.r_[y, label])
-            assert found[label][k] == pytest.approx(fit.predict([score])[0])
-    assert (found[0] < found[1]).all()
+            assert venn_abers[label][k] == pytest.approx(fit.predict([score])[0])
+    assert (venn_abers[0] < venn_abers[1]).all()
 
 
 def test_one_of_both_venn_abers_probabilities_is_calibrated():

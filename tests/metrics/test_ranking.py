@@ -122,26 +122,26 @@ def test_delong_variance_is_that_of_the_placements(rows):
 @given(AT_LEAST_TWO, st.sampled_from([0.5, 0.9, 0.95, 0.99]))
 def test_interval_holds_the_auc_and_turns_with_the_scores(rows, level):
     pos, neg = rows
-    one, mirror = interval(count(pos, neg), level), interval(count(neg, pos), level)
-    assert 0 <= one.low <= one.auc <= one.high <= 1
-    assert (mirror.low, mirror.high) == pytest.approx((1 - one.high, 1 - one.low), abs=1e-12)
+    bounds, mirror = interval(count(pos, neg), level), interval(count(neg, pos), level)
+    assert 0 <= bounds.low <= bounds.auc <= bounds.high <= 1
+    assert (mirror.low, mirror.high) == pytest.approx((1 - bounds.high, 1 - bounds.low), abs=1e-12)
     wider = interval(count(pos, neg), 0.999)
-    assert wider.low <= one.low
-    assert one.high <= wider.high
+    assert wider.low <= bounds.low
+    assert bounds.high <= wider.high
 
 
 def test_the_ends_of_the_interval_are_as_far_from_the_area_as_students_t_allows():
     r = np.random.default_rng(4)
     pos, neg = r.normal(1.2, 1, 12).round(1).tolist(), r.normal(0, 1, 30).round(1).tolist()
-    area, found = float(slow_auc(pos, neg)), interval(count(pos, neg))
-    assert found.method == "score"
+    area, bounds = float(slow_auc(pos, neg)), interval(count(pos, neg))
+    assert bounds.method == "score"
 
     def spread(a):  # of the placements of normal scores with the AUC a, by integration
         d = math.sqrt(2) * stats.norm.ppf(a)
         return integrate.quad(lambda x: stats.norm.cdf(x) ** 2 * stats.norm.pdf(x - d), -12, 12)[0] - a**2
 
     variance = (12 * float(slow_delong(pos, neg)) + 20 * spread(area) * (1 / 12 + 1 / 30)) / 32
-    for end in (found.low, found.high):
+    for end in (bounds.low, bounds.high):
         error = math.sqrt(variance * spread(end) / spread(area))
         assert abs(end - area) / error == pytest.approx(stats.t.ppf(0.975, 31), rel=1e-6)
 
@@ -170,8 +170,8 @@ def test_the_jackknife_leaves_out_each_row_and_keeps_the_weight_of_its_class(row
     ]
     for scores, values, without in ((pos, of_pos, without_pos), (neg, of_neg, without_neg)):
         n = len(scores)
-        found = values[np.searchsorted(counts.values, np.array(scores) + 0.0)]
-        np.testing.assert_allclose(found, (n - 1) / n * (np.mean(without) - np.array(without)), atol=1e-12)
+        jackknife = values[np.searchsorted(counts.values, np.array(scores) + 0.0)]
+        np.testing.assert_allclose(jackknife, (n - 1) / n * (np.mean(without) - np.array(without)), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ def test_the_jackknife_leaves_out_each_row_and_keeps_the_weight_of_its_class(row
     ],
 )
 def test_interval_where_there_is_no_variance(pos, neg, low, high):
-    found = interval(count(pos, neg))
-    assert found.method == "exact-bound"
-    assert (found.low, found.high) == pytest.approx((low, high), rel=1e-12)
+    bounds = interval(count(pos, neg))
+    assert bounds.method == "exact-bound"
+    assert (bounds.low, bounds.high) == pytest.approx((low, high), rel=1e-12)
 
 
 @pytest.mark.parametrize("m", [1, 2, 8])
@@ -196,8 +196,8 @@ def test_the_bound_holds_its_level_where_it_can_be_computed(m, theta):
     # Scores of -1, 0 or 1 with one negative at 0: m positives are right independently, each with probability theta.
     missed = 0.0
     for k in range(m + 1):
-        found = interval(count([1.0] * k + [-1.0] * (m - k), [0.0]), 0.95)
-        missed += math.comb(m, k) * theta**k * (1 - theta) ** (m - k) * (not found.low <= theta <= found.high)
+        bounds = interval(count([1.0] * k + [-1.0] * (m - k), [0.0]), 0.95)
+        missed += math.comb(m, k) * theta**k * (1 - theta) ** (m - k) * (not bounds.low <= theta <= bounds.high)
     assert missed <= 0.05
 
 
@@ -278,12 +278,12 @@ def slow_g_mean(pos, neg, threshold) -> Fraction:
 @given(BOTH)
 def test_best_threshold_beats_every_cut_and_takes_the_lowest_false_positive_rate(rows):
     pos, neg = rows
-    found = decisions.best_threshold(count(pos, neg))
+    threshold = decisions.best_threshold(count(pos, neg))
     values = sorted({*pos, *neg})
     cuts = [-math.inf, *[(a + b) / 2 for a, b in pairwise(values)], values[-1]]
     best = max(slow_g_mean(pos, neg, c) for c in cuts)
-    assert slow_g_mean(pos, neg, found) == best
-    assert found == max(c for c in cuts if slow_g_mean(pos, neg, c) == best)
+    assert slow_g_mean(pos, neg, threshold) == best
+    assert threshold == max(c for c in cuts if slow_g_mean(pos, neg, c) == best)
 
 
 @pytest.mark.parametrize(

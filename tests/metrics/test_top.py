@@ -48,7 +48,7 @@ def allowed(name, value, tp, fp, n_pos, n_neg):
 def test_threshold_meets_its_requirement_and_finds_the_most(rows, name, value):
     y, scores, weight = columns(rows)
     counts = ScoreCounts.from_scores(y, scores, weight)
-    good = [found for found in all_tables(rows) if allowed(name, value, *found)]
+    good = [cells for cells in all_tables(rows) if allowed(name, value, *cells)]
     if value == 0.0 and name in ("precision", "recall"):
         with pytest.raises(InputError, match=f"{name} must be a number above 0"):
             decisions.threshold_at(counts, **{name: value})
@@ -58,20 +58,20 @@ def test_threshold_meets_its_requirement_and_finds_the_most(rows, name, value):
         with pytest.raises(InputError, match=f"the highest precision of any threshold is {best:.4g}"):
             decisions.threshold_at(counts, **{name: value})
         return
-    found = table(rows, decisions.threshold_at(counts, **{name: value}))
-    assert allowed(name, value, *found)
+    counted = table(rows, decisions.threshold_at(counts, **{name: value}))
+    assert allowed(name, value, *counted)
     flagged = [tp + fp for tp, fp, _, _ in good]
-    assert found[0] + found[1] == (min(flagged) if name == "recall" else max(flagged))
+    assert counted[0] + counted[1] == (min(flagged) if name == "recall" else max(flagged))
 
 
 @given(ROWS, SHARES)
 def test_recall_and_rate_are_the_best_of_all_thresholds(rows, value):
     y, scores, weight = columns(rows)
-    found = metrics.recall_at_fpr(y, scores, max_fpr=value, sample_weight=weight)
-    assert found == pytest.approx(max(tp / p for tp, fp, p, n in all_tables(rows) if fp / n <= value))
+    recall = metrics.recall_at_fpr(y, scores, max_fpr=value, sample_weight=weight)
+    assert recall == pytest.approx(max(tp / p for tp, fp, p, n in all_tables(rows) if fp / n <= value))
     if value > 0:
-        found = metrics.fpr_at_recall(y, scores, min_recall=value, sample_weight=weight)
-        assert found == pytest.approx(min(fp / n for tp, fp, p, n in all_tables(rows) if tp / p >= value))
+        fpr = metrics.fpr_at_recall(y, scores, min_recall=value, sample_weight=weight)
+        assert fpr == pytest.approx(min(fp / n for tp, fp, p, n in all_tables(rows) if tp / p >= value))
 
 
 @settings(max_examples=40)
@@ -79,11 +79,11 @@ def test_recall_and_rate_are_the_best_of_all_thresholds(rows, value):
 def test_top_k_is_the_mean_over_all_orders_of_ties(rows, data):
     k = data.draw(st.integers(1, len(rows)))
     y, scores, _ = columns(rows)
-    found = []
+    hits = []
     for order in itertools.permutations(range(len(rows))):
         if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order)):
-            found.append(sum(y[i] == 1 for i in order[:k]))
-    mean = sum(found) / len(found)
+            hits.append(sum(y[i] == 1 for i in order[:k]))
+    mean = sum(hits) / len(hits)
     assert metrics.precision_at_k(y, scores, k=k) == pytest.approx(mean / k)
     assert metrics.recall_at_k(y, scores, k=k) == pytest.approx(mean / (y == 1).sum())
 
@@ -145,10 +145,10 @@ def test_pos_label_turns_the_classes_round():
 
 
 def test_operating_point_has_exact_binomial_intervals():
-    found = metrics.operating_point(Y, S, 0.5)
+    point = metrics.operating_point(Y, S, 0.5)
     shares = {"recall": (2, 2), "fpr": (1, 4), "precision": (2, 3), "alerts": (3, 6)}
     for name, (successes, n) in shares.items():
-        estimate = getattr(found, name)
+        estimate = getattr(point, name)
         assert (estimate.value, estimate.method) == (pytest.approx(successes / n), "clopper-pearson")
         # The ends are the shares for which so many successes or more, or fewer, have a probability of 2.5 %.
         if successes > 0:
@@ -176,20 +176,20 @@ def test_bootstrap_interval_holds_the_value_and_depends_on_the_seed_alone(name, 
     y = np.repeat([1, 0], [60, 600])
     scores = random.normal(size=660) + 1.5 * y
     interval = getattr(metrics, f"{name}_interval")
-    found = interval(y, scores, **at, n_resamples=200)
-    assert found.value == getattr(metrics, name)(y, scores, **at)
-    assert found.low < found.value < found.high
-    assert interval(y[::-1], scores[::-1], **at, n_resamples=200) == found
-    assert interval(y, scores, **at, n_resamples=200, seed=1) != found
+    bootstrap = interval(y, scores, **at, n_resamples=200)
+    assert bootstrap.value == getattr(metrics, name)(y, scores, **at)
+    assert bootstrap.low < bootstrap.value < bootstrap.high
+    assert interval(y[::-1], scores[::-1], **at, n_resamples=200) == bootstrap
+    assert interval(y, scores, **at, n_resamples=200, seed=1) != bootstrap
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["recall_at_fpr", "fpr_at_recall", "recall_at_k"])
 def test_bootstrap_intervals_cover(name):
     """Percentile intervals of 95 % cover at least 90 % of 300 samples of 150 positives and 3000 negatives."""
-    rate, wanted, shift = 0.05, 0.6, 1.5
-    meant = {"recall_at_fpr": norm.sf(norm.isf(rate) - shift), "fpr_at_recall": norm.sf(norm.isf(wanted) + shift)}
-    at = {"recall_at_fpr": {"max_fpr": rate}, "fpr_at_recall": {"min_recall": wanted}, "recall_at_k": {"k": 315}}[name]
+    rate, recall, shift = 0.05, 0.6, 1.5
+    meant = {"recall_at_fpr": norm.sf(norm.isf(rate) - shift), "fpr_at_recall": norm.sf(norm.isf(recall) + shift)}
+    at = {"recall_at_fpr": {"max_fpr": rate}, "fpr_at_recall": {"min_recall": recall}, "recall_at_k": {"k": 315}}[name]
     if name == "recall_at_k":  # a tenth of all rows
         cut = np.linspace(-4, 6, 200_001)
         flagged = (150 * norm.sf(cut - shift) + 3000 * norm.sf(cut)) / 3150
@@ -198,8 +198,8 @@ def test_bootstrap_intervals_cover(name):
     y = np.repeat([1, 0], [150, 3000])
     for seed in range(300):
         scores = np.random.default_rng(seed).normal(size=3150) + shift * y
-        found = getattr(metrics, f"{name}_interval")(y, scores, **at, n_resamples=300)
-        covered += found.low <= meant[name] <= found.high
+        bounds = getattr(metrics, f"{name}_interval")(y, scores, **at, n_resamples=300)
+        covered += bounds.low <= meant[name] <= bounds.high
     assert covered / 300 > 0.9
 
 
@@ -211,8 +211,8 @@ def test_equal_weights_of_any_size_change_no_threshold():
         )
     for share in np.arange(1, 10) / 10:
         for name, parameter in (("recall_at_fpr", "max_fpr"), ("recall_at_precision", "min_precision")):
-            measure, given = getattr(metrics, name), {parameter: share}
-            found = measure(y, scores, sample_weight=weight, **given)
-            assert found == pytest.approx(measure(y, scores, **given), rel=1e-12)
-    one = np.r_[np.zeros(9, int), 1]
-    assert metrics.precision_at_k(one, scores[:10], k=1.0, sample_weight=weight[:10]) == pytest.approx(0.1)
+            measure, limit = getattr(metrics, name), {parameter: share}
+            weighted = measure(y, scores, sample_weight=weight, **limit)
+            assert weighted == pytest.approx(measure(y, scores, **limit), rel=1e-12)
+    labels = np.r_[np.zeros(9, int), 1]
+    assert metrics.precision_at_k(labels, scores[:10], k=1.0, sample_weight=weight[:10]) == pytest.approx(0.1)

@@ -60,11 +60,11 @@ SCORES, WEIGHTS, CODES = RANDOM.normal(size=N), RANDOM.random(N), RANDOM.integer
 def test_anchors_that_arrive_search_as_those_that_were_sent(groups):
     anchors, _ = sort_anchors(SCORES, WEIGHTS, groups, 3, centred=True)
     before = pickle.dumps(anchors)
-    wanted = anchors.search
+    sent = anchors.search
     assert pickle.dumps(anchors) == before  # what was computed is not sent
     arrived = pickle.loads(before)
-    for one, of_client in zip(arrived.search, wanted, strict=True):
-        assert np.asarray(one).tobytes() == np.asarray(of_client).tobytes()
+    for of_worker, of_client in zip(arrived.search, sent, strict=True):
+        assert np.asarray(of_worker).tobytes() == np.asarray(of_client).tobytes()
     assert len(anchors.prefix_sums[0]) == anchors.n_gaps
 
 

@@ -47,17 +47,17 @@ def test_every_round_is_certified_by_counting(case, lam):
 
 def test_features_are_left_out_exactly():
     X, y = small(n_pos=20, n_neg=60, d=8, seed=1)
-    found = solve(all_pairs_l1(blocks_of(X, y), 0.05), tol=1e-6, max_passes=300)
-    assert found.w[0] > 0.0
-    assert np.count_nonzero(found.w) < 8
+    solution = solve(all_pairs_l1(blocks_of(X, y), 0.05), tol=1e-6, max_passes=300)
+    assert solution.w[0] > 0.0
+    assert np.count_nonzero(solution.w) < 8
 
 
 def test_lam_beyond_the_largest_that_matters_gives_zero():
     X, y = small()
     largest = np.abs(pair_differences(X, y).mean(axis=0)).max()
-    found = solve(all_pairs_l1(blocks_of(X, y), 1.001 * largest), tol=1e-9, max_passes=50)
-    assert found.certificate.status is Status.CONVERGED
-    assert not found.w.any()
+    solution = solve(all_pairs_l1(blocks_of(X, y), 1.001 * largest), tol=1e-9, max_passes=50)
+    assert solution.certificate.status is Status.CONVERGED
+    assert not solution.w.any()
     assert solve(all_pairs_l1(blocks_of(X, y), 0.99 * largest), tol=1e-3, max_passes=50).w.any()
 
 
@@ -67,8 +67,8 @@ def test_many_blocks_and_sparse_rows_same_optimum(n_blocks):
     X[np.abs(X) < 0.3] = 0.0
     best = optimum_l1(X, y, 1e-2)
     for form in (X, sp.csr_array(X)):
-        found = solve(all_pairs_l1(blocks_of(form, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
-        assert found.certificate.primal == pytest.approx(best, rel=2e-6)
+        solution = solve(all_pairs_l1(blocks_of(form, y, n_blocks), 1e-2), tol=1e-6, max_passes=300)
+        assert solution.certificate.primal == pytest.approx(best, rel=2e-6)
 
 
 def test_estimator_and_path():

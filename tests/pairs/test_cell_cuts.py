@@ -70,11 +70,11 @@ def test_weights_and_sparse_rows():
     X[np.abs(X) < 0.5] = 0.0
     weight = np.random.default_rng(2).integers(1, 4, len(y)) * 1.0
     exact = solve(AllPairs().rounds(blocks_of(X, y, weight=weight), 1e-2), tol=1e-7, max_passes=300)
-    found = solve(planes(blocks_of(sp.csr_array(X), y, 3, weight)).rounds(1e-2), tol=1e-6, max_passes=300)
-    assert found.certificate.status is Status.CONVERGED
-    assert found.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-6)
-    assert found.certificate.dual <= exact.certificate.primal * (1 + 1e-9)
-    assert found.certificate.primal == pytest.approx(pairwise_objective(found.w, X, y, 1e-2, weight), rel=1e-6)
+    solution = solve(planes(blocks_of(sp.csr_array(X), y, 3, weight)).rounds(1e-2), tol=1e-6, max_passes=300)
+    assert solution.certificate.status is Status.CONVERGED
+    assert solution.certificate.primal == pytest.approx(exact.certificate.primal, rel=2e-6)
+    assert solution.certificate.dual <= exact.certificate.primal * (1 + 1e-9)
+    assert solution.certificate.primal == pytest.approx(pairwise_objective(solution.w, X, y, 1e-2, weight), rel=1e-6)
 
 
 def test_the_smaller_class_decides():
@@ -134,10 +134,10 @@ def test_a_path_starts_from_what_is_known():
     X, y = small(n_pos=15, n_neg=80, d=6)
     cells = planes(blocks_of(X, y, 2))
     for lam in (1.0, 1e-1, 1e-2):
-        found = solve(cells.rounds(lam), tol=1e-5, max_passes=300)
+        solution = solve(cells.rounds(lam), tol=1e-5, max_passes=300)
         best = optimum(X, y, lam)
-        assert found.certificate.status is Status.CONVERGED
-        assert found.certificate.dual <= best * (1 + 1e-9) <= found.certificate.primal * (1 + 2e-9)
+        assert solution.certificate.status is Status.CONVERGED
+        assert solution.certificate.dual <= best * (1 + 1e-9) <= solution.certificate.primal * (1 + 2e-9)
 
 
 def test_the_memory_of_a_block_can_be_kept_in_a_checkpoint():
@@ -164,11 +164,11 @@ def test_every_round_of_the_highest_negatives_is_certified_by_counting(kind, cla
     optimum, penalty = OBJECTIVES[kind]
     X, y = small(*classes, seed=4)
     weight = np.random.default_rng(1).uniform(0.5, 2.0, len(y)) if weighted else np.ones(len(y))
-    lam, wanted = 3e-2, 0.4 * weight[y < 0].sum()
-    best = optimum(X, y, lam, wanted, weight)
+    lam, top_weight = 3e-2, 0.4 * weight[y < 0].sum()
+    best = optimum(X, y, lam, top_weight, weight)
     cells = planes(blocks_of(X, y, 2, weight), subset=TopNegatives(0.4), penalty=kind())
     for state in itertools.islice(cells.rounds(lam), 60):
-        true = lam * penalty(state.w) + top_hinge(X @ state.w, y, wanted, weight)
+        true = lam * penalty(state.w) + top_hinge(X @ state.w, y, top_weight, weight)
         assert state.dual <= best * (1 + 1e-7) + 5e-8
         assert state.primal >= true * (1 - 1e-10)
         assert state.primal - state.slack <= true * (1 + 1e-10)
@@ -234,7 +234,7 @@ def test_the_threshold_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
     w = np.array([1.0, -0.5, 0.3, 2.0])
     of_cells.score(w)
     scores, weights = X[y < 0] @ w, weight[y < 0]
-    for wanted in (1e-9, 0.3, 0.4 * weights.sum(), weights.sum()):
-        found = threshold_in_blocks(of_cells.blocks, 12, wanted, 1.0, are_anchors=True)
-        assert found.score == pytest.approx(threshold_of(scores, weights, wanted).score, rel=1e-12)
-        assert (found.parts(scores) @ weights) == pytest.approx(wanted, abs=weights.max())
+    for top_weight in (1e-9, 0.3, 0.4 * weights.sum(), weights.sum()):
+        threshold = threshold_in_blocks(of_cells.blocks, 12, top_weight, 1.0, are_anchors=True)
+        assert threshold.score == pytest.approx(threshold_of(scores, weights, top_weight).score, rel=1e-12)
+        assert (threshold.parts(scores) @ weights) == pytest.approx(top_weight, abs=weights.max())

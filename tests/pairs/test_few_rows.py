@@ -164,10 +164,10 @@ def test_grades_and_a_single_positive(grade_weight):
     best = best_hinge(X, pairs, 1e-2)
     assert best * (1 - 5e-3) <= solution.certificate.primal <= best * (1 + 1e-6)
     X, y, weight, group, pairs = problem(8, 1, 20)
-    one = solve(AllPairs().rounds(blocks(X, y, weight, group, 3), 1e-3), tol=1e-6, max_passes=50)
-    assert one.certificate.status == "converged"
+    of_one_positive = solve(AllPairs().rounds(blocks(X, y, weight, group, 3), 1e-3), tol=1e-6, max_passes=50)
+    assert of_one_positive.certificate.status == "converged"
     best = best_hinge(X, pairs, 1e-3)
-    assert best * (1 - 5e-3) <= one.certificate.primal <= best * (1 + 1e-6)
+    assert best * (1 - 5e-3) <= of_one_positive.certificate.primal <= best * (1 + 1e-6)
 
 
 @pytest.mark.usefixtures("soon")

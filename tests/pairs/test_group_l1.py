@@ -52,12 +52,12 @@ def test_random_problems_against_slsqp(part):
         rounds = AllPairs().rounds(
             blocks_of(X, y, 1 + seed % 2), lam, penalty="group-l1", feature_groups=GROUPS, signs=signs
         )
-        found = solve(rounds, tol=1e-6, max_passes=1000)
-        c = found.certificate
-        assert c.primal == pytest.approx(objective(found.w, X, y, lam), rel=1e-12)
+        solution = solve(rounds, tol=1e-6, max_passes=1000)
+        c = solution.certificate
+        assert c.primal == pytest.approx(objective(solution.w, X, y, lam), rel=1e-12)
         assert c.primal == pytest.approx(best, rel=3e-6), seed
         assert c.dual <= best * (1 + 1e-7), seed
-        np.testing.assert_array_equal(found.w, project_onto_cone(found.w, signs))
+        np.testing.assert_array_equal(solution.w, project_onto_cone(solution.w, signs))
 
 
 @given(st.integers(0, 10**6))
@@ -102,8 +102,8 @@ def test_the_proximal_point_minimises_and_its_model_is_of_second_order(signs):
         points[0] /= b[0]
 
         def dual(b, points=points, value=value, centre=centre, mu=mu):
-            found = penalty.minimiser(b @ points, centre, mu)
-            return (b @ points) @ found + 0.3 * norms(found) + 0.5 * mu * ((found - centre) ** 2).sum()
+            minimiser = penalty.minimiser(b @ points, centre, mu)
+            return (b @ points) @ minimiser + 0.3 * norms(minimiser) + 0.5 * mu * ((minimiser - centre) ** 2).sum()
 
         H, q = penalty.quadratic(points, b @ points, w, centre, mu)
         steps = 1e-6 * np.eye(4)
@@ -117,8 +117,8 @@ def test_the_proximal_point_minimises_and_its_model_is_of_second_order(signs):
 
 def test_groups_of_one_are_l1():
     X, y = small(9, 23, d=5, seed=1)
-    found = solve(AllPairs().rounds(blocks_of(X, y), 0.05, penalty="group-l1"), tol=1e-6, max_passes=500)
-    assert found.certificate.primal == pytest.approx(optimum_l1(X, y, 0.05), rel=2e-6)
+    solution = solve(AllPairs().rounds(blocks_of(X, y), 0.05, penalty="group-l1"), tol=1e-6, max_passes=500)
+    assert solution.certificate.primal == pytest.approx(optimum_l1(X, y, 0.05), rel=2e-6)
 
 
 @pytest.mark.parametrize("subset", [None, TopNegatives(0.3)])
@@ -126,17 +126,17 @@ def test_blocks_sparse_rows_cells_and_the_top_share(subset, monkeypatch):
     X, y = small(12, 50, d=6)
     X[np.abs(X) < 0.3] = 0.0
     penalty = GroupL1(groups=GROUPS)
-    found = []
+    solutions = []
     for rows, n, most in ((X, 1, 12), (sp.csr_array(X), 3, 12), (X, 2, 11)):
         monkeypatch.setattr(cutting_planes, "MAX_ANCHORS", most)
         planes = CuttingPlanes(blocks_of(rows, y, n), PairObjective(penalty=penalty, subset=subset))
-        found.append(solve(planes.rounds(0.02), tol=1e-5, max_passes=900))
-    for one in found:
-        assert one.certificate.status is Status.CONVERGED
-        assert one.certificate.primal == pytest.approx(found[0].certificate.primal, rel=3e-5)
-        assert one.certificate.dual <= found[0].certificate.primal
-    loss = top_hinge(X @ found[0].w, y, 0.3 * 50 if subset else 50)
-    assert found[0].certificate.primal == pytest.approx(0.02 * norms(found[0].w) + loss, rel=1e-10)
+        solutions.append(solve(planes.rounds(0.02), tol=1e-5, max_passes=900))
+    for solution in solutions:
+        assert solution.certificate.status is Status.CONVERGED
+        assert solution.certificate.primal == pytest.approx(solutions[0].certificate.primal, rel=3e-5)
+        assert solution.certificate.dual <= solutions[0].certificate.primal
+    loss = top_hinge(X @ solutions[0].w, y, 0.3 * 50 if subset else 50)
+    assert solutions[0].certificate.primal == pytest.approx(0.02 * norms(solutions[0].w) + loss, rel=1e-10)
 
 
 def rows(n=900):
@@ -168,13 +168,13 @@ def test_a_search_says_how_many_features_each_fit_keeps(penalty):
     X, y = rows()
     train, held_out = blocks_of(X[:600], 2 * y[:600] - 1), blocks_of(X[600:], 2 * y[600:] - 1)
     estimator = PairwiseHingeClassifier(features="bins", penalty=penalty)
-    found = score_path(estimator, [{"lam": 0.02}, {"lam": 0.002}], train, held_out, MEASURES["auc"])
+    scores = score_path(estimator, [{"lam": 0.02}, {"lam": 0.002}], train, held_out, MEASURES["auc"])
     if penalty is None:
-        assert all("features_kept" not in one for one in found)
+        assert all("features_kept" not in score for score in scores)
         return
-    few, more = (one["features_kept"] for one in found)
+    few, more = (score["features_kept"] for score in scores)
     assert 1 <= few <= more <= 6
-    assert SettingScores({}, tuple(found), 10).summary()["features_kept"] == [few, more]
+    assert SettingScores({}, tuple(scores), 10).summary()["features_kept"] == [few, more]
 
 
 def test_directions_hold_beside_groups():

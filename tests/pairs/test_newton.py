@@ -111,18 +111,18 @@ def test_the_optimum_is_that_of_an_independent_programme(first):
         if seed % 3 == 0:
             X = np.round(X)  # ties
         lam = 10.0 ** r.uniform(-3, 0)
-        found = solve(AllPairs().rounds(blocks_of(X, y), lam), tol=1e-4, max_passes=400)
+        solution = solve(AllPairs().rounds(blocks_of(X, y), lam), tol=1e-4, max_passes=400)
         best = optimum(X, y, lam)
-        assert found.certificate.status is Status.CONVERGED
-        assert found.certificate.dual <= best * (1 + 1e-7) + 1e-12
-        assert best * (1 - 1e-6) <= found.certificate.primal <= best * (1 + 1.01e-4) + 1e-9
+        assert solution.certificate.status is Status.CONVERGED
+        assert solution.certificate.dual <= best * (1 + 1e-7) + 1e-12
+        assert best * (1 - 1e-6) <= solution.certificate.primal <= best * (1 + 1.01e-4) + 1e-9
 
 
 @pytest.mark.parametrize("signs", [None, np.array([1, -1, 0, 2, 0], dtype=np.int8)])
 @pytest.mark.parametrize("share", [None, 0.1])
 def test_bits_depend_on_neither_threads_nor_chance(share, signs):
     rows = simulate(9_000, 5, 0.2, seed=1)
-    one, two, again = (
+    one_thread, two, again = (
         solve(
             AllPairs().rounds(LocalBlocks(partition(rows, 4), n_jobs=n), 1e-3, max_fpr=share, signs=signs),
             tol=1e-4,
@@ -130,9 +130,9 @@ def test_bits_depend_on_neither_threads_nor_chance(share, signs):
         )
         for n in (1, 2, 2)
     )
-    assert one.certificate.status is Status.CONVERGED
-    assert one.w.tobytes() == two.w.tobytes() == again.w.tobytes()
-    assert one.certificate == two.certificate
+    assert one_thread.certificate.status is Status.CONVERGED
+    assert one_thread.w.tobytes() == two.w.tobytes() == again.w.tobytes()
+    assert one_thread.certificate == two.certificate
 
 
 def test_it_takes_fewer_passes_than_cutting_planes(monkeypatch):
@@ -152,11 +152,11 @@ def test_groups_are_drawn_whole():
     blocks = LocalBlocks([block])
     planes = CuttingPlanes(blocks, PairObjective(groups=pair_groups(blocks)))
     planes.samples.n_to_draw = 400
-    found = solve(planes.rounds(1e-3), tol=1e-3, max_passes=100)
+    solution = solve(planes.rounds(1e-3), tol=1e-3, max_passes=100)
     drawn, _ = planes.samples.samples  # two, as not all rows are drawn
     sizes = np.bincount(drawn.codes)
     assert set(sizes[sizes > 0]) == {10}
-    assert found.certificate.status is Status.CONVERGED
+    assert solution.certificate.status is Status.CONVERGED
     first = slice(0, 400)
     pairs = pairs_of(y[first], group[first], np.ones(400))
     few = solve(AllPairs().rounds(LocalBlocks([block.between(0, 400)]), 0.1), tol=1e-6, max_passes=300)
@@ -166,9 +166,9 @@ def test_groups_are_drawn_whole():
 def test_where_newton_does_not_progress_cutting_planes_go_on(monkeypatch):
     X, y = small(12, 50)
     leave_newton_steps(monkeypatch)
-    found = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
-    assert found.certificate.status is Status.CONVERGED
-    assert found.certificate.primal == pytest.approx(optimum(X, y, 1e-2), rel=2e-6)
+    solution = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-6, max_passes=300)
+    assert solution.certificate.status is Status.CONVERGED
+    assert solution.certificate.primal == pytest.approx(optimum(X, y, 1e-2), rel=2e-6)
 
 
 @pytest.mark.parametrize("scales", list(itertools.product([1e-8, 1.0, 1e8], repeat=2)))

@@ -27,9 +27,9 @@ def test_hinge_over_all_pairs_by_themselves(first):
     assert len(problems) >= 35
     away = []
     for p in problems:
-        found = solve(all_pairs(p.blocks(), p.lam, **p.options), tol=1e-6, max_passes=2000)
-        c = found.certificate
-        primal = 0.5 * p.lam * found.w @ found.w + mean_loss(hinge, found.w, p.X, p.pairs)
+        solution = solve(all_pairs(p.blocks(), p.lam, **p.options), tol=1e-6, max_passes=2000)
+        c = solution.certificate
+        primal = 0.5 * p.lam * solution.w @ solution.w + mean_loss(hinge, solution.w, p.X, p.pairs)
         assert c.primal == pytest.approx(primal, abs=c.rounding + 1e-15, rel=1e-12)
         best = best_hinge(p.X, p.pairs, p.lam)
         assert c.dual - c.rounding <= best
@@ -65,9 +65,9 @@ def test_l1_and_signs_have_true_bounds():
         signs = r.integers(-1, 2, p.X.shape[1]).astype(np.int8)
         l1 = solve(all_pairs(p.blocks(), p.lam, penalty="l1", **p.options), tol=1e-4, max_passes=300)
         cone = solve(all_pairs(p.blocks(), p.lam, signs=signs, **p.options), tol=1e-4, max_passes=300)
-        for found, penalty in ((l1, lambda w: np.abs(w).sum()), (cone, lambda w: 0.5 * w @ w)):
-            c = found.certificate
-            points = [found.w, np.zeros(len(found.w)), *(found.w * r.uniform(0, 2, len(found.w)) for _ in range(30))]
+        for fit, penalty in ((l1, lambda w: np.abs(w).sum()), (cone, lambda w: 0.5 * w @ w)):
+            c = fit.certificate
+            points = [fit.w, np.zeros(len(fit.w)), *(fit.w * r.uniform(0, 2, len(fit.w)) for _ in range(30))]
             values = [p.lam * penalty(w) + mean_loss(hinge, w, p.X, p.pairs) for w in points]
             assert values[0] == pytest.approx(c.primal, abs=c.rounding + 1e-15, rel=1e-12)
             assert c.dual - c.rounding <= min(values)
@@ -93,10 +93,10 @@ def test_ramp_value_and_slope():
 
 def test_ramp_comes_to_a_stationary_point():
     for p in some_problems(range(12)):
-        found = solve(pair_ramp(p.blocks(), p.lam, tol=1e-4, **p.options), tol=1e-4, max_passes=500)
-        assert found.certificate.status in ("stationary", "finished")
-        value = 0.5 * p.lam * found.w @ found.w + mean_loss(ramp, found.w, p.X, p.pairs)
-        assert found.certificate.primal == pytest.approx(value, rel=1e-9, abs=found.certificate.rounding)
+        solution = solve(pair_ramp(p.blocks(), p.lam, tol=1e-4, **p.options), tol=1e-4, max_passes=500)
+        assert solution.certificate.status in ("stationary", "finished")
+        value = 0.5 * p.lam * solution.w @ solution.w + mean_loss(ramp, solution.w, p.X, p.pairs)
+        assert solution.certificate.primal == pytest.approx(value, rel=1e-9, abs=solution.certificate.rounding)
 
 
 @given(st.integers(1000, 10**6), st.integers(1, 6))
@@ -127,19 +127,19 @@ def test_an_offset_of_each_group_is_not_seen():
     group = r.integers(0, 30, 400)
     X, y = r.integers(-8, 9, (400, 3)).astype(float), np.where(r.random(400) < 0.3, 1, -1)
     moved = X + r.integers(-50, 50, (30, 3))[group]
-    one, other = (
+    original, other = (
         solve(all_pairs(LocalBlocks.of(Z, y, groups=group, n_blocks=2), 1e-2), tol=1e-6, max_passes=500)
         for Z in (X, moved)
     )
-    np.testing.assert_allclose(one.w, other.w, rtol=1e-3)
+    np.testing.assert_allclose(original.w, other.w, rtol=1e-3)
 
 
 def test_groups_of_one_class_count_nothing():
     r = np.random.default_rng(5)
     X, y, group = r.normal(size=(90, 3)), np.where(r.random(90) < 0.5, 1, -1), np.repeat([1, 2, 3], 30)
     y[group == 2] = 1
-    found = pair_groups(LocalBlocks.of(X, y, groups=group, n_blocks=4))
-    assert (found.n_groups, found.n_without_pairs, found.keys.tolist()) == (2, 1, [1, 3])
+    groups = pair_groups(LocalBlocks.of(X, y, groups=group, n_blocks=4))
+    assert (groups.n_groups, groups.n_without_pairs, groups.keys.tolist()) == (2, 1, [1, 3])
     left = group != 2
     all_rows, some_rows = (
         solve(all_pairs(LocalBlocks.of(X[at], y[at], groups=group[at], n_blocks=1), 1e-2), tol=1e-9, max_passes=50)
@@ -171,7 +171,7 @@ def test_many_rows_to_an_anchor():
     y = np.where(r.random(60_000) < 0.01, 1, -1)
     X, group = r.normal(size=(60_000, 4)) + 0.7 * (y[:, None] > 0), r.integers(0, 800, 60_000)
     blocks = LocalBlocks.of(X, y, groups=group, n_blocks=3)
-    found = solve(all_pairs(blocks, 1e-3), tol=1e-3, max_passes=60)
-    assert found.certificate.status == "converged"
-    value = pairwise_objective(blocks, found.w, 1e-3, groups=pair_groups(blocks))
-    assert found.certificate.primal == pytest.approx(value, rel=1e-12)
+    solution = solve(all_pairs(blocks, 1e-3), tol=1e-3, max_passes=60)
+    assert solution.certificate.status == "converged"
+    value = pairwise_objective(blocks, solution.w, 1e-3, groups=pair_groups(blocks))
+    assert solution.certificate.primal == pytest.approx(value, rel=1e-12)

@@ -42,12 +42,12 @@ def test_value_and_gradient_are_those_of_all_pairs(case, n_blocks):
 @pytest.mark.parametrize("lam", [0.3, 1e-2])
 def test_ends_where_scipy_does(lam):
     X, y = small(n_pos=12, n_neg=40)
-    found = solve(RampLBFGS().rounds(blocks_of(X, y), lam, tol=1e-10), tol=0.0, max_passes=500)
-    assert found.certificate.status is Status.STATIONARY
-    assert found.certificate.dual == 0.0
+    solution = solve(RampLBFGS().rounds(blocks_of(X, y), lam, tol=1e-10), tol=0.0, max_passes=500)
+    assert solution.certificate.status is Status.STATIONARY
+    assert solution.certificate.dual == 0.0
     peer = minimize(ramp_objective, np.zeros(4), args=(X, y, lam), jac=True, method="BFGS", options={"gtol": 1e-9})
-    assert found.certificate.primal == pytest.approx(peer.fun, rel=1e-8)
-    np.testing.assert_allclose(found.w, peer.x, rtol=1e-4, atol=1e-6)
+    assert solution.certificate.primal == pytest.approx(peer.fun, rel=1e-8)
+    np.testing.assert_allclose(solution.w, peer.x, rtol=1e-4, atol=1e-6)
 
 
 def test_every_round_is_lower_and_says_how_much_is_left():
@@ -99,9 +99,9 @@ def test_long_weights_count_the_auc():
 
 def test_without_a_tolerance_it_ends_where_rounding_does():
     X, y = small()
-    found = solve(RampLBFGS().rounds(blocks_of(X, y), 0.1), tol=0.0, max_passes=1000)
-    assert found.certificate.status in (Status.FINISHED, Status.STATIONARY)
-    assert np.linalg.norm(ramp_objective(found.w, X, y, 0.1)[1]) < 1e-6
+    solution = solve(RampLBFGS().rounds(blocks_of(X, y), 0.1), tol=0.0, max_passes=1000)
+    assert solution.certificate.status in (Status.FINISHED, Status.STATIONARY)
+    assert np.linalg.norm(ramp_objective(solution.w, X, y, 0.1)[1]) < 1e-6
 
 
 # ---- the ramp over a cone of signs: stationary by plain Python, within the cone, and no worse than SciPy's bounded des
@@ -113,24 +113,24 @@ SIGNS = np.array([1, -1, 0, 2, -1], dtype=np.int8)
 def value_and_gradient(w, X, y, lam):
     """Return the objective and its gradient, pair after pair in plain Python."""
     Z = pair_differences(X, y)
-    found = [ramp(float(m)) for m in Z @ w]
-    return lam / 2 * w @ w + np.mean([v for v, _ in found]), lam * w + np.mean(
-        [s * z for (_, s), z in zip(found, Z, strict=True)], axis=0
+    losses = [ramp(float(m)) for m in Z @ w]
+    return lam / 2 * w @ w + np.mean([v for v, _ in losses]), lam * w + np.mean(
+        [s * z for (_, s), z in zip(losses, Z, strict=True)], axis=0
     )
 
 
 @pytest.mark.parametrize(("seed", "lam"), [*zip(range(8), [1e-1, 1e-2] * 4, strict=True)])
 def test_the_end_is_stationary_within_the_cone(seed, lam):
     X, y = small(8, 15, d=5, seed=seed)
-    found = solve(
+    solution = solve(
         RampLBFGS().rounds(blocks_of(X, y, 1 + seed % 3), lam, tol=1e-9, signs=SIGNS), tol=0.0, max_passes=500
     )
-    np.testing.assert_array_equal(found.w, project_onto_cone(found.w, SIGNS))
-    value, gradient = value_and_gradient(found.w, X, y, lam)
-    assert found.certificate.primal == pytest.approx(value, rel=1e-12)
-    assert found.certificate.status in (Status.STATIONARY, Status.FINISHED)
-    assert np.abs(np.where(blocked(found.w, gradient, SIGNS), 0.0, gradient)).max() < 1e-3
-    assert found.certificate.dual == 0.0  # nothing is proved
+    np.testing.assert_array_equal(solution.w, project_onto_cone(solution.w, SIGNS))
+    value, gradient = value_and_gradient(solution.w, X, y, lam)
+    assert solution.certificate.primal == pytest.approx(value, rel=1e-12)
+    assert solution.certificate.status in (Status.STATIONARY, Status.FINISHED)
+    assert np.abs(np.where(blocked(solution.w, gradient, SIGNS), 0.0, gradient)).max() < 1e-3
+    assert solution.certificate.dual == 0.0  # nothing is proved
     # As low as a bounded descent by SciPy that starts in the same place.
     bounds = [(0, None), (None, 0), (None, None), (0, 0), (None, 0)]
     other = minimize(value_and_gradient, np.zeros(5), (X, y, lam), jac=True, method="L-BFGS-B", bounds=bounds)
@@ -198,15 +198,15 @@ def test_scores_never_fall_in_a_feature_that_increases(share):
 CLASSES = [(7, 22), (22, 7)]
 
 
-def top_ramp_objective(w, X, y, lam, wanted, weight=None):
+def top_ramp_objective(w, X, y, lam, top_weight, weight=None):
     """Return the objective, row after row in plain Python."""
     v = np.ones(len(y)) if weight is None else weight
-    scores, left, total = X @ w, wanted, 0.0
+    scores, left, total = X @ w, top_weight, 0.0
     for j in sorted(np.flatnonzero(y < 0), key=lambda j: -scores[j]):
         part = min(left, v[j])
         total += part * sum(v[i] * ramp(scores[i] - scores[j])[0] for i in np.flatnonzero(y > 0))
         left -= part
-    return 0.5 * lam * float(w @ w) + total / (v[y > 0].sum() * wanted)
+    return 0.5 * lam * float(w @ w) + total / (v[y > 0].sum() * top_weight)
 
 
 @pytest.mark.parametrize(("most", "weighted"), [(3, True), (10**6, False)])
@@ -216,15 +216,15 @@ def test_value_and_gradient(monkeypatch, most, classes, weighted):
     X, y = small(*classes)
     r = np.random.default_rng(0)
     weight = r.uniform(0.5, 2.0, len(y)) if weighted else None
-    wanted = 0.3 * (weight[y < 0].sum() if weighted else classes[1])
+    top_weight = 0.3 * (weight[y < 0].sum() if weighted else classes[1])
     problem = SmoothPairProblem(
         blocks_of(X, y, 3, weight), PairObjective(RAMP, subset=TopNegatives(0.3), penalty=L2(0.1))
     )
     for _ in range(5):
         w = r.normal(size=4)
         point = problem.evaluate(w)
-        assert point.value == pytest.approx(top_ramp_objective(w, X, y, 0.1, wanted, weight), rel=1e-12)
-        slopes = approx_fprime(w, top_ramp_objective, 1e-7, X, y, 0.1, wanted, weight)
+        assert point.value == pytest.approx(top_ramp_objective(w, X, y, 0.1, top_weight, weight), rel=1e-12)
+        slopes = approx_fprime(w, top_ramp_objective, 1e-7, X, y, 0.1, top_weight, weight)
         np.testing.assert_allclose(point.gradient, slopes, rtol=1e-4, atol=1e-6)
 
 
@@ -264,21 +264,21 @@ def test_rounds_improve_on_both_starts():
     X, y = small(15, 60, shift=1.0, d=3)
     blocks = blocks_of(X, y, 2)
     starts, passes = hinge_minima(blocks, PairObjective(RAMP, subset=TopNegatives(0.2), penalty=L2(1e-2)))
-    found = last(RampLBFGS().rounds(blocks, 1e-2, max_fpr=0.2))
-    assert found.passes > passes
+    final = last(RampLBFGS().rounds(blocks, 1e-2, max_fpr=0.2))
+    assert final.passes > passes
     for w in starts:
-        assert found.primal <= top_ramp_objective(w, X, y, 1e-2, 12.0) + 1e-12
-    assert found.primal == pytest.approx(top_ramp_objective(found.w, X, y, 1e-2, 12.0), rel=1e-10)
+        assert final.primal <= top_ramp_objective(w, X, y, 1e-2, 12.0) + 1e-12
+    assert final.primal == pytest.approx(top_ramp_objective(final.w, X, y, 1e-2, 12.0), rel=1e-10)
 
 
 def test_no_weights_near_are_much_better_where_the_fit_is_stationary():
     X, y = small(40, 400, shift=0.8, d=2)
-    found = solve(RampLBFGS().rounds(blocks_of(X, y), 1e-1, max_fpr=0.2, tol=1e-3), tol=1e-3, max_passes=500)
-    assert found.certificate.status is Status.STATIONARY
-    assert found.last.majorant_gap <= 1e-3
+    solution = solve(RampLBFGS().rounds(blocks_of(X, y), 1e-1, max_fpr=0.2, tol=1e-3), tol=1e-3, max_passes=500)
+    assert solution.certificate.status is Status.STATIONARY
+    assert solution.last.majorant_gap <= 1e-3
     for step in np.random.default_rng(0).normal(size=(50, 2)):
-        nearby = top_ramp_objective(found.w + 0.03 * step, X, y, 1e-1, 80.0)
-        assert nearby >= found.certificate.primal * (1 - 1.1e-3)
+        nearby = top_ramp_objective(solution.w + 0.03 * step, X, y, 1e-1, 80.0)
+        assert nearby >= solution.certificate.primal * (1 - 1.1e-3)
 
 
 def test_a_given_start_is_used():
@@ -295,8 +295,8 @@ def test_estimator_goes_on_where_the_hinge_collapses():
     X = r.normal(size=(660, 3))
     X[:30, 0] += 4.0  # half of the positives can be found, the others are like negatives
     hinge = PairwiseHingeClassifier(lam=1e-2, max_fpr=0.02).fit(X, y)
-    found = PairwiseRampClassifier(lam=1e-2, max_fpr=0.02).fit(X, y)
+    model = PairwiseRampClassifier(lam=1e-2, max_fpr=0.02).fit(X, y)
     assert hinge.certificate_.dual > 0.95
-    assert abs(found.coef_[0, 0]) > 2 * abs(found.coef_[0, 1:]).max()
-    recall = (found.decision_function(X[:30]) > np.quantile(found.decision_function(X[60:]), 0.98)).mean()
+    assert abs(model.coef_[0, 0]) > 2 * abs(model.coef_[0, 1:]).max()
+    recall = (model.decision_function(X[:30]) > np.quantile(model.decision_function(X[60:]), 0.98)).mean()
     assert recall > 0.8

@@ -32,8 +32,8 @@ from aucdist.solvers.base import Round, Status, solve
 N_PROBLEMS = 120
 
 
-def objective(w, X, y, lam, wanted, weight=None):
-    return 0.5 * lam * float(w @ w) + top_hinge(X @ w, y, wanted, weight)
+def objective(w, X, y, lam, top_weight, weight=None):
+    return 0.5 * lam * float(w @ w) + top_hinge(X @ w, y, top_weight, weight)
 
 
 def random_problem(seed):
@@ -52,12 +52,12 @@ def random_problem(seed):
 def test_random_problems_against_a_quadratic_programme(part):
     for seed in range(part, N_PROBLEMS, 6):
         X, y, weight, subset, lam = random_problem(seed)
-        wanted = subset.max_fpr * weight[y < 0].sum()
-        best = top_optimum(X, y, lam, wanted, weight)
+        top_weight = subset.max_fpr * weight[y < 0].sum()
+        best = top_optimum(X, y, lam, top_weight, weight)
         blocks = blocks_of(X, y, 1 + seed % 2, weight)
-        found = solve(AllPairs().rounds(blocks, lam, max_fpr=subset.max_fpr), tol=1e-8, max_passes=1000)
-        c = found.certificate
-        assert c.primal == pytest.approx(objective(found.w, X, y, lam, wanted, weight), rel=1e-10)
+        solution = solve(AllPairs().rounds(blocks, lam, max_fpr=subset.max_fpr), tol=1e-8, max_passes=1000)
+        c = solution.certificate
+        assert c.primal == pytest.approx(objective(solution.w, X, y, lam, top_weight, weight), rel=1e-10)
         assert c.primal == pytest.approx(best, rel=1e-6, abs=5e-8), seed
         assert c.dual <= best * (1 + 1e-7) + 5e-8, seed
 
@@ -87,10 +87,10 @@ def test_value_is_the_largest_over_subsets(seed, n_neg):
 
 def test_whole_share_is_all_pairs():
     X, y = small(12, 50)
-    one = solve(AllPairs().rounds(blocks_of(X, y), 1e-2, max_fpr=1.0), tol=1e-7, max_passes=500)
+    top = solve(AllPairs().rounds(blocks_of(X, y), 1e-2, max_fpr=1.0), tol=1e-7, max_passes=500)
     other = solve(AllPairs().rounds(blocks_of(X, y), 1e-2), tol=1e-7, max_passes=500)
-    np.testing.assert_allclose(one.w, other.w, rtol=1e-3)
-    assert one.certificate.primal == pytest.approx(pairwise_objective(one.w, X, y, 1e-2), rel=1e-10)
+    np.testing.assert_allclose(top.w, other.w, rtol=1e-3)
+    assert top.certificate.primal == pytest.approx(pairwise_objective(top.w, X, y, 1e-2), rel=1e-10)
 
 
 @pytest.mark.nojit
@@ -104,13 +104,13 @@ def test_threshold_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
     problem = CuttingPlanes(blocks_of(X, y, 3, weight), PairObjective(subset=TopNegatives(0.5)))
     problem.cuts.score(np.array([1.7]))
     scores, weights = 1.7 * X[10:, 0], weight[10:]
-    for wanted in (1e-9, 0.3, 5.0, 0.4 * weights.sum(), weights.sum()):
-        found = threshold_in_blocks(problem.cuts.blocks, 60, wanted)
-        assert found.score == threshold_of(scores, weights, wanted).score
-        parts = found.parts(scores)
-        assert parts @ weights == pytest.approx(wanted)
-        assert ((parts == 0) == (scores < found.score)).all()
-        assert (parts[scores > found.score] == 1).all()
+    for top_weight in (1e-9, 0.3, 5.0, 0.4 * weights.sum(), weights.sum()):
+        threshold = threshold_in_blocks(problem.cuts.blocks, 60, top_weight)
+        assert threshold.score == threshold_of(scores, weights, top_weight).score
+        parts = threshold.parts(scores)
+        assert parts @ weights == pytest.approx(top_weight)
+        assert ((parts == 0) == (scores < threshold.score)).all()
+        assert (parts[scores > threshold.score] == 1).all()
 
 
 def test_rounded_sums_never_lead_beyond_a_row():
