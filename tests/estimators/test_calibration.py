@@ -43,12 +43,12 @@ def test_probabilities_can_be_trusted(estimator, kind):
     new, labels = drawn(20_000, seed=1)
     exact = 1 / (1 + np.exp(-(new @ [1.0, 0.7, 0, 0] - 0.5 * 1.49 + np.log(0.08 / 0.92))))
     model = fitted(estimator(calibration=kind, lam=1e-2, random_state=0), X, y)
-    found = model.predict_proba(new)[:, 1]
-    assert calibration_loss(labels, found) < 1e-3
-    assert brier_score_loss(labels, found) < brier_score_loss(labels, exact) + 1.5e-3
+    p = model.predict_proba(new)[:, 1]
+    assert calibration_loss(labels, p) < 1e-3
+    assert brier_score_loss(labels, p) < brier_score_loss(labels, exact) + 1.5e-3
     order = np.argsort(model.decision_function(new))
-    assert (np.diff(found[order]) >= 0).all()
-    assert found.mean() == pytest.approx(0.08, abs=0.01)
+    assert (np.diff(p[order]) >= 0).all()
+    assert p.mean() == pytest.approx(0.08, abs=0.01)
 
 
 def test_without_calibration_there_are_none():
@@ -68,11 +68,11 @@ def test_scores_are_those_of_models_that_had_not_seen_the_row():
     for number in range(N_FOLDS):
         part = PairwiseSquareClassifier(lam=1e-2).fit(X[fold != number], y[fold != number])
         scores[fold == number] = X[fold == number] @ part.coef_[0]
-    wanted = ScoreCounts.from_scores(y, scores)
+    expected = ScoreCounts.from_scores(y, scores)
     for blocks in (LocalBlocks([Block.of(X, y)]), LocalBlocks(partition(Block.of(X, y), 7))):
         counts = out_of_fold(model, blocks)
-        np.testing.assert_allclose(counts.values, wanted.values, rtol=1e-9)
-        np.testing.assert_array_equal(counts.pos, wanted.pos)
+        np.testing.assert_allclose(counts.values, expected.values, rtol=1e-9)
+        np.testing.assert_array_equal(counts.pos, expected.pos)
 
 
 def test_a_fit_returns_the_scores_that_its_calibration_was_fitted_to():
@@ -80,9 +80,9 @@ def test_a_fit_returns_the_scores_that_its_calibration_was_fitted_to():
     blocks = LocalBlocks([Block.of(X, y)])
     model = PairwiseSquareClassifier(lam=1e-2, calibration="logit")
     (fit,) = fit_rows(model, blocks)
-    wanted = out_of_fold(model, blocks)
-    np.testing.assert_array_equal(fit.unseen.values, wanted.values)
-    np.testing.assert_array_equal(fit.unseen.pos, wanted.pos)
+    expected = out_of_fold(model, blocks)
+    np.testing.assert_array_equal(fit.unseen.values, expected.values)
+    np.testing.assert_array_equal(fit.unseen.pos, expected.pos)
     (fit,) = fit_rows(model.set_params(calibration=None), blocks)
     assert fit.unseen is None
     assert not hasattr(model, "probability_")
@@ -91,20 +91,20 @@ def test_a_fit_returns_the_scores_that_its_calibration_was_fitted_to():
 def test_logit_is_logistic_regression_of_the_scores():
     X, y = drawn(1000)
     scores = X @ [3.0, 1.0, 0.0, 0.0] + 17.0
-    found = link_map(ScoreCounts.from_scores(y, scores), "logit")
+    logit = link_map(ScoreCounts.from_scores(y, scores), "logit")
     standardised = (scores - scores.mean()) / scores.std()
     peer = LogisticRegression(C=1.0, tol=1e-12).fit(standardised[:, None], y)
-    np.testing.assert_allclose(found(scores), peer.predict_proba(standardised[:, None]), rtol=1e-6)
+    np.testing.assert_allclose(logit(scores), peer.predict_proba(standardised[:, None]), rtol=1e-6)
 
 
 def test_isotonic_is_scikit_learns():
     X, y = drawn(1000)
     scores = np.round(X[:, 0], 1)
     weight = np.random.default_rng(0).integers(1, 3, 1000).astype(float)
-    found = isotonic(ScoreCounts.from_scores(y, scores, weight))
+    step_map = isotonic(ScoreCounts.from_scores(y, scores, weight))
     peer = IsotonicRegression(out_of_bounds="clip").fit(scores, y > 0, sample_weight=weight)
     grid = np.linspace(-6, 6, 400)
-    np.testing.assert_allclose(found(grid)[:, 1], peer.predict(grid), atol=1e-12)
+    np.testing.assert_allclose(step_map(grid)[:, 1], peer.predict(grid), atol=1e-12)
 
 
 def test_logit_is_near_scikit_learns_calibration():
@@ -164,9 +164,9 @@ def test_map_of_a_shape():
     r = np.random.default_rng(0)
     scores = r.normal(3.0, 10.0, size=40_000)
     exact = Link("gev", 0.3).probabilities(0.1 * scores - 0.9)[0]
-    found = link_map(ScoreCounts.from_scores(np.where(r.random(40_000) < exact, 1, -1), scores), "gev")
-    assert found.link.xi == pytest.approx(0.3, abs=0.1)
-    np.testing.assert_allclose(found(scores)[:, 1], exact, atol=0.02)
+    gev = link_map(ScoreCounts.from_scores(np.where(r.random(40_000) < exact, 1, -1), scores), "gev")
+    assert gev.link.xi == pytest.approx(0.3, abs=0.1)
+    np.testing.assert_allclose(gev(scores)[:, 1], exact, atol=0.02)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

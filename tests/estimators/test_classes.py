@@ -95,7 +95,7 @@ def test_each_class_has_the_bits_of_its_own_fit(model, digits, topics):
             np.testing.assert_array_equal(labels.predict(X)[:, 0], alone.predict(X))
     assert together.score(X, y) > 0.9
     assert labels.predict(X).shape == (160, 3)
-    assert together.n_passes_ == sum(one.n_passes_ for one in together.estimators_)
+    assert together.n_passes_ == sum(model.n_passes_ for model in together.estimators_)
 
 
 def test_scores_are_in_units_of_their_spread(digits):
@@ -204,11 +204,11 @@ def test_dask_arrays_are_fitted_chunk_by_chunk(digits, topics):
                 chunks, da.from_array(labels, chunks=100), **{k: da.from_array(v, chunks=100) for k, v in more.items()}
             )
             assert model.classes_.tolist() == (list(np.unique(y)) if labels is y else [0, 1, 2])
-            for k, one in enumerate(model.estimators_):
+            for k, of_class in enumerate(model.estimators_):
                 blocks = LocalBlocks.of(X, np.where(sides[:, k], 1, -1), more.get("sample_weight"), n_blocks=3)
                 alone = PairwiseHingeClassifier(tol=1e-2).fit(blocks)
-                np.testing.assert_array_equal(one.coef_, alone.coef_)
-                assert one.certificate_ == alone.certificate_
+                np.testing.assert_array_equal(of_class.coef_, alone.coef_)
+                assert of_class.certificate_ == alone.certificate_
             assert model.predict(chunks).compute().tolist() == model.predict(X).tolist()
     with pytest.raises(ValueError, match="continuous"):
         PairwiseHingeClassifier().fit(chunks, da.from_array(np.linspace(0.0, 1.0, 300), chunks=100))
@@ -281,9 +281,9 @@ def test_two_classes_after_several_keep_their_feature_map(digits):
 def test_warm_starts_of_each_class(digits):
     X, y = digits
     model = PairwiseHingeClassifier(warm_start=True, tol=1e-4).fit(X, y)
-    first = [one.n_passes_ for one in model.estimators_]
+    first = [of_class.n_passes_ for of_class in model.estimators_]
     model.set_params(lam=1.1e-3).fit(X, y)
-    assert sum(one.n_passes_ for one in model.estimators_) < sum(first)
+    assert sum(of_class.n_passes_ for of_class in model.estimators_) < sum(first)
 
 
 def test_each_class_gets_a_threshold_of_its_own(digits, topics):
@@ -292,12 +292,12 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
         model = fitted(PairwiseHingeClassifier(tol=1e-2), X, labels)
         ranks = model.decision_function(X).argsort(axis=0)
         model.set_threshold(X=X, y=labels, fpr=0.05)
-        for k, one in enumerate(model.estimators_):
+        for k, of_class in enumerate(model.estimators_):
             alone = fitted(
                 PairwiseHingeClassifier(tol=1e-2), X, y == model.classes_[k] if labels is y else labels[:, k]
             )
             alone.set_threshold(X=X, y=y == model.classes_[k] if labels is y else labels[:, k], fpr=0.05)
-            assert one.raw_threshold == alone.raw_threshold == -model.intercept_[k]
+            assert of_class.raw_threshold == alone.raw_threshold == -model.intercept_[k]
         np.testing.assert_array_equal(model.decision_function(X).argsort(axis=0), ranks)
         with pytest.raises(InputError, match="one for each class in the order of classes_"):
             model.set_threshold(0.0)
@@ -323,8 +323,8 @@ def test_what_is_for_one_class(digits):
             InputError, match=r"is not defined for several classes, and this model has 4: use estimators_\[k\]\."
         ):
             call()
-    one = model.estimators_[1]
-    np.testing.assert_allclose(one.explain(X).sum(axis=1), one.decision_function(X))
+    of_class = model.estimators_[1]
+    np.testing.assert_allclose(of_class.explain(X).sum(axis=1), of_class.decision_function(X))
     with pytest.raises(InputError, match="must have exactly two classes here; got 4"):
         lam_path(PairwiseHingeClassifier(), X, y, lams=[0.1])
 

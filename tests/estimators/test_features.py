@@ -64,9 +64,9 @@ def test_other_solvers_refuse_codes_in_a_line(name, solver):
 def test_the_models_of_a_solver_that_refuses_codes_take_dense_maps():
     X, y = rows()
     for kind, solver in ((MarginMeanClassifier, "svrg"), (PairwiseHingeClassifier, "sdcd")):
-        found = fitted(kind(solver=solver, features=NystroemMap(landmarks=40), random_state=0), X, y)
+        model = fitted(kind(solver=solver, features=NystroemMap(landmarks=40), random_state=0), X, y)
         other, truth = rows(seed=2)
-        assert roc_auc_score(truth, found.decision_function(other)) > 0.9
+        assert roc_auc_score(truth, model.decision_function(other)) > 0.9
 
 
 @pytest.mark.parametrize("features", ["bins", NystroemMap(landmarks=50), LeafExpander(trees=20)])
@@ -75,22 +75,22 @@ def test_a_map_lets_a_linear_model_bend(features):
         pytest.importorskip("lightgbm")
     (X, y), (other, truth) = rows(600), rows(600, seed=3)
     line = fitted(PairwiseHingeClassifier(), X, y)
-    found = fitted(PairwiseHingeClassifier(features=features), X, y)
+    bent = fitted(PairwiseHingeClassifier(features=features), X, y)
     assert (
-        roc_auc_score(truth, found.decision_function(other)) > roc_auc_score(truth, line.decision_function(other)) + 0.1
+        roc_auc_score(truth, bent.decision_function(other)) > roc_auc_score(truth, line.decision_function(other)) + 0.1
     )
-    assert found.certificate_.relative_gap <= 1e-3
+    assert bent.certificate_.relative_gap <= 1e-3
 
 
 def test_missing_values_and_data_frames_and_sparse_rows():
     X, y = rows()
     X[::6, 3] = np.nan
     frame = pd.DataFrame(X, columns=list("abcd"))
-    found = fitted(PairwiseHingeClassifier(features=BINS), frame, y)
-    np.testing.assert_array_equal(found.feature_names_in_, list("abcd"))
-    scores = found.decision_function(frame)
+    model = fitted(PairwiseHingeClassifier(features=BINS), frame, y)
+    np.testing.assert_array_equal(model.feature_names_in_, list("abcd"))
+    scores = model.decision_function(frame)
     assert roc_auc_score(y, scores) > 0.9
-    np.testing.assert_array_equal(found.decision_function(frame.astype(np.float64)), scores)
+    np.testing.assert_array_equal(model.decision_function(frame.astype(np.float64)), scores)
     as_sparse = sp.csr_matrix(np.nan_to_num(X, nan=-1.0))
     again = fitted(PairwiseHingeClassifier(features=BINS), as_sparse, y)
     np.testing.assert_array_equal(again.decision_function(as_sparse), again.decision_function(as_sparse.toarray()))
@@ -113,10 +113,10 @@ def test_a_masked_fold_fits_its_own_edges_and_gives_the_bits_of_its_rows_alone()
 
 def test_probabilities_come_from_models_that_never_saw_the_row():
     X, y = rows(400)
-    found = fitted(PairwiseHingeClassifier(features=BINS, calibration="logit"), X, y)
+    model = fitted(PairwiseHingeClassifier(features=BINS, calibration="logit"), X, y)
     other, truth = rows(400, seed=8)
-    p = found.predict_proba(other)[:, 1]
-    assert roc_auc_score(truth, p) == pytest.approx(roc_auc_score(truth, found.decision_function(other)))
+    p = model.predict_proba(other)[:, 1]
+    assert roc_auc_score(truth, p) == pytest.approx(roc_auc_score(truth, model.decision_function(other)))
     assert p[truth > 0].mean() > 0.45
     assert p[truth < 0].mean() < 0.2
 
@@ -126,10 +126,10 @@ def test_a_path_along_lam_has_one_map():
     estimator = PairwiseHingeClassifier(features=BINS)
     models = lam_path(estimator, X, y, lams=[1e-3, 1e-1])
     assert models[0].feature_map_ is models[1].feature_map_
-    for lam, found in zip([1e-3, 1e-1], models, strict=True):
+    for lam, model in zip([1e-3, 1e-1], models, strict=True):
         alone = fitted(clone(estimator).set_params(lam=lam), X, y)
-        assert found.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-3)
-        np.testing.assert_allclose(found.decision_function(X), alone.decision_function(X), atol=0.2)
+        assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-3)
+        np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=0.2)
 
 
 def test_a_warm_start_keeps_the_map():
@@ -163,32 +163,32 @@ def test_explanations_add_up_to_the_score():
     X, y = rows()
     X[::6, 3] = np.nan
     frame = pd.DataFrame(X, columns=list("abcd"))
-    found = PairwiseHingeClassifier(features={"map": "bins", "interactions": 2}).fit(frame, y)
-    table = found.explain(frame)
+    model = PairwiseHingeClassifier(features={"map": "bins", "interactions": 2}).fit(frame, y)
+    table = model.explain(frame)
     assert list(table.columns[:4]) == list("abcd")
     assert table.columns[-1] == "constant"
-    np.testing.assert_allclose(table.sum(axis=1), found.decision_function(frame), rtol=1e-9, atol=1e-9)
-    shapes = found.shapes()
+    np.testing.assert_allclose(table.sum(axis=1), model.decision_function(frame), rtol=1e-9, atol=1e-9)
+    shapes = model.shapes()
     assert [shape.feature for shape in shapes.shapes] == [0, 1, 2, 3]
     assert max(shapes.shapes, key=lambda shape: shape.spread).feature == 0
 
 
 def test_a_linear_model_is_explained_by_its_weights():
     X, y = rows()
-    found = fitted(PairwiseHingeClassifier(), X, y)
+    model = fitted(PairwiseHingeClassifier(), X, y)
     for form in (X, sp.csr_matrix(X)):
-        table = found.explain(form)
-        np.testing.assert_allclose(table.sum(axis=1), found.decision_function(X), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(table["x1"], X[:, 1] * found.coef_[0, 1])
+        table = model.explain(form)
+        np.testing.assert_allclose(table.sum(axis=1), model.decision_function(X), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(table["x1"], X[:, 1] * model.coef_[0, 1])
     with pytest.raises(InputError, match="features='bins'"):
-        found.shapes()
+        model.shapes()
 
 
 def test_what_mixes_features_is_not_explained():
     X, y = rows()
-    found = fitted(PairwiseHingeClassifier(features="nystroem"), X, y)
+    model = fitted(PairwiseHingeClassifier(features="nystroem"), X, y)
     with pytest.raises(InputError, match="mixes all features"):
-        found.explain(X)
+        model.explain(X)
 
 
 @pytest.mark.parametrize("features", ["bin", {"map": "bins", "bins": 1}, 3])

@@ -73,10 +73,10 @@ def test_metadata_routing_through_a_pipeline():
     X, y, user = clicks()
     with sklearn.config_context(enable_metadata_routing=True):
         model = make_pipeline(StandardScaler(), PairwiseHingeClassifier().set_fit_request(groups=True))
-        found = cross_validate(model, X, y, params={"groups": user}, cv=GroupKFold(3), return_estimator=True)
+        folds = cross_validate(model, X, y, params={"groups": user}, cv=GroupKFold(3), return_estimator=True)
         plain = PairwiseHingeClassifier().set_fit_request(groups=True)
         routed = make_pipeline(StandardScaler(), plain).fit(X, y, groups=user)
-    assert all(abs(one[-1].coef_[0, 3]) < 1e-9 for one in found["estimator"])
+    assert all(abs(pipeline[-1].coef_[0, 3]) < 1e-9 for pipeline in folds["estimator"])
     by_hand = PairwiseHingeClassifier().fit(StandardScaler().fit_transform(X), y, groups=user)
     assert routed[-1].coef_.tobytes() == by_hand.coef_.tobytes()
 
@@ -164,10 +164,10 @@ def test_dask_tables_with_groups_of_texts():
 )  # fmt: skip
 def test_dask_collections_that_cannot_be_fitted(options, change, message):
     X, y, user = clicks()
-    given = {"y": da.from_array(y), "groups": da.from_array(user)}
-    given |= {name: make(user if name == "groups" else y) for name, make in change.items()}
+    collections = {"y": da.from_array(y), "groups": da.from_array(user)}
+    collections |= {name: make(user if name == "groups" else y) for name, make in change.items()}
     with pytest.raises(InputError, match=message):
-        PairwiseHingeClassifier(**options).fit(da.from_array(X), **given)
+        PairwiseHingeClassifier(**options).fit(da.from_array(X), **collections)
 
 
 @pytest.mark.parametrize("estimator", [PairwiseHingeClassifier, PairwiseSquareClassifier])

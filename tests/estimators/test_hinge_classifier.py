@@ -71,9 +71,9 @@ def test_liblinear_agrees(data, solver, lam):
 
 def test_one_over_n(data):
     X, y = data
-    one = HingeClassifier(lam="1/n", random_state=0).fit(X, y)
+    named = HingeClassifier(lam="1/n", random_state=0).fit(X, y)
     other = HingeClassifier(lam=1 / 400, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(named.coef_, other.coef_)
 
 
 def test_one_over_lam(data):
@@ -81,9 +81,9 @@ def test_one_over_lam(data):
         HingeClassifier().set_params(solver="comid", lam=0.02, solver__eta=eta, max_passes=20)
         for eta in ("1/lam", 50.0, None)
     )
-    one, other, usual = (fitted(model, *data).coef_ for model in models)
-    np.testing.assert_array_equal(one, other)
-    assert (one != usual).any()
+    named, other, usual = (fitted(model, *data).coef_ for model in models)
+    np.testing.assert_array_equal(named, other)
+    assert (named != usual).any()
 
 
 @pytest.mark.parametrize(("penalty", "solver"), [("l2", "sdcd"), ("l1", "scd"), ("l2", "pegasos")])

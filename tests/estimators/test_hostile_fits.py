@@ -55,8 +55,8 @@ def test_a_path_of_lam_ends_with_the_same_sentence() -> None:
 
 
 def test_integers_are_regularisation_strengths_too() -> None:
-    found, same = (PairwiseHingeClassifier(lam=lam).fit(X, Y).coef_ for lam in (10**11, 1e11))
-    assert (found == same).all()
+    of_int, same = (PairwiseHingeClassifier(lam=lam).fit(X, Y).coef_ for lam in (10**11, 1e11))
+    assert (of_int == same).all()
 
 
 class Interrupted(PairwiseHingeClassifier):
@@ -121,7 +121,7 @@ def test_steps_that_diverge_leave_the_weights_of_the_last_finite_round(model):
 @pytest.mark.parametrize("bad", [np.inf, np.nan])
 def test_the_round_before_is_the_outcome(bad):
     rounds = [Round(np.full(2, k), primal, 0.0, k) for k, primal in enumerate((1.0, 0.9, bad, 0.1))]
-    found = solve(itertools.islice(rounds, 4), tol=0.0, max_passes=10)
-    assert found.certificate.status == "diverged"
-    assert (found.certificate.primal, found.passes, found.w[0]) == (0.9, 1, 1.0)
-    assert found.history["round"].tolist() == [1, 2]
+    solution = solve(itertools.islice(rounds, 4), tol=0.0, max_passes=10)
+    assert solution.certificate.status == "diverged"
+    assert (solution.certificate.primal, solution.passes, solution.w[0]) == (0.9, 1, 1.0)
+    assert solution.history["round"].tolist() == [1, 2]

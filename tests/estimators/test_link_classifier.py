@@ -32,13 +32,13 @@ def drawn(n=600, d=4, seed=0, link=None, bias=-1.0):
 def test_fitted_attributes(link, solver):
     X, y = drawn()
     model = LinkClassifier(link=link, solver=solver, lam=1e-2).fit(X, y)
-    found = model.predict_proba(X)
+    p = model.predict_proba(X)
     g = Link(link, getattr(model, "xi_", 0.0))
-    np.testing.assert_allclose(found[:, 1], g.probabilities(X @ model.coef_[0] + model.intercept_[0])[0], rtol=1e-9)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(p[:, 1], g.probabilities(X @ model.coef_[0] + model.intercept_[0])[0], rtol=1e-9)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
     scores = model.decision_function(X)
-    np.testing.assert_array_equal(scores > 0, found[:, 1] > 0.5)
-    np.testing.assert_array_equal(model.predict(X), np.where(found[:, 1] > 0.5, 1, -1))
+    np.testing.assert_array_equal(scores > 0, p[:, 1] > 0.5)
+    np.testing.assert_array_equal(model.predict(X), np.where(p[:, 1] > 0.5, 1, -1))
     np.testing.assert_allclose(scores, X @ model.coef_[0] - model.raw_threshold, atol=1e-12)
     assert hasattr(model, "xi_") == hasattr(model, "xi_trace_") == (link == "gev")
     assert model.certificate_.status == "converged"
@@ -46,7 +46,7 @@ def test_fitted_attributes(link, solver):
     assert model.n_passes_ == model.history_["passes"].iloc[-1]
     assert roc_auc_score(y, scores) > 0.75
     # An intercept without a penalty makes the mean probability the share of positives where the loss is calibrated.
-    assert found[:, 1].mean() == pytest.approx((y > 0).mean(), abs=1e-3)
+    assert p[:, 1].mean() == pytest.approx((y > 0).mean(), abs=1e-3)
 
 
 @pytest.fixture
@@ -99,10 +99,10 @@ def test_shape_is_found(xi):
 
 def test_by_product_saves_rounds():
     X, y = drawn(n=2000, d=6)
-    found = LinkClassifier(lam=1 / 2000, penalise_intercept=True, solver="lipschitz").fit(X, y)
-    cold = clone(found).set_params(xi=found.xi_).fit(X, y)
-    assert found.n_passes_ < cold.n_passes_
-    np.testing.assert_allclose(found.coef_, cold.coef_, atol=1e-2)
+    warm = LinkClassifier(lam=1 / 2000, penalise_intercept=True, solver="lipschitz").fit(X, y)
+    cold = clone(warm).set_params(xi=warm.xi_).fit(X, y)
+    assert warm.n_passes_ < cold.n_passes_
+    np.testing.assert_allclose(warm.coef_, cold.coef_, atol=1e-2)
 
 
 def test_shape_below_one_for_the_calibrated_loss():
@@ -123,11 +123,11 @@ def test_prior_of_undersampled_rows():
     model = LinkClassifier(link="logit", lam=1e-3, prior=prior).fit(X[left], y[left])
     np.testing.assert_array_equal(model.coef_, plain.coef_)
     odds = plain.predict_proba(X)[:, 1] / plain.predict_proba(X)[:, 0]
-    wanted = odds * (prior / (1 - prior)) / (share / (1 - share))
-    found = model.predict_proba(X)
-    np.testing.assert_allclose(found[:, 1] / found[:, 0], wanted, rtol=1e-10)
-    np.testing.assert_array_equal(model.predict(X) > 0, found[:, 1] > 0.5)
-    assert found[:, 1].mean() == pytest.approx(prior, rel=0.1)
+    expected_odds = odds * (prior / (1 - prior)) / (share / (1 - share))
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p[:, 1] / p[:, 0], expected_odds, rtol=1e-10)
+    np.testing.assert_array_equal(model.predict(X) > 0, p[:, 1] > 0.5)
+    assert p[:, 1].mean() == pytest.approx(prior, rel=0.1)
     assert plain.predict_proba(X)[:, 1].mean() > 1.5 * prior
 
 
@@ -159,9 +159,9 @@ def test_many_sparse_features():
         (y[:, None] > 0) * (np.arange(3000) < 2) * r.random((300, 3000))
     )
     with pytest.warns(SeparationWarning):
-        one, other = (LinkClassifier(lam=1e-2, xi=0.1, solver=solver, tol=1e-5).fit(X, y) for solver in SOLVERS[:2])
-    assert one.certificate_.status == other.certificate_.status == "converged"
-    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-2)
+        first, other = (LinkClassifier(lam=1e-2, xi=0.1, solver=solver, tol=1e-5).fit(X, y) for solver in SOLVERS[:2])
+    assert first.certificate_.status == other.certificate_.status == "converged"
+    np.testing.assert_allclose(first.predict_proba(X), other.predict_proba(X), atol=1e-2)
 
 
 def test_warm_start_goes_on():
@@ -223,9 +223,9 @@ def test_the_default_lam_does_not_flatten_the_probabilities_of_rare_events():
     X_test, _, true = rows(99, 200_000)
     model = LinkClassifier(link="logit").fit(X, y)
     assert model.lam_ == pytest.approx(4e-3 * y.mean() * (1.0 - y.mean()), rel=1e-12)
-    found = model.predict_proba(X_test)[:, 1]
-    top = np.argsort(-found)[:2000]
-    assert found[top].mean() == pytest.approx(true[top].mean(), rel=0.05)  # .0193; lam=1e-3 gives .0045
+    p = model.predict_proba(X_test)[:, 1]
+    top = np.argsort(-p)[:2000]
+    assert p[top].mean() == pytest.approx(true[top].mean(), rel=0.05)  # .0193; lam=1e-3 gives .0045
     assert LinkClassifier(link="logit", lam=1e-3).fit(X, y).lam_ == 1e-3
 
 

@@ -99,9 +99,9 @@ def test_a_gram_matrix_beyond_its_bound_gives_the_same_numbers(solver, form, n_b
     blocks = LocalBlocks(partition(Block.of(form(X), y), n_blocks))
     parameters = {"kernel": "rbf", "solver": solver, "sampler": None, "solver__n_outer": 4}
     kept = fit(blocks, **parameters)
-    found = fit(blocks, **parameters, gram_bytes=17 * 3200)
-    np.testing.assert_allclose(found.dual_coef_, kept.dual_coef_, rtol=1e-12, atol=1e-12)
-    assert (found.certificate_.primal, found.certificate_.dual) == pytest.approx(
+    in_parts = fit(blocks, **parameters, gram_bytes=17 * 3200)
+    np.testing.assert_allclose(in_parts.dual_coef_, kept.dual_coef_, rtol=1e-12, atol=1e-12)
+    assert (in_parts.certificate_.primal, in_parts.certificate_.dual) == pytest.approx(
         (kept.certificate_.primal, kept.certificate_.dual), rel=1e-12
     )
 
@@ -134,10 +134,10 @@ def test_the_gaussian_objective_is_a_support_vector_machines():
 
 def test_sigma_is_the_median_distance():
     X, y = problem(100)
-    one, other = (fit(X, y, kernel="rbf", solver="svrg", sampler=None, sigma=s) for s in (None, "median"))
+    default, other = (fit(X, y, kernel="rbf", solver="svrg", sampler=None, sigma=s) for s in (None, "median"))
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     apart = np.linalg.norm(Z[:, None] - Z, axis=2)[np.triu_indices(100, 1)]
-    assert one.sigma_ == other.sigma_ == pytest.approx(np.median(apart), rel=1e-6)
+    assert default.sigma_ == other.sigma_ == pytest.approx(np.median(apart), rel=1e-6)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -149,10 +149,10 @@ def test_any_sampler(kernel):
         assert model.sample_counts_[0] == model.sample_counts_[1]
         assert g_mean_score(names, model.predict(X)) > 0.75
         assert not hasattr(sampler, "sample_indices_")
-    one = fit(X, y, solver="svrg", kernel=kernel, sampler=DistanceUnderSampler(method="u2", ratio=3, random_state=0))
-    assert one.sample_counts_[0] < 180
+    u2 = fit(X, y, solver="svrg", kernel=kernel, sampler=DistanceUnderSampler(method="u2", ratio=3, random_state=0))
+    assert u2.sample_counts_[0] < 180
     svm = fit(X, y, solver="svrg", kernel=kernel, sampler=DistanceUnderSampler(svm=SVC(), random_state=0))
-    assert svm.sample_counts_ != one.sample_counts_
+    assert svm.sample_counts_ != u2.sample_counts_
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -166,8 +166,8 @@ def test_blocks_and_dask_collections(kernel):
         # The samples differ only as the hyperplanes do, which are found to 1 %.
         assert abs(model.sample_counts_[0] - plain.sample_counts_[0]) < 25
         assert model.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=0.2)
-    found = chunks.predict(da.from_array(X, chunks=(150, 4))).compute()
-    np.testing.assert_array_equal(found, chunks.predict(X))
+    labels = chunks.predict(da.from_array(X, chunks=(150, 4))).compute()
+    np.testing.assert_array_equal(labels, chunks.predict(X))
 
 
 def test_weights():

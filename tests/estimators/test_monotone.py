@@ -69,14 +69,14 @@ def best_of_all(Z: np.ndarray, lam: float, signs: np.ndarray, penalty: str) -> f
         )
         return float(linprog(c, A, -np.ones(m), bounds=bounds).fun)
     start = np.concatenate([np.zeros(d), np.ones(m)])
-    found = minimize(
+    optimum = minimize(
         lambda v: 0.5 * lam * v[:d] @ v[:d] + v[d:].mean(), start,
         jac=lambda v: np.concatenate([lam * v[:d], np.full(m, 1.0 / m)]),
         bounds=[*zip(low, high, strict=True), *([(0.0, np.inf)] * m)], method="SLSQP",
         constraints={"type": "ineq", "fun": lambda v: Z @ v[:d] + v[d:] - 1.0, "jac": lambda v: np.hstack([Z, np.eye(m)])},
         options={"maxiter": 500, "ftol": 1e-12},
     )  # fmt: skip
-    return float(found.fun)
+    return float(optimum.fun)
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])

@@ -84,8 +84,8 @@ def bits(name: str, blocks: Blocks, parameters: dict[str, Any]) -> list[object]:
     ):  # as on the workers: BLAS on more threads adds up in another order
         warnings.simplefilter("ignore")
         model.fit(blocks)
-    arrays = [getattr(model, one).tobytes() for one in ("coef_", "dual_coef_") if hasattr(model, one)]
-    others = [getattr(model, one, None) for one in ("certificate_", "raw_threshold", "xi_", "sample_counts_")]
+    arrays = [getattr(model, name).tobytes() for name in ("coef_", "dual_coef_") if hasattr(model, name)]
+    others = [getattr(model, name, None) for name in ("certificate_", "raw_threshold", "xi_", "sample_counts_")]
     history = model.history_.drop(columns="seconds").to_json(double_precision=15)
     return [arrays, others, history, getattr(model, "probability_", None) and model.probability_.to_json()]
 

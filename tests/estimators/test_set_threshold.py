@@ -68,9 +68,9 @@ def test_scores_above_the_threshold_are_those_that_predict_flags(model):
     for k in range(20):
         scores = model.decision_function(X)
         assert ((scores > model.threshold_) == flagged(model)).all()
-        given = np.sort(scores)[-10 * (k + 1)] * (1.0 if k % 2 else 1.0 + 1e-16)
-        model.set_threshold(given)  # a score of a row: exactly the rows above it, whatever the rounding of the shift
-        np.testing.assert_array_equal(flagged(model), scores > given)
+        score = np.sort(scores)[-10 * (k + 1)] * (1.0 if k % 2 else 1.0 + 1e-16)
+        model.set_threshold(score)  # a score of a row: exactly the rows above it, whatever the rounding of the shift
+        np.testing.assert_array_equal(flagged(model), scores > score)
         assert model.threshold_ == 0.0
     model.set_threshold(X=X, y=Y, alerts=0.1)
     assert ((model.decision_function(X) > model.threshold_) == flagged(model)).all()
@@ -96,7 +96,7 @@ def test_probabilities_and_ranking_stay():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "said"),
     [
         ({}, "give either a threshold, or X, y and one of fpr, alerts, precision, recall, cost"),
         ({"threshold": 0.0, "recall": 0.5}, "give either a threshold"),
@@ -118,11 +118,11 @@ def test_probabilities_and_ranking_stay():
         ({"X": X, "y": Y, "recall": 2}, "recall must be .*; got 2"),
     ],
 )
-def test_wrong_calls_change_nothing(given, said):
+def test_wrong_calls_change_nothing(arguments, said):
     model = PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
     before = model.intercept_
     with pytest.raises(ValueError, match=said):  # an InputError is one
-        model.set_threshold(**given)
+        model.set_threshold(**arguments)
     assert model.intercept_ is before
 
 

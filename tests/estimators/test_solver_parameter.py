@@ -212,11 +212,11 @@ def test_some_solvers_mask_folds_and_calibration_does_not():
 
 @pytest.mark.parametrize(("name", "solver"), SOLVERS)
 def test_random_solvers_alone_depend_on_the_seed(name, solver):
-    one, other = (weights_of(model(name, solver, random_state=seed), X, Y) for seed in (0, 1))
+    first, other = (weights_of(model(name, solver, random_state=seed), X, Y) for seed in (0, 1))
     # Buffers that hold all rows, and covariances that need no sketch, leave nothing to draw.
     draws_nothing = name == "PairwiseHingeClassifier" and solver in ("oam-seq", "oam-gra")
     if not draws_nothing:
-        assert (one.tobytes() != other.tobytes()) == ESTIMATORS[name].solvers[solver].random
+        assert (first.tobytes() != other.tobytes()) == ESTIMATORS[name].solvers[solver].random
 
 
 @pytest.mark.parametrize(("name", "solver"), SOLVERS)

@@ -78,19 +78,19 @@ def tables() -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_every_estimator_gives_the_same_bits(name: str) -> None:
-    found = {}
+    bits = {}
     parameters = {"max_passes": 30} | ({"random_state": 0} if "random_state" in ESTIMATORS[name]().get_params() else {})
     for kind, table in tables().items():
         model = ESTIMATORS[name](**parameters).fit(table, Y)
         assert list(model.feature_names_in_) == list(FRAME), kind
         assert model.n_features_in_ == FRAME.shape[1]
         assert list(model.feature_names_out_) == NAMES
-        found[kind] = (model.coef_.tobytes(), model.decision_function(table).tobytes())
+        bits[kind] = (model.coef_.tobytes(), model.decision_function(table).tobytes())
     X = one_hot()
     model.fit(X, Y)  # which forgets the columns
     assert not hasattr(model, "categories_")
-    found["scikit-learn's encoder"] = (model.coef_.tobytes(), model.decision_function(X).tobytes())
-    assert len(set(found.values())) == 1, [kind for kind in found if found[kind] != found["pandas"]]
+    bits["scikit-learn's encoder"] = (model.coef_.tobytes(), model.decision_function(X).tobytes())
+    assert len(set(bits.values())) == 1, [kind for kind in bits if bits[kind] != bits["pandas"]]
 
 
 CELLS = st.sampled_from(["x", "y", " y ", "10", "NA", "é", None])
@@ -112,9 +112,9 @@ def test_rows_are_encoded_as_a_plain_loop_encodes_them(trained: Any, scored: Any
     known = sorted({value(cell) for cell, _ in trained})
     assert model.categories_ == {"cell": tuple(known)}
     rows = pd.DataFrame([*scored, ("text", 1.0)], columns=["cell", "number"])
-    wanted = [[*(float(value(cell) == one) for one in known), number] for cell, number in [*scored, ("text", 1.0)]]
-    np.testing.assert_array_equal(checked_rows(model, rows), wanted)
-    np.testing.assert_array_equal(checked_rows(model, pa.Table.from_pandas(rows)), wanted)
+    expected = [[*(float(value(cell) == name) for name in known), number] for cell, number in [*scored, ("text", 1.0)]]
+    np.testing.assert_array_equal(checked_rows(model, rows), expected)
+    np.testing.assert_array_equal(checked_rows(model, pa.Table.from_pandas(rows)), expected)
 
 
 def test_texts_that_are_numbers_are_numbers_as_in_files() -> None:
@@ -174,8 +174,8 @@ def test_a_search_calibration_classes_and_groups_take_categories() -> None:
     several = LinkClassifier(link="logit").fit(FRAME.drop(columns="b"), FRAME["b"])
     assert several.coef_.shape == (5, len(NAMES) - 1)
     assert list(several.estimators_[0].feature_names_out_) == [name for name in NAMES if name != "b"]
-    one = LinkClassifier(link="logit").fit(FRAME.drop(columns="b"), FRAME["b"] == 3)
-    assert one.coef_.tobytes() == several.coef_[3].tobytes()
+    of_three = LinkClassifier(link="logit").fit(FRAME.drop(columns="b"), FRAME["b"] == 3)
+    assert of_three.coef_.tobytes() == several.coef_[3].tobytes()
     grouped = PairwiseSquareClassifier().fit(FRAME, Y, groups=FRAME["b"].to_numpy())
     assert grouped.coef_.tobytes() == clone(grouped).fit(one_hot(), Y, groups=FRAME["b"].to_numpy()).coef_.tobytes()
 
@@ -297,13 +297,13 @@ def test_dask_frames_from_parquet_are_fitted_without_a_detour(tmp_path: Path) ->
 )
 def test_what_cannot_be_fitted_ends_in_one_sentence(change: dict[str, Any], said: str) -> None:
     X = pd.DataFrame(np.random.default_rng(0).standard_normal((60, 2)), columns=["a", "b"])
-    given = {"X": X, "y": np.arange(60) % 2} | {k: v for k, v in change.items() if k in ("y", "groups")}
+    arguments = {"X": X, "y": np.arange(60) % 2} | {k: v for k, v in change.items() if k in ("y", "groups")}
     if "p" in change:
-        given["X"] = X.assign(p=change["p"])
+        arguments["X"] = X.assign(p=change["p"])
     if "lazy" in change:
-        given["X"] = pytest.importorskip("polars").LazyFrame({"a": range(60)})
+        arguments["X"] = pytest.importorskip("polars").LazyFrame({"a": range(60)})
     with pytest.raises(InputError, match=said):  # and warnings are errors here
-        PairwiseHingeClassifier().fit(**given)
+        PairwiseHingeClassifier().fit(**arguments)
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ def rows():
 
 def printed(capsys):
     *rounds, last = capsys.readouterr().out.splitlines()
-    found = [LINE.fullmatch(line) for line in rounds]
-    assert all(found)
-    return [int(match[2]) for match in found], {match[1] for match in found}, last
+    matches = [LINE.fullmatch(line) for line in rounds]
+    assert all(matches)
+    return [int(match[2]) for match in matches], {match[1] for match in matches}, last
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

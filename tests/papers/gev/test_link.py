@@ -50,11 +50,11 @@ def objective(theta, X, y, lam, loss, weight=None, fit_intercept=True, penalise_
 def best(X, y, lam, loss, fit_intercept=True, **options):
     """Return the least value of a convex objective, by a general-purpose minimiser."""
     free = np.append(np.ones(X.shape[1]), float(fit_intercept))
-    found = minimize(
+    optimum = minimize(
         lambda t: objective(t * free, X, y, lam, loss, **options), np.zeros(X.shape[1] + 1),
         method="BFGS", options={"gtol": 1e-7},
     )  # fmt: skip
-    return found.fun
+    return optimum.fun
 
 
 @pytest.mark.parametrize(("both", "options"), [(loss, INTERCEPTS[i % 3]) for i, loss in enumerate(CONVEX)], ids=str)
@@ -129,14 +129,14 @@ def test_blocks_and_sparse_rows_change_rounding_alone(name, link):
 def test_likelihood_that_is_not_convex_ends_where_the_gradient_vanishes(solver, xi):
     X, y = data()
     loss = LinkLoss(Link("gev", xi), "likelihood")
-    found = solve(solver(blocks_of(X, y), 1e-2, loss=loss, gradient_tol=1e-8), tol=1e-6, max_passes=3000)
-    assert (found.certificate.dual, found.certificate.status) == (0.0, Status.STATIONARY)
-    theta = np.append(found.w, found.last.intercept)
+    solution = solve(solver(blocks_of(X, y), 1e-2, loss=loss, gradient_tol=1e-8), tol=1e-6, max_passes=3000)
+    assert (solution.certificate.dual, solution.certificate.status) == (0.0, Status.STATIONARY)
+    theta = np.append(solution.w, solution.last.intercept)
     h = 1e-6 * np.eye(4)
     slopes = [(objective(theta + e, X, y, 1e-2, loss) - objective(theta - e, X, y, 1e-2, loss)) / 2e-6 for e in h]
     assert np.linalg.norm(slopes) < 1e-6
-    assert found.last.gradient_norm <= 1e-8
-    assert (np.diff(found.history["primal"]) <= 1e-13).all()
+    assert solution.last.gradient_norm <= 1e-8
+    assert (np.diff(solution.history["primal"]) <= 1e-13).all()
 
 
 @pytest.mark.parametrize("name", ["lipschitz", "newton"])
@@ -146,9 +146,9 @@ def test_more_features_than_a_matrix_is_taken_for(name, monkeypatch):
     loss = LinkLoss(Link("gev", 0.2))
     exact = best(X, y, 1e-2, loss)
     for blocks in (blocks_of(X, y, 2), blocks_of(sp.csr_matrix(X), y)):
-        found = solve(SOLVERS[name](blocks, 1e-2, loss=loss), tol=1e-9, max_passes=3000)
-        assert found.certificate.status is Status.CONVERGED
-        assert found.certificate.primal == pytest.approx(exact, rel=1e-8)
+        solution = solve(SOLVERS[name](blocks, 1e-2, loss=loss), tol=1e-9, max_passes=3000)
+        assert solution.certificate.status is Status.CONVERGED
+        assert solution.certificate.primal == pytest.approx(exact, rel=1e-8)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -229,25 +229,25 @@ def log_posterior(unknowns, X, y, flat_intercept=False):
 @pytest.mark.parametrize("flat", [True, False])
 def test_map_is_the_mode(flat):
     X, y = drawn(60, 0.2, 1)
-    found = last(map_shape(blocks_of(X, y, 3), **(FIXED | {"penalise_intercept": not flat}), settled=1e-10))
-    at = np.append(found.theta, found.xi)
-    assert found.measures["log_posterior"] == pytest.approx(log_posterior(at, X, y, flat), rel=1e-10)
+    mode = last(map_shape(blocks_of(X, y, 3), **(FIXED | {"penalise_intercept": not flat}), settled=1e-10))
+    at = np.append(mode.theta, mode.xi)
+    assert mode.measures["log_posterior"] == pytest.approx(log_posterior(at, X, y, flat), rel=1e-10)
     better = minimize(
         lambda t: -log_posterior(t, X, y, flat),
         at,
         method="Nelder-Mead",
         options={"maxiter": 150, "initial_simplex": None},
     )
-    assert -better.fun <= found.measures["log_posterior"] + 1e-6
+    assert -better.fun <= mode.measures["log_posterior"] + 1e-6
     np.testing.assert_allclose(better.x, at, atol=5e-3)
 
 
 def test_map_rises_and_does_not_depend_on_blocks():
     X, y = drawn(300, -0.1, 2)
-    one, many = (list(map_shape(blocks_of(X, y, n), **FIXED)) for n in (1, 11))
-    assert (np.diff([s.measures["log_posterior"] for s in one]) >= 0).all()
-    assert len(one) == len(many)
-    for a, b in zip(one, many, strict=True):
+    single, many = (list(map_shape(blocks_of(X, y, n), **FIXED)) for n in (1, 11))
+    assert (np.diff([s.measures["log_posterior"] for s in single]) >= 0).all()
+    assert len(single) == len(many)
+    for a, b in zip(single, many, strict=True):
         assert a.xi == pytest.approx(b.xi, abs=1e-9)
         np.testing.assert_allclose(a.theta, b.theta, atol=1e-9)
 
@@ -256,21 +256,21 @@ def test_map_counts_weights_as_rows():
     X, y = drawn(150, 0.3, 3)
     weight = np.random.default_rng(0).integers(0, 3, len(y)).astype(float)
     again = np.repeat(np.arange(len(y)), weight.astype(int))
-    one, other = (
+    weighted, other = (
         last(map_shape(blocks, **FREE)) for blocks in (blocks_of(X, y, weight=weight), blocks_of(X[again], y[again]))
     )
-    assert one.xi == pytest.approx(other.xi, abs=1e-8)
-    assert one.theta[-1] == 0.0
+    assert weighted.xi == pytest.approx(other.xi, abs=1e-8)
+    assert weighted.theta[-1] == 0.0
 
 
 @pytest.mark.parametrize("xi", [-0.1, 0.5])
 def test_map_finds_the_shape_of_the_papers_data(xi):
     spread = {}
     for n in (100, 1000):
-        found = [last(map_shape(blocks_of(*drawn(n, xi, seed)), **FREE)).xi for seed in range(40)]
-        spread[n] = np.std(found)
+        shapes = [last(map_shape(blocks_of(*drawn(n, xi, seed)), **FREE)).xi for seed in range(40)]
+        spread[n] = np.std(shapes)
         if n == 1000:
-            assert abs(np.mean(found) - xi) < 0.1
+            assert abs(np.mean(shapes) - xi) < 0.1
     assert spread[1000] < 0.6 * spread[100]
 
 
@@ -287,33 +287,33 @@ def test_samples_follow_the_posterior():
     level = np.array([log_likelihood(data, np.array([w, 0.0, xi])) - 0.5 * (w * w + xi * xi) for w, xi in grid])
     density = np.exp(level - level.max())
     exact = float(density @ [xi for _, xi in grid] / density.sum())
-    found = next(bayes_shape(blocks_of(X, y), np.array([0.5, 0.0, 0.1]), seed=1, n_samples=20_000, n_rounds=1, **FREE))
-    assert found.xi == pytest.approx(exact, abs=4 * 0.7 / math.sqrt(found.measures["effective_samples"]))
-    assert 0.1 < found.measures["acceptance"] < 0.6
-    assert found.measures["effective_samples"] > 500
+    chain = next(bayes_shape(blocks_of(X, y), np.array([0.5, 0.0, 0.1]), seed=1, n_samples=20_000, n_rounds=1, **FREE))
+    assert chain.xi == pytest.approx(exact, abs=4 * 0.7 / math.sqrt(chain.measures["effective_samples"]))
+    assert 0.1 < chain.measures["acceptance"] < 0.6
+    assert chain.measures["effective_samples"] > 500
 
 
 def test_bayes_finds_the_shape_and_its_seed_decides():
     X, y = drawn(500, 0.2, 6)
     mode = last(map_shape(blocks_of(X, y), **FIXED))
     start = np.append(mode.theta, mode.xi)
-    one, again, other = (
+    first, again, other = (
         list(bayes_shape(blocks_of(X, y), start, seed=seed, n_samples=400, n_rounds=5, **FIXED)) for seed in (1, 1, 2)
     )
-    assert [s.xi for s in one] == [s.xi for s in again]
-    assert one[-1].xi != other[-1].xi
-    assert one[-1].xi == pytest.approx(mode.xi, abs=0.15)
-    np.testing.assert_allclose(one[-1].theta, mode.theta, atol=0.3)
-    assert set(one[-1].measures) == {"log_likelihood", "acceptance", "effective_samples"}
+    assert [s.xi for s in first] == [s.xi for s in again]
+    assert first[-1].xi != other[-1].xi
+    assert first[-1].xi == pytest.approx(mode.xi, abs=0.15)
+    np.testing.assert_allclose(first[-1].theta, mode.theta, atol=0.3)
+    assert set(first[-1].measures) == {"log_likelihood", "acceptance", "effective_samples"}
 
 
 @pytest.mark.nojit
 def test_an_intercept_that_is_not_there_stays_0_and_the_shape_below_its_limit():
     X, y = drawn(100, 0.5, 7)
     options = FREE | {"most_xi": 0.2}
-    found = next(bayes_shape(blocks_of(X, y), np.array([1.0, 1.0, 0.0, 0.1]), seed=0, n_samples=100, **options))
-    assert found.theta[-1] == 0.0
-    assert found.xi < 0.2
+    chain = next(bayes_shape(blocks_of(X, y), np.array([1.0, 1.0, 0.0, 0.1]), seed=0, n_samples=100, **options))
+    assert chain.theta[-1] == 0.0
+    assert chain.xi < 0.2
 
 
 @pytest.mark.parametrize(("penalised", "precision"), [(True, 1.0), (False, 0.0)])

@@ -14,10 +14,10 @@ def test_columns_times_the_labels(form, dtype):
     r = np.random.default_rng(0)
     X = (r.normal(size=(20, 7)) * (r.random((20, 7)) < 0.6)).astype(dtype)
     y = np.where(r.random(20) < 0.4, 1, -1)
-    given = form(X)
+    data = form(X)
     for rows in (slice(None), slice(0, 0)):
-        columns = signed_columns(Block.of(given[rows], y[rows]))
+        columns = signed_columns(Block.of(data[rows], y[rows]))
         dense = as_csr(columns).toarray() if isinstance(columns, CsrRows) else columns.values
         np.testing.assert_array_equal(dense, (X[rows] * y[rows, None]).T)
         assert dense.dtype == dtype
-    np.testing.assert_array_equal(X, given.toarray() if sp.issparse(given) else given)  # what is given stays as it is
+    np.testing.assert_array_equal(X, data.toarray() if sp.issparse(data) else data)  # what is given stays as it is

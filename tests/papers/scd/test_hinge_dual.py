@@ -78,21 +78,21 @@ def test_intercept_is_the_weight_of_a_column_of_ones(solver):
     X, y, weight = problem(10, 40, weighted=True)
     wide = np.column_stack([X, np.ones(len(y))])
     for n_blocks in (1, 3):
-        one = after(solver(blocks_of(X, y, n_blocks, weight), 1e-2, intercept=True), 9)
+        first = after(solver(blocks_of(X, y, n_blocks, weight), 1e-2, intercept=True), 9)
         other = after(solver(blocks_of(wide, y, n_blocks, weight), 1e-2), 9)
-        np.testing.assert_allclose(one.w, other.w, rtol=1e-9)
-        assert (one.primal, one.dual) == pytest.approx((other.primal, other.dual), rel=1e-10)
+        np.testing.assert_allclose(first.w, other.w, rtol=1e-9)
+        assert (first.primal, first.dual) == pytest.approx((other.primal, other.dual), rel=1e-10)
 
 
 @pytest.mark.nojit
 def test_a_row_of_weight_two_is_two_rows():
     X, y, _ = problem(6, 18)
     twice = np.arange(24) % 3 == 0
-    one = solve(hinge_sdcd(blocks_of(X, y, weight=1.0 + twice), 1e-2), tol=1e-10, max_passes=20_000)
+    weighted = solve(hinge_sdcd(blocks_of(X, y, weight=1.0 + twice), 1e-2), tol=1e-10, max_passes=20_000)
     other = solve(
         hinge_sdcd(blocks_of(np.vstack([X, X[twice]]), np.append(y, y[twice])), 1e-2), tol=1e-10, max_passes=20_000
     )
-    np.testing.assert_allclose(one.w, other.w, atol=1e-5)
+    np.testing.assert_allclose(weighted.w, other.w, atol=1e-5)
 
 
 @given(st.integers(0, 10_000), st.sampled_from([1e-2, 0.1, 1.0]), st.integers(1, 4))

@@ -19,24 +19,24 @@ pytestmark = pytest.mark.nojit
 N = 32
 
 
-def table_of(X, y, uppers, one):
+def table_of(X, y, uppers, constant):
     table = np.zeros((len(y), N_COLUMNS))
     table[:, SQUARE] = row_squares(as_rows(X))
-    table[:, SQUARE] += one * one
+    table[:, SQUARE] += constant * constant
     table[:, UPPER], table[:, LABEL] = uppers, y
     table[table[:, SQUARE] == 0.0, DUAL] = uppers[table[:, SQUARE] == 0.0]
     return table
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("one", [0.0, 1.0])
-def test_sweeps_in_which_rows_become_idle_are_the_twin_to_the_bit(form, one):
+@pytest.mark.parametrize("constant", [0.0, 1.0])
+def test_sweeps_in_which_rows_become_idle_are_the_twin_to_the_bit(form, constant):
     dense, y = exact_problem()
-    dense = dense[:, : 2 - int(one)]  # with the ones no more than two terms to a sum
+    dense = dense[:, : 2 - int(constant)]  # with the ones no more than two terms to a sum
     X, uppers, width = FORMS[form](dense), np.full(N, 0.3), dense.shape[1]
-    table, order, w = table_of(X, y, uppers, one), np.arange(N, dtype=np.int32), np.zeros(width + 1)
-    meant = shrinking_sweeps(dense, y, uppers, table[:, DUAL].copy(), 7, 9 * N, one)
-    sweeps = kernels.DualSweeps(7, 9 * N, False, one, 1.0)
+    table, order, w = table_of(X, y, uppers, constant), np.arange(N, dtype=np.int32), np.zeros(width + 1)
+    meant = shrinking_sweeps(dense, y, uppers, table[:, DUAL].copy(), 7, 9 * N, constant)
+    sweeps = kernels.DualSweeps(7, 9 * N, False, constant, 1.0)
     active, taken = kernels.dual_sweeps(as_rows(X), table, order, kernels.ActiveRows(N), sweeps, w)
     assert (*active, taken) == meant[:4]
     assert active[0] < N
@@ -50,15 +50,15 @@ def test_sweeps_in_which_rows_become_idle_are_the_twin_to_the_bit(form, one):
     st.floats(1e-3, 20),
 )
 def test_the_projection_onto_the_ball_is_the_nearest_point(w, radius):
-    found = onto_ball(w, radius)
+    nearest = onto_ball(w, radius)
     if np.abs(w).sum() <= radius:
-        np.testing.assert_array_equal(found, w)
+        np.testing.assert_array_equal(nearest, w)
         return
-    assert np.abs(found).sum() == pytest.approx(radius, rel=1e-9)
+    assert np.abs(nearest).sum() == pytest.approx(radius, rel=1e-9)
     # w - found is a normal of the ball: as large as anywhere, and of the weight's sign, wherever there is a weight.
-    away = w - found
-    assert (found * away >= 0.0).all()
-    np.testing.assert_allclose(np.abs(away)[found != 0.0], np.abs(away).max(), atol=1e-9)
+    away = w - nearest
+    assert (nearest * away >= 0.0).all()
+    np.testing.assert_allclose(np.abs(away)[nearest != 0.0], np.abs(away).max(), atol=1e-9)
 
 
 # ---- hinge objective ---------------------------------------------------------------------------

@@ -173,8 +173,8 @@ def test_within_a_hundredth_of_the_minimum(name, penalty, intercept):
         solve_it = lambda b, lam, **k: hinge_psa(b, lam, radius=np.abs(best[:-1]).sum(), **k)  # noqa: E731
     for average in (False, True):
         rounds = solve_it(blocks_of(X, y), 1e-2, intercept=intercept, average=average)
-        found = solve(rounds, tol=0.0, max_passes=PASSES[name])
-        assert lowest * (1 - 1e-9) <= found.certificate.primal <= lowest * 1.01
+        solution = solve(rounds, tol=0.0, max_passes=PASSES[name])
+        assert lowest * (1 - 1e-9) <= solution.certificate.primal <= lowest * 1.01
 
 
 @pytest.mark.parametrize("name", ["scd", "comid", "rda"])
@@ -206,11 +206,11 @@ def test_above_lam_max_with_an_intercept_the_larger_class_is_all(name, penalty):
     X, y, weight = problem(weighted=True)
     for sign in (1, -1):
         lam = np.abs(X).max()  # above anything that balanced rows could add up to
-        found = solve(
+        solution = solve(
             SOLVERS[name, penalty](blocks_of(X, sign * y, 1, weight), lam, intercept=True), tol=1e-9, max_passes=9
         )
-        assert found.certificate.status is Status.CONVERGED
-        assert found.w.tolist() == [0.0] * 4 + [-1.0 * sign]
+        assert solution.certificate.status is Status.CONVERGED
+        assert solution.w.tolist() == [0.0] * 4 + [-1.0 * sign]
 
 
 # ---- other data ---------------------------------------------------------------------------------------------------------
@@ -234,13 +234,13 @@ def test_empty_single_and_duplicate_columns(name, penalty):
 @pytest.mark.parametrize("n_blocks", [2, 9])
 def test_averaged_sweeps_reach_what_one_block_reaches(penalty, n_blocks):
     X, y, weight = problem(40, 120, 6, weighted=True)
-    one, many = (
+    single, many = (
         solve(
             hinge_scd(blocks_of(X, y, k, weight), 1e-2, seed=0, penalty=penalty), tol=0.0, max_passes=600
         ).certificate.primal
         for k in (1, n_blocks)
     )
-    assert many == pytest.approx(one, rel=1e-3)
+    assert many == pytest.approx(single, rel=1e-3)
 
 
 def test_averaged_sweeps_over_equal_features():
@@ -253,11 +253,11 @@ def test_averaged_sweeps_over_equal_features():
 @pytest.mark.parametrize(("name", "penalty"), [s for s in SOLVERS if s[0] in ("comid", "rda", "psa")])
 def test_batch_methods_go_the_same_way_on_many_blocks(name, penalty):
     X, y, weight = problem(10, 40, weighted=True)
-    one, many = (
+    single, many = (
         list(itertools.islice(SOLVERS[name, penalty](blocks_of(X, y, k, weight), 1e-2, intercept=True), 20))
         for k in (1, 4)
     )
-    for a, b in zip(one, many, strict=True):
+    for a, b in zip(single, many, strict=True):
         np.testing.assert_allclose(a.w, b.w, atol=1e-12)
 
 
@@ -266,8 +266,8 @@ def test_blocks_of_one_class_and_empty_ones(name):
     X, y, _ = problem(10, 50)
     parts = [np.flatnonzero(y > 0), np.arange(0), np.flatnonzero(y < 0)]
     blocks = LocalBlocks([Block.of(X, y).take(part, index=i) for i, part in enumerate(parts)])
-    found = solve(SOLVERS[name, "l2"](blocks, 0.1, average=True), tol=0.0, max_passes=200)
-    assert found.certificate.primal < 1.01 * l2_minimum(X, y, 0.1)
+    solution = solve(SOLVERS[name, "l2"](blocks, 0.1, average=True), tol=0.0, max_passes=200)
+    assert solution.certificate.primal < 1.01 * l2_minimum(X, y, 0.1)
 
 
 # ---- starts and wrong input ---------------------------------------------------------------------------------------------

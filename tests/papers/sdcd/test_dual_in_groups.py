@@ -26,7 +26,7 @@ def sides(p):
     """
     blocks = p.blocks()
     groups = pair_groups(blocks, **p.options, weighted=True)
-    found = {}
+    rows_of_class = {}
     for label in (1, -1):
         rows = []
         for b in blocks._blocks:
@@ -36,8 +36,8 @@ def sides(p):
             rows += [
                 (b.X[i], g, v) for i, g, v in zip(positions, codes, np.broadcast_to(weight, len(codes)), strict=True)
             ]
-        found[label] = sorted(rows, key=lambda row: row[1]) if label == groups.sign else rows
-    return groups, found[1], found[-1]
+        rows_of_class[label] = sorted(rows, key=lambda row: row[1]) if label == groups.sign else rows
+    return groups, rows_of_class[1], rows_of_class[-1]
 
 
 def by_definition(duals, p):
@@ -103,8 +103,8 @@ def test_duals_are_feasible_and_rising_and_w_is_theirs(solver):
 def test_certificates_beside_every_pair_by_itself():
     problems, closed = some_problems(range(300, 370)), 0
     for p, solver in zip(problems, itertools.cycle(SOLVERS), strict=False):
-        found = solve(solver(p.blocks(), p.lam, seed=1, **p.options), tol=1e-3, max_passes=100)
-        c, w = found.certificate, found.w
+        solution = solve(solver(p.blocks(), p.lam, seed=1, **p.options), tol=1e-3, max_passes=100)
+        c, w = solution.certificate, solution.w
         primal = 0.5 * p.lam * w @ w + mean_loss(hinge, w, p.X, p.pairs)
         assert c.primal == pytest.approx(primal, abs=c.rounding + 1e-15, rel=1e-12)
         closed += c.status == "converged"

@@ -62,10 +62,10 @@ def twin(solver, X, y, lam, *, seed=7, capacity=4, weight=None, w=None):
 def test_one_block_is_the_published_algorithm(solver, lam, weighted):
     X, y = rows_of()
     weight = np.random.default_rng(3).uniform(0.2, 3.0, len(y)) if weighted else None
-    found = last(SOLVERS[solver](blocks_of(X, y, weight=weight), lam))
+    final = last(SOLVERS[solver](blocks_of(X, y, weight=weight), lam))
     expected = twin(solver, X, y, lam, weight=weight, seed=block_seed(7, 0, 0))
-    np.testing.assert_allclose(found.w, expected, rtol=1e-12, atol=1e-12 * abs(expected).max())
-    assert found.primal == pytest.approx(pairwise_objective(found.w, X, y, lam, weight), rel=1e-10)
+    np.testing.assert_allclose(final.w, expected, rtol=1e-12, atol=1e-12 * abs(expected).max())
+    assert final.primal == pytest.approx(pairwise_objective(final.w, X, y, lam, weight), rel=1e-10)
 
 
 @every_solver
@@ -112,9 +112,9 @@ def test_epochs_go_on_from_the_last_weights_with_empty_buffers(solver):
 def test_blocks_are_averaged_by_their_rows(solver):
     X, y = rows_of(90)
     parts = [Block.of(X[:20], y[:20], index=0), Block.of(X[20:90], y[20:90], index=1)]
-    found = last(SOLVERS[solver](LocalBlocks(parts), 1e-2)).w
+    w = last(SOLVERS[solver](LocalBlocks(parts), 1e-2)).w
     apart = [twin(solver, p.X, p.y, 1e-2, seed=block_seed(7, 0, p.index)) for p in parts]
-    np.testing.assert_allclose(found, (20 * apart[0] + 70 * apart[1]) / 90, rtol=1e-11)
+    np.testing.assert_allclose(w, (20 * apart[0] + 70 * apart[1]) / 90, rtol=1e-11)
 
 
 @every_solver
@@ -122,8 +122,8 @@ def test_a_block_of_one_class_has_no_say_but_its_share(solver):
     X, y = rows_of(40)
     alone = Block.of(X[y < 0][:10], y[y < 0][:10], index=1)
     both = last(SOLVERS[solver](LocalBlocks([Block.of(X, y), alone]), 1e-2)).w
-    one = last(SOLVERS[solver](blocks_of(X, y), 1e-2)).w
-    np.testing.assert_allclose(both, 0.8 * one, rtol=1e-13)
+    w = last(SOLVERS[solver](blocks_of(X, y), 1e-2)).w
+    np.testing.assert_allclose(both, 0.8 * w, rtol=1e-13)
 
 
 @every_solver

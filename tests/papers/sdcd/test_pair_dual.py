@@ -114,10 +114,10 @@ def test_average_is_that_of_lemma_1(solver, n_blocks):
 def test_optimum(case, lam, solver):
     X, y = CASES[case]
     best = optimum(X, y, lam)
-    found = solve(solver(blocks_of(X, y), lam, seed=1), tol=1e-7, max_passes=4000).certificate
-    assert found.relative_gap <= 1e-6
-    assert found.primal == pytest.approx(best, rel=1e-6)
-    assert found.dual <= best * (1 + 1e-9)
+    certificate = solve(solver(blocks_of(X, y), lam, seed=1), tol=1e-7, max_passes=4000).certificate
+    assert certificate.relative_gap <= 1e-6
+    assert certificate.primal == pytest.approx(best, rel=1e-6)
+    assert certificate.dual <= best * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -126,9 +126,9 @@ def test_optimum(case, lam, solver):
 )
 def test_many_blocks_same_optimum(solver, n_blocks, lam, combine):
     X, y = small()
-    found = solve(solver(blocks_of(X, y, n_blocks), lam, seed=1, combine=combine), tol=1e-6, max_passes=6000)
-    assert found.certificate.relative_gap <= 1e-6
-    assert found.certificate.primal == pytest.approx(optimum(X, y, lam), rel=1e-6)
+    solution = solve(solver(blocks_of(X, y, n_blocks), lam, seed=1, combine=combine), tol=1e-6, max_passes=6000)
+    assert solution.certificate.relative_gap <= 1e-6
+    assert solution.certificate.primal == pytest.approx(optimum(X, y, lam), rel=1e-6)
 
 
 # ---- w and the dual variables belong together ---------------------------------------------------------------------------
@@ -209,8 +209,8 @@ def test_pairs_beyond_32_bits():
 def test_rounds_and_passes(n_blocks, length, sizes):
     states = list(sdcd(blocks_of(*small(), n_blocks), 1e-2, seed=0, **length))
     taken = np.cumsum(sizes)
-    wanted = np.ceil(2 * taken / 32 + 0.5 * np.arange(1, len(sizes) + 1))
-    assert [s.passes for s in states] == wanted.tolist()
+    expected = np.ceil(2 * taken / 32 + 0.5 * np.arange(1, len(sizes) + 1))
+    assert [s.passes for s in states] == expected.tolist()
 
 
 # ---- bad input ----------------------------------------------------------------------------------------------------------

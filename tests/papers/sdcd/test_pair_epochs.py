@@ -86,19 +86,19 @@ def as_dict(table):
 )
 def test_table_is_a_dict(entries):
     source = np.array(entries, dtype=ENTRY)
-    wanted = {}
+    expected = {}
     for pair, value in entries:
         if value:
-            wanted[pair] = wanted.get(pair, 0.0) + value
+            expected[pair] = expected.get(pair, 0.0) + value
     table = table_of(16)  # may become full: places go round
     used = add_entries(source, 1.0, table, 0)
-    assert as_dict(table) == wanted
-    assert used == len(wanted)
-    assert all(table[find_slot(table, pair)]["number"] == pair for pair in wanted)
+    assert as_dict(table) == expected
+    assert used == len(expected)
+    assert all(table[find_slot(table, pair)]["number"] == pair for pair in expected)
     other = table_of(32)
     assert add_entries(table, 0.5, other, 0) == used
     assert add_entries(table, 0.5, other, used) == used
-    assert as_dict(other) == wanted
+    assert as_dict(other) == expected
 
 
 @pytest.mark.parametrize("average", [False, True])

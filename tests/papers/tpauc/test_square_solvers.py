@@ -147,9 +147,9 @@ def best_square(X, pairs, lam):
 
 def test_minimum_over_all_pairs_by_themselves():
     for p in some_problems(range(150)):
-        found = solve(Exact().rounds(p.blocks(), p.lam, **p.options), tol=1e-9, max_passes=10)
-        c = found.certificate
-        primal = 0.5 * p.lam * found.w @ found.w + mean_loss(square, found.w, p.X, p.pairs)
+        solution = solve(Exact().rounds(p.blocks(), p.lam, **p.options), tol=1e-9, max_passes=10)
+        c = solution.certificate
+        primal = 0.5 * p.lam * solution.w @ solution.w + mean_loss(square, solution.w, p.X, p.pairs)
         best = best_square(p.X, p.pairs, p.lam)
         assert c.primal == pytest.approx(primal, abs=c.rounding, rel=1e-9)
         assert primal <= best * (1 + 1e-8) + c.rounding
@@ -160,9 +160,9 @@ def test_signs_keep_the_bound_true():
     r = np.random.default_rng(1)
     for p in some_problems(range(40)):
         signs = r.integers(-1, 2, p.X.shape[1]).astype(np.int8)
-        found = solve(Exact().rounds(p.blocks(), p.lam, signs=signs, **p.options), tol=1e-6, max_passes=10)
-        assert ((found.w == 0) | (np.sign(found.w) == signs) | (signs == 0)).all()
-        c = found.certificate
+        solution = solve(Exact().rounds(p.blocks(), p.lam, signs=signs, **p.options), tol=1e-6, max_passes=10)
+        assert ((solution.w == 0) | (np.sign(solution.w) == signs) | (signs == 0)).all()
+        c = solution.certificate
         for _ in range(30):
             w = np.abs(r.normal(size=len(signs))) * np.where(signs == 0, r.choice([-1, 1], len(signs)), signs)
             value = 0.5 * p.lam * w @ w + mean_loss(square, w, p.X, p.pairs)
@@ -180,11 +180,11 @@ def far_apart(n_groups=30):
 
 def test_groups_that_lie_far_apart_lose_no_digits():
     near, far, y, group = far_apart()
-    one, other = (
+    of_near, other = (
         solve(Exact().rounds(LocalBlocks.of(X, y, groups=group, n_blocks=3), 1e-3), tol=1e-6, max_passes=9)
         for X in (near, far)
     )
-    np.testing.assert_allclose(one.w, other.w, rtol=1e-7)
+    np.testing.assert_allclose(of_near.w, other.w, rtol=1e-7)
     assert other.certificate.rounding < 1e-4 * other.certificate.primal
 
 
@@ -238,10 +238,10 @@ def test_moments_are_those_of_the_rows(form, weighted, n_blocks, monkeypatch):
         mass, rows = weight[y == label], X[y == label]
         scatter = np.cov(rows.T, aweights=mass, bias=True) * mass.sum()
         for full in (True, False):
-            found = classes(blocks, full)[k]
-            assert found.weight == pytest.approx(mass.sum())
-            np.testing.assert_allclose(found.mean, mass @ rows / mass.sum(), rtol=1e-13)
-            np.testing.assert_allclose(found.scatter, scatter if full else np.diag(scatter), rtol=1e-12, atol=1e-13)
+            moments = classes(blocks, full)[k]
+            assert moments.weight == pytest.approx(mass.sum())
+            np.testing.assert_allclose(moments.mean, mass @ rows / mass.sum(), rtol=1e-13)
+            np.testing.assert_allclose(moments.scatter, scatter if full else np.diag(scatter), rtol=1e-12, atol=1e-13)
 
 
 def test_moments_far_from_zero_keep_their_digits():

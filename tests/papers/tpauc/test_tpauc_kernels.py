@@ -100,8 +100,8 @@ def test_epoch_is_the_plain_one(case, form, average_from):
     start = np.random.default_rng(2).normal(size=6)
     after = twin.square_epoch(X, y, class_means(X, y, np.ones(len(y)))[0], order, factors, g, 0.02, 0.3, start)
     expected = after[-1] if average_from == 50 else after[average_from:].mean(axis=0)
-    found = run(X, y, order, factors, g, 0.02, 0.3, start, average_from, form)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    averaged = run(X, y, order, factors, g, 0.02, 0.3, start, average_from, form)
+    np.testing.assert_allclose(averaged, expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.nojit
@@ -115,8 +115,8 @@ def test_a_scale_of_an_epoch_that_vanishes_is_not_lost(case, eta, average_from):
     order = np.concatenate([order, np.tile(order, 30)])
     after = twin.square_epoch(X, y, class_means(X, y, np.ones(len(y)))[0], order, factors, g, eta, 0.3, start)
     expected = after[-1] if average_from == 50 else after[average_from:].mean(axis=0)
-    found = run(X, y, order, factors, g, eta, 0.3, start, len(order) if average_from == 50 else average_from)
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    averaged = run(X, y, order, factors, g, eta, 0.3, start, len(order) if average_from == 50 else average_from)
+    np.testing.assert_allclose(averaged, expected, rtol=1e-9)
 
 
 def test_a_step_costs_its_non_zeros():

@@ -41,23 +41,23 @@ def test_one_block_is_the_paper(solver, lams, n_directions, kernel):
     X, y = problem(12, 3)
     if kernel:
         X = rbf_kernel(X, X, gamma=0.5)
-    found = last(
+    final = last(
         solver(blocks_of(X, y), *lams, seed=5, gram=kernel, n_outer=3, n_inner=15, mu=0.1, n_directions=n_directions)
     )
     gram = X if kernel else None
     twin = zeroth_order_twin(
         X, y, *lams, seed=5, n_outer=3, n_inner=15, mu=0.1, n_directions=n_directions, reduced=solver is zovr, gram=gram
     )
-    np.testing.assert_allclose(found.w, twin, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(final.w, twin, rtol=1e-10, atol=1e-12)
     value = objective(twin, X, y, *lams, gram=gram) + offset(X, y, lams[0], gram)
-    assert found.primal == pytest.approx(value, rel=1e-10)
+    assert final.primal == pytest.approx(value, rel=1e-10)
 
 
 @pytest.mark.nojit
 def test_svrg_is_the_recursion_written_out():
     X, y = problem(12, 3)
-    found = last(svrg(blocks_of(X, y), 0.8, 5.0, seed=5, n_outer=3, n_inner=20))
-    np.testing.assert_allclose(found.w, svrg_twin(X, y, 0.8, 5.0, seed=5, n_outer=3, n_inner=20), rtol=1e-10)
+    final = last(svrg(blocks_of(X, y), 0.8, 5.0, seed=5, n_outer=3, n_inner=20))
+    np.testing.assert_allclose(final.w, svrg_twin(X, y, 0.8, 5.0, seed=5, n_outer=3, n_inner=20), rtol=1e-10)
 
 
 @pytest.mark.nojit
@@ -104,9 +104,9 @@ def test_every_round_is_certified(solver, case, lams):
 def test_the_minimum_of_a_quadratic_programme(solver, within, n_blocks):
     X, y = problem(60, 4)
     lowest = minimum(X, y, 0.5, 10.0) + offset(X, y, 0.5)
-    found = last(solver(blocks_of(X, y, n_blocks), 0.5, 10.0, seed=1, n_outer=150))
-    assert lowest * (1 - 1e-9) <= found.primal <= lowest * (1 + within)
-    assert found.dual >= lowest * (1 - 5 * within)
+    final = last(solver(blocks_of(X, y, n_blocks), 0.5, 10.0, seed=1, n_outer=150))
+    assert lowest * (1 - 1e-9) <= final.primal <= lowest * (1 + within)
+    assert final.dual >= lowest * (1 - 5 * within)
 
 
 def test_an_optimum_of_zero_is_no_division_by_zero():
@@ -114,10 +114,10 @@ def test_an_optimum_of_zero_is_no_division_by_zero():
     X, y = problem()
     state = MarginMeanProblem(blocks_of(X + 9.0 * y[:, None], y), 9.0, 1.0)
     state.w = 9.0 * state.centre
-    found = state.round(state.blocks.reduce(score_and_evaluate, state.w, *state.evaluation()), 1.0)
+    newest = state.round(state.blocks.reduce(score_and_evaluate, state.w, *state.evaluation()), 1.0)
     # No relative gap can be stated: the rounding errors of the hinges are larger than the objective.
-    assert solve(iter([found]), tol=1e-3, max_passes=9).certificate.status == Status.ROUNDING
-    assert found.primal < 1e-300
+    assert solve(iter([newest]), tol=1e-3, max_passes=9).certificate.status == Status.ROUNDING
+    assert newest.primal < 1e-300
 
 
 @pytest.mark.parametrize("gram", [False, True])
@@ -140,11 +140,11 @@ def test_weights_are_shares(solver):
     """Doubling all weights changes nothing; the objective of a row of weight 2 is that of two rows."""
     X, y = problem()
     weight = np.where(np.arange(40) % 3 == 0, 2.0, 1.0)
-    one, two = (last(solver(blocks_of(X, y, 1, w), 0.5, 5.0, seed=0, n_outer=5)) for w in (weight, 2 * weight))
-    np.testing.assert_allclose(one.w, two.w, rtol=1e-12)
+    once, two = (last(solver(blocks_of(X, y, 1, w), 0.5, 5.0, seed=0, n_outer=5)) for w in (weight, 2 * weight))
+    np.testing.assert_allclose(once.w, two.w, rtol=1e-12)
     twice = np.repeat(np.arange(40), weight.astype(int))
-    value = objective(one.w, X[twice], y[twice], 0.5, 5.0) + offset(X[twice], y[twice], 0.5)
-    assert one.primal == pytest.approx(value, rel=1e-10)
+    value = objective(once.w, X[twice], y[twice], 0.5, 5.0) + offset(X[twice], y[twice], 0.5)
+    assert once.primal == pytest.approx(value, rel=1e-10)
     assert set(factors(y, weight)) == set(factors(y[twice]))
 
 
@@ -153,8 +153,8 @@ def test_rows_of_no_weight_and_blocks_without_rows_do_no_harm(solver):
     X, y = problem()
     plain = Block.of(X, y)
     parts = [plain, plain.take(np.zeros(40, dtype=bool), index=1)]
-    one = last(solver(LocalBlocks(parts), 0.5, 5.0, seed=0, n_outer=5))
-    assert np.isfinite(one.w).all()
+    final = last(solver(LocalBlocks(parts), 0.5, 5.0, seed=0, n_outer=5))
+    assert np.isfinite(final.w).all()
     weight = np.r_[np.ones(40), np.zeros(10)]
     there = last(solver(blocks_of(np.vstack([X, X[:10]]), np.r_[y, y[:10]], 1, weight), 0.5, 5.0, seed=0, n_outer=150))
     lowest = minimum(X, y, 0.5, 5.0) + offset(X, y, 0.5)
@@ -169,10 +169,10 @@ def test_gaussian_kernel(form):
     r = np.random.default_rng(0)
     X, Z = r.integers(-3, 4, (6, 4)).astype(float), r.integers(-3, 4, (5, 4)).astype(float)
     X[0] = Z[0]
-    found = gaussian_kernel(form(X), form(Z), 1.7)
-    assert found.dtype == np.float64
-    np.testing.assert_allclose(found, rbf_kernel(X, Z, gamma=1 / 1.7**2), rtol=1e-12)
-    assert found[0, 0] == 1.0
+    kernel = gaussian_kernel(form(X), form(Z), 1.7)
+    assert kernel.dtype == np.float64
+    np.testing.assert_allclose(kernel, rbf_kernel(X, Z, gamma=1 / 1.7**2), rtol=1e-12)
+    assert kernel[0, 0] == 1.0
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
