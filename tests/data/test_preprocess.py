@@ -72,8 +72,8 @@ def test_rows_of_length_one(sparse):
 def test_statistics_merge_over_blocks(scale, n_blocks):
     whole = make(n=300)
     empty = whole.take(np.array([], dtype=int))
-    one, many = fit([whole], scale, "numeric"), fit([empty, *partition(whole, n_blocks), empty], scale, "numeric")
-    for a, b in ((one.shift, many.shift), (one.factor, many.factor)):
+    of_whole, many = fit([whole], scale, "numeric"), fit([empty, *partition(whole, n_blocks), empty], scale, "numeric")
+    for a, b in ((of_whole.shift, many.shift), (of_whole.factor, many.factor)):
         assert (a is None) == (b is None)
         if a is not None:
             np.testing.assert_allclose(a, b, rtol=1e-13, atol=1e-15)
@@ -88,8 +88,8 @@ def test_merged_moments_are_those_of_plain_sums(rows, cuts, sparse):
     X = np.array(rows)
     edges = sorted({0, len(X), *(c for c in cuts if c < len(X))})
     parts = [X[i:j] for i, j in itertools.pairwise(edges)]
-    found = [moments(Block.of(sp.csr_matrix(p) if sparse else p, np.ones(len(p))).rows) for p in parts]
-    total = sum(found[1:], found[0])
+    statistics = [moments(Block.of(sp.csr_matrix(p) if sparse else p, np.ones(len(p))).rows) for p in parts]
+    total = sum(statistics[1:], statistics[0])
     for j in range(2):
         column = X[:, j].tolist()
         mean = math.fsum(column) / len(column)
@@ -123,8 +123,8 @@ def test_log1p_comes_first_and_leaves_one_hot_features_alone():
 def test_sparse_stays_sparse_and_equals_dense(scale):
     sparse, full = make(sparse=True), make()
     for log1p in (None, "numeric", ["b"]):
-        one, other = fit([sparse], scale, log1p), fit([full], scale, log1p)
-        scaled = one.transform(sparse)
+        of_sparse, other = fit([sparse], scale, log1p), fit([full], scale, log1p)
+        scaled = of_sparse.transform(sparse)
         assert sp.issparse(scaled.X)
         np.testing.assert_allclose(dense(scaled), other.transform(full).X, rtol=1e-14)
 
@@ -252,7 +252,7 @@ def test_statistics_merge_and_are_those_of_the_values_that_are_there(rows, cuts,
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_statistics, "CHUNK", chunk)
         means, medians = (
-            sum(found[1:], found[0]) for found in ([of(p) for p in parts] for of in (ColumnStatistics.of, Medians.of))
+            sum(sums[1:], sums[0]) for sums in ([of(p) for p in parts] for of in (ColumnStatistics.of, Medians.of))
         )
     for j in range(2):
         there = sorted(X[~np.isnan(X[:, j]), j])
@@ -272,9 +272,9 @@ def test_statistics_merge_and_are_those_of_the_values_that_are_there(rows, cuts,
 def test_medians_do_not_depend_on_the_order_of_the_blocks():
     rng = np.random.default_rng(0)
     parts = [Medians.of(of_values(rng.standard_t(2, (50, 3)))) for _ in range(4)]
-    one, other = sum(parts[1:], parts[0]), sum(parts[-2::-1], parts[-1])
-    assert np.array_equal(one.cell, other.cell)
-    assert np.array_equal(one.count, other.count)
+    forwards, other = sum(parts[1:], parts[0]), sum(parts[-2::-1], parts[-1])
+    assert np.array_equal(forwards.cell, other.cell)
+    assert np.array_equal(forwards.count, other.count)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -53,14 +53,14 @@ def test_each_class_gives_its_share_whatever_the_order_of_the_rows(n_pos, n_neg,
 def test_rows_in_any_blocks_are_split_as_plain_python_would(n_pos, n_neg, fraction, seed, n_blocks):
     y = np.array([1] * n_pos + [-1] * n_neg)
     ids = np.random.default_rng(seed).choice(10**9, len(y), replace=False)
-    wanted = set()
+    expected = set()
     for label, n in ((1, n_pos), (-1, n_neg)):
         numbers = sorted((mixed(i ^ mixed(seed)), i) for i in ids[y == label].tolist())
-        wanted |= {i for _, i in numbers[: min(max(round(fraction * n), 1), n - 1)]}
+        expected |= {i for _, i in numbers[: min(max(round(fraction * n), 1), n - 1)]}
     blocks = partition(block_of(y, ids), n_blocks)
-    found = find_split(each_of(blocks), fraction, seed)
-    assert {i for block in blocks for i in block.row_id[found.is_test(block)].tolist()} == wanted
-    assert sum(found.n_test) == len(wanted)
+    split = find_split(each_of(blocks), fraction, seed)
+    assert {i for block in blocks for i in block.row_id[split.is_test(block)].tolist()} == expected
+    assert sum(split.n_test) == len(expected)
 
 
 def test_seeds_differ_and_rows_are_spread():
@@ -95,10 +95,10 @@ def test_groups_stay_whole():
     assert len(train) + len(test) == 3000
     assert abs(len(test) - 900) <= np.bincount(block.group).max()
     blocks = [block.between(1000 * k, 1000 * (k + 1), index=k) for k in range(3)]
-    found = find_split(each_of(blocks), 0.3, 1)
-    assert np.array_equal(np.concatenate([found.is_test(b) for b in blocks]), np.isin(np.arange(3000), test))
-    assert sum(found.n_test) == len(test)
-    assert found.n_test[1] == (block.y[test] > 0).sum()
+    parted = find_split(each_of(blocks), 0.3, 1)
+    assert np.array_equal(np.concatenate([parted.is_test(b) for b in blocks]), np.isin(np.arange(3000), test))
+    assert sum(parted.n_test) == len(test)
+    assert parted.n_test[1] == (block.y[test] > 0).sum()
     assert not np.array_equal(split(block, 0.3, 2)[1], test)
 
 
@@ -132,11 +132,11 @@ def test_few_random_numbers_travel_and_the_rows_are_the_same(monkeypatch, n, sha
         sent.append(sum(len(result[0][0]) for result in results))
         return results
 
-    found = split_module.find_split(each, share, 3)
+    split = split_module.find_split(each, share, 3)
     for k, sign in enumerate((-1, 1)):
         numbers = np.sort(split_module.scrambled(rows.row_id, 3)[y == sign])
-        assert found.n_test[k] == round(share * len(numbers))
-        assert found.limits[k] == numbers[found.n_test[k] - 1]
+        assert split.n_test[k] == round(share * len(numbers))
+        assert split.limits[k] == numbers[split.n_test[k] - 1]
     if n == 20_000:
         assert sent[0] < 0.25 * n
     assert len(sent) == 1 or most < 1

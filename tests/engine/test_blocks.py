@@ -70,8 +70,8 @@ def test_rows_between_are_those_taken_there(form, start, stop):
         block = Block(random_codes(20, 0), block.y, block.row_id)
     cut, taken = block.between(start, stop, index=2), block.take(np.arange(start, stop), index=2)
     w = np.linspace(-1.0, 1.0, block.n_features)
-    for one, other in zip(cut.rows, taken.rows, strict=True):
-        assert form == "codes" or np.array_equal(one, other)
+    for array, other in zip(cut.rows, taken.rows, strict=True):
+        assert form == "codes" or np.array_equal(array, other)
     for name in ("y", "row_id", "index", "n_samples", "n_features"):
         assert np.array_equal(getattr(cut, name), getattr(taken, name))
     scores = np.empty((2, stop - start))
@@ -90,8 +90,8 @@ def dense(X):
 
 def test_cutting_does_not_copy_features():
     X = np.ones((6, 2))
-    one, two = LocalBlocks.of(X, [1, -1, 1, -1, 1, -1], n_blocks=2).reduce(whole_block)["blocks"]
-    assert np.shares_memory(one.X, X)
+    first, two = LocalBlocks.of(X, [1, -1, 1, -1, 1, -1], n_blocks=2).reduce(whole_block)["blocks"]
+    assert np.shares_memory(first.X, X)
     assert np.shares_memory(two.X, X)
 
 
@@ -109,11 +109,11 @@ def test_blocks_may_lack_a_class_and_threads_change_no_bit(model):
     rows = simulate(300, 4, 0.3, seed=1)
     order = np.argsort(rows.y, kind="stable")
     X, y = rows.X[order], rows.y[order]
-    one = clone(model).fit(X, y)
+    whole = clone(model).fit(X, y)
     two, three = (clone(model).fit(LocalBlocks.of(X, y, n_blocks=5, n_jobs=n_jobs)) for n_jobs in (1, 3))
     assert two.coef_.tobytes() == three.coef_.tobytes()
-    np.testing.assert_allclose(two.coef_, one.coef_, rtol=2e-2, atol=2e-3)
-    assert abs(two.certificate_.primal - one.certificate_.primal) <= 2e-3 * one.certificate_.primal
+    np.testing.assert_allclose(two.coef_, whole.coef_, rtol=2e-2, atol=2e-3)
+    assert abs(two.certificate_.primal - whole.certificate_.primal) <= 2e-3 * whole.certificate_.primal
 
 
 @pytest.mark.parametrize("n", [0, -1])
@@ -142,9 +142,9 @@ def test_block_refuses_what_does_not_fit():
 
 
 def test_csr_is_made_canonical_without_touching_the_callers():
-    given = sp.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), (1, 2))
-    rows = Block.of(given, np.array([1])).rows
+    original = sp.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), (1, 2))
+    rows = Block.of(original, np.array([1])).rows
     assert rows.indices.dtype == np.int32
     assert rows.offsets.dtype == np.int64
     np.testing.assert_array_equal(rows.values, [2.0, 4.0])
-    assert given.nnz == 3
+    assert original.nnz == 3

@@ -270,16 +270,16 @@ def test_they_come_by_rounds_by_seconds_or_when_asked_for(tmp_path):
     for rounds, seconds, now, expected in ((2, np.inf, False, 2), (None, 0.0, False, 1), (None, np.inf, True, 1)):
         folder = tmp_path / str((rounds, seconds))
         kept = journal(folder, in_memory())
-        found = []
+        saved = []
 
-        def callback(record, kept=kept, found=found, due=(rounds, seconds), now=now):
+        def callback(record, kept=kept, saved=saved, due=(rounds, seconds), now=now):
             kept.round_done(*due, now=now)
-            found.append(kept.rounds)
+            saved.append(kept.rounds)
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model().set_params(max_passes=6).fit(kept.blocks, callback=callback)
-        assert found[:4] == [r - r % expected for r in range(1, 5)]
+        assert saved[:4] == [r - r % expected for r in range(1, 5)]
 
 
 # ---- on a cluster -----------------------------------------------------------------------------------------------------

@@ -113,22 +113,22 @@ def listening(pid):
             continue
         if target.startswith("socket:["):
             inodes.add(target[8:-1])
-    found = set()
+    addresses = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == "0A" and fields[9] in inodes:
-                found.add(fields[1].partition(":")[0])
-    return found
+                addresses.add(fields[1].partition(":")[0])
+    return addresses
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="no list of sockets to look at")
 def test_scheduler_workers_and_dashboards_listen_on_loopback_only(client):
     pids = [os.getpid(), *client.run(os.getpid).values(), *client.run(os.getppid).values()]
     loopback = {"0100007F", "00000000000000000000000001000000"}
-    found = {pid: listening(pid) for pid in pids}
-    assert all(found[pid] for pid in client.run(os.getpid).values())  # else nothing was looked at
-    assert set().union(*found.values()) <= loopback
+    addresses = {pid: listening(pid) for pid in pids}
+    assert all(addresses[pid] for pid in client.run(os.getpid).values())  # else nothing was looked at
+    assert set().union(*addresses.values()) <= loopback
 
 
 def test_link_names_loopback(client):

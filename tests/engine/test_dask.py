@@ -30,11 +30,11 @@ def load(index):
     return partition(Block.of(*data()), N_BLOCKS)[index]
 
 
-def assert_same_bits(one, other):
-    assert one.w.tobytes() == other.w.tobytes()
-    assert one.certificate == other.certificate
+def assert_same_bits(fit, other):
+    assert fit.w.tobytes() == other.w.tobytes()
+    assert fit.certificate == other.certificate
     drop = ["seconds"]
-    pd.testing.assert_frame_equal(one.history.drop(columns=drop), other.history.drop(columns=drop), check_exact=True)
+    pd.testing.assert_frame_equal(fit.history.drop(columns=drop), other.history.drop(columns=drop), check_exact=True)
 
 
 def test_any_number_of_workers_same_bits():

@@ -60,10 +60,10 @@ def viewed(blocks: Blocks, name: str) -> Blocks:
 
 def made(name: str) -> list[Block]:
     """The blocks that a view stands for."""
-    found = parts()
+    blocks = parts()
     for change, _ in VIEWS[name]:
-        found = [change(block) for block in found]
-    return found
+        blocks = [change(block) for block in blocks]
+    return blocks
 
 
 def keep_sum(block, memory, factor):

@@ -68,10 +68,10 @@ def kill(client, blocks, i=0):
 def states(client, blocks):
     """Return the numbers of the states that each part has on its worker."""
 
-    def found(dask_worker, keys=tuple(f.key for f in blocks._parts.futures)):
+    def states_on(dask_worker, keys=tuple(f.key for f in blocks._parts.futures)):
         return {key: sorted(dask_worker.data[key].memories) for key in keys if key in dask_worker.data}
 
-    return {key: held for answer in client.run(found).values() for key, held in answer.items()}
+    return {key: held for answer in client.run(states_on).values() for key, held in answer.items()}
 
 
 # ---- where blocks lie, and what is kept ----------------------------------------------------------------------------------
@@ -140,19 +140,19 @@ def test_a_worker_uses_its_threads(client, tmp_path):
 def assert_goes_on_after(harm, client):
     """Do harm to the workers after two calls, and check that all sums are as they would have been."""
     blocks = DaskBlocks.load(client, load, N_BLOCKS)
-    found = [blocks.reduce(add, value) for value in VALUES[:2]]
+    sums = [blocks.reduce(add, value) for value in VALUES[:2]]
     harm(blocks)
-    assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
+    assert sums + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
 
 
 def test_both_killed_at_once_with_a_branch_half_way(mortal):
     blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
-    found = [blocks.reduce(add, value) for value in VALUES[:2]]
+    sums = [blocks.reduce(add, value) for value in VALUES[:2]]
     branch = blocks.fork()
     for pid in mortal.run(os.getpid).values():
         os.kill(pid, signal.SIGKILL)
-    assert found + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
-    assert found + [branch.reduce(add, value) for value in VALUES[2:]] == EXPECTED
+    assert sums + [blocks.reduce(add, value) for value in VALUES[2:]] == EXPECTED
+    assert sums + [branch.reduce(add, value) for value in VALUES[2:]] == EXPECTED
 
 
 def die_once(block, memory, value, flag):
@@ -165,15 +165,15 @@ def die_once(block, memory, value, flag):
 
 def test_a_worker_killed_in_a_step_and_again_while_it_is_repeated(mortal, tmp_path):
     blocks = DaskBlocks.load(mortal, load, N_BLOCKS)
-    found = []
+    sums = []
     for n, value in enumerate(VALUES):
         flag = tmp_path / str(n)
         if n in (2, 3):
             flag.touch()
-        found.append(blocks.reduce(die_once, value, str(flag)))
+        sums.append(blocks.reduce(die_once, value, str(flag)))
         if n == 2:  # when the third step is repeated for the loss in the fourth, it kills once more
             flag.touch()
-    assert found == EXPECTED
+    assert sums == EXPECTED
 
 
 def test_a_part_that_was_moved_is_found(client):
@@ -266,8 +266,8 @@ def test_a_lost_scheduler_is_a_lost_cluster():
 
 
 class Strange(Exception):
-    def __init__(self, one, two):
-        super().__init__(f"{one} and {two}")
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
 
 
 def test_errors_arrive_with_their_place_and_those_that_cannot_travel_as_words(client):
@@ -278,9 +278,9 @@ def test_errors_arrive_with_their_place_and_those_that_cannot_travel_as_words(cl
         raise Strange("this", "that")
 
     blocks = DaskBlocks.load(client, load, 1)
-    with pytest.raises(OSError, match="block 0 cannot be read") as found:
+    with pytest.raises(OSError, match="block 0 cannot be read") as raised:
         blocks.reduce(fails)
-    assert "in fails" in found.value.__notes__[0]
+    assert "in fails" in raised.value.__notes__[0]
     with pytest.raises((RunError, Strange), match="this and that"):
         blocks.reduce(strange)
 

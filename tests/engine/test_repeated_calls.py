@@ -76,8 +76,8 @@ def test_a_step_that_leaves_the_memory_as_it_is_need_not_be_repeated(mortal, vie
     blocks.reduce(start)
     blocks.reduce(add_dots, np.ones(LARGE))
     n, values = len(chain._chain), np.full(LARGE, 2.0)
-    found = [blocks.reduce(scaled, values)["memory"] for _ in range(5)]
-    assert found == 5 * found[:1]
+    memories = [blocks.reduce(scaled, values)["memory"] for _ in range(5)]
+    assert memories == 5 * memories[:1]
     assert len(chain._chain) == n
     after = blocks.reduce(add_dots, values)["memory"]
     (address,) = mortal.who_has([chain._parts.futures[0]]).values()
@@ -109,10 +109,10 @@ def test_threads_run_chains_at_the_same_time(client):
         own.reduce(start)
         return [own.reduce(add_dots, r.normal(size=2000))["memory"] for _ in range(6)]
 
-    found = [None] * 8
+    ends = [None] * 8
 
     def work(k):
-        found[k] = chain(there, k)
+        ends[k] = chain(there, k)
 
     in_threads(work, 8, 8)
-    assert found == [chain(here, k) for k in range(8)]
+    assert ends == [chain(here, k) for k in range(8)]

@@ -83,8 +83,8 @@ def test_a_server_killed_during_a_pass_costs_time_only(bucket, tmp_path, monkeyp
             down.append(record["seconds"])
 
     def outcome(blocks, callback=None):
-        found = solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
-        return found.w.tobytes(), found.certificate
+        solution = solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
+        return solution.w.tobytes(), solution.certificate
 
     expected = outcome(LocalBlocks(blocks))
     with local_client(2, memory_limit="1GiB") as client:

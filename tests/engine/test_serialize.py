@@ -155,8 +155,8 @@ def test_threads_parse_one_after_the_other(monkeypatch):
 
     monkeypatch.setattr(ast, "literal_eval", slow)
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(deserialize, [data] * 16))
-    assert all(len(tree) == 3 for tree in found)
+        trees = list(pool.map(deserialize, [data] * 16))
+    assert all(len(tree) == 3 for tree in trees)
     assert (len(most), max(most)) == (64, 1)
 
 
@@ -171,11 +171,11 @@ def test_every_bit_arrives(values, place, n):
     sent = np.arange(float(n))
     sent[place % n :][: len(values)] = values[: n - place % n]
     for array in (sent, sent[::-1], sent.reshape(1, -1), np.asfortranarray(np.outer(sent, [1.0, 2.0]))):
-        found = unpack(pack({"a": [array]}))["a"][0]
-        assert found.tobytes() == array.tobytes()
-        assert found.dtype == array.dtype
-        assert found.flags.f_contiguous == array.flags.f_contiguous or not array.flags.contiguous
-        assert found.flags.writeable
+        arrived = unpack(pack({"a": [array]}))["a"][0]
+        assert arrived.tobytes() == array.tobytes()
+        assert arrived.dtype == array.dtype
+        assert arrived.flags.f_contiguous == array.flags.f_contiguous or not array.flags.contiguous
+        assert arrived.flags.writeable
 
 
 @pytest.mark.parametrize(("most", "share"), [(200, 1 / 8), (60_000, 1 / 4), (2**31 - 1, 1 / 2), (2**40, 1)])

@@ -308,15 +308,15 @@ def test_a_fit_of_long_vectors_has_the_same_bits_for_any_number_of_threads(y):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 20_001))
     labels = np.arange(60) % (2 if y == "two classes" else 3)
-    found = []
+    models = []
     for threads in (1, 2):
         with threadpool_limits(threads, user_api="blas"):
-            found.append(PairwiseHingeClassifier(lam=1e-3, max_passes=8, tol=1e-9).fit(X, labels))
-    assert found[0].coef_.tobytes() == found[1].coef_.tobytes()
+            models.append(PairwiseHingeClassifier(lam=1e-3, max_passes=8, tol=1e-9).fit(X, labels))
+    assert models[0].coef_.tobytes() == models[1].coef_.tobytes()
     if y == "two classes":
-        assert found[0].certificate_ == found[1].certificate_
+        assert models[0].certificate_ == models[1].certificate_
     else:
-        assert found[0].certificates_ == found[1].certificates_
+        assert models[0].certificates_ == models[1].certificates_
 
 
 def test_rounds_have_one_thread(two_threads):
@@ -325,9 +325,9 @@ def test_rounds_have_one_thread(two_threads):
     seen = []
 
     def watched():
-        for one in AllPairs().rounds(blocks, 1e-2):
+        for state in AllPairs().rounds(blocks, 1e-2):
             seen.append(blas_threads())
-            yield one
+            yield state
 
     solve(watched(), tol=1e-3, max_passes=20)
     assert seen

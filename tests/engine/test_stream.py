@@ -32,8 +32,8 @@ def load(index):
 
 
 def outcome(blocks, callback=None):
-    found = solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
-    return found.w.tobytes(), found.certificate, found.history.drop(columns="seconds").to_csv()
+    solution = solve(AllPairs().rounds(blocks, 1e-2), tol=1e-4, max_passes=100, callback=callback)
+    return solution.w.tobytes(), solution.certificate, solution.history.drop(columns="seconds").to_csv()
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +74,10 @@ def test_each_block_is_read_once_for_each_step_and_once_before_and_is_not_kept(s
     blocks = LocalBlocks.load(reader, N_BLOCKS, stream=True)
     assert (blocks.n_samples, blocks.n_features) == (2000, 6)
     for add, total in ((2, 2), (3, 5)):
-        found = blocks.reduce(count_rows, add)
-        assert found["rows"] == 2000
-        assert found["memory"] == [total] * N_BLOCKS
-        assert [len(i) for i in found["ids"]] == [i.n_samples for i in blocks.infos]
+        counted = blocks.reduce(count_rows, add)
+        assert counted["rows"] == 2000
+        assert counted["memory"] == [total] * N_BLOCKS
+        assert [len(i) for i in counted["ids"]] == [i.n_samples for i in blocks.infos]
     assert reader.read == (1 if scratch_of == "copies" else 3) * list(range(N_BLOCKS))
     assert reader.most_alive <= 1  # the one that is worked on, while the next is read
 

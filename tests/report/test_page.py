@@ -114,9 +114,9 @@ def test_the_page_is_well_formed_and_stands_alone(page):
 def test_ids_are_unique_and_every_reference_has_its_target(page):
     ids = [attrs["id"] for _, attrs in Tags(page).seen if "id" in attrs]
     assert len(ids) == len(set(ids))
-    wanted = re.findall(r'url\(#([^)]*)\)|href="#([^"]*)"', page)
+    targets = re.findall(r'url\(#([^)]*)\)|href="#([^"]*)"', page)
     labels = [i for _, attrs in Tags(page).seen for i in (attrs.get("aria-labelledby") or "").split()]
-    assert {a or b for a, b in wanted} | set(labels) <= set(ids)
+    assert {a or b for a, b in targets} | set(labels) <= set(ids)
 
 
 def test_figures_have_a_name_a_description_and_the_colours_of_the_page(page):
@@ -200,14 +200,14 @@ def test_the_average_precision_has_its_interval(report):
 
 def test_confusion_matrix_is_that_of_the_threshold(report, page):
     _, test = report.classes[0]
-    found = int(test.pos[test.values > 0.75].sum())
+    caught = int(test.pos[test.values > 0.75].sum())
     cells = re.findall(r'<td class="(right|wrong)">([\d,]+)<', page)
     false = int(test.neg[test.values > 0.75].sum())
-    expected = [("right", found), ("wrong", 200 - found), ("wrong", false), ("right", 800 - false)]
+    expected = [("right", caught), ("wrong", 200 - caught), ("wrong", false), ("right", 800 - false)]
     assert cells[:4] == [(kind, str(n)) for kind, n in expected]
-    assert f"{(found + false) / 10:.1f} % of the test rows are flagged" in text_of(page)
-    right = f"and the precision {100 * found / (found + false):.1f} %."
-    assert f"The recall is {found / 2:.1f} % {right}" in text_of(page)
+    assert f"{(caught + false) / 10:.1f} % of the test rows are flagged" in text_of(page)
+    right = f"and the precision {100 * caught / (caught + false):.1f} %."
+    assert f"The recall is {caught / 2:.1f} % {right}" in text_of(page)
 
 
 def baseline(auc: float, precision: float, **differences: tuple[float, float, float]) -> dict:
@@ -390,8 +390,8 @@ def test_reliability_diagram(share, log, weighted):
 
 
 def test_a_rare_class_without_positives_in_some_bins_is_drawn():
-    found = ScoreCounts.from_scores(np.where(np.arange(1000) > 997, 1, -1), np.linspace(1e-6, 1e-3, 1000))
-    assert "<svg" in inline_svg("r", "t", "d", lambda axes: reliability_diagram(axes, found))
+    counts = ScoreCounts.from_scores(np.where(np.arange(1000) > 997, 1, -1), np.linspace(1e-6, 1e-3, 1000))
+    assert "<svg" in inline_svg("r", "t", "d", lambda axes: reliability_diagram(axes, counts))
 
 
 def test_scores_are_refused():
@@ -470,15 +470,15 @@ def test_the_paragraphs_state_folds_rule_and_score(report):
 
     nested = [{"repeat": 0, "fold": 0, "parameters": {"lam": 1.0}, "value": 0.8}]
     folds = {"number": 4, "repeats": 1, "seed": 0, "groups": "patient"}
-    found = search(PATH, rule="one-se", nested=nested, folds=folds)
+    one_se = search(PATH, rule="one-se", nested=nested, folds=folds)
     for expected in ("each patient kept together", "one standard error", "were not used to choose the setting"):
-        assert expected in text(found)
-    assert "by nested cross-validation" in search_verdict(found)
+        assert expected in text(one_se)
+    assert "by nested cross-validation" in search_verdict(one_se)
     for metric, words in (
         ("average_precision", "average precision"),
         ("partial_auc@0.05", "partial AUC at FPR ≤ 0.05"),
     ):
-        assert f"The mean {words} " in search_verdict(found | {"metric": metric})
+        assert f"The mean {words} " in search_verdict(one_se | {"metric": metric})
     time = search(PATH, folds={"number": 4, "repeats": 1, "seed": 0, "time": "day"}, score=None, interval=None)
     assert "in the order of day" in text(time)
     assert "a fold failed" in search_verdict(time)
@@ -488,11 +488,11 @@ def test_the_paragraphs_state_folds_rule_and_score(report):
 
 def test_a_long_table_shows_the_best():
     table = [row({"lam": float(i)}, [i / 100, i / 100]) for i in range(1, 90)] + [row({"lam": 0.5}, [None, 0.1])]
-    found = search_section(search(table, best=88))["table"]
-    assert len(found["rows"]) == 60
-    assert found["n_left_out"] == 30
-    assert found["rows"][0]["parameters"] == {"lam": 89.0}
-    assert math.isclose(found["rows"][-1]["mean"], 0.30)
+    table_shown = search_section(search(table, best=88))["table"]
+    assert len(table_shown["rows"]) == 60
+    assert table_shown["n_left_out"] == 30
+    assert table_shown["rows"][0]["parameters"] == {"lam": 89.0}
+    assert math.isclose(table_shown["rows"][-1]["mean"], 0.30)
 
 
 # ---- the page of a comparison ----------------------------------------------------------------

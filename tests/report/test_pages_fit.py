@@ -81,8 +81,8 @@ def test_a_worker_of_a_page_that_is_opened_as_a_file_works(chromium: Browser, tm
         worker.addEventListener("message", (event) => done(event.data));
         worker.postMessage(41);
     })"""
-    found = chromium.call("Runtime.evaluate", expression=answer, awaitPromise=True, returnByValue=True)
-    assert found["result"]["value"] == 42
+    answered = chromium.call("Runtime.evaluate", expression=answer, awaitPromise=True, returnByValue=True)
+    assert answered["result"]["value"] == 42
     assert chromium.messages == []
 
 

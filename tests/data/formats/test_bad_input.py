@@ -222,10 +222,10 @@ CASES = [
 @pytest.fixture
 def load(tmp_path):
     def load(case):
-        given = case.data if isinstance(case.data, dict) else {case.file: case.data}
-        for name, data in given.items():
+        files = case.data if isinstance(case.data, dict) else {case.file: case.data}
+        for name, data in files.items():
             (tmp_path / name).write_bytes(data)
-        return Source(source=str(tmp_path if len(given) > 1 else tmp_path / case.file), **case.options)
+        return Source(source=str(tmp_path if len(files) > 1 else tmp_path / case.file), **case.options)
 
     return load
 

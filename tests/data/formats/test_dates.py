@@ -54,14 +54,14 @@ def test_parquet_dates_of_every_type_and_csv_dates_agree(tmp_path, csv):
     }  # fmt: skip
     pq.write_table(pa.table(columns), tmp_path / "f.parquet")
     keys = {"dates": {name: ["month", "days"] for name in ("date", "stamp", "text")}, "missing": "keep"}
-    found = read(Source(source=str(tmp_path / "f.parquet"), format="parquet", label="y", **keys))
+    of_parquet = read(Source(source=str(tmp_path / "f.parquet"), format="parquet", label="y", **keys))
     as_csv = read(
         csv(lines("date,stamp,text", ["2025-01-31," * 2 + "2025-01-31", ",".join(["1969-12-31"] * 3), ",,"]), **keys)
     )
-    np.testing.assert_array_equal(found.block.X, as_csv.block.X)
-    assert found.block.X[:2].tolist() == [[1, 20119] * 3, [12, -1] * 3]
-    assert np.isnan(found.block.X[2]).all()
-    assert found.schema.feature_names == as_csv.schema.feature_names
+    np.testing.assert_array_equal(of_parquet.block.X, as_csv.block.X)
+    assert of_parquet.block.X[:2].tolist() == [[1, 20119] * 3, [12, -1] * 3]
+    assert np.isnan(of_parquet.block.X[2]).all()
+    assert of_parquet.schema.feature_names == as_csv.schema.feature_names
 
 
 def test_parts_of_a_file_and_test_files_have_the_same_dates(csv):
@@ -69,16 +69,16 @@ def test_parts_of_a_file_and_test_files_have_the_same_dates(csv):
     source = csv(lines("when,a", rows, ["yes" if i % 3 else "no" for i in range(200)]), dates={"when": ["days"]})
     whole, reader = read(source), open_rows(source, n_parts=4)
     assert reader.n_blocks > 1
-    found = np.concatenate([block.X for block in all_blocks(reader)])
-    np.testing.assert_array_equal(found, whole.block.X)
+    X = np.concatenate([block.X for block in all_blocks(reader)])
+    np.testing.assert_array_equal(X, whole.block.X)
     again = read(source.model_copy(update={"dates": {}}), schema=whole.schema)
     np.testing.assert_array_equal(again.block.X, whole.block.X)
 
 
 def test_other_spellings_need_a_format(csv):
     text = lines("when", ["31.1.2025", "01.02.2025", "28.02.2025"])
-    found = read(csv(text, dates={"when": ["month", "days"]}, date_format="%d.%m.%Y"))
-    assert found.block.X.tolist() == [[1, 20119], [2, 20120], [2, 20147]]
+    data = read(csv(text, dates={"when": ["month", "days"]}, date_format="%d.%m.%Y"))
+    assert data.block.X.tolist() == [[1, 20119], [2, 20120], [2, 20147]]
     with pytest.raises(
         InputError, match=r"line 2, column 'when': '31\.1\.2025' is not a date as ISO 8601.*`date_format: '%d.%m.%Y'`"
     ):

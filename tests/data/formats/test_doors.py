@@ -128,11 +128,11 @@ def test_the_same_rows_by_every_door(tmp_path: Path, door: str) -> None:
     pq.write_table(table(), tmp_path / "f.parquet")
     expected = read(source_of({"source": str(tmp_path / "f.parquet"), "format": "parquet"}))
     source = source_of(DOORS[door](tmp_path))
-    found = read(source)
-    assert found.schema == expected.schema
-    assert np.array_equal(found.block.rows.values, expected.block.rows.values, equal_nan=True)
-    assert (found.block.y == expected.block.y).all()
-    assert read(source).fingerprint == found.fingerprint
+    data = read(source)
+    assert data.schema == expected.schema
+    assert np.array_equal(data.block.rows.values, expected.block.rows.values, equal_nan=True)
+    assert (data.block.y == expected.block.y).all()
+    assert read(source).fingerprint == data.fingerprint
     some = read(source.model_copy(update={"where": [("a", ">", 0.0)]}))
     assert some.block.n_samples == int((frame()["a"] > 0).sum())
 

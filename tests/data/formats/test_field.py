@@ -39,7 +39,7 @@ def load(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "same"),
+    ("value", "other", "same"),
     [
         ("e\u0301", "\u00e9", True),
         ("1", "1.0", True),
@@ -54,8 +54,8 @@ def load(tmp_path):
         ("1.0.0", "1.0", False),
     ],
 )
-def test_equal_categories_have_one_key(one, other, same):
-    assert (category_key(one) == category_key(other)) == same
+def test_equal_categories_have_one_key(value, other, same):
+    assert (category_key(value) == category_key(other)) == same
 
 
 def test_spellings_of_one_category_are_one_feature(load):
@@ -195,9 +195,9 @@ def test_a_page_of_the_web_is_named(tmp_path):
 
 def test_an_array_of_json_is_read_like_lines(load):
     rows = [{"x": 1, "y": "a"}, {"x": None, "y": "b"}, {"y": "b", "x": 2.5}]
-    found = load(json.dumps(rows), "f.json", format="jsonl", missing="keep")
-    assert found.block.X[[0, 2], 0].tolist() == [1, 2.5]
-    assert np.isnan(found.block.X[1, 0])
+    data = load(json.dumps(rows), "f.json", format="jsonl", missing="keep")
+    assert data.block.X[[0, 2], 0].tolist() == [1, 2.5]
+    assert np.isnan(data.block.X[1, 0])
 
 
 def test_comments_and_quotes_of_arff(load):

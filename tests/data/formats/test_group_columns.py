@@ -63,7 +63,7 @@ def test_texts_and_numbers():
     assert group_numbers(None) is None
     assert group_numbers([1.5, 1.5, 2.5])[0] != group_numbers([2.5])[0]
     mixed = [1.5, 7.0, -3.0, 1e300]  # rows that are read apart agree, whatever else is beside them
-    assert group_numbers(mixed).tolist() == [int(group_numbers([one])[0]) for one in mixed]
+    assert group_numbers(mixed).tolist() == [int(group_numbers([value])[0]) for value in mixed]
     assert group_numbers(mixed)[1:3].tolist() == [7, -3]
     with pytest.raises(InputError, match=r"groups must have the shape \(n_samples,\), .*; got the shape \(3, 2\)"):
         group_numbers(np.zeros((3, 2)))
@@ -201,7 +201,7 @@ def test_wrong_costs_are_refused(tmp_path, value, kind, said):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("keys", "said"),
     [
         ({"cost_column": "fraud"}, "'fraud' cannot be both `label` and `cost_column`"),
         ({"cost_column": "user"}, "'user' cannot be both `groups` and `cost_column`"),
@@ -209,8 +209,8 @@ def test_wrong_costs_are_refused(tmp_path, value, kind, said):
         ({"cost_column": "price"}, "price"),
     ],
 )
-def test_a_column_has_one_role(tmp_path, given, said):
+def test_a_column_has_one_role(tmp_path, keys, said):
     with pytest.raises(InputError, match=said):
-        read(parse_source(costs_written(tmp_path, "csv", table_of_costs()) | given, "rows"))
+        read(parse_source(costs_written(tmp_path, "csv", table_of_costs()) | keys, "rows"))
     with pytest.raises(InputError, match="costs have shape"):
         Block.of(np.zeros((3, 1)), np.array([1, -1, 1]), cost=np.zeros(2))

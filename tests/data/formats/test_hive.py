@@ -52,8 +52,8 @@ def test_the_columns_of_the_folders_are_those_that_pyarrow_finds(folder):
     data = read(source(folder, categorical=["city"], positive=1))
     names = ("x", "user", "year", "city=São Paulo", "city=a/b", "city=x=1")
     assert data.schema.feature_names == names
-    wanted = [table[c] if c in table else table["city"] == c.removeprefix("city=") for c in names]
-    assert_same_rows(data.block.X, data.block.y, np.column_stack(wanted), np.where(table["y"], 1, -1))
+    columns = [table[c] if c in table else table["city"] == c.removeprefix("city=") for c in names]
+    assert_same_rows(data.block.X, data.block.y, np.column_stack(columns), np.where(table["y"], 1, -1))
 
 
 @pytest.mark.parametrize("categorical", ["auto", ["city"], ["city", "year"]])
@@ -83,9 +83,9 @@ def test_where_may_name_them_and_files_of_other_folders_are_not_read(folder, fra
         if frame[folders.all(axis=1)].query(of_folders).empty:
             data = path.read_bytes()
             path.write_bytes(data[:4] + b"\x00" * 40 + data[44:])
-    wanted = frame.query(query)
+    expected = frame.query(query)
     for X, y in ((read(of).block.X, read(of).block.y), in_parts(of)[1:]):
-        assert_same_rows(X[:, :3], y, wanted[["x", "user", "year"]], np.where(wanted["y"], 1, -1))
+        assert_same_rows(X[:, :3], y, expected[["x", "user", "year"]], np.where(expected["y"], 1, -1))
 
 
 def test_a_label_and_a_group_may_be_folders(tmp_path, frame):
@@ -122,10 +122,10 @@ def test_a_missing_value_of_a_folder(tmp_path):
     with pytest.raises(InputError, match=r"column 'n': the value is missing"):
         read(source(tmp_path / "rows", keep=["x", "n"]))
     data = read(source(tmp_path / "rows", categorical=["k"], missing="keep", keep=["x", "n", "k"]))
-    found = data.block.X[np.argsort(data.block.X[:, 0])]
-    assert found[:, 1].tolist()[:2] == [1, 2]
-    assert np.isnan(found[2, 1])
-    assert found[:, 2:].sum(axis=1).tolist() == [1, 1, 1, 1]
+    X = data.block.X[np.argsort(data.block.X[:, 0])]
+    assert X[:, 1].tolist()[:2] == [1, 2]
+    assert np.isnan(X[2, 1])
+    assert X[:, 2:].sum(axis=1).tolist() == [1, 1, 1, 1]
     assert len(read(source(tmp_path / "rows", where=[["n", ">", 0]], keep=["x"])).block.y) == 3
     assert len(read(source(tmp_path / "rows", where=[["k", "!=", "zz"]], keep=["x"])).block.y) == 3  # as of any null
 

@@ -77,12 +77,12 @@ def test_wherever_it_is_cut(source, lines, n, window):
 
 def test_parts_are_whole_lines_of_about_the_same_size(source):
     line = b"1 1:1 2:2 3:3\n-1 1:4\n"
-    found = source(line * 1000).format_of().split(source(line * 1000), 10)
-    sizes = [part.stop - part.start for part in found]
-    assert len(found) == 10
+    parts = source(line * 1000).format_of().split(source(line * 1000), 10)
+    sizes = [part.stop - part.start for part in parts]
+    assert len(parts) == 10
     assert sum(sizes) == 1000 * len(line)
     assert max(sizes) - min(sizes) <= 2 * len(line)
-    assert all(part == parse_checked(json.dumps(to_jsonable(part, FilePart)).encode(), FilePart, "f") for part in found)
+    assert all(part == parse_checked(json.dumps(to_jsonable(part, FilePart)).encode(), FilePart, "f") for part in parts)
 
 
 def test_files_of_a_folder_share_the_parts_by_their_size(tmp_path):

@@ -130,7 +130,7 @@ def test_a_test_file_with_other_columns_is_refused(source, text, said):
     ],
 )
 def test_what_is_expected_is_checked(source, options, said):
-    for reading in (lambda given: read(given, name="mine"), lambda given: open_rows(given, n_parts=2)):
+    for reading in (lambda source: read(source, name="mine"), lambda source: open_rows(source, n_parts=2)):
         with pytest.raises(InputError) as caught:
             reading(source(SVM, **options))
         assert said in str(caught.value)

@@ -71,8 +71,8 @@ SPACED = Spelling(decimal=",", thousands="space", symbols=("kr",))
     ],
 )
 def test_a_number(spelling: Spelling, text: str, number: float | None) -> None:
-    found = spelling.plain_numbers([text])[0].as_py()
-    assert (None if found is None else float(found)) == number
+    parsed = spelling.plain_numbers([text])[0].as_py()
+    assert (None if parsed is None else float(parsed)) == number
 
 
 @given(st.decimals(-(10**9), 10**9, places=3), st.sampled_from([GERMAN, ENGLISH, SPACED]))
@@ -80,9 +80,9 @@ def test_what_is_written_in_groups_is_read_back(value: object, spelling: Spellin
     groups = " " if spelling.thousands == "space" else spelling.thousands
     text = f"{value:,}".translate(str.maketrans({",": groups, ".": spelling.decimal}))
     for written in (text, f"{spelling.symbols[0]}{text}", f"{text} {spelling.symbols[-1]}"):
-        found = spelling.plain_numbers([written])[0].as_py()
-        assert found is not None
-        assert float(found) == float(value)  # type: ignore[arg-type]
+        parsed = spelling.plain_numbers([written])[0].as_py()
+        assert parsed is not None
+        assert float(parsed) == float(value)  # type: ignore[arg-type]
 
 
 def a_frame(n: int = 60) -> pd.DataFrame:
@@ -138,10 +138,10 @@ def test_the_same_rows_however_they_are_written(tmp_path, way: str, guessed: boo
     how, keys = WAYS.get(way, ({}, {"symbols": ["$"], "thousands": ","}))
     written(grouped(frame) if way == "currency" else frame, tmp_path / "f.csv", **how)  # type: ignore[arg-type]
     source = a_source(tmp_path / "f.csv", **keys).model_copy(update={"categorical": "auto" if guessed else ["kind"]})
-    found = read(source)
-    assert found.schema == expected.schema
-    assert (found.block.rows.values == expected.block.rows.values).all()
-    assert (found.block.y == expected.block.y).all()
+    data = read(source)
+    assert data.schema == expected.schema
+    assert (data.block.rows.values == expected.block.rows.values).all()
+    assert (data.block.y == expected.block.y).all()
     reader = open_rows(source, n_parts=4)
     assert reader.n_blocks == (1 if "utf-16" in way else 4)
     assert (np.vstack([block.rows.values for block in all_blocks(reader)]) == expected.block.rows.values).all()
@@ -243,10 +243,10 @@ def test_any_text_is_read_or_refused(tmp_path_factory, text, written_in, encodin
     entry = {"source": str(path), "format": "csv", "label": -1}
     source = parse_source(entry | keys | {"symbols": ["$", "€"], "categorical": "auto"}, "a test")
     try:
-        found = read(source)
+        data = read(source)
     except InputError:
         return
-    assert not np.isinf(found.block.rows.values).any()
+    assert not np.isinf(data.block.rows.values).any()
 
 
 # ---- cSV files: what is read, and how a wrong cell is named ----------------------------------

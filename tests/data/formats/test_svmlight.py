@@ -238,8 +238,8 @@ def test_what_is_no_number(text):
 @given(PIECES, st.sampled_from(["", " "]), st.booleans(), st.booleans())
 def test_rows_are_those_of_plain_python(pieces, glue, topics, ignore):
     text = glue.join(pieces) + "\n"
-    found, expected = parsed_rows(text, topics, ignore), plain_rows(text, topics, ignore)
+    parsed, expected = parsed_rows(text, topics, ignore), plain_rows(text, topics, ignore)
     if expected is None:
-        assert isinstance(found[0], int)
+        assert isinstance(parsed[0], int)
     else:
-        assert found == expected
+        assert parsed == expected

@@ -71,8 +71,8 @@ NAMES = ["svmlight", "packed.gz", "csv", "late text", "topics", "parquet", "embe
 @pytest.mark.parametrize("n_parts", [None, 8])
 @pytest.mark.parametrize("name", NAMES)
 def test_blocks_together_are_the_rows_that_read_gives(source, name, n_parts):
-    given = source(name)
-    opening, whole = open_rows(given, n_parts=n_parts), read(given)
+    data = source(name)
+    opening, whole = open_rows(data, n_parts=n_parts), read(data)
     blocks = all_blocks(opening)
     assert opening.schema == whole.schema
     assert np.array_equal(np.concatenate([dense(b) for b in blocks]), dense(whole.block))
@@ -115,9 +115,9 @@ def test_what_was_saved_reads_the_same_blocks(tmp_path, source, name):
 def test_what_was_kept_of_the_survey_reads_the_same_blocks(tmp_path, monkeypatch, source, name, limit):
     monkeypatch.setattr(scratch, "_is_memory", lambda folder: False)
     monkeypatch.setattr(scratch, "_scratch", scratch.Scratch(tmp_path, limit))
-    given = source(name)
-    reader = open_rows(given, n_parts=3, place_on_workers=list)
-    assert reader == open_rows(given, n_parts=3)
+    data = source(name)
+    reader = open_rows(data, n_parts=3, place_on_workers=list)
+    assert reader == open_rows(data, n_parts=3)
     monkeypatch.setattr(parts, "parse_part", None if limit is None else parts.parse_part)
     for i, item in enumerate(reader.items):
         sent = item if limit is None else pickle.loads(pickle.dumps(item))  # what travels leaves its copy behind
@@ -133,12 +133,12 @@ def test_what_was_kept_of_the_survey_reads_the_same_blocks(tmp_path, monkeypatch
 
 
 def test_a_fingerprint_tells_files_and_options_apart(source, tmp_path):
-    given = source("csv")
-    one = open_rows(given)
-    assert open_rows(given.model_copy(update={"title": "t"}), n_parts=4).fingerprint == one.fingerprint
-    assert open_rows(given.model_copy(update={"positive": "no"})).fingerprint != one.fingerprint
+    data = source("csv")
+    reader = open_rows(data)
+    assert open_rows(data.model_copy(update={"title": "t"}), n_parts=4).fingerprint == reader.fingerprint
+    assert open_rows(data.model_copy(update={"positive": "no"})).fingerprint != reader.fingerprint
     (tmp_path / "csv").write_text(CSV + "9,a,no\n")
-    assert open_rows(given).fingerprint != one.fingerprint
+    assert open_rows(data).fingerprint != reader.fingerprint
 
 
 def test_row_groups_that_cannot_hold_a_row_stay_on_disk(tmp_path, monkeypatch):
@@ -233,13 +233,13 @@ def test_options_of_reading_do_not_apply_to_shards(options, said):
 
 @pytest.mark.parametrize("name", ["svmlight", "packed.gz", "csv"])
 def test_only_rows_in_memory_and_stated_checksums_cost_a_hash_of_the_file(source, name, monkeypatch):
-    given, hashed = source(name), []
-    stored, sha256_of = Path(given.source).read_bytes(), files.sha256_of
+    data, hashed = source(name), []
+    stored, sha256_of = Path(data.source).read_bytes(), files.sha256_of
     monkeypatch.setattr(files, "sha256_of", lambda data: hashed.append(data) or sha256_of(data))
-    assert open_rows(given).n_samples > 0
+    assert open_rows(data).n_samples > 0
     assert stored not in hashed
-    read(given)
+    read(data)
     assert stored in hashed
     hashed.clear()
-    open_rows(given.model_copy(update={"sha256": sha256_of(stored)}))
+    open_rows(data.model_copy(update={"sha256": sha256_of(stored)}))
     assert stored in hashed

@@ -54,7 +54,7 @@ def asked(tmp_path):
 
 
 @pytest.fixture
-def wanted(asked, tmp_path):
+def undisturbed(asked, tmp_path):
     """The files of a run that nothing disturbed."""
     shard_data(asked("whole"), n_parts=3)
     return contents(tmp_path / "whole")
@@ -75,16 +75,16 @@ def _kill(step, *args, **kw):
 
 
 @pytest.mark.parametrize("step", ["route", "gather", "finish"])
-def test_a_run_that_was_copied_or_moved_goes_on_in_its_new_folder(asked, wanted, tmp_path, monkeypatch, step):
+def test_a_run_that_was_copied_or_moved_goes_on_in_its_new_folder(asked, undisturbed, tmp_path, monkeypatch, step):
     killed(asked("a"), monkeypatch, step)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     before = contents(tmp_path / "a")
     shard_data(asked("b"), n_parts=3)
     assert contents(tmp_path / "a") == before
-    assert contents(tmp_path / "b") == wanted
+    assert contents(tmp_path / "b") == undisturbed
 
 
-def test_a_planted_job_leads_nowhere_else(asked, wanted, tmp_path, monkeypatch):
+def test_a_planted_job_leads_nowhere_else(asked, undisturbed, tmp_path, monkeypatch):
     work = killed(asked("a"), monkeypatch, "route")
     foreign = tmp_path / "foreign"
     foreign.mkdir()
@@ -109,11 +109,11 @@ def test_a_planted_job_leads_nowhere_else(asked, wanted, tmp_path, monkeypatch):
         assert (job_made.work, job_made.target) == (request.work, request.target)
         assert {part.url for part in job_made.reader.parts} == {str(tmp_path / "rows.svm")}
     shard_data(asked("a"), n_parts=3)
-    assert contents(tmp_path / "a") == wanted
+    assert contents(tmp_path / "a") == undisturbed
     assert contents(foreign) == {"part-00000.arrow": b"dear"}
 
 
-def test_only_files_of_the_run_are_removed(asked, wanted, tmp_path, monkeypatch):
+def test_only_files_of_the_run_are_removed(asked, undisturbed, tmp_path, monkeypatch):
     work = killed(asked("a"), monkeypatch, "gather")
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "letters.txt").write_text("dear")
@@ -125,7 +125,7 @@ def test_only_files_of_the_run_are_removed(asked, wanted, tmp_path, monkeypatch)
     assert sorted(path.name for path in work.iterdir()) == ["letters.txt", "shard-00009.json"]
     assert contents(tmp_path / "foreign") == {"letters.txt": b"dear"}
     shutil.rmtree(work)
-    assert contents(tmp_path / "a") == wanted
+    assert contents(tmp_path / "a") == undisturbed
 
 
 def test_a_work_folder_that_is_a_link_is_refused(asked, tmp_path):
@@ -139,7 +139,7 @@ def test_a_work_folder_that_is_a_link_is_refused(asked, tmp_path):
 
 
 @pytest.mark.parametrize("done", ["nothing", "survey", "one part", "route", "one shard", "gather"])
-def test_of_two_equal_runs_at_once_both_end(asked, wanted, tmp_path, done):
+def test_of_two_equal_runs_at_once_both_end(asked, undisturbed, tmp_path, done):
     """The first run does all of its work, and removes its files, when the second one has done some of its own."""
     first, second = asked("a"), asked("a")
     steps = ["nothing", "survey", "one part", "route", "one shard", "gather"].index(done)
@@ -165,7 +165,7 @@ def test_of_two_equal_runs_at_once_both_end(asked, wanted, tmp_path, done):
     starts += [route(i) for i in range(len(starts), job.reader.n_blocks)]
     shards += [gather(item) for item in sharding.items_of(job, starts)[len(shards) :]]
     assert sharding.finish(job, shards) == manifest
-    assert contents(tmp_path / "a") == wanted
+    assert contents(tmp_path / "a") == undisturbed
 
 
 DAMAGE = {
@@ -184,13 +184,13 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_a_step_whose_record_is_damaged_is_done_again(asked, wanted, tmp_path, monkeypatch, name):
+def test_a_step_whose_record_is_damaged_is_done_again(asked, undisturbed, tmp_path, monkeypatch, name):
     work = killed(asked("a"), monkeypatch, "finish")
     file, data = DAMAGE[name]
     (work / file).write_bytes(data)
     (work / "shard-00002.json").unlink(missing_ok=True)  # so that parts are read again
     shard_data(asked("a"), n_parts=3)
-    assert contents(tmp_path / "a") == wanted
+    assert contents(tmp_path / "a") == undisturbed
 
 
 def test_statistics_that_are_damaged_are_named(asked, tmp_path, monkeypatch):

@@ -91,13 +91,13 @@ def backwards(function, items):
 def test_bytes_do_not_depend_on_parts_or_on_the_order_of_work(tmp_path):
     source = svmlight(tmp_path)
     shard_data(request(source, str(tmp_path / "a"), rows_per_shard=7))
-    found = contents(tmp_path / "a")
+    files = contents(tmp_path / "a")
     for n_parts, each in ((2, map), (9, backwards), (50, backwards)):
         target = tmp_path / f"{n_parts}"
         shard_data(request(source, str(target), rows_per_shard=7), n_parts=n_parts, each=each)
-        assert contents(target) == found
+        assert contents(target) == files
     shard_data(request(source, str(tmp_path / "b"), rows_per_shard=7, seed=1))
-    assert contents(tmp_path / "b").keys() & found.keys() == {"CURRENT"}
+    assert contents(tmp_path / "b").keys() & files.keys() == {"CURRENT"}
 
 
 def test_workers_write_the_same_bytes(tmp_path, client):
@@ -114,21 +114,21 @@ def test_workers_write_the_same_bytes(tmp_path, client):
 def test_statistics_are_those_of_all_rows(tmp_path):
     for source in (svmlight(tmp_path), Source(source="wine", format="embedded", positive="class_2")):
         manifest = shard_data(request(source, str(tmp_path / source.format), rows_per_shard=11))
-        found, X = read_statistics(manifest), dense(read(source).block)
-        assert found.count.tolist() == [len(X)] * X.shape[1]
-        assert np.allclose(found.mean, X.mean(axis=0), atol=1e-12)
-        assert np.array_equal(found.low, X.min(axis=0))
-        assert np.array_equal(found.high, X.max(axis=0))
+        statistics, X = read_statistics(manifest), dense(read(source).block)
+        assert statistics.count.tolist() == [len(X)] * X.shape[1]
+        assert np.allclose(statistics.mean, X.mean(axis=0), atol=1e-12)
+        assert np.array_equal(statistics.low, X.min(axis=0))
+        assert np.array_equal(statistics.high, X.max(axis=0))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_statistics_leave_missing_values_out_and_stand_the_largest_floats(form):
     X = np.array([[np.nan, 1e308, 0.0], [2.0, 1.7e308, np.nan], [4.0, 1e308, -3.0]])
-    found = ColumnStatistics.of(Block.of(form(X), np.array([1, -1, 1])))
-    assert found.count.tolist() == [2, 3, 2]
-    assert np.allclose(found.mean, [3.0, 1.2333333333333334e308, -1.5])
-    assert found.low.tolist() == [2.0, 1e308, -3.0]
-    assert found.high.tolist() == [4.0, 1.7e308, 0.0]
+    statistics = ColumnStatistics.of(Block.of(form(X), np.array([1, -1, 1])))
+    assert statistics.count.tolist() == [2, 3, 2]
+    assert np.allclose(statistics.mean, [3.0, 1.2333333333333334e308, -1.5])
+    assert statistics.low.tolist() == [2.0, 1e308, -3.0]
+    assert statistics.high.tolist() == [4.0, 1.7e308, 0.0]
     nothing = ColumnStatistics.of(Block.of(form(np.full((2, 1), np.nan)), np.array([1, -1])))
     assert (nothing.count.tolist(), nothing.low.tolist(), nothing.high.tolist()) == ([0], [np.inf], [-np.inf])
     assert (nothing + nothing).mean.tolist() == [0.0]
@@ -160,7 +160,7 @@ def test_a_run_that_was_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, monk
         return shard_data(request(source, str(target), rows_per_shard=8), n_parts=3)
 
     run(tmp_path / "whole")
-    wanted = contents(tmp_path / "whole")
+    expected = contents(tmp_path / "whole")
     n_writes = 2 + 2 * 3 + 3 * 4 + 3 + 1
     for n in range(n_writes):
         target = tmp_path / f"{n}"
@@ -172,7 +172,7 @@ def test_a_run_that_was_killed_anywhere_goes_on_to_the_same_bytes(tmp_path, monk
             with pytest.raises(InputError, match="CURRENT"):
                 read_manifest(str(target))
         run(target)
-        assert contents(target) == wanted
+        assert contents(target) == expected
     with monkeypatch.context() as patch:
         kill_after(patch, n_writes)
         run(tmp_path / "last")
@@ -245,10 +245,10 @@ def test_shards_with_weights_are_sharded_again(tmp_path):
     schema = type(schema)(("a", "b"), "", ("1",), ("0",), {})
     write_shards(rows, schema, str(tmp_path / "a"))
     source = Source(source=str(tmp_path / "a"), format="shards")
-    found = blocks_of(shard_data(request(source, str(tmp_path / "b"), rows_per_shard=6)))
-    assert [b.n_samples for b in found] == [6, 6, 6, 5]
+    blocks = blocks_of(shard_data(request(source, str(tmp_path / "b"), rows_per_shard=6)))
+    assert [b.n_samples for b in blocks] == [6, 6, 6, 5]
     by_id = {int(i): (x.tolist(), y, w) for b in rows for i, x, y, w in zip(b.row_id, b.X, b.y, b.weight, strict=True)}
-    for b in found:
+    for b in blocks:
         for i, x, y, w in zip(b.row_id, b.X, b.y, b.weight, strict=True):
             assert by_id.pop(int(i)) == (x.tolist(), y, w)
     assert not by_id
@@ -290,11 +290,11 @@ def block(*, sparse=False, weighted=False, grouped=True, graded=True):
 def test_they_come_back(tmp_path, sparse, weighted, grouped, graded):
     written = block(sparse=sparse, weighted=weighted, grouped=grouped, graded=graded)
     write_shards([written], SCHEMA, str(tmp_path))
-    found = read_shard(str(tmp_path), 0)
+    arrived = read_shard(str(tmp_path), 0)
     for name in ("y", "row_id", "weight", "group", "grade"):
-        one, other = getattr(written, name), getattr(found, name)
-        assert (one is None) == (other is None)
-        assert one is None or np.array_equal(one, other)
+        field, other = getattr(written, name), getattr(arrived, name)
+        assert (field is None) == (other is None)
+        assert field is None or np.array_equal(field, other)
     content = json.loads(Path(read_manifest(str(tmp_path)).url).read_text())
     assert ("grouped" in content, "graded" in content) == (grouped, graded)
 
@@ -325,10 +325,10 @@ def test_the_place_of_a_number_does_not_depend_on_the_others(n, seed, data):
 
 @pytest.mark.parametrize("n", [3, 12])
 def test_every_place_is_as_likely_as_the_others(n):
-    found = np.array([permuted(np.arange(n), n, seed) for seed in range(1500)])
+    orders = np.array([permuted(np.arange(n), n, seed) for seed in range(1500)])
     for number in range(n):
-        assert chisquare(np.bincount(found[:, number], minlength=n)).pvalue > 1e-5
-    pairs = found[:, 0] * n + found[:, 1]
+        assert chisquare(np.bincount(orders[:, number], minlength=n)).pvalue > 1e-5
+    pairs = orders[:, 0] * n + orders[:, 1]
     counts = np.bincount(pairs, minlength=n * n).reshape(n, n)
     assert chisquare(counts[~np.eye(n, dtype=bool)]).pvalue > 1e-5
 

@@ -39,10 +39,10 @@ def table(bucket, tmp_path):
 
 
 def objects(bucket, prefix):
-    found = bucket.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
+    listed = bucket.list_objects_v2(Bucket=BUCKET, Prefix=prefix).get("Contents", [])
     return {
         item["Key"].removeprefix(prefix): bucket.get_object(Bucket=BUCKET, Key=item["Key"])["Body"].read()
-        for item in found
+        for item in listed
     }
 
 
@@ -51,10 +51,10 @@ def test_shards_on_s3_have_the_bytes_of_those_on_a_disk(bucket, table, tmp_path)
     manifest = shard_data(request(there, f"s3://{BUCKET}/set", rows_per_shard=16, seed=2), n_parts=4)
     local = shard_data(request(here, str(tmp_path / "set"), rows_per_shard=16, seed=2))
     assert manifest.shards == local.shards
-    found = objects(bucket, "set/")
+    stored = objects(bucket, "set/")
     for shard in local.shards:
-        assert found[shard.file] == (tmp_path / "set" / shard.file).read_bytes()
-    assert sorted(found) == sorted(
+        assert stored[shard.file] == (tmp_path / "set" / shard.file).read_bytes()
+    assert sorted(stored) == sorted(
         ["CURRENT", manifest.url.rpartition("/")[2], manifest.features.file, *(s.file for s in manifest.shards)]
     )
     assert manifest.origin["sources"][0]["etag"] == bucket.head_object(

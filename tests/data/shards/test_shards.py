@@ -47,12 +47,12 @@ def make(sizes=(4, 0, 3), sparse=False, dtype=np.float64, weights=False, seed=0)
 
 def assert_same_block(a, b):
     assert type(a.rows) is type(b.rows)
-    for one, other in zip((*a.rows, a.y, a.row_id, a.weight), (*b.rows, b.y, b.row_id, b.weight), strict=True):
-        if isinstance(one, np.ndarray):
-            assert (one.dtype, one.shape) == (other.dtype, other.shape)
-            assert one.tobytes() == other.tobytes()
+    for field, other in zip((*a.rows, a.y, a.row_id, a.weight), (*b.rows, b.y, b.row_id, b.weight), strict=True):
+        if isinstance(field, np.ndarray):
+            assert (field.dtype, field.shape) == (other.dtype, other.shape)
+            assert field.tobytes() == other.tobytes()
         else:
-            assert one == other
+            assert field == other
     assert a.index == b.index
 
 
@@ -103,9 +103,9 @@ def test_the_files_are_plain_parquet(tmp_path, sparse):
     assert table["label"].to_pylist() == block.y.tolist()
     rows = block.X.toarray() if sparse else block.X
     for i, values in enumerate(table["values"].to_pylist()):
-        found = np.zeros(3)
-        found[table["indices"][i].as_py() if sparse else slice(None)] = values
-        assert np.array_equal(found, rows[i])
+        row = np.zeros(3)
+        row[table["indices"][i].as_py() if sparse else slice(None)] = values
+        assert np.array_equal(row, rows[i])
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -124,8 +124,8 @@ def test_values_that_do_not_shrink_are_not_compressed(tmp_path, dtype):
     url = write_shards([block], SCHEMA, str(tmp_path))[0]
     shard = read_manifest(str(tmp_path)).shards[0]
     assert {pq.read_metadata(url).row_group(0).column(j).compression for j in range(4)} == {"UNCOMPRESSED"}
-    found = read_shard(str(tmp_path), 0)
-    assert_same_block(found, block)
+    arrived = read_shard(str(tmp_path), 0)
+    assert_same_block(arrived, block)
     assert shard.memory == X.nbytes + 30_000 * 17
     assert np.array_equal(np.array(pq.read_table(url)["values"].to_pylist(), dtype), X)
 
@@ -245,10 +245,10 @@ def test_best_direction_reaches_the_stated_auc():
 
 
 def test_blocks_share_the_direction_but_not_the_rows():
-    one, two = simulate(50, 3, 0.5, seed=2), simulate(50, 3, 0.5, seed=2, index=1)
-    assert not np.array_equal(one.X, two.X)
+    first, two = simulate(50, 3, 0.5, seed=2), simulate(50, 3, 0.5, seed=2, index=1)
+    assert not np.array_equal(first.X, two.X)
     assert two.row_id.tolist() == list(range(50, 100))
-    np.testing.assert_array_equal(one.X, simulate(50, 3, 0.5, seed=2).X)
+    np.testing.assert_array_equal(first.X, simulate(50, 3, 0.5, seed=2).X)
 
 
 def test_shards_hold_the_simulated_rows(tmp_path):

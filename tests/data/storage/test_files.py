@@ -170,15 +170,15 @@ class Clock:
 
 def test_progress_has_a_deadline():
     clock = Clock()
-    found = guard.Progress(clock)
+    progress = guard.Progress(clock)
     clock.now = guard.GRACE
-    found.add(1)  # within the grace
+    progress.add(1)  # within the grace
     for _ in range(100):  # a steady transfer may last as long as it needs
         clock.now += 10.0
-        found.add(10 * guard.SLOWEST)
+        progress.add(10 * guard.SLOWEST)
     clock.now += 9.0  # then a byte now and again
     with pytest.raises(guard.TooSlow):
-        found.add(1)
+        progress.add(1)
 
 
 def test_a_slow_download_is_given_up_and_leaves_nothing(web, tmp_path, monkeypatch):

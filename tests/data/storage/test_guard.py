@@ -63,10 +63,10 @@ def test_one_long_text_for_many_rows(kind, tmp_path):
         column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(2**12, np.int32)), [text])
     else:
         column = pa.array([text] * 2**6, pa.string()).cast(pa.string_view())
-        one = pa.array([text], pa.string_view())
-        view = np.frombuffer(one.buffers()[1], np.uint8)[:16]
+        array = pa.array([text], pa.string_view())
+        view = np.frombuffer(array.buffers()[1], np.uint8)[:16]
         column = pa.Array.from_buffers(
-            pa.string_view(), 2**12, [None, pa.py_buffer(np.tile(view, 2**12)), one.buffers()[2]]
+            pa.string_view(), 2**12, [None, pa.py_buffer(np.tile(view, 2**12)), array.buffers()[2]]
         )
     with pytest.raises(InputError, match="expand to 4294967296"):
         ArrowFormat().table(stream_of(pa.table({"a": column})), "x.arrow", SOURCE)
@@ -214,8 +214,8 @@ def test_a_listing_that_is_always_truncated(keys, most):
             nonlocal n_pages
             while True:
                 n_pages += 1
-                found = [f"k{n_pages}-{i}" for i in range(600_000)] if keys is None else keys(n_pages)
-                yield {"Contents": [{"Key": key} for key in found], "IsTruncated": True}
+                listed = [f"k{n_pages}-{i}" for i in range(600_000)] if keys is None else keys(n_pages)
+                yield {"Contents": [{"Key": key} for key in listed], "IsTruncated": True}
 
     async def read_all():
         async for _ in s3.pages(Server(), "list_objects_v2", Bucket="b"):

@@ -119,9 +119,9 @@ def test_a_pass_over_shards_meets_every_fault_and_reads_the_same_bits(faults, tm
     write_shards(blocks, Schema(("a", "b", "c"), "y", ("1",), ("0",), {}), "s3://faults/shards")
     streamed = LocalBlocks.load(lambda index: read_shard("s3://faults/shards", index), 4, stream=True)
     faults += ["reset", None, "truncated", "slow-down", "slow-down", None, "flipped", "lost"]
-    found = streamed.reduce(rows_of)["rows"]
+    parts = streamed.reduce(rows_of)["rows"]
     assert not faults
-    assert all(np.array_equal(x, block.X) for x, block in zip(found, blocks, strict=True))
+    assert all(np.array_equal(x, block.X) for x, block in zip(parts, blocks, strict=True))
 
 
 def test_the_secret_is_in_no_message(faults, monkeypatch, caplog):

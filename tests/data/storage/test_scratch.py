@@ -42,15 +42,15 @@ def sparse():
 @pytest.mark.parametrize("make", [dense, sparse])
 def test_a_copy_is_the_block(copies, make):
     block = make()
-    found = copies.copy(block).read()
-    assert type(found.rows) is type(block.rows)
-    for one, other in zip([*found.rows, found.y, found.row_id], [*block.rows, block.y, block.row_id], strict=True):
-        np.testing.assert_array_equal(one, other)
-        assert np.asarray(one).dtype == np.asarray(other).dtype
-    assert (found.weight is None) == (block.weight is None)
-    assert found.rows.values.flags.aligned
-    assert found.rows.values.flags.writeable  # as kernels expect it
-    found.rows.values[:] = 0.0  # private
+    copied = copies.copy(block).read()
+    assert type(copied.rows) is type(block.rows)
+    for array, other in zip([*copied.rows, copied.y, copied.row_id], [*block.rows, block.y, block.row_id], strict=True):
+        np.testing.assert_array_equal(array, other)
+        assert np.asarray(array).dtype == np.asarray(other).dtype
+    assert (copied.weight is None) == (block.weight is None)
+    assert copied.rows.values.flags.aligned
+    assert copied.rows.values.flags.writeable  # as kernels expect it
+    copied.rows.values[:] = 0.0  # private
     np.testing.assert_array_equal(copies.copy(block).read().rows.values, block.rows.values)
 
 
@@ -76,11 +76,11 @@ def dense_of(index):
 
 def open_files(folder):
     """Return what this process has open in a folder, where the system tells it; other threads open other files."""
-    found = []
+    targets = []
     for descriptor in Path("/proc/self/fd").glob("*"):
         with contextlib.suppress(OSError):
-            found.append(str(descriptor.readlink()))
-    return [name for name in found if name.startswith(str(folder))]
+            targets.append(str(descriptor.readlink()))
+    return [name for name in targets if name.startswith(str(folder))]
 
 
 def test_copies_go_with_their_blocks(copies):
