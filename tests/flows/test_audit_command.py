@@ -73,8 +73,8 @@ def test_reasons_are_all_principal_ones(folder: Path, run: Path, record: dict) -
     named = raised.div(raised.sum(axis=1), axis=0) >= 0.1
     reasons = record["reasons"]
     assert reasons["alerts"] == len(raised)
-    found = {one["column"]: one["alerts"] for one in reasons["columns"]}
-    assert found == pytest.approx({name: share for name, share in named.mean().items() if share > 0})
+    shares = {column["column"]: column["alerts"] for column in reasons["columns"]}
+    assert shares == pytest.approx({name: share for name, share in named.mean().items() if share > 0})
     assert reasons["most_of_an_alert"] == named.sum(axis=1).max()
 
 

@@ -26,20 +26,20 @@ BLOCKS = {("secret", "mine"): {"value": KEYS}, ("secret", "broken"): {"value": f
 
 
 def run(*args):
-    found = CliRunner().invoke(app, list(args))
-    return found.exit_code, found.stdout + found.stderr
+    result = CliRunner().invoke(app, list(args))
+    return result.exit_code, result.stdout + result.stderr
 
 
 @pytest.mark.parametrize(
-    ("form", "output", "wanted"),
+    ("form", "output", "expected"),
     [("text", "s3://canary/runs", 0), ("json", "runs", 0), ("json", f"s3://AKIA:{PASSWORD}@canary/runs", 2)],
 )
-def test_train(place, web, caplog, form, output, wanted):
+def test_train(place, web, caplog, form, output, expected):
     code, written = run(
         "--log", form, "train", configuration(web), *sets(*QUICK), "--output", output, "--json", "--debug"
     )
-    assert code == wanted, written
-    assert wanted or any(name.endswith(b"report.html") for name in left_behind(place))
+    assert code == expected, written
+    assert expected or any(name.endswith(b"report.html") for name in left_behind(place))
     check(written, caplog, place)
 
 

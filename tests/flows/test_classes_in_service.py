@@ -56,10 +56,10 @@ def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str
     better = result_of("promote", good, store, "--if", "better")
     decision = better["decision"]
     assert (better["version"], decision["measure"], decision["of"]) == (2, "macro_auc", "the test rows of both runs")
-    areas = [json.loads((Path(one) / "metrics.json").read_text())["metrics"]["test_auc"] for one in runs]
+    areas = [json.loads((Path(folder) / "metrics.json").read_text())["metrics"]["test_auc"] for folder in runs]
     assert decision["value"] == pytest.approx(areas[0] - areas[1])
-    assert [one["name"] for one in decision["classes"]] == ["0", "1", "2", "3"]
-    assert decision["value"] == pytest.approx(np.mean([one["value"] for one in decision["classes"]]))
+    assert [row["name"] for row in decision["classes"]] == ["0", "1", "2", "3"]
+    assert decision["value"] == pytest.approx(np.mean([row["value"] for row in decision["classes"]]))
     said, _ = run("promote", bad, store, "--if", "not-worse")
     assert "mean AUC of the classes of the new run minus that of the version in use" in said
     assert "version 2 stays in use" in said
@@ -73,8 +73,8 @@ def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str
     assert (sharded["decision"]["value"], sharded["decision"]["rows"]) == (0.0, 301)
     assert "mean AUC of the classes" in run("models", store)[0]
     model, first = load_model(str(store)), load_model(f"{good}/model")
-    for one, other in zip(model.models, first.models, strict=True):
-        np.testing.assert_array_equal(one.coef, other.coef)
+    for of_class, other in zip(model.models, first.models, strict=True):
+        np.testing.assert_array_equal(of_class.coef, other.coef)
     run("rollback", f"{store}@1")
     assert load_model(str(store)).models[0].coef[20] != model.models[0].coef[20]
     _, err = run("promote", good, store, "--if", "better", "--data", folder / "rows.csv", code=2)
@@ -85,9 +85,9 @@ def test_batches_and_labels(folder: Path, runs: tuple[str, str], tmp_path: Path)
     store = tmp_path / "store"
     run("promote", runs[0], store)
     rows = ("--set", "drop=[digit]")
-    found = result_of("watch", store, folder / "new.csv", *rows, "--batch", "monday")
-    assert {one["class"] for one in found["comparison"]["scores"]} == set("0123")
-    assert found["comparison"]["score"] == found["comparison"]["scores"][0]
+    result = result_of("watch", store, folder / "new.csv", *rows, "--batch", "monday")
+    assert {score["class"] for score in result["comparison"]["scores"]} == set("0123")
+    assert result["comparison"]["score"] == result["comparison"]["scores"][0]
     run("score", store, folder / "shifted.csv", tmp_path / "scores", *rows)
     kept = ("--scores", tmp_path / "scores", "--batch", "tuesday")
     moved = result_of("watch", store, folder / "shifted.csv", *rows, *kept, code=3)

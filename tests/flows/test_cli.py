@@ -31,25 +31,25 @@ CONTRACT = {
 }  # fmt: skip
 
 
-def check_contract(found: dict[str, Any], contract: dict[str, Any]) -> None:
-    assert list(found) == list(contract)
+def check_contract(result: dict[str, Any], contract: dict[str, Any]) -> None:
+    assert list(result) == list(contract)
     for key, kind in contract.items():
         if isinstance(kind, dict):
-            check_contract(found[key], kind)
+            check_contract(result[key], kind)
         else:
-            assert type(found[key]) is kind, key
+            assert type(result[key]) is kind, key
 
 
 def test_json_is_the_contract(tmp_path: Path, quick: list[str]) -> None:
     stdout, stderr = run("train", "digits", "--json", "--output", tmp_path, *quick)
     assert len(stdout.splitlines()) == 1
-    found = json.loads(stdout)
-    check_contract(found, CONTRACT)
-    assert found["n_pos"] + found["n_neg"] == found["n_samples"]
-    assert found["certificate"]["status"] == "converged"
-    assert found["certificate"]["relative_gap"] <= 0.05
-    assert found["metrics"]["test_auc_interval"][0] < found["metrics"]["test_auc"]
-    assert Path(found["run"]).parent == tmp_path
+    result = json.loads(stdout)
+    check_contract(result, CONTRACT)
+    assert result["n_pos"] + result["n_neg"] == result["n_samples"]
+    assert result["certificate"]["status"] == "converged"
+    assert result["certificate"]["relative_gap"] <= 0.05
+    assert result["metrics"]["test_auc_interval"][0] < result["metrics"]["test_auc"]
+    assert Path(result["run"]).parent == tmp_path
     assert "fit" in stderr
 
 

@@ -112,7 +112,7 @@ SETTINGS: dict[str, list[str]] = {  # what the message must name
 def bomb() -> str:
     """Return YAML whose aliases stand for 10 ** 16 values."""
     lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
-    lines += [f"{two}: &{two} [{', '.join([f'*{one}'] * 10)}]" for one, two in itertools.pairwise(LEVELS)]
+    lines += [f"{two}: &{two} [{', '.join([f'*{level}'] * 10)}]" for level, two in itertools.pairwise(LEVELS)]
     return "\n".join([*lines, "name: *p", "data: *p"])
 
 

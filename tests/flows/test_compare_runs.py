@@ -53,33 +53,33 @@ def runs(tmp_path: Path) -> list[str]:
 
 def test_three_runs(runs: list[str], tmp_path: Path) -> None:
     runs = [*runs, make(tmp_path, "c", 2)]
-    found = result_of("compare", *runs, "--output", tmp_path / "out")
-    assert [(d["first"], d["second"]) for d in found["differences"]["auc"]] == [("a", "b"), ("a", "c"), ("b", "c")]
+    result = result_of("compare", *runs, "--output", tmp_path / "out")
+    assert [(d["first"], d["second"]) for d in result["differences"]["auc"]] == [("a", "b"), ("a", "c"), ("b", "c")]
     y, first = scores_of(runs[0])
     expected = auc_test(y, first, scores_of(runs[1])[1])
-    assert found["differences"]["auc"][0]["value"] == pytest.approx(expected.value)
-    assert found["differences"]["auc"][0]["p_value"] == pytest.approx(expected.p_value)
-    assert found["differences"]["auc"][0]["p_holm"] >= expected.p_value
-    assert found["runs"][0]["auc"]["value"] == pytest.approx(auc(ScoreCounts.from_scores(y, first)))
-    for row in found["runs"]:
+    assert result["differences"]["auc"][0]["value"] == pytest.approx(expected.value)
+    assert result["differences"]["auc"][0]["p_value"] == pytest.approx(expected.p_value)
+    assert result["differences"]["auc"][0]["p_holm"] >= expected.p_value
+    assert result["runs"][0]["auc"]["value"] == pytest.approx(auc(ScoreCounts.from_scores(y, first)))
+    for row in result["runs"]:
         for name in ("auc", "average_precision", "g_mean", "balanced_accuracy"):
             low, high = row[name]["interval"]
             assert low < row[name]["value"] < high
-    assert "folds" not in found["differences"]
-    assert "Comparison of 3 runs" in (Path(found["run"]) / "report.html").read_text()
-    assert json.loads((Path(found["run"]) / "comparison.json").read_text()) == found
+    assert "folds" not in result["differences"]
+    assert "Comparison of 3 runs" in (Path(result["run"]) / "report.html").read_text()
+    assert json.loads((Path(result["run"]) / "comparison.json").read_text()) == result
 
 
 def test_partial_auc_is_compared(runs: list[str], tmp_path: Path) -> None:
-    found = result_of("compare", *runs, "--max-fpr", 0.2, "--output", tmp_path / "out")
+    result = result_of("compare", *runs, "--max-fpr", 0.2, "--output", tmp_path / "out")
     y, first = scores_of(runs[0])
     expected = partial_auc_test(y, first, scores_of(runs[1])[1], 0.2, standardized=True)
-    pair = found["differences"]["partial_auc"][0]
+    pair = result["differences"]["partial_auc"][0]
     assert (pair["value"], pair["p_value"]) == pytest.approx((expected.value, expected.p_value))
-    row = found["runs"][0]["partial_auc"]
+    row = result["runs"][0]["partial_auc"]
     assert row["value"] == pytest.approx(partial_auc(ScoreCounts.from_scores(y, first), 0.2, standardized=True))
     assert row["interval"][0] < row["value"] < row["interval"][1]
-    page = (Path(found["run"]) / "report.html").read_text()
+    page = (Path(result["run"]) / "report.html").read_text()
     assert "partial AUC up to a false positive rate of 0.2" in page
     assert (
         "max_fpr must be a number above 0 and at most 1; got 0.0"
@@ -90,20 +90,20 @@ def test_partial_auc_is_compared(runs: list[str], tmp_path: Path) -> None:
 def test_searches_on_the_same_folds_are_compared_over_them(tmp_path: Path) -> None:
     values = [0.9, 0.92, 0.95], [0.88, 0.93, 0.9]
     runs = [make(tmp_path, name, i, search=search(list(values[i]))) for i, name in enumerate("ab")]
-    found = result_of("compare", *runs, "--output", tmp_path / "out")["differences"]["folds"][0]
+    folds = result_of("compare", *runs, "--output", tmp_path / "out")["differences"]["folds"][0]
     expected = corrected_t_test(np.subtract(*values).tolist(), 0.25)
-    assert (found["value"], found["p_value"]) == pytest.approx((expected.value, expected.p_value))
+    assert (folds["value"], folds["p_value"]) == pytest.approx((expected.value, expected.p_value))
     shares = [{"3": [0.4, 0.5], "8": [0.5, 0.5]}, {"3": [0.3, 0.5], "8": [0.48, 0.5]}]  # of two groups
     runs = [make(tmp_path, name, 7, search=search(values[i]) | {"groups": shares[i]}) for i, name in enumerate("cd")]
-    found = result_of("compare", *runs, "--output", tmp_path / "out")["differences"]["folds"][0]
-    assert (found["value"], found["method"]) == (pytest.approx(0.12), "corrected-groups")
+    folds = result_of("compare", *runs, "--output", tmp_path / "out")["differences"]["folds"][0]
+    assert (folds["value"], folds["method"]) == (pytest.approx(0.12), "corrected-groups")
     for i, other in enumerate((search([0.9, 0.9, 0.9], seed=1), search([0.9, None, 0.9]))):
         last = make(tmp_path, f"other{i}", 9, search=other)
         assert "folds" not in result_of("compare", runs[0], last, "--output", tmp_path / "out")["differences"]
 
 
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
-    one = make(tmp_path, "a", 0)
+    sound = make(tmp_path, "a", 0)
     fewer = make(tmp_path, "fewer", 1, y=Y[:100])
     other = make(tmp_path, "other", 1, y=np.roll(Y, 1))
     bare = Path(make(tmp_path, "bare", 1))
@@ -114,14 +114,14 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     table = pd.read_parquet(weighted / "scores.parquet")
     table.assign(weight=0.5).to_parquet(weighted / "scores.parquet", index=False)
     for runs, message in (
-        ((one,), "at least two run folders"),
-        ((one, one + "/"), "a run is given twice"),
-        ((one, fewer), "have different test rows (100 and 200)"),
-        ((one, other), "have different test rows"),
-        ((one, bare), "has no scores.parquet"),
-        ((one, weighted), "test rows are weighted"),
-        ((one, tmp_path), f"found 1; not the folder of a run, because metrics.json is missing: {tmp_path}"),
-        ((one, damaged), "damaged-1 is not the folder of a run"),
+        ((sound,), "at least two run folders"),
+        ((sound, sound + "/"), "a run is given twice"),
+        ((sound, fewer), "have different test rows (100 and 200)"),
+        ((sound, other), "have different test rows"),
+        ((sound, bare), "has no scores.parquet"),
+        ((sound, weighted), "test rows are weighted"),
+        ((sound, tmp_path), f"found 1; not the folder of a run, because metrics.json is missing: {tmp_path}"),
+        ((sound, damaged), "damaged-1 is not the folder of a run"),
     ):
         assert message in run("compare", *runs, "--output", tmp_path / "out", code=2)[1]
     assert not (tmp_path / "out").exists()
@@ -162,8 +162,8 @@ def test_runs_are_named_by_what_differs(tmp_path: Path, configs: tuple, best: di
     runs = [make(tmp_path, "same", 1), make(tmp_path, "same", 2, **more)]
     for made, config in zip(runs, configs, strict=True):
         Path(made, "config.yaml").write_text(config if isinstance(config, str) else json.dumps(config))
-    found = [row["name"] for row in result_of("compare", *runs, "--output", tmp_path / "out")["runs"]]
-    assert " ".join(name.removeprefix("same ") for name in found) == names
+    shown = [row["name"] for row in result_of("compare", *runs, "--output", tmp_path / "out")["runs"]]
+    assert " ".join(name.removeprefix("same ") for name in shown) == names
 
 
 def test_runs_with_groups(runs: list[str], tmp_path: Path) -> None:
@@ -171,15 +171,15 @@ def test_runs_with_groups(runs: list[str], tmp_path: Path) -> None:
         table = pd.read_parquet(f"{made}/scores.parquet")
         grade = np.where(table["y"] > 0, 1.0 + table["row_id"] % 2, 0.0)
         table.assign(group=table["row_id"] % 20, grade=grade).to_parquet(f"{made}/scores.parquet", index=False)
-    found = result_of("compare", *runs, "--output", tmp_path / "out")
+    result = result_of("compare", *runs, "--output", tmp_path / "out")
     tables = [pd.read_parquet(f"{made}/scores.parquet").sort_values("row_id") for made in runs]
     for name, of in (("group_auc", auc_of_groups), ("ndcg@10", ndcg_of_groups)):
         first, second = (of(table["grade"], table["score"], groups=table["group"]) for table in tables)
-        (test,) = found["differences"][name]
+        (test,) = result["differences"][name]
         assert test["value"] == pytest.approx(first.mean - second.mean)
         assert test["low"] < test["value"] < test["high"]
         assert (test["p_value"] < 0.05) == (not test["low"] <= 0 <= test["high"])
-    page = (Path(found["run"]) / "report.html").read_text()
+    page = (Path(result["run"]) / "report.html").read_text()
     assert "AUC within groups" in page
     pd.read_parquet(f"{runs[1]}/scores.parquet").assign(group=0).to_parquet(f"{runs[1]}/scores.parquet", index=False)
     error = run("compare", *runs, "--output", tmp_path / "out", code=2)[1]

@@ -34,18 +34,18 @@ def test_list_tells_shapes_and_presence(tmp_path: Path, monkeypatch: pytest.Monk
     assert lines["digits"][-1] == "here"
     assert lines["news20"] == ["svmlight", "15935", "x", "62061", "absent"]
     assert "Did you mean 'a9a'?" in run("data", "show", "a9b", code=2)[1]
-    found = result_of("data", "list")
-    assert found["a9a"] == {"format": "svmlight", "rows": 32561, "features": 123, "present": True}
-    assert found["news20"]["present"] is False
+    sets = result_of("data", "list")
+    assert sets["a9a"] == {"format": "svmlight", "rows": 32561, "features": 123, "present": True}
+    assert sets["news20"]["present"] is False
 
 
 def test_show_tells_what_the_manifest_says(shards: Path) -> None:
-    found = yaml.safe_load(run("data", "show", shards)[0])["set"]
-    assert (found["rows"], found["features"], found["shards"]) == (60, 12, 3)
-    assert found["feature_names"] == [f"x{i}" for i in range(1, 11)] + ["and 2 more"]
-    assert found["positives"] == read_manifest(str(shards)).n_pos
-    assert found["origin"]["simulated"]["seed"] == 0
-    assert json.loads(run("data", "show", shards, "--json")[0]) == {"set": found}
+    shown = yaml.safe_load(run("data", "show", shards)[0])["set"]
+    assert (shown["rows"], shown["features"], shown["shards"]) == (60, 12, 3)
+    assert shown["feature_names"] == [f"x{i}" for i in range(1, 11)] + ["and 2 more"]
+    assert shown["positives"] == read_manifest(str(shards)).n_pos
+    assert shown["origin"]["simulated"]["seed"] == 0
+    assert json.loads(run("data", "show", shards, "--json")[0]) == {"set": shown}
     pinned = read_manifest(str(shards)).url
     assert "rows: 60" in run("data", "show", pinned)[0]
     assert (
@@ -66,8 +66,8 @@ def test_verify_names_every_fault(shards: Path) -> None:
     assert stdout == f"{shards}: 2 faults\ndigits: intact\n"
     assert f"cannot read {shards / first.file}: no such file" in stderr
     assert f"{path} is truncated or altered" in stderr
-    found = json.loads(run("data", "verify", shards, "--json", code=2)[0])
-    assert len(found[str(shards)]) == 2
+    faults = json.loads(run("data", "verify", shards, "--json", code=2)[0])
+    assert len(faults[str(shards)]) == 2
     assert "unknown data set 'nosuch'" in run("data", "verify", "nosuch", code=2)[1]
 
 

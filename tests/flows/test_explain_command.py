@@ -38,21 +38,21 @@ SETTINGS = sets("label=clicked", 'positive="yes"', "missing=keep")
 @pytest.mark.parametrize("below", ["", "/model"])
 def test_contributions_add_up_and_the_largest_come_first(folder: Path, below: str) -> None:
     args = ("explain", f"{folder}/bins{below}", folder / "rows.csv", *SETTINGS)
-    found = result_of(*args, "--rows", 5, "--top", 2)
+    result = result_of(*args, "--rows", 5, "--top", 2)
     model = load_model(f"{folder}/bins/model")
     X = pd.read_csv(folder / "rows.csv")[["age", "income", "constant"]].to_numpy()
-    assert found["rows"] == 5
-    assert found["output"] is None
-    for row, x in zip(found["explained"], X, strict=False):
+    assert result["rows"] == 5
+    assert result["output"] is None
+    for row, x in zip(result["explained"], X, strict=False):
         parts = [part["adds"] for part in row["contributions"]]
         assert len(parts) == 2
         assert abs(parts[0]) >= abs(parts[1])
         assert row["constant"] + sum(parts) + row["rest"] == pytest.approx(row["score"], abs=1e-9)
         assert row["score"] == pytest.approx(model.decision_function(x[np.newaxis])[0])
-    values = {part["feature"]: part["value"] for row in found["explained"][:1] for part in row["contributions"]}
+    values = {part["feature"]: part["value"] for row in result["explained"][:1] for part in row["contributions"]}
     own = dict(zip(("age", "income", "constant"), X[0], strict=True))
     for name, value in values.items():
-        assert value == ([own[one] for one in name.split(" & ")] if " & " in name else own[name])
+        assert value == ([own[part] for part in name.split(" & ")] if " & " in name else own[name])
     text = run(*args, "--rows", 4, "--top", 9)[0]
     assert text.count("row ") == 4
     assert "income = missing" in text
@@ -93,14 +93,14 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     settings = sets(data, "model={lam: 1e-2, features: {map: bins, bins: 6}}", "cluster=none")
     folder = result_of("train", "digits", *settings, "--output", tmp_path / "runs")["run"]
     args = ("explain", folder, tmp_path / "rows.csv", "--rows", n)
-    found = result_of(*args, "--reasons", 3)["reasons"]
+    reasons = result_of(*args, "--reasons", 3)["reasons"]
     model = load_model(f"{folder}/model")
-    assert {part["feature"] for row in found for part in row["beside_best"]} == {"age", "job", "sum"}
+    assert {part["feature"] for row in reasons for part in row["beside_best"]} == {"age", "job", "sum"}
     assert (
-        min(part["adds"] for row in found for part in row["beside_best"]) > 0.0
+        min(part["adds"] for row in reasons for part in row["beside_best"]) > 0.0
     )  # a column in its best cell is no reason
-    totals = np.array([sum(part["adds"] for part in row["beside_best"]) for row in found])
-    scores = np.array([row["score"] for row in found])
+    totals = np.array([sum(part["adds"] for part in row["beside_best"]) for row in reasons])
+    scores = np.array([row["score"] for row in reasons])
     # All three columns are shown, so the sums differ from the scores by what the best row has.
     np.testing.assert_allclose(scores - totals, (scores - totals)[0], atol=1e-9)
     average = model.reasons(frame).beside_average
@@ -112,7 +112,7 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     for name in ("age", "job", "sum"):
         up, down = (
             [sum(part["adds"] for part in row["beside_best"] if part["feature"] == name) for row in rows]
-            for rows in (found, lowered)
+            for rows in (reasons, lowered)
         )
         np.testing.assert_allclose(np.subtract(up, down), max(up), atol=1e-9)
         assert max(down) <= 0.0 < -min(down)

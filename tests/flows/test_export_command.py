@@ -45,15 +45,15 @@ def test_files_are_those_of_the_functions(folder: Path, made: Path) -> None:
 
 def test_a_file_is_replaced_only_if_asked(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    found = result_of("export", f"{made}/model", "--to", "json")
-    output = Path(found["output"])
+    result = result_of("export", f"{made}/model", "--to", "json")
+    output = Path(result["output"])
     assert output.name == f"{made.name}.json"
-    assert found["columns"] == ["age", "pages", "browser", "seen"]
-    assert found["bytes"] == len(output.read_bytes())
+    assert result["columns"] == ["age", "pages", "browser", "seen"]
+    assert result["bytes"] == len(output.read_bytes())
     output.write_text("mine")
     assert "already exists" in run("export", made, "--to", "json", code=2)[1]
     assert output.read_text() == "mine"
-    assert run("export", made, "--to", "json", "--force")[0] == f"{output}: 4 columns, {found['bytes']:,} bytes\n"
+    assert run("export", made, "--to", "json", "--force")[0] == f"{output}: 4 columns, {result['bytes']:,} bytes\n"
     assert output.read_text() == to_json(load_model(f"{made}/model"))
     for here, model in ((made, "."), (made, "model"), (made / "model", ".")):
         monkeypatch.chdir(here)  # where `model.json` is the name of a file of the model

@@ -94,10 +94,10 @@ def test_a_fit_starts_from_the_weights_in_use(tmp_path: Path) -> None:
     warm, said = run("keep-current", night(tmp_path, **options), "--json")
     assert "the fit starts from the weights in use" in said
     cold = kept(night(tmp_path, **options, warm_start=False))
-    found = json.loads(warm)
-    objective = [one["trained"]["certificate"]["primal"] for one in (found, cold)]
+    started = json.loads(warm)
+    objective = [night["trained"]["certificate"]["primal"] for night in (started, cold)]
     assert objective[0] == pytest.approx(objective[1], rel=0.02)
-    assert found["trained"]["passes"] <= cold["trained"]["passes"]
+    assert started["trained"]["passes"] <= cold["trained"]["passes"]
 
 
 @pytest.mark.usefixtures("days")
@@ -160,7 +160,7 @@ def test_a_night_is_a_flow_and_an_alarm_starts_one(tmp_path: Path, prefect_serve
     result = keep_current(config)
     assert result["promotion"]["version"] == 1
 
-    (deployment,) = [one for one in local_deployments() if one.flow_name == "keep-current"]
+    (deployment,) = [deployment for deployment in local_deployments() if deployment.flow_name == "keep-current"]
     assert deployment.concurrency_limit == 1
     served = deployment.apply()
     with get_client(sync_client=True) as client:

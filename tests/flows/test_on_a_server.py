@@ -123,9 +123,9 @@ def lines_of_log(error: type[Exception], tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_wrong_input_is_one_line_of_the_log_and_not_tried_again(tmp_path, monkeypatch):
     lines, message, tries = lines_of_log(InputError, tmp_path, monkeypatch)
-    found = [line for line in lines if "none.csv" in line]
-    assert [line.partition(":")[0] for line in found] == ["prefect.task_runs", "prefect.flow_runs"]
-    assert all("InputError: cannot read none.csv" in line for line in [*found, message])
+    named = [line for line in lines if "none.csv" in line]
+    assert [line.partition(":")[0] for line in named] == ["prefect.task_runs", "prefect.flow_runs"]
+    assert all("InputError: cannot read none.csv" in line for line in [*named, message])
     assert not any("Traceback" in line for line in lines)
     assert len(message.splitlines()) == 1
     assert tries == 1

@@ -52,16 +52,16 @@ def test_from_the_first_night_to_a_rollback(runs: list[str], tmp_path: Path) -> 
     assert Path(better["picture"]).read_text(encoding="utf-8").startswith("<svg")
     assert said.count("promote") == 3
     assert "version 2 is in use again; it replaces version 3" in run("rollback", store)[0]
-    found = result_of("models", store)
-    assert (found["current"], found["present"], len(found["changes"])) == (2, [1, 2, 3], 4)
+    history = result_of("models", store)
+    assert (history["current"], history["present"], len(history["changes"])) == (2, [1, 2, 3], 4)
     np.testing.assert_array_equal(load_model(str(store)).coef, load_model(f"{good}/model").coef)
     np.testing.assert_array_equal(load_model(f"{store}@1").coef, load_model(f"{bad}/model").coef)
 
 
 def test_the_store_is_a_model_for_other_commands(runs: list[str], tmp_path: Path) -> None:
     store = tmp_path / "store"
-    for one in runs[:2]:
-        promoted(one, store)
+    for folder in runs[:2]:
+        promoted(folder, store)
     run("score", f"{store}@1", "digits", tmp_path / "first")
     run("score", f"{runs[0]}/model", "digits", tmp_path / "same")
     run("score", store, "digits", tmp_path / "second")
@@ -76,8 +76,8 @@ def test_the_store_is_a_model_for_other_commands(runs: list[str], tmp_path: Path
 
 def test_keep_leaves_so_many(runs: list[str], tmp_path: Path) -> None:
     store = tmp_path / "store"
-    for one in runs[:3]:
-        promoted(one, store)
+    for folder in runs[:3]:
+        promoted(folder, store)
     assert promoted(runs[0], store, "--keep", 2)["removed"] == [1, 2]
     assert "version 1 of" in run("score", f"{store}@1", "digits", tmp_path / "scores", code=2)[1]
 
@@ -140,8 +140,8 @@ def test_other_data_is_compared_on_rows_that_the_version_in_use_has_not_seen(wee
     promoted(first, store)
     refused = run("promote", both, store, "--if", "better", code=2)[1]
     assert re.search(r"the version in use was trained on \d+ of the 900 rows of the test rows of", refused)
-    found = promoted(third, store, "--if", "not-worse", "--margin", 0.2)["decision"]
-    assert (found["rows"], found["of"], found["measure"]) == (450, "the test rows of the run", "auc")
+    compared = promoted(third, store, "--if", "not-worse", "--margin", 0.2)["decision"]
+    assert (compared["rows"], compared["of"], compared["measure"]) == (450, "the test rows of the run", "auc")
     decided = promoted(both, tmp_path / "store2", "--if", "better")  # the first version needs no test
     assert decided["decision"] is None
     again = tmp_path / "store3"
@@ -150,7 +150,7 @@ def test_other_data_is_compared_on_rows_that_the_version_in_use_has_not_seen(wee
     decision = promoted(both, again, "--if", "not-worse", "--margin", 0.4, "--data", data)["decision"]
     assert (decision["measure"], decision["max_fpr"], decision["rows"]) == ("partial_auc", 0.1, 1500)
     assert decision["holds"]
-    new, old = (load_model(f"{one}/model") for one in (both, first))
+    new, old = (load_model(f"{folder}/model") for folder in (both, first))
     rows = pd.read_parquet(data)
     y, X = np.where(rows["y"] == 1, 1, -1), rows[list("abcd")].to_numpy()
     expected = partial_auc_test(y, new.decision_function(X), old.decision_function(X), 0.1, standardized=True)
@@ -167,9 +167,9 @@ def test_a_run_that_is_worse_calibrated_is_not_promoted(
     first = trained_on(weeks / "first.parquet", tmp_path / "runs", "model.calibration=logit")
     worse = trained_on(weeks / "third.parquet", tmp_path / "runs", "model={calibration: logit, prior: 0.9, lam: 0.001}")
     promoted(first, store)
-    found = promoted(worse, store, "--if", "not-worse", "--margin", 0.05)
-    assert not found["promoted"]
-    assert found["decision"]["calibration"]["high"] < -0.05
+    result = promoted(worse, store, "--if", "not-worse", "--margin", 0.05)
+    assert not result["promoted"]
+    assert result["decision"]["calibration"]["high"] < -0.05
     said, _ = run("promote", worse, store, "--if", "not-worse", "--margin", 0.05)
     assert "not as well calibrated: its Brier score is higher" in said
     monkeypatch.setattr("flows.promote.NOT_WORSE_BY", 0.9)  # the default is for the AUC alone

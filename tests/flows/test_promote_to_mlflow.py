@@ -27,12 +27,12 @@ with_server = pytest.mark.skipif(
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """A bad run and a good one."""
     folder = tmp_path_factory.mktemp("runs")
-    found = []
+    folders = []
     for lam in (300.0, 1e-2):
         settings = ("cluster=none", f"model.lam={lam}", "model.tol=0.05", "data.test={fraction: 0.4, seed: 0}")
         args = [part for setting in settings for part in ("--set", setting)]
-        found.append(str(json.loads(run("train", "digits", "--output", folder, "--json", *args)[0])["run"]))
-    return found
+        folders.append(str(json.loads(run("train", "digits", "--output", folder, "--json", *args)[0])["run"]))
+    return folders
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_data_set_is_scored(tmp_path: Path, model: Path) -> None:
     stdout, stderr = run("score", model, "digits", tmp_path / "scores", "--json")
-    found = json.loads(stdout)
-    assert {key: found[key] for key in ("output", "rows", "parts")} == {
+    result = json.loads(stdout)
+    assert {key: result[key] for key in ("output", "rows", "parts")} == {
         "output": str(tmp_path / "scores"), "rows": 1797, "parts": 1,
     }  # fmt: skip
     assert [line for line in stderr.splitlines() if not line.startswith(" ")] == ["survey", "score", "commit"]
@@ -39,17 +39,17 @@ def test_a_data_set_is_scored(tmp_path: Path, model: Path) -> None:
 def test_contributions_stand_beside_the_scores(tmp_path: Path, model: Path) -> None:
     run("score", model, "digits", tmp_path / "plain")
     run("score", model, "digits", tmp_path / "scores", "--contributions")
-    plain, found = pd.read_parquet(tmp_path / "plain"), pd.read_parquet(tmp_path / "scores")
+    plain, table = pd.read_parquet(tmp_path / "plain"), pd.read_parquet(tmp_path / "scores")
     loaded = load_model(str(model))
     names = [*loaded.contribution_names(), "adds_rounding"]
-    assert list(found) == [*plain, *names]
-    pd.testing.assert_frame_equal(found[list(plain)], plain)
-    total = np.zeros(len(found))
+    assert list(table) == [*plain, *names]
+    pd.testing.assert_frame_equal(table[list(plain)], plain)
+    total = np.zeros(len(table))
     for name in names:
-        total = total + found[name].to_numpy()
+        total = total + table[name].to_numpy()
     assert total.tolist() == plain["score"].tolist()
     X = read(Source(source="digits", format="embedded")).block.X
-    np.testing.assert_array_equal(found[names[:-1]].to_numpy(), loaded.explain(X).to_numpy())
+    np.testing.assert_array_equal(table[names[:-1]].to_numpy(), loaded.explain(X).to_numpy())
     said = refused("score", model, "digits", tmp_path / "plain", "--contributions")
     assert "name another folder" in " ".join(said.split())
 

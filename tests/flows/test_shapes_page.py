@@ -23,8 +23,8 @@ def test_the_card_is_the_one_printed(tmp_path: Path, data_dir: Path, monkeypatch
     shown = re.findall(r"^```text\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert [block in card for block in shown].count(True) == 1
     assert card.count("\n| ") == 31
-    found = re.findall(r"the AUC of the card is (0\.\d+), that of the model (0\.\d+)", card)
-    assert [float(area) for area in found[1]] == pytest.approx([0.8020, 0.7980], abs=2e-4)
+    areas = re.findall(r"the AUC of the card is (0\.\d+), that of the model (0\.\d+)", card)
+    assert [float(area) for area in areas[1]] == pytest.approx([0.8020, 0.7980], abs=2e-4)
     points = re.findall(r"^\| duration \| .*? \| (-?\d+) \|", card, re.MULTILINE)
     assert [int(p) for p in points] == sorted((int(p) for p in points), reverse=True)
     scores = pd.read_parquet("scores")

@@ -31,10 +31,10 @@ def test_a_file_is_sharded_and_the_result_is_one_object(tmp_path: Path) -> None:
     rows, target = tmp_path / "rows.csv", tmp_path / "set"
     args = ("shard", rows, target, "--set", "label=clicked", "--rows-per-shard", 30, "--dtype", "float32")
     stdout, stderr = run(*args, "--json")
-    found = json.loads(stdout)
-    assert list(found) == KEYS
-    assert (found["n_samples"], found["n_features"], found["shards"], found["dtype"]) == (100, 5, 4, "float32")
-    assert found["target"] == str(tmp_path / "set")
+    result = json.loads(stdout)
+    assert list(result) == KEYS
+    assert (result["n_samples"], result["n_features"], result["shards"], result["dtype"]) == (100, 5, 4, "float32")
+    assert result["target"] == str(tmp_path / "set")
     assert [line for line in stderr.splitlines() if not line.startswith(" ")] == [
         "look for finished shards", "survey", "route", "write shards", "commit",
     ]  # fmt: skip
@@ -81,9 +81,9 @@ def test_a_run_that_is_killed_twice_goes_on_to_the_same_bytes(tmp_path: Path, mo
 
 def test_simulated_rows_are_written_and_sound(tmp_path: Path) -> None:
     args = ("--rows", 100, "--features", 3, "--positive-share", 0.3, "--rows-per-shard", 40, "--seed", 7)
-    found = result_of("simulate", tmp_path / "set", *args)
-    assert list(found) == KEYS
-    assert (found["n_samples"], found["shards"], found["dtype"]) == (100, 3, "float32")
+    result = result_of("simulate", tmp_path / "set", *args)
+    assert list(result) == KEYS
+    assert (result["n_samples"], result["shards"], result["dtype"]) == (100, 3, "float32")
     assert run("data", "verify", tmp_path / "set")[0] == f"{tmp_path / 'set'}: intact\n"
     stdout, _ = run("simulate", tmp_path / "again", *args)
     assert stdout.startswith(f"{tmp_path / 'again'}: 100 rows")

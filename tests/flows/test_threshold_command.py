@@ -72,14 +72,14 @@ def test_the_rows_that_set_it_are_kept(run: str) -> None:
 def test_a_changed_threshold_is_that_of_a_run_trained_for_it(visits: Path, run: str, options: dict[str, Any]) -> None:
     changed = change(run, **options)
     both = changed, trained(visits, f"operating_point={json.dumps(options)}")
-    models = [load_model(f"{one['run']}/model") for one in both]
+    models = [load_model(f"{result['run']}/model") for result in both]
     assert models[0].intercept == models[1].intercept
-    about = [read_about(one["run"]) for one in both]
+    about = [read_about(result["run"]) for result in both]
     for key in ("operating_point", "details", "threshold_rows", "threshold", "metrics", "certificate"):
         assert about[0][key] == about[1][key], key
-    tables = [read_scores(one["run"]) for one in both]
+    tables = [read_scores(result["run"]) for result in both]
     np.testing.assert_allclose(tables[0]["score"], tables[1]["score"], rtol=0, atol=1e-12)
-    profiles = [json.loads((Path(one["run"]) / "model" / "profile.json").read_text()) for one in both]
+    profiles = [json.loads((Path(result["run"]) / "model" / "profile.json").read_text()) for result in both]
     np.testing.assert_allclose(profiles[0]["score"]["edges"], profiles[1]["score"]["edges"], atol=1e-12)
     assert changed["run"] != run
     assert threshold_lines(changed)[0].partition(" (95")[0] in page_of(changed)
@@ -102,7 +102,7 @@ def test_probabilities_stay(visits: Path) -> None:
     before = trained(visits, "model.calibration=logit")
     after = change(before["run"], fpr=0.05)
     X = np.random.default_rng(1).normal(size=(50, 3))
-    models = [load_model(one["run"]) for one in (before, after)]
+    models = [load_model(result["run"]) for result in (before, after)]
     np.testing.assert_allclose(models[0].predict_proba(X), models[1].predict_proba(X), atol=1e-12)
     assert (models[0].predict(X) != models[1].predict(X)).any()
 

@@ -62,11 +62,11 @@ def watched(store: object, *args: object, code: int = 0) -> dict:
 def test_a_batch_like_the_training_rows_and_its_labels_raise_no_alarm(store: str, tmp_path: Path) -> None:
     table, state = week(1), ("--state", tmp_path / "state")
     table.to_parquet(tmp_path / "monday.parquet")
-    found = watched(store, tmp_path / "monday.parquet", *state)
-    assert (found["batch"], found["rows"], found["alarms"]) == ("monday", 1500, [])
-    assert {column["name"] for column in found["comparison"]["columns"]} == {"age", "income", "debt", "town"}
+    result = watched(store, tmp_path / "monday.parquet", *state)
+    assert (result["batch"], result["rows"], result["alarms"]) == ("monday", 1500, [])
+    assert {column["name"] for column in result["comparison"]["columns"]} == {"age", "income", "debt", "town"}
     assert (
-        watched(store, tmp_path / "monday.parquet", *state)["comparison"] == found["comparison"]
+        watched(store, tmp_path / "monday.parquet", *state)["comparison"] == result["comparison"]
     )  # once more: nothing is added
     labels = table[["left"]].assign(row_id=range(1500))
     labels.loc[1000:, "left"] = None
@@ -91,9 +91,9 @@ def test_a_batch_like_the_training_rows_and_its_labels_raise_no_alarm(store: str
 def test_scores_of_aucdist_score_are_taken(store: str, tmp_path: Path) -> None:
     week(2).to_parquet(tmp_path / "rows.parquet")
     run("score", store, tmp_path / "rows.parquet", tmp_path / "scores")
-    given = watched(store, tmp_path / "rows.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "a")
+    scored = watched(store, tmp_path / "rows.parquet", "--scores", tmp_path / "scores", "--state", tmp_path / "a")
     made = watched(store, tmp_path / "rows.parquet", "--state", tmp_path / "b")
-    assert given["comparison"] == made["comparison"]
+    assert scored["comparison"] == made["comparison"]
     assert not (tmp_path / "a" / "scores").exists()
     week(3, 1400).to_parquet(tmp_path / "fewer.parquet")
     args = ("--scores", tmp_path / "scores", "--state", tmp_path / "a")
@@ -104,16 +104,16 @@ def test_scores_of_aucdist_score_are_taken(store: str, tmp_path: Path) -> None:
 def test_runs_are_told_from_one_another_where_no_store_names_versions(tmp_path: Path) -> None:
     week(4).to_parquet(tmp_path / "rows.parquet")
     week(4)[["left"]].assign(row_id=range(1500)).to_csv(tmp_path / "labels.csv", index=False)
-    one, other = (trained(tmp_path, f"model.lam={lam}") for lam in (0.01, 0.1))
+    run_folder, other = (trained(tmp_path, f"model.lam={lam}") for lam in (0.01, 0.1))
     state = ("--state", tmp_path / "state")
-    watched(one, tmp_path / "rows.parquet", *state)
-    for given in ((tmp_path / "rows.parquet",), ("--labels", tmp_path / "labels.csv")):
-        assert "another model" in run("watch", other, *given, *state, code=2)[1]
-    assert watched(one, "--labels", tmp_path / "labels.csv", *state)["performance"]["labelled"] == 1500
-    run("score", f"{one}/model", tmp_path / "rows.parquet", tmp_path / "scores")
+    watched(run_folder, tmp_path / "rows.parquet", *state)
+    for rows in ((tmp_path / "rows.parquet",), ("--labels", tmp_path / "labels.csv")):
+        assert "another model" in run("watch", other, *rows, *state, code=2)[1]
+    assert watched(run_folder, "--labels", tmp_path / "labels.csv", *state)["performance"]["labelled"] == 1500
+    run("score", f"{run_folder}/model", tmp_path / "rows.parquet", tmp_path / "scores")
     scores = ("--scores", tmp_path / "scores", "--state", tmp_path / "taken")
     assert "has scores of another model" in run("watch", other, tmp_path / "rows.parquet", *scores, code=2)[1]
-    run("promote", one, tmp_path / "store")  # a copy is the same model
+    run("promote", run_folder, tmp_path / "store")  # a copy is the same model
     assert watched(tmp_path / "store", tmp_path / "rows.parquet", *scores)["rows"] == 1500
 
 
@@ -314,10 +314,10 @@ def test_a_batch_has_the_scores_of_its_own_rows_alone(
     monkeypatch.setattr("flows.watch.open_rows", open_rows_late)
     assert "is being watched by another process" in run("watch", store, *killed, *state, code=2)[1]
     week(3)[["left"]].assign(row_id=range(1500)).to_csv(tmp_path / "labels.csv", index=False)
-    found = watched(store, "--labels", tmp_path / "labels.csv", *state)["performance"]
-    assert (found["labelled"], found["unlabelled"]) == (1500, 0)
+    performance = watched(store, "--labels", tmp_path / "labels.csv", *state)["performance"]
+    assert (performance["labelled"], performance["unlabelled"]) == (1500, 0)
     alone = watched(store, *rows, "--labels", tmp_path / "labels.csv", "--state", tmp_path / "alone")
-    assert found["measures"] == alone["performance"]["measures"]
+    assert performance["measures"] == alone["performance"]["measures"]
 
 
 @pytest.mark.parametrize(("value", "said"), [(np.nan, "nan is not finite"), (None, "the value is missing")])
@@ -345,9 +345,9 @@ def test_one_damaged_batch_does_not_break_the_others(store: str, tmp_path: Path)
     week(1).to_parquet(tmp_path / "wednesday.parquet")
     for damaged in (b"\n", b"[]", b"{" * 10**5, b"\xff", json.dumps(sound | {"comparison": {}}).encode(), b"{}"):
         record.write_bytes(damaged)
-        found = watched(store, tmp_path / "wednesday.parquet", "--state", state)
-        assert len(found["damaged"]) == 1
-        assert "monday.json is damaged" in found["damaged"][0]
+        result = watched(store, tmp_path / "wednesday.parquet", "--state", state)
+        assert len(result["damaged"]) == 1
+        assert "monday.json is damaged" in result["damaged"][0]
         assert "Traceback" not in run("watch", store, tmp_path / "monday.parquet", "--state", state, code=2)[1]
 
 
@@ -368,14 +368,14 @@ def test_a_promise_is_tested_over_all_batches_together(tmp_path: Path) -> None:
         truth.to_csv(tmp_path / f"truth-{number}.csv", index=False)
         batch = (*state, "--batch", f"week-{number}")
         watched(store, tmp_path / f"{number}.parquet", *batch)
-        found = watched(store, "--labels", tmp_path / f"labels-{number}.csv", *batch, code=0 if number < 4 else 3)
-        kept = found["performance"]["guarantee"]
+        result = watched(store, "--labels", tmp_path / f"labels-{number}.csv", *batch, code=0 if number < 4 else 3)
+        kept = result["performance"]["guarantee"]
         scores = pd.read_parquet(tmp_path / "state" / "scores" / f"week-{number}")["score"]
         assert kept["rows"] == (scores > 0).sum()
         assert kept["bad"] == ((scores > 0) & (labels["left"] == "no")).sum()
         evidence.append(kept["evidence"])
     assert max(evidence[:4]) < 20 <= min(evidence[4:])
-    alarm = next(alarm for alarm in found["alarms"] if alarm["what"] == "guarantee")
+    alarm = next(alarm for alarm in result["alarms"] if alarm["what"] == "guarantee")
     assert (alarm["column"], alarm["p"]) == ("precision", pytest.approx(1 / evidence[5]))
     # Files of earlier versions, which had other names, are read as before.
     for kind in ("batches", "performance"):
@@ -403,12 +403,12 @@ def test_workers_find_what_one_process_finds(tmp_path: Path) -> None:
         table["y"] = (rng.random(3000) < 1 / (1 + np.exp(1.0 - table["a"]))).astype(int)
         table.to_parquet(tmp_path / f"{name}.parquet", row_group_size=500)
     source = f"{{source: {tmp_path}/train.parquet, format: parquet, label: y, positive: 1}}"
-    found = {}
+    runs = {}
     for cluster in ("none", "{kind: local, workers: 2}"):
         data = f"data={{source: {source}, test: {{fraction: 0.3}}}}"
         settings = sets(data, f"cluster={cluster}", "blocks=3", "model.tol=0.05")
-        found[cluster] = result_of("train", "digits", "--output", tmp_path / "runs", *settings)["run"]
-    here, there = found.values()
+        runs[cluster] = result_of("train", "digits", "--output", tmp_path / "runs", *settings)["run"]
+    here, there = runs.values()
     for name in ("profile.json", "digests.npy"):
         assert Path(here, "model", name).read_bytes() == Path(there, "model", name).read_bytes()
     run("promote", here, tmp_path / "store")

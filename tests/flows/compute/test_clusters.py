@@ -155,9 +155,9 @@ def test_real_cluster_of_this_process_has_the_same_versions(tcp: LocalCluster) -
 def test_cluster_that_scales_is_told_to_stay_during_a_fit(tcp: LocalCluster) -> None:
     target = tcp.scheduler.adaptive_target
     by_load = target()
-    one, two = (Client(tcp.scheduler_address, set_as_default=False) for _ in range(2))
-    with one, two:
-        with workers.keep_workers(one, 5):
+    client, two = (Client(tcp.scheduler_address, set_as_default=False) for _ in range(2))
+    with client, two:
+        with workers.keep_workers(client, 5):
             assert tcp.scheduler.adaptive_target() == 5
             assert tcp.scheduler.handlers["adaptive_target"](target_duration="5s") == 5
             with workers.keep_workers(two, 3):
@@ -218,8 +218,8 @@ TWO = [(GIB, 1), (GIB, 1)]
     ],
 )
 def test_auto_keeps_what_fits_in_half_of_the_memory(cache, memory, rooms, stream):
-    found, why = choose_cache(cache, memory, 2**20, rooms)
-    assert found is stream
+    chosen, why = choose_cache(cache, memory, 2**20, rooms)
+    assert chosen is stream
     assert ("are streamed" in why) is stream
 
 

@@ -43,8 +43,8 @@ def test_any_run_gives_a_name_that_the_operator_and_its_services_take(run: str) 
 
 def container(made: dict[str, Any], role: str) -> dict[str, Any]:
     (only,) = made["spec"][role]["spec"]["containers"]
-    found: dict[str, Any] = only
-    return found
+    container_spec: dict[str, Any] = only
+    return container_spec
 
 
 def test_cluster_is_as_configured() -> None:
@@ -199,8 +199,8 @@ def connected(api, monkeypatch, resolve=lambda host, port: [], **more):
     monkeypatch.setattr(running, "connect", connect)
     monkeypatch.setattr(running, "check_versions", lambda client: None)
     monkeypatch.setattr(running, "socket", thing(getaddrinfo=resolve))  # not that of other threads
-    with running.dask_cluster(config(**more), "run") as given:
-        yield given
+    with running.dask_cluster(config(**more), "run") as cluster:
+        yield cluster
 
 
 def test_run_outside_the_cluster_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

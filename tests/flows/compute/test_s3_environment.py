@@ -49,8 +49,8 @@ def test_workers_that_run_already_have_their_own_environment():
 
 def test_what_is_given_is_set_and_what_is_not_stays():
     assert environment_of(S3Config()) == {}
-    given = S3Config(endpoint="http://s3:9000", region="eu-north-1", anonymous=["a", "b"], requester_pays=["c"])
-    assert environment_of(given) == {
+    config = S3Config(endpoint="http://s3:9000", region="eu-north-1", anonymous=["a", "b"], requester_pays=["c"])
+    assert environment_of(config) == {
         "AWS_ENDPOINT_URL_S3": "http://s3:9000", "AWS_DEFAULT_REGION": "eu-north-1", "AUCDIST_S3_ANONYMOUS": "a,b",
         "AUCDIST_S3_REQUESTER_PAYS": "c",
     }  # fmt: skip
@@ -120,8 +120,8 @@ def test_a_run_on_s3_leaves_no_secret_in_folder_log_or_lines(monkeypatch, caplog
             settings = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01", f"s3.endpoint={endpoint}"]
             config = load_train("digits", [*settings, "s3.profile=mine"], f"s3://{bucket}/runs")
             result = pipeline.train(config, LineObserver(lines.append))
-            found = client.list_objects_v2(Bucket=bucket)["Contents"]
-            bodies = {f["Key"]: client.get_object(Bucket=bucket, Key=f["Key"])["Body"].read() for f in found}
+            listed = client.list_objects_v2(Bucket=bucket)["Contents"]
+            bodies = {f["Key"]: client.get_object(Bucket=bucket, Key=f["Key"])["Body"].read() for f in listed}
     assert f"{result['run'].removeprefix(f's3://{bucket}/')}/metrics.json" in bodies
     assert not any(MOCK[1].encode() in body for body in bodies.values())
     assert MOCK[1] not in caplog.text + "".join(lines)
@@ -136,8 +136,8 @@ def test_a_real_prefect_server_has_the_block(monkeypatch):
     with prefect_test_harness(server_startup_timeout=120):
         monkeypatch.setenv("PREFECT_API_URL", PREFECT_API_URL.value())
         Secret(value={"aws_access_key_id": "AKIABLOCK", "aws_secret_access_key": SECRET}).save("s3-of-test")
-        found = environment_of(S3Config(block="secret/s3-of-test"))
-        assert found["AWS_SECRET_ACCESS_KEY"] == SECRET
+        variables = environment_of(S3Config(block="secret/s3-of-test"))
+        assert variables["AWS_SECRET_ACCESS_KEY"] == SECRET
         with pytest.raises(InputError, match="no such block"):
             environment_of(S3Config(block="secret/another"))
 

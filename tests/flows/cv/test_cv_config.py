@@ -82,10 +82,10 @@ QUICK = [
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What artifacts were made, by key."""
-    found: dict[str, Any] = {}
+    content_of: dict[str, Any] = {}
 
     def make(content: Any, key: str, description: str) -> Any:
-        found[key] = content
+        content_of[key] = content
         return uuid4()
 
     monkeypatch.setattr(flows, "get_run_logger", lambda: logging.getLogger("test"))
@@ -93,9 +93,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     for kind in ("markdown", "table", "progress", "image"):
         monkeypatch.setattr(flows, f"create_{kind}_artifact", make)
     updates: list[Any] = []
-    found["updates"] = updates
+    content_of["updates"] = updates
     monkeypatch.setattr(flows, "update_progress_artifact", lambda at, percent, description: updates.append(percent))
-    return found
+    return content_of
 
 
 def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def opened(folder, *settings):
 
 
 def test_groups_stay_whole(tmp_path):
-    frame, found = opened(tmp_path)
-    for fold in found.folds.outer():
-        sides = found.folds.sides(fold)
+    frame, search = opened(tmp_path)
+    for fold in search.folds.outer():
+        sides = search.folds.sides(fold)
         train, held_out = (set(frame["user"][side]) for side in (sides.train, sides.held_out))
         assert train
         assert held_out
@@ -159,10 +159,10 @@ def test_two_ways_of_keeping_rows_together(tmp_path):
 def test_a_gap_before_the_held_out_rows_of_time(tmp_path):
     settings = ["data.source.groups=null", "data.source.drop=[user]", "folds.time=a"]
     frame, without = opened(tmp_path, *settings)
-    _, found = opened(tmp_path, *settings, "folds.gap_rows=10", "folds.gap_time=0.25")
+    _, search = opened(tmp_path, *settings, "folds.gap_rows=10", "folds.gap_time=0.25")
     time = frame["a"].to_numpy()
-    for fold in found.folds.outer():
-        sides, wider = found.folds.sides(fold), without.folds.sides(fold)
+    for fold in search.folds.outer():
+        sides, wider = search.folds.sides(fold), without.folds.sides(fold)
         assert (sides.held_out == wider.held_out).all()
         latest = np.sort(time[wider.train])[:-10]
         known = latest[latest <= time[sides.held_out].min() - 0.25]
@@ -205,13 +205,13 @@ def figures(result: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.parametrize("scale", ["none", "standard"])
 def test_shards_in_place_and_as_tasks_give_the_same_bits(shards: str, scale: str, tmp_path: Path) -> None:
-    found = [
+    results = [
         run({"source": shards, "format": "shards"}, tmp_path / how, placement=how, data={"scale": scale})
         for how in ("tasks", "masks")
     ]
-    assert figures(found[0]) == figures(found[1])
-    assert [result["placement"] for result in found] == ["tasks", "masks"]
-    assert (Path(found[0]["run"]) / "scores.parquet").is_file()
+    assert figures(results[0]) == figures(results[1])
+    assert [result["placement"] for result in results] == ["tasks", "masks"]
+    assert (Path(results[0]["run"]) / "scores.parquet").is_file()
 
 
 @pytest.mark.parametrize("missing", [False, True])

@@ -84,28 +84,28 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
 
 @pytest.mark.parametrize("graded", [False, True])
 def test_a_search_with_groups_chooses_by_the_auc_within_them(tmp_path, graded):
-    found = cross_validate(write(tmp_path, graded=graded), QUIET)
-    assert found["metric"] == "group_auc"
+    search = cross_validate(write(tmp_path, graded=graded), QUIET)
+    assert search["metric"] == "group_auc"
     masks = cross_validate(write(tmp_path, graded=graded, name="masks", placement="masks"), QUIET)
-    assert [row["folds"] for row in found["table"]] == [row["folds"] for row in masks["table"]]
-    assert 0 < found["table"][0]["standard_error"] < 0.05
-    assert 10 < len(found["groups"]) <= 45  # the users with pairs among the training rows
-    assert found["groups"].keys() == masks["groups"].keys()
+    assert [row["folds"] for row in search["table"]] == [row["folds"] for row in masks["table"]]
+    assert 0 < search["table"][0]["standard_error"] < 0.05
+    assert 10 < len(search["groups"]) <= 45  # the users with pairs among the training rows
+    assert search["groups"].keys() == masks["groups"].keys()
     if graded:
         return
     alike = {"lam": 0.01, "group_weight": "groups"}
     other = cross_validate(write(tmp_path, graded=graded, name="alike", model=alike), QUIET)
-    assert all(a["mean"] != b["mean"] for a, b in zip(found["table"], other["table"], strict=True))
+    assert all(a["mean"] != b["mean"] for a, b in zip(search["table"], other["table"], strict=True))
     other = cross_validate(write(tmp_path, graded=graded, name="all", metric="auc"), QUIET)
     assert other["metric"] == "auc"
     assert "groups" not in other
-    assert all(a["mean"] != b["mean"] for a, b in zip(found["table"], other["table"], strict=True))
+    assert all(a["mean"] != b["mean"] for a, b in zip(search["table"], other["table"], strict=True))
 
 
 def test_a_search_by_ndcg(tmp_path):
-    found = cross_validate(write(tmp_path, graded=True, metric="ndcg", k=5), QUIET)
-    assert found["metric"] == "ndcg@5"
-    assert 0.5 < found["score"] <= 1.0
+    search = cross_validate(write(tmp_path, graded=True, metric="ndcg", k=5), QUIET)
+    assert search["metric"] == "ndcg@5"
+    assert 0.5 < search["score"] <= 1.0
     config = write(tmp_path, graded=True, metric="ndcg", k=5)
     lower_grades(tmp_path)
     with pytest.raises(InputError, match="the lowest one is -1: choose 'group_auc'"):
@@ -133,17 +133,17 @@ def test_features_are_chosen_within_groups(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("graded", "given", "metric", "size"),
+    ("graded", "options", "metric", "size"),
     [
         (False, {}, "group_auc", {"n": 150, "n_users": 15}),  # enough for pairs and leaves
         (True, {"metric": "group_auc"}, "group_auc", FEW),
     ],
 )
-def test_a_search_for_features_is_within_groups(tmp_path, graded, given, metric, size):
+def test_a_search_for_features_is_within_groups(tmp_path, graded, options, metric, size):
     more = {"model": {"features": "auto", "tol": 0.05}, "grid": {"lam": [0.01]}, "folds": {"number": 2}}
-    found = cross_validate(write(tmp_path, graded=graded, size=size, **more, **given), QUIET)
-    assert (found["metric"], found["rule"]) == (metric, "simplest")
-    assert found["table"][0]["standard_error"] > 0
+    search = cross_validate(write(tmp_path, graded=graded, size=size, **more, **options), QUIET)
+    assert (search["metric"], search["rule"]) == (metric, "simplest")
+    assert search["table"][0]["standard_error"] > 0
 
 
 def train_by(tmp_path, features, **more):
@@ -152,12 +152,12 @@ def train_by(tmp_path, features, **more):
 
 
 def test_features_of_grades_are_chosen_by_ndcg_or_what_is_given(tmp_path):
-    found = train_by(tmp_path, "auto", graded=True)
-    assert (found["metric"], found["rule"]) == ("ndcg@10", "simplest")
-    assert found["table"][0]["standard_error"] > 0
-    given = train_by(tmp_path, {"map": "auto", "metric": "ndcg", "k": 3}, graded=True)
-    assert given["metric"] == "ndcg@3"
-    assert [row["mean"] for row in given["table"]] != [row["mean"] for row in found["table"]]
+    search = train_by(tmp_path, "auto", graded=True)
+    assert (search["metric"], search["rule"]) == ("ndcg@10", "simplest")
+    assert search["table"][0]["standard_error"] > 0
+    by_ndcg = train_by(tmp_path, {"map": "auto", "metric": "ndcg", "k": 3}, graded=True)
+    assert by_ndcg["metric"] == "ndcg@3"
+    assert [row["mean"] for row in by_ndcg["table"]] != [row["mean"] for row in search["table"]]
     assert train_by(tmp_path, {"map": "auto", "metric": "average_precision"})["metric"] == "average_precision"
 
 

@@ -68,14 +68,14 @@ def by_hand(folder: Path) -> dict[float, np.ndarray]:
     number = scrambled(np.arange(len(y)), block_seed(4, 0, 0))
     fold = np.empty(len(y), dtype=int)
     fold[sorted(range(len(y)), key=lambda i: (str(y[i]), number[i]))] = np.arange(len(y)) % 3
-    found = {lam: np.empty((3, 4)) for lam in LAMS}
+    scores_of = {lam: np.empty((3, 4)) for lam in LAMS}
     for lam in LAMS:
         for f in range(3):
             for k in range(4):
                 model = PairwiseHingeClassifier(tol=1e-4, lam=lam).fit(X[fold != f], y[fold != f] == k)
                 scores = model.decision_function(X[fold == f])
-                found[lam][f, k] = roc_auc_score(y[fold == f] == k, scores)
-    return found
+                scores_of[lam][f, k] = roc_auc_score(y[fold == f] == k, scores)
+    return scores_of
 
 
 def test_the_values_are_those_of_fits_by_hand(folder: Path, tmp_path: Path) -> None:
@@ -176,15 +176,15 @@ def test_a_fold_that_failed_leaves_no_means() -> None:
     classes = SearchedClasses(sets, np.array([30, 20]), ())
     good = {"value": 0.8, "weighted": 0.82, "classes": [0.9, 0.7]}
     row = SettingScores({"lam": 1.0}, (good, good, {"error": "no room"}), 10)
-    found = summary_of_classes(classes, row.results, [row], MEASURES["auc"], "best", 0.5)
-    assert found["weighted"] is found["weighted_interval"] is None
-    assert [one["mean"] for one in found["rows"]] == [None, None]
-    assert [one["alone"] for one in found["rows"]] == [None, None]
+    summary = summary_of_classes(classes, row.results, [row], MEASURES["auc"], "best", 0.5)
+    assert summary["weighted"] is summary["weighted_interval"] is None
+    assert [row["mean"] for row in summary["rows"]] == [None, None]
+    assert [row["alone"] for row in summary["rows"]] == [None, None]
     assert "weighted" not in row.summary()
     whole = SettingScores({"lam": 0.1}, (good, good, good), 10)
-    found = summary_of_classes(classes, whole.results, [row, whole], MEASURES["auc"], "best", 0.5)
-    assert [one["mean"] for one in found["rows"]] == pytest.approx([0.9, 0.7])
-    assert found["rows"][0]["alone"] == {"parameters": {"lam": 0.1}, "mean": pytest.approx(0.9)}
+    summary = summary_of_classes(classes, whole.results, [row, whole], MEASURES["auc"], "best", 0.5)
+    assert [row["mean"] for row in summary["rows"]] == pytest.approx([0.9, 0.7])
+    assert summary["rows"][0]["alone"] == {"parameters": {"lam": 0.1}, "mean": pytest.approx(0.9)}
 
 
 def test_masks_give_the_same_numbers_of_files_read_in_parts(folder, tmp_path, whole):
@@ -199,7 +199,7 @@ def test_a_feature_map_is_chosen_for_all_classes(folder: Path, tmp_path: Path) -
     model = "model={tol: 3.0e-2, lam: 0.1, features: auto}"
     auto = sets(model, "data.impute=keep", "data.source.keep=[p19, p20, p28, p36]")
     path = config(folder, CSV, tmp_path)
-    found, _ = search(folder, CSV, tmp_path, *auto, *sets("grid={lam: [0.1]}", "folds={number: 5}"))
+    result, _ = search(folder, CSV, tmp_path, *auto, *sets("grid={lam: [0.1]}", "folds={number: 5}"))
     text = path.read_text().split("grid")[0]
     path.write_text(f"{text}output: '{tmp_path}/runs'\n")
     out, err = aucdist("train", path, "--json", *auto)
@@ -207,9 +207,9 @@ def test_a_feature_map_is_chosen_for_all_classes(folder: Path, tmp_path: Path) -
     assert "class '9' has 2 of 182 training rows, too few for the folds" in err
     maps = [(row["parameters"]["features"]["map"], row["parameters"]["monotone"]) for row in chosen["table"]]
     assert maps == [("bins", "auto"), ("bins", None)]  # no pairs or leaves: the smallest class has 30 rows
-    assert chosen["best"] == found["best"]
-    assert [row["folds"] for row in chosen["table"]] == [row["folds"] for row in found["table"]]
-    assert chosen["of_classes"] == found["of_classes"]
+    assert chosen["best"] == result["best"]
+    assert [row["folds"] for row in chosen["table"]] == [row["folds"] for row in result["table"]]
+    assert chosen["of_classes"] == result["of_classes"]
 
 
 @pytest.mark.slow

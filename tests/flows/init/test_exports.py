@@ -80,8 +80,8 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> np.ndarray:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("plain"))
         export(staff(), Path("staff.csv"))
-        found: np.ndarray = trained(Path("staff.csv"), "left")[1].coef
-    return found
+        coef: np.ndarray = trained(Path("staff.csv"), "left")[1].coef
+    return coef
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -102,8 +102,8 @@ def test_what_stands_for_a_missing_value(token: str, column: str) -> None:
     table[column] = table[column].astype(object)
     table.loc[::7, column] = token
     export(table, Path("staff.csv"))
-    found = result_of("init", "staff.csv", "--label", "left", "--output", "c.yaml")
-    assert found["columns"][column] == "number"
+    result = result_of("init", "staff.csv", "--label", "left", "--output", "c.yaml")
+    assert result["columns"][column] == "number"
     (of,) = [c for c in result_of("data", "preview", "c.yaml")["columns"] if c["column"] == column]
     assert of["features"][0].endswith("20 missing)")
 
@@ -135,8 +135,8 @@ def test_dates_of_a_spreadsheet() -> None:
     ],
 )
 def test_how_numbers_are_written(values, decimal, thousands, symbols):
-    found = Table.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)).spelling
-    assert (found.decimal, found.thousands, found.symbols) == (decimal, thousands, symbols)
+    spelling = Table.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)).spelling
+    assert (spelling.decimal, spelling.thousands, spelling.symbols) == (decimal, thousands, symbols)
 
 
 @pytest.mark.parametrize(
@@ -154,5 +154,5 @@ def test_how_numbers_are_written(values, decimal, thousands, symbols):
 def test_words_for_missing_values(counts: dict[str, int], words: list[str] | None) -> None:
     values = [text for text, n in counts.items() for _ in range(n)]
     (column,) = Table.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)).columns()
-    found = sorted(column.words) if column.kind == "number" else None
-    assert found == words
+    noted = sorted(column.words) if column.kind == "number" else None
+    assert noted == words

@@ -173,13 +173,13 @@ def test_the_last_rows_are_the_test_rows(n_blocks: int) -> None:
     time[:10] = np.nan
     y = np.where(random.random(400) < 0.3, 1, -1)
     block = Block.of(np.column_stack([random.normal(size=400), time]), y)
-    found = find_time_split(each_of(partition(block, n_blocks)), 1, 0.25, 5.0)
-    test, train = found.is_test(block), found.is_train(block)
-    assert (test == (time >= found.start)).all()
-    assert (train == ~(time >= found.start - 5.0)).all()  # those without a time among them
+    split = find_time_split(each_of(partition(block, n_blocks)), 1, 0.25, 5.0)
+    test, train = split.is_test(block), split.is_train(block)
+    assert (test == (time >= split.start)).all()
+    assert (train == ~(time >= split.start - 5.0)).all()  # those without a time among them
     assert abs(test.sum() / 390 - 0.25) < 0.02
     counts = [(int((side & (y < 0)).sum()), int((side & (y > 0)).sum())) for side in (test, train)]
-    assert [found.n_test, found.n_train] == counts
+    assert [split.n_test, split.n_train] == counts
     with pytest.raises(InputError, match="one class only in the"):
         find_time_split(each_of([Block.of(np.column_stack([time, time]), np.where(time > 90, 1, -1))]), 1, 0.05)
     with pytest.raises(InputError, match="all have the same time"):

@@ -77,10 +77,10 @@ def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = 
     ],
 )
 def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str) -> None:
-    found = column_of(values, name)
-    assert (found.kind, said in found.comment) == (kind, True), found
-    absent = ("", "NA", "-", *found.words) if kind in ("number", "dates") else ("",)
-    assert found.missing == sum(value in absent for value in values)
+    column = column_of(values, name)
+    assert (column.kind, said in column.comment) == (kind, True), column
+    absent = ("", "NA", "-", *column.words) if kind in ("number", "dates") else ("",)
+    assert column.missing == sum(value in absent for value in values)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_what_a_column_holds(name: str, values: list[str], kind: str, said: str)
     ],
 )
 def test_how_dates_are_written(values: list[str], form: str | None, parts: tuple[str, ...]) -> None:
-    found = column_of(values)
-    assert (found.date_format, found.parts) == (form, parts)
+    column = column_of(values)
+    assert (column.date_format, column.parts) == (form, parts)
 
 
 def test_dates_of_a_second_format_are_left_out() -> None:
@@ -142,8 +142,8 @@ def test_what_init_writes_trains(tmp_path: Path, kind: str) -> None:
     else:
         path = path if kind == "csv" else tmp_path / "my data.csv.gz"
         table.to_csv(path, index=False)
-    found = result_of("init", path, "--label", "y", "--output", "c.yaml")
-    kinds = list(found["columns"].values())
+    result = result_of("init", path, "--label", "y", "--output", "c.yaml")
+    kinds = list(result["columns"].values())
     assert kinds[:3] == ["dates", "categorical", "number"]
     assert kinds[3:] == (["drop", "drop"] if kind == "parquet" else [])
     config = yaml.safe_load((tmp_path / "c.yaml").read_text())
@@ -189,8 +189,8 @@ def test_files_that_cannot_be_described(tmp_path, name, text, args, message):
 def test_a_large_file_is_described_by_its_first_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flows.init.read.MAX_BYTES", 1000)
     (tmp_path / "f.csv").write_text("a,y\n" + "".join(f"{i % 9},{i % 3}\n" for i in range(1000)))
-    found = result_of("init", "f.csv", "--label", "y")
-    assert (found["rows"], found["all_rows"]) == (249, False)
+    result = result_of("init", "f.csv", "--label", "y")
+    assert (result["rows"], result["all_rows"]) == (249, False)
     assert "the first 249 rows of f.csv" in (tmp_path / "f.yaml").read_text()
 
 
@@ -209,8 +209,8 @@ def test_names_of_columns_may_have_line_breaks(tmp_path: Path, monkeypatch: pyte
     monkeypatch.chdir(tmp_path)
     rows = [f"{i % 7},{i % 5},{i % 4},{'ab'[i % 3 == 0]}" for i in range(60)]
     (tmp_path / "f.csv").write_text("\n".join(['a,b,"length\nin mm",y', *rows]))
-    found = result_of("init", "f.csv", "--label", "y")
-    assert (list(found["columns"]), found["rows"]) == (["a", "b", "length\nin mm"], 60)
+    result = result_of("init", "f.csv", "--label", "y")
+    assert (list(result["columns"]), result["rows"]) == (["a", "b", "length\nin mm"], 60)
 
 
 def test_a_large_packed_file_is_known_by_its_first_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,10 +231,10 @@ def test_what_init_writes_trains_whatever_says_that_a_number_is_missing(tmp_path
     frame.to_csv(tmp_path / "hr.csv", index=False, na_rep=token)
     run("init", tmp_path / "hr.csv", "--label", "left", "--output", tmp_path / "hr.yaml")
     assert "missing: keep  # rows without: hours 29" in (tmp_path / "hr.yaml").read_text()
-    found = result_of("train", tmp_path / "hr.yaml", "--output", tmp_path / "runs", *sets("model.tol=0.1"))
-    assert found["n_features"] == 4
+    result = result_of("train", tmp_path / "hr.yaml", "--output", tmp_path / "runs", *sets("model.tol=0.1"))
+    assert result["n_features"] == 4
     frame.drop(columns="left").head(20).to_csv(tmp_path / "new.csv", index=False, na_rep=token)
-    run("score", f"{found['run']}/model", tmp_path / "new.csv", tmp_path / "scores")
+    run("score", f"{result['run']}/model", tmp_path / "new.csv", tmp_path / "scores")
     assert len(pd.read_parquet(tmp_path / "scores")) == 20
 
 
@@ -251,18 +251,18 @@ FIRST_LINES = [
 def test_a_first_line_of_values_is_told_from_one_of_names(tmp_path, first, rest, has_names):
     file = tmp_path / "rows.csv"
     file.write_text("\n".join([first, *([rest] * 9)]) + "\n")
-    found = result_of("init", file, "--label=-1", "--output", tmp_path / "rows.yaml")
+    result = result_of("init", file, "--label=-1", "--output", tmp_path / "rows.yaml")
     text = (tmp_path / "rows.yaml").read_text()
     assert ("header: false" in text) is not has_names
     assert ("The first line holds values and no names" in text) is not has_names
-    assert found["rows"] == (9 * len(rest.splitlines()) + (not has_names))
+    assert result["rows"] == (9 * len(rest.splitlines()) + (not has_names))
 
 
 def test_an_index_that_pandas_wrote_has_a_name_and_is_dropped(tmp_path: Path) -> None:
     frame = pd.DataFrame({"age": np.arange(60) % 17, "left": np.where(np.arange(60) % 3, "no", "yes")})
     frame.to_csv(tmp_path / "rows.csv")
-    found = result_of("init", tmp_path / "rows.csv", "--label", "left", "--output", tmp_path / "r.yaml")
-    assert found["columns"] == {"index": "drop", "age": "number"}
+    result = result_of("init", tmp_path / "rows.csv", "--label", "left", "--output", tmp_path / "r.yaml")
+    assert result["columns"] == {"index": "drop", "age": "number"}
 
 
 def test_errors_of_a_missing_header_say_what_helps(tmp_path: Path) -> None:
@@ -306,9 +306,9 @@ def test_a_folder_partitioned_as_hive_does(tmp_path: Path, monkeypatch: pytest.M
     rows = {"x": [i % 7 / 4 for i in range(n)], "y": [i % 5 == 0 for i in range(n)]}
     table = pd.DataFrame(rows | {"year": [2023 + i % 3 for i in range(n)], "city": ["a/b", "c d"] * (n // 2)})
     table.to_parquet(tmp_path / "rows", partition_cols=["year", "city"], index=False)
-    found = result_of("init", "rows", "--label", "y")
-    assert (found["rows"], found["all_rows"]) == (n, True)
-    assert found["columns"] == {"x": "number", "year": "number", "city": "categorical"}
+    described = result_of("init", "rows", "--label", "y")
+    assert (described["rows"], described["all_rows"]) == (n, True)
+    assert described["columns"] == {"x": "number", "year": "number", "city": "categorical"}
     result = result_of("train", "rows.yaml", *sets("model.tol=0.5", "data.direct=true"))
     assert result["n_features"] == 4
     run("score", Path(result["run"]) / "model", "rows/year=2024", "scores")
@@ -344,16 +344,16 @@ def test_columns_that_give_the_label_away(leaky: pd.DataFrame) -> None:
 def test_rows_that_are_there_twice_and_in_order(leaky: pd.DataFrame) -> None:
     rows = leaky[["x", "y"]].sort_values("y")
     pd.concat([rows, rows.iloc[:20]]).sort_values("y").to_csv("t.csv", index=False)
-    found = result_of("data", "preview", "t.csv", *sets("label=y"))["warnings"]
-    assert found[0].startswith("The rows are in the order of their classes")
-    assert found[1].startswith("20 of 220 rows equal another row in all features")
+    warned = result_of("data", "preview", "t.csv", *sets("label=y"))["warnings"]
+    assert warned[0].startswith("The rows are in the order of their classes")
+    assert warned[1].startswith("20 of 220 rows equal another row in all features")
 
 
 def test_files_of_one_class(leaky: pd.DataFrame) -> None:
     for name, rows in (("a", leaky[leaky["y"] == 0]), ("b", leaky[leaky["y"] == 1])):
         rows[["x", "y"]].to_csv(f"{name}.csv", index=False)
     Path("t.yaml").write_text("source: [a.csv, b.csv]\nformat: csv\nlabel: y\n")
-    found = result_of("data", "preview", "t.yaml")["warnings"]
-    assert found[-1].startswith("Each of the 2 files has rows of one class only")
+    warned = result_of("data", "preview", "t.yaml")["warnings"]
+    assert warned[-1].startswith("Each of the 2 files has rows of one class only")
     leaky[["x", "y"]].to_csv("b.csv", index=False)
     assert not any("files" in text for text in result_of("data", "preview", "t.yaml")["warnings"])

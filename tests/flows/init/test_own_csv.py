@@ -57,8 +57,8 @@ def test_scores_of_new_rows_are_those_of_the_model(printed: tuple[Path, dict[str
     # The year and the days since 1970 only grow: the time of the split is no feature.
     parts = [new["seen"].dt.month, new["seen"].dt.day_of_week, new["seen"].dt.hour, new["age"]]
     X = np.column_stack(parts + [new["browser"] == name for name in ("chrome", "firefox", "safari")]).astype(float)
-    found = pd.read_parquet(folder / "scores")
-    np.testing.assert_allclose(found["score"], model.decision_function(X), rtol=1e-12)
+    table = pd.read_parquet(folder / "scores")
+    np.testing.assert_allclose(table["score"], model.decision_function(X), rtol=1e-12)
     summary = json.loads((folder / "scores" / "_scores.json").read_text())
     assert (summary["missing"], summary["unknown"]) == ({"age": age_missing}, {"browser": 1})
 

@@ -47,8 +47,8 @@ def test_numbers_of_numpy_are_numbers_and_the_run_of_a_deployment_is_named(monke
     monkeypatch.setenv(FLOW_RUN, "0123")
     lines = []
     JsonLineObserver(lines.append).about({"rows": np.int64(3), "gap": np.float32(0.5), "none": np.float64("inf")})
-    found = json.loads(lines[0])
-    assert (found["rows"], found["gap"], found["none"], found["flow_run"]) == (3, 0.5, None, "0123")
+    entry = json.loads(lines[0])
+    assert (entry["rows"], entry["gap"], entry["none"], entry["flow_run"]) == (3, 0.5, None, "0123")
 
 
 def test_the_environment_decides(monkeypatch):

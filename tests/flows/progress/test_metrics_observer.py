@@ -17,9 +17,9 @@ STATIC = {"dashboard_link": "http://127.0.0.1:1/status"}
 @pytest.fixture
 def sent(monkeypatch):
     """The figures that were sent to the scheduler."""
-    found = []
-    monkeypatch.setattr(workers, "put_figures", lambda client, run, *figures: found.append((run, *map(dict, figures))))
-    return found
+    calls = []
+    monkeypatch.setattr(workers, "put_figures", lambda client, run, *figures: calls.append((run, *map(dict, figures))))
+    return calls
 
 
 def client(**attributes):

@@ -47,7 +47,7 @@ KEEL = {
 
 
 def by_hand(smote: bool) -> list[tuple[float, float]]:
-    data, found = read(find_source("digits")), []
+    data, measured = read(find_source("digits")), []
     for repeat in range(3):
         train, test = split(data.block, 0.5, block_seed(0, repeat, 0))
         names = data.schema.feature_names
@@ -62,8 +62,8 @@ def by_hand(smote: bool) -> list[tuple[float, float]]:
             warnings.simplefilter("ignore")
             model = LinkClassifier(link="logit", solver="newton", lam=2.0 / rows.n_samples).fit(LocalBlocks([rows]))
         p = model.predict_proba(validation.X)[:, 1]
-        found.append((roc_auc_score(validation.y, p), brier_score_loss(validation.y, p)))
-    return found
+        measured.append((roc_auc_score(validation.y, p), brier_score_loss(validation.y, p)))
+    return measured
 
 
 def test_a_cell_is_the_mean_over_splits(tmp_path: Path) -> None:
@@ -100,10 +100,10 @@ def test_ranks_and_marks() -> None:
 
 def test_p_values() -> None:
     r = np.random.default_rng(0)
-    one, other = r.normal(size=10), r.normal(size=10)
-    assert p_value(one, one) == 1.0
-    assert p_value(one, other) == wilcoxon(one, other).pvalue
-    tied = np.append(one[:-1], other[-1])
+    first, other = r.normal(size=10), r.normal(size=10)
+    assert p_value(first, first) == 1.0
+    assert p_value(first, other) == wilcoxon(first, other).pvalue
+    tied = np.append(first[:-1], other[-1])
     assert 0.0 < p_value(tied, other) <= 1.0
 
 
@@ -132,14 +132,14 @@ def test_shapes(tmp_path: Path) -> None:
     rows = {(row["system"], row["n"]): row for row in table_rows(result["run"], "shapes")}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = [
+        areas = [
             LinkClassifier(**{k: v for k, v in model.items() if k != "estimator"})
             .fit(LocalBlocks([simulate_rows({"n": 200, "xi": 0.2, "weights": [1, 1]}, seed)]))
             .xi_
             for seed in range(3)
         ]
-    assert float(rows["map", "200"]["mean"]) == pytest.approx(np.mean(found), abs=1e-3)
-    assert float(rows["map", "200"]["first"]) == pytest.approx(found[0], abs=1e-3)
+    assert float(rows["map", "200"]["mean"]) == pytest.approx(np.mean(areas), abs=1e-3)
+    assert float(rows["map", "200"]["first"]) == pytest.approx(areas[0], abs=1e-3)
     assert {row["xi"] for row in rows.values()} == {"0.2"}  # the true one
     assert rows["map", "60"]["acceptance"] == ""
     assert 0 < float(rows["bayes", "60"]["acceptance"]) < 1
@@ -156,17 +156,17 @@ def test_optimisers(tmp_path: Path) -> None:
     }  # fmt: skip
     result = run(write(tmp_path, paper(fast=experiment)))
     (task,) = Path(result["run"]).glob("tasks/fast/eight/*.json")
-    found = json.loads(task.read_text())["result"]
-    assert found["log_loss"].keys() == {"lipschitz", "gradient", "newton"}
-    starts = {values[0] for values in found["log_loss"].values()}
+    of_task = json.loads(task.read_text())["result"]
+    assert of_task["log_loss"].keys() == {"lipschitz", "gradient", "newton"}
+    starts = {values[0] for values in of_task["log_loss"].values()}
     assert len(starts) == 1
-    for values in found["log_loss"].values():
+    for values in of_task["log_loss"].values():
         assert len(values) == 5
         assert values[-1] < values[0]
     assert sum(result["tables"]["fast"]["fastest"].values()) == 1
     rows = table_rows(result["run"], "fast")
-    assert [(row["dataset"], row["system"]) for row in rows] == [("eight", name) for name in found["log_loss"]]
-    assert all(float(row["seconds"]) == pytest.approx(found["seconds"][row["system"]], rel=1e-4) for row in rows)
+    assert [(row["dataset"], row["system"]) for row in rows] == [("eight", name) for name in of_task["log_loss"]]
+    assert all(float(row["seconds"]) == pytest.approx(of_task["seconds"][row["system"]], rel=1e-4) for row in rows)
     assert "<li>fastest: " in page_of(result)
 
 
@@ -188,7 +188,7 @@ def test_seventeen_sets_are_chosen_by_the_stated_rule() -> None:
     for name in order:
         family = re.match(r"new-thyroid|page-blocks|kr-vs-k|winequality-\w+|[a-z]+?(?=\d|-|$)|led7digit", name)
         families.setdefault("led7digit" if name.startswith("led7") else family.group(), name)
-    wanted = list(families.values())[:17]
+    expected = list(families.values())[:17]
     paper = load_paper("003")
     for experiment in ("keel", "optimisers"):
-        assert sorted(d.name for d in paper.experiments[experiment].datasets.values()) == sorted(wanted)
+        assert sorted(d.name for d in paper.experiments[experiment].datasets.values()) == sorted(expected)

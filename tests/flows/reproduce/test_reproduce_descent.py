@@ -61,16 +61,16 @@ def test_a_task_is_a_fit(tmp_path: Path) -> None:
     assert reference["dual"] == pytest.approx(lowest, rel=1e-9)
     assert 0.0 < reference["length"] < lowest * 1797  # there are several minima
     assert reference["shape"] == [1797, 64]
-    found = Descent.run_task(tasks[TaskKey("eight", "scd", 1)])
+    result = Descent.run_task(tasks[TaskKey("eight", "scd", 1)])
     ends = [
         fitted("scd", 24, solver__eta=eta, random_state=0).history_["primal"].iloc[:12].min()
         for eta in (1e-3, 1.0, 1e3)
     ]
-    assert found["chosen"] == np.argmin(ends)
-    meant = fitted("scd", 24, solver__eta=[1e-3, 1.0, 1e3][found["chosen"]], random_state=1).history_.iloc[:12]
-    np.testing.assert_allclose(found["objective"], np.minimum.accumulate(meant["primal"]))
-    np.testing.assert_allclose(found["zeros"], meant["zeros"])
-    assert len(found["seconds"]) == 12
+    assert result["chosen"] == np.argmin(ends)
+    meant = fitted("scd", 24, solver__eta=[1e-3, 1.0, 1e3][result["chosen"]], random_state=1).history_.iloc[:12]
+    np.testing.assert_allclose(result["objective"], np.minimum.accumulate(meant["primal"]))
+    np.testing.assert_allclose(result["zeros"], meant["zeros"])
+    assert len(result["seconds"]) == 12
     projected = Descent.run_task(tasks[TaskKey("eight", "psa", 0)])
     meant = fitted("psa", 24, solver__eta=1.0, solver__radius=0.5 * reference["length"]).history_.iloc[:12]
     np.testing.assert_allclose(projected["objective"], np.minimum.accumulate(meant["primal"]))
@@ -97,9 +97,9 @@ def test_the_page_of_a_descent(tmp_path: Path) -> None:
     ):  # fmt: skip
         assert words in page_of(result)
     assert "The first is first." in result["tables"]["eleven"]
-    found = rows(result["run"], "eleven")
-    assert [(r["dataset"], r["system"]) for r in found] == [("eight", "scd"), ("eight", "psa")]
-    assert all(float(r["excess"]) >= 0.0 for r in found)
+    table = rows(result["run"], "eleven")
+    assert [(r["dataset"], r["system"]) for r in table] == [("eight", "scd"), ("eight", "psa")]
+    assert all(float(r["excess"]) >= 0.0 for r in table)
 
 
 # ---- claims -------------------------------------------------------------------------------------------------------------
@@ -112,18 +112,18 @@ def made_up(objective: list[float], pace: float = 1.0, zeros: float = 0.9) -> di
 
 def results_with(kind, *runs, shape=(100, 5)):
     reference = {"primal": 1.0, "dual": 0.9, "lam": 0.01, "length": 1.0, "shape": list(shape)}
-    found = {TaskKey("eight", REFERENCE): reference}
+    results = {TaskKey("eight", REFERENCE): reference}
     for name, result in runs:
-        seed = sum(key.system == name for key in found)
-        found[TaskKey("eight", name, seed)] = result
-    return found
+        seed = sum(key.system == name for key in results)
+        results[TaskKey("eight", name, seed)] = result
+    return results
 
 
 @pytest.fixture
 def kind(tmp_path: Path) -> Descent:
-    found = load_paper(str(write(tmp_path, descent(goal=0.01, sweeps=4)))).experiments["eleven"]
-    assert isinstance(found, Descent)
-    return found
+    experiment = load_paper(str(write(tmp_path, descent(goal=0.01, sweeps=4)))).experiments["eleven"]
+    assert isinstance(experiment, Descent)
+    return experiment
 
 
 SLOW, FAST, NEVER = [3.0, 2.0, 1.5, 1.005], [2.0, 1.005, 1.001, 1.0], [3.0, 2.5, 2.0, 1.5]
@@ -141,8 +141,8 @@ SLOW, FAST, NEVER = [3.0, 2.0, 1.5, 1.005], [2.0, 1.005, 1.001, 1.0], [3.0, 2.5,
     ],
 )
 def test_where_a_claim_holds(kind, scd, psa, counts):
-    (found,) = kind.report(results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).counts.values()
-    assert found == dict(zip(("data_sets", "sweeps", "seconds", "as_sparse"), (1, *counts), strict=True))
+    (counted,) = kind.report(results_with(kind, ("scd", scd), ("scd", scd), ("psa", psa))).counts.values()
+    assert counted == dict(zip(("data_sets", "sweeps", "seconds", "as_sparse"), (1, *counts), strict=True))
 
 
 @pytest.mark.parametrize(("shape", "concerned"), [((100, 5), False), ((5, 100), True), ((5, 5), False)])
@@ -150,8 +150,8 @@ def test_a_claim_may_be_about_wide_data_only(kind: Descent, shape: tuple[int, in
     claim = Claim(text="Wide.", system="scd", than=["psa"], rows="fewer than features")
     wide = kind.model_copy(update={"claims": [claim]})
     results = results_with(kind, ("scd", made_up(FAST)), ("psa", made_up(SLOW)), shape=shape)
-    (found,) = wide.report(results).counts.values()
-    assert found == {"data_sets": int(concerned), "sweeps": int(concerned), "seconds": int(concerned)}
+    (counts,) = wide.report(results).counts.values()
+    assert counts == {"data_sets": int(concerned), "sweeps": int(concerned), "seconds": int(concerned)}
 
 
 def test_the_goal_is_counted_from_the_best_known(kind: Descent) -> None:

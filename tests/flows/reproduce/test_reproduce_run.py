@@ -86,10 +86,10 @@ def test_a_cluster_gives_the_same_table(tmp_path: Path) -> None:
 
 
 def test_quick_000_agrees_with_the_paper(data_dir: Path, tmp_path: Path) -> None:
-    found = result_of("reproduce", "000", "--quick", "--output", tmp_path)
-    assert found["tables"]["table2"]["auc"]["against_print"]["compared"] == 8
-    assert found["tables"]["table2"]["auc"]["against_print"]["below_by_more_than_2"] == 0
-    assert Path(found["run"], "report.html").is_file()
+    result = result_of("reproduce", "000", "--quick", "--output", tmp_path)
+    assert result["tables"]["table2"]["auc"]["against_print"]["compared"] == 8
+    assert result["tables"]["table2"]["auc"]["against_print"]["below_by_more_than_2"] == 0
+    assert Path(result["run"], "report.html").is_file()
 
 
 class Squares(KindOfTasks):
@@ -121,9 +121,9 @@ def test_the_engine_knows_no_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(engine.KINDS, "squares", Squares)
     kinds = {"a": Squares(kind="squares", title="Squares"), "b": Words(kind="words", title="nothing <to> run")}
     config = Paper(paper="x", title="A paper", experiments={}, quick={}, output=str(tmp_path))
-    found = engine.reproduce(config.model_copy(update={"experiments": kinds}), QUIET)
-    assert found["tables"] == {"a": {"sum": 5}}
-    folder = Path(found["run"])
+    result = engine.reproduce(config.model_copy(update={"experiments": kinds}), QUIET)
+    assert result["tables"] == {"a": {"sum": 5}}
+    folder = Path(result["run"])
     assert (folder / "a.csv").read_text() == "square,third,none\n0,0.333333,\n1,0.333333,\n4,0.333333,\n"
     assert not (folder / "b.csv").exists()
     assert len(list((folder / "tasks" / "a" / "numbers").iterdir())) == 3
@@ -147,10 +147,10 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
     n_pos, n_neg = (train.y > 0).sum(), (train.y < 0).sum()
     for system in ("rows", "steps"):
         (of_fold,) = tasks.glob(f"{system}-0-1*")
-        found = json.loads(of_fold.read_text())["result"]
-        assert found["steps"] == [50, 100, 150, 200]
-        assert found["optimum"]["relative_gap"] <= 1e-4
-        assert min(found["objective"]) >= found["optimum"]["dual"]
+        of_task = json.loads(of_fold.read_text())["result"]
+        assert of_task["steps"] == [50, 100, 150, 200]
+        assert of_task["optimum"]["relative_gap"] <= 1e-4
+        assert min(of_task["objective"]) >= of_task["optimum"]["dual"]
         if system == "rows":
             pairs = np.cumsum(train.y > 0) * np.cumsum(train.y < 0)
             part = train.take(np.arange(np.flatnonzero(pairs <= 150)[-1] + 1))
@@ -160,7 +160,7 @@ def test_each_point_is_a_fit_with_fewer_steps(tmp_path: Path) -> None:
             seed = block_seed(0, 0, 1) % 2**31
             model = PairwiseHingeClassifier(lam=0.1, solver={"name": "msgd", "steps": 150}, random_state=seed)
             model.fit(LocalBlocks([train]))
-        assert found["objective"][2] == pytest.approx(pairwise_objective(LocalBlocks([train]), model.coef_[0], 0.1))
+        assert of_task["objective"][2] == pytest.approx(pairwise_objective(LocalBlocks([train]), model.coef_[0], 0.1))
     assert result["tables"] == {}
     shown = ("Figure 10: learning curves", "eight: 1 - AUC", "eight: Relative function value difference", "lam 0.1")
     assert all(words in page_of(result) for words in shown)

@@ -153,8 +153,8 @@ def test_004_on_a_small_set(data_dir, tmp_path):
     of_system = {"u-zovr": small.systems["u-zovr"].model_copy(update={"grid": {"lam1": [1.0]}})}
     small = small.model_copy(update={"datasets": {"Newthyroid": small.datasets["Newthyroid"]}, "systems": of_system})
     config = config.model_copy(update={"experiments": {"low-linear": small}})
-    found = reproduce(config, QUIET)
-    assert found["tables"]["low-linear"]["test"]["at_least_print_minus_tolerance"]["u-zovr"] == "1 of 1"
+    result = reproduce(config, QUIET)
+    assert result["tables"]["low-linear"]["test"]["at_least_print_minus_tolerance"]["u-zovr"] == "1 of 1"
 
 
 # ---- ranks with ties, strict wins, and the counts that the pages print
@@ -174,10 +174,10 @@ def test_rounding_is_no_lead():
 
 def test_only_a_system_alone_ahead_is_the_best():
     by_dataset = pd.DataFrame([(1.0, 1.0, 0.5), (1.0, 0.9, 0.5), (0.1, 0.2, 0.2)], columns=list("abc"))
-    found = rankings(by_dataset, higher_is_better=True)
-    assert found["best_alone"] == {"a": 1, "b": 0, "c": 0}
-    assert found["best_shared"] == {"a": 1, "b": 2, "c": 1}
-    assert found["mean_rank"] == pytest.approx({"a": 5.5 / 3, "b": 5 / 3, "c": 7.5 / 3})
+    ranked = rankings(by_dataset, higher_is_better=True)
+    assert ranked["best_alone"] == {"a": 1, "b": 0, "c": 0}
+    assert ranked["best_shared"] == {"a": 1, "b": 2, "c": 1}
+    assert ranked["mean_rank"] == pytest.approx({"a": 5.5 / 3, "b": 5 / 3, "c": 7.5 / 3})
     nothing = {"data_sets": 0, "mean_rank": {}, "best_alone": {}, "best_shared": {}}
     assert rankings(by_dataset[:0], higher_is_better=True) == nothing
 
@@ -185,10 +185,10 @@ def test_only_a_system_alone_ahead_is_the_best():
 @given(st.lists(st.lists(st.sampled_from([0.1, 0.2, 0.3]), min_size=4, max_size=4), min_size=1, max_size=6))
 def test_the_order_of_the_systems_does_not_matter(table):
     values = pd.DataFrame(table, columns=list("abcd"))
-    found, again = (rankings(part, higher_is_better=False) for part in (values, values[list("dcba")]))
-    assert (found["best_alone"], found["best_shared"]) == (again["best_alone"], again["best_shared"])
-    assert found["mean_rank"] == pytest.approx(again["mean_rank"])
-    assert np.mean(list(found["mean_rank"].values())) == pytest.approx(2.5)
+    ranked, again = (rankings(part, higher_is_better=False) for part in (values, values[list("dcba")]))
+    assert (ranked["best_alone"], ranked["best_shared"]) == (again["best_alone"], again["best_shared"])
+    assert ranked["mean_rank"] == pytest.approx(again["mean_rank"])
+    assert np.mean(list(ranked["mean_rank"].values())) == pytest.approx(2.5)
 
 
 def test_a_tie_is_no_win_among_probabilities():
@@ -233,9 +233,9 @@ def g_means(values: dict[str, tuple[float, float]], claims=()) -> tuple[Scores, 
 
 def test_a_tie_is_no_win_among_g_means():
     kind, results = g_means({"one": (0.5, 0.5), "two": (0.6, 0.5), "three": (0.4, 0.5)})
-    found = kind.report(results).counts["test"]["in_this_run"]
-    assert (found["best_alone"], found["best_shared"]) == ({"ours": 1, "plain": 1}, {"ours": 1, "plain": 1})
-    assert found["mean_rank"] == {"ours": 1.5, "plain": 1.5}
+    counts = kind.report(results).counts["test"]["in_this_run"]
+    assert (counts["best_alone"], counts["best_shared"]) == ({"ours": 1, "plain": 1}, {"ours": 1, "plain": 1})
+    assert counts["mean_rank"] == {"ours": 1.5, "plain": 1.5}
 
 
 def test_a_claim_is_counted_in_the_summary():
@@ -269,10 +269,10 @@ def test_leads_are_strict(values, text):
 
 def test_less_time_is_better_and_the_printed_figures_are_counted_too():
     claim = Claim(text="", system="a", than=["b"], measures=["test", "seconds"])
-    found = count_leads(claim, pd.concat([cells((2.0, 1.0)), cells((2.0, 1.0), measure="seconds")]))
-    assert found == {"test, b": "1 of 1 here", "seconds, b": "0 of 1 here"}
+    leads = count_leads(claim, pd.concat([cells((2.0, 1.0)), cells((2.0, 1.0), measure="seconds")]))
+    assert leads == {"test, b": "1 of 1 here", "seconds, b": "0 of 1 here"}
     claim = Claim(text="", system="a", than=["b"], measures=["test"])
     both = cells((2.0, 1.0), (1.0, 1.0), paper=True)
     both.loc[:1, "mean"] = [2.0, 1.0]
-    found = count_leads(claim, both)
-    assert found == {"test, b": "1 of 1 here, 1 of 2 in print"}
+    leads = count_leads(claim, both)
+    assert leads == {"test, b": "1 of 1 here, 1 of 2 in print"}

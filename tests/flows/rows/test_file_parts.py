@@ -59,18 +59,18 @@ def run(source: dict[str, Any], tmp_path: Path, *, data: dict[str, Any], **more:
     return train(TrainConfig(**settings), QUIET)
 
 
-def check_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
+def check_same(result: dict[str, Any], expected: dict[str, Any]) -> None:
     for key in ("n_samples", "n_features", "n_pos", "n_neg"):
-        assert found[key] == expected[key]
-    one, other = found["certificate"], expected["certificate"]
-    assert one["relative_gap"] <= 1e-4
-    assert one["dual"] <= other["primal"]
-    assert other["dual"] <= one["primal"]
-    a, b = read_scores(found["run"]), read_scores(expected["run"])
+        assert result[key] == expected[key]
+    certificate, other = result["certificate"], expected["certificate"]
+    assert certificate["relative_gap"] <= 1e-4
+    assert certificate["dual"] <= other["primal"]
+    assert other["dual"] <= certificate["primal"]
+    a, b = read_scores(result["run"]), read_scores(expected["run"])
     assert a["row_id"].tolist() == b["row_id"].tolist()
     assert a["y"].tolist() == b["y"].tolist()
     assert np.corrcoef(a["score"], b["score"])[0, 1] > 0.999
-    assert load_model(f"{found['run']}/model").schema == load_model(f"{expected['run']}/model").schema
+    assert load_model(f"{result['run']}/model").schema == load_model(f"{expected['run']}/model").schema
 
 
 def test_the_run_is_that_of_the_same_rows_read_here(source: dict[str, Any], tmp_path: Path) -> None:
@@ -182,14 +182,14 @@ def test_each_worker_parses_its_own_parts_once(source: dict[str, Any], tmp_path:
     workers = Workers(own_client, str(tmp_path))
     own_client.run(note_parsed)
     rows = prepared(source, 6, workers)
-    found = [partitioned(rows, cache, workers) for cache in ("memory", "stream")]
+    parts = [partitioned(rows, cache, workers) for cache in ("memory", "stream")]
     rows.train.gathered(workers.parallel_map(), "row_id")
     parsed = own_client.run(parsed_here)
     assert sorted(len(some) for some in parsed.values()) == [3, 3]
     assert len({part for some in parsed.values() for part in some}) == 6
     here = prepared(source, 6, Workers())
-    found += [partitioned(here.without_copies(), cache, Workers()) for cache in ("memory", "stream")]
-    assert all(one == found[0] for one in found)
+    parts += [partitioned(here.without_copies(), cache, Workers()) for cache in ("memory", "stream")]
+    assert all(part == parts[0] for part in parts)
 
 
 @pytest.mark.parametrize("source", ["csv"], indirect=True)
@@ -197,8 +197,8 @@ def test_parts_of_lost_workers_are_parsed_again(source: dict[str, Any], tmp_path
     workers = Workers(own_client, str(tmp_path))
     rows = prepared(source, 6, workers)
     own_client.run(die_soon)  # all of them: nothing waits for their addresses
-    found = partitioned(rows, "stream", workers)
-    assert found == partitioned(prepared(source, 6, Workers()), "stream", Workers())
+    parts = partitioned(rows, "stream", workers)
+    assert parts == partitioned(prepared(source, 6, Workers()), "stream", Workers())
 
 
 def die_soon() -> None:

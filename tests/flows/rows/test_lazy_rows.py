@@ -63,8 +63,8 @@ def test_the_test_rows_are_those_that_split_chooses(tmp_path, share, seed):
     expected = split(block, share, seed)
     rows_there = Rows.of_reader(open_rows(Source(source=sharded(block, tmp_path), format="shards")))
     schema, chosen = Schema(NAMES, "y", ("1",), ("-1",), {}), TestConfig(fraction=share, seed=seed)
-    found = rows_there.split(chosen, schema, None, Workers().parallel_map())
-    for side, positions in zip(found[:2], expected, strict=True):
+    sides = rows_there.split(chosen, schema, None, Workers().parallel_map())
+    for side, positions in zip(sides[:2], expected, strict=True):
         np.testing.assert_array_equal(ids(side), np.sort(block.row_id[positions]))
         assert (side.n_samples, side.n_pos) == (len(positions), (block.y[positions] == 1).sum())
         assert [part.index for part in side.blocks()] == [0, 1, 2, 3]
@@ -107,11 +107,11 @@ def test_features_are_scaled_as_those_of_rows_in_memory(tmp_path, scale, log1p):
     train_at, test_at = split(block, 0.3, 0)
     train = block.take(train_at)
     expected = fit_preprocessor(each_of([train]), NAMES, log1p=log1p, scale=scale, categories={})
-    for found, positions in ((prepared.train, train_at), (prepared.test, test_at)):
-        parts = list(found.blocks())
+    for side, positions in ((prepared.train, train_at), (prepared.test, test_at)):
+        parts = list(side.blocks())
         X, ids = np.concatenate([part.X for part in parts]), np.concatenate([part.row_id for part in parts])
-        wanted = expected.transform(block.take(positions))
-        np.testing.assert_allclose(X[np.argsort(ids)], wanted.X[np.argsort(wanted.row_id)], rtol=1e-12, atol=1e-12)
+        scaled = expected.transform(block.take(positions))
+        np.testing.assert_allclose(X[np.argsort(ids)], scaled.X[np.argsort(scaled.row_id)], rtol=1e-12, atol=1e-12)
     assert prepared.preprocessor.to_json()["scale"] == scale
 
 
@@ -161,9 +161,9 @@ def test_scores_come_from_where_the_rows_lie(tmp_path, monkeypatch):
         raise AssertionError("the rows are read in this process")
 
     monkeypatch.setattr("flows.rows.rows.Rows.blocks", refuse)
-    found, _ = trained(config(url, tmp_path, **run, cluster={"kind": "local", "workers": 2}))
-    table = read_scores(found["run"])
-    assert found["metrics"] == expected["metrics"]
+    result, _ = trained(config(url, tmp_path, **run, cluster={"kind": "local", "workers": 2}))
+    table = read_scores(result["run"])
+    assert result["metrics"] == expected["metrics"]
     assert table.equals(read_scores(expected["run"]))
     assert set(table) == {"row_id", "y", "score"}
     assert 200 < len(table) < 340

@@ -289,7 +289,7 @@ def test_what_a_killed_run_left_is_named_or_resumed_by_the_next(command, folder,
     _, left = COMMANDS[command]
     args = killed[command]
     (out,) = (Path(arg) for arg in args if arg.endswith("/out"))
-    (found,) = out.glob(left)
+    (remains,) = out.glob(left)
     foreign = out / ".notes.partial"
     if command == "train":  # the others refuse folders with files of somebody else
         foreign.write_text("mine")
@@ -297,13 +297,13 @@ def test_what_a_killed_run_left_is_named_or_resumed_by_the_next(command, folder,
     if command == "train":
         assert len(lines) == 1
         assert "the same `aucdist train` begins another folder" in lines[0]
-        assert f"`rm -r {found}`" in lines[0]
-        assert found.is_dir()
+        assert f"`rm -r {remains}`" in lines[0]
+        assert remains.is_dir()
         assert foreign.read_text() == "mine"
         assert str(foreign) not in lines[0]
     else:
         assert lines == []
-        assert command != "shard" or not found.exists()
+        assert command != "shard" or not remains.exists()
 
 
 def test_a_folder_in_which_a_run_writes_is_not_unfinished(tmp_path: Path) -> None:

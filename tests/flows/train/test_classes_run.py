@@ -87,15 +87,15 @@ def test_a_run_of_several_classes(folder: Path, whole: tuple[dict, str]) -> None
 def _adds_up(model: Path, rows: Path, output: Path, scores: pd.DataFrame) -> None:
     """Check that contributions add up to the scores of each class, to the last bit."""
     aucdist("score", model, rows, output, "--set", "drop=[digit]", "--contributions")
-    found = pd.read_parquet(output).set_index("row_id").loc[scores.index]
+    table = pd.read_parquet(output).set_index("row_id").loc[scores.index]
     for name in "0123":
-        columns = [column for column in found if column.startswith("adds_") and column.endswith(f" {name}")]
+        columns = [column for column in table if column.startswith("adds_") and column.endswith(f" {name}")]
         assert columns[-2:] == [f"adds_constant {name}", f"adds_rounding {name}"]
         assert len(columns) == 64 + 2
-        assert found[f"adds_rounding {name}"].abs().max() < 1e-12
-        total = np.zeros(len(found))
+        assert table[f"adds_rounding {name}"].abs().max() < 1e-12
+        total = np.zeros(len(table))
         for column in columns:
-            total = total + found[column].to_numpy()
+            total = total + table[column].to_numpy()
         assert total.tolist() == scores[f"score {name}"].tolist()
 
 
@@ -105,18 +105,18 @@ def test_scores_of_a_data_set_are_those_of_the_run(folder: Path, tmp_path: Path,
     aucdist("score", run / "model", folder / "digits.csv", tmp_path / "out", "--set", "drop=[digit]", "--top", 2)
     there = pd.read_parquet(tmp_path / "out").set_index("row_id")
     here = pd.read_parquet(run / "scores.parquet").set_index("row_id")
-    found = there.loc[here.index]
-    assert found["prediction"].tolist() == here["prediction"].tolist()
-    assert found["top 1"].tolist() == found["prediction"].tolist()
-    scores = found[[f"score {name}" for name in "0123"]].to_numpy()
-    assert found["top 2"].tolist() == [str(k) for k in np.argsort(-scores, axis=1)[:, 1]]
+    there_too = there.loc[here.index]
+    assert there_too["prediction"].tolist() == here["prediction"].tolist()
+    assert there_too["top 1"].tolist() == there_too["prediction"].tolist()
+    scores = there_too[[f"score {name}" for name in "0123"]].to_numpy()
+    assert there_too["top 2"].tolist() == [str(k) for k in np.argsort(-scores, axis=1)[:, 1]]
     rows = (folder / "digits.csv", "--set", "drop=[digit]")
     _, err = aucdist("score", run / "model", rows[0], tmp_path / "no", *rows[1:], "--top", 5, code=2)
     assert "top is 5; it lists the best classes of a model of several classes, and this one has 4" in err
-    _adds_up(run / "model", folder / "digits.csv", tmp_path / "parts", found)
+    _adds_up(run / "model", folder / "digits.csv", tmp_path / "parts", there_too)
     model = load_model(str(run / "model"))
     for name in model.classes:
-        assert found[f"score {name}"].tolist() == here[f"score {name}"].tolist()
+        assert there_too[f"score {name}"].tolist() == here[f"score {name}"].tolist()
     aucdist("export", run, "--to", "json", "--output", tmp_path / "model.json")
     described = json.loads((tmp_path / "model.json").read_text())
     assert (described["format"], described["topics"]) == ("aucdist models", False)
@@ -154,13 +154,13 @@ def test_files_that_are_read_in_parts_and_shards_have_the_same_classes(folder, t
     assert "241 rows (5 classes) x 64" in said
     aucdist("data", "verify", tmp_path / "shards")
     shards = f"{{source: '{tmp_path}/shards', format: shards}}"
-    found, err = train(folder, shards)
+    in_parts, err = train(folder, shards)
     assert "class '9'" in err
-    there = pd.read_parquet(Path(found["run"]) / "scores.parquet").set_index("row_id").sort_index()
+    there = pd.read_parquet(Path(in_parts["run"]) / "scores.parquet").set_index("row_id").sort_index()
     assert there["label"].equals(here["label"])  # the split does not depend on where the rows lie
-    for one, other in zip(found["classes"], result["classes"], strict=True):
-        assert one["certificate"]["dual"] <= other["certificate"]["primal"]
-        assert other["certificate"]["dual"] <= one["certificate"]["primal"]
+    for of_class, other in zip(in_parts["classes"], result["classes"], strict=True):
+        assert of_class["certificate"]["dual"] <= other["certificate"]["primal"]
+        assert other["certificate"]["dual"] <= of_class["certificate"]["primal"]
     _, err = aucdist("train", config(folder, shards), *sets("shapes={halves: 2}", "model.features=bins"), code=2)
     assert "shapes is for two classes" in err
     keys = sets("format=svmlight", "labels=topics", "positive={each: [odd, even, zero]}")
@@ -184,12 +184,12 @@ def test_topics(folder: Path, tmp_path: Path) -> None:
     assert there.loc[scores["row_id"]].tolist() == scores["prediction"].tolist()
     point, err = train(folder, TOPICS.format(folder), "--set", "operating_point={fpr: 0.05}")
     assert "Target for each class: at most one false positive in 20 negatives" in err + page_of(point)
-    found = pd.read_parquet(Path(point["run"]) / "scores.parquet")
-    model, before = (load_model(str(Path(one["run"]) / "model")) for one in (point, result))
+    table = pd.read_parquet(Path(point["run"]) / "scores.parquet")
+    model, before = (load_model(str(Path(run["run"]) / "model")) for run in (point, result))
     for k, row in enumerate(point["classes"]):
         assert row["operating_point"]["threshold"] == row["threshold"] == 0.0
-        flagged = found[f"score {row['name']}"] > 0.0
-        member = found["label"].str.split(",").apply(lambda names, name=row["name"]: name in names)
+        flagged = table[f"score {row['name']}"] > 0.0
+        member = table["label"].str.split(",").apply(lambda names, name=row["name"]: name in names)
         assert row["operating_point"]["recall"]["value"] == pytest.approx((flagged & member).sum() / member.sum())
         assert row["recall"] == pytest.approx(row["operating_point"]["recall"]["value"])
         assert model.models[k].intercept != before.models[k].intercept
@@ -204,22 +204,22 @@ def test_runs_are_compared_class_by_class(folder: Path, tmp_path: Path) -> None:
     runs = [train(folder, CSV.format(folder), "--set", f"model.lam={lam}", *cost)[0] for lam in (1e-2, 10.0)]
     out, _ = aucdist("compare", *(run["run"] for run in runs), "--output", tmp_path, "--json")
     result = json.loads(out)
-    assert [one["name"] for one in result["classes"]] == ["0", "1", "2", "3"]
+    assert [row["name"] for row in result["classes"]] == ["0", "1", "2", "3"]
     first, second = (run["name"] for run in result["runs"])
     assert first != second
-    for k, one in enumerate(result["classes"]):
+    for k, row in enumerate(result["classes"]):
         for name, run in zip((first, second), runs, strict=True):
-            assert one["auc"][name] == pytest.approx(run["classes"][k]["test_auc"])
-    for one in result["differences"]:
-        areas = result["classes"][int(one["class"])]["auc"]
-        assert one["value"] == pytest.approx(areas[first] - areas[second])
-        assert one["p_holm"] >= one["p_value"]
-    p = sorted(one["p_value"] for one in result["differences"])
-    assert min(one["p_holm"] for one in result["differences"]) == pytest.approx(min(1.0, 4 * p[0]))
-    for one in result["cost_differences"]:
-        costs = [run["classes"][int(one["class"])]["operating_point"]["expected_cost"]["value"] for run in runs]
-        assert one["value"] == pytest.approx(costs[0] - costs[1])
-        assert one["low"] <= one["value"] <= one["high"]
+            assert row["auc"][name] == pytest.approx(run["classes"][k]["test_auc"])
+    for row in result["differences"]:
+        areas = result["classes"][int(row["class"])]["auc"]
+        assert row["value"] == pytest.approx(areas[first] - areas[second])
+        assert row["p_holm"] >= row["p_value"]
+    p = sorted(row["p_value"] for row in result["differences"])
+    assert min(row["p_holm"] for row in result["differences"]) == pytest.approx(min(1.0, 4 * p[0]))
+    for row in result["cost_differences"]:
+        costs = [run["classes"][int(row["class"])]["operating_point"]["expected_cost"]["value"] for run in runs]
+        assert row["value"] == pytest.approx(costs[0] - costs[1])
+        assert row["low"] <= row["value"] <= row["high"]
     assert "sign-flip test" in page_of(result)
     topics, _ = train(folder, TOPICS.format(folder))
     _, err = aucdist("compare", runs[0]["run"], topics["run"], "--output", tmp_path, code=2)
@@ -264,16 +264,16 @@ def test_an_operating_point_that_a_class_cannot_reach_is_refused(tmp_path: Path)
 @pytest.mark.parametrize("source", [CSV, TOPICS])
 def test_solvers_that_learn_row_by_row_fit_each_class(folder: Path, source: str) -> None:
     solver = {"name": "msgd", "epochs": 2}
-    found, _ = train(folder, source.format(folder), *sets(f"model.solver={solver}", "model.random_state=0"))
-    model = load_model(f"{found['run']}/model")
+    result, _ = train(folder, source.format(folder), *sets(f"model.solver={solver}", "model.random_state=0"))
+    model = load_model(f"{result['run']}/model")
     if source == CSV:
         table = pd.read_csv(folder / "digits.csv")
-        left = table.drop(index=pd.read_parquet(f"{found['run']}/scores.parquet")["row_id"])
+        left = table.drop(index=pd.read_parquet(f"{result['run']}/scores.parquet")["row_id"])
         for k in range(4):
             alone = PairwiseHingeClassifier(lam=1e-2, solver=solver, random_state=0)
             alone.fit(left.drop(columns="digit").to_numpy(), left["digit"] == k)
             np.testing.assert_array_equal(model.models[k].coef, alone.coef_[0])
-    assert all(0.5 < of_class["test_auc"] <= 1.0 for of_class in found["classes"])
+    assert all(0.5 < of_class["test_auc"] <= 1.0 for of_class in result["classes"])
 
 
 def test_labels_that_are_no_classes(tmp_path: Path) -> None:
@@ -326,12 +326,12 @@ def test_a_run_that_was_ended_fits_no_class_again_that_was_done(folder: Path, tm
     with pytest.raises(RuntimeError, match="stop here"):
         run(Following(stop))
     observer = Following()
-    found, n_left = run(observer)
+    outcome, n_left = run(observer)
     resumed = [line.strip() for line in observer.lines if "resumes" in line]
     assert [line.partition(":")[0] for line in resumed] == ["class '0'", "class '1'", "class '2'", "class '3'"]
     assert resumed[3].endswith(f"resumes from the checkpoint of round {last - 1}")
     assert n_left < 0.5 * n_steps, (n_left, n_steps)  # a class fitted again is a quarter of them
-    for result in (expected, found):
+    for result in (expected, outcome):
         del result["run"], result["seconds"]
-    assert found == expected
+    assert outcome == expected
     assert not (tmp_path / "runs" / ".checkpoints").exists()

@@ -53,10 +53,10 @@ def test_threshold_and_cost_are_those_of_the_rows(config, result):
     point, table = result["operating_point"], read_scores(result["run"])
     np.testing.assert_array_equal(table["cost"], rows["amount"][table["row_id"]])
     fraud, threshold = rows["fraud"][table["row_id"]].to_numpy(), 0.0
-    found = expected_cost_interval(fraud, table["score"], threshold, false_alarm=5, miss=table["cost"])
+    expected = expected_cost_interval(fraud, table["score"], threshold, false_alarm=5, miss=table["cost"])
     cost = point["expected_cost"]
-    assert cost["value"] == pytest.approx(found.value)
-    assert cost["interval"] == pytest.approx([found.low, found.high])
+    assert cost["value"] == pytest.approx(expected.value)
+    assert cost["interval"] == pytest.approx([expected.low, expected.high])
     assert cost["without_model"] == pytest.approx(min((fraud * table["cost"]).mean(), 5 * (1 - fraud).mean()))
     assert cost["value"] < cost["without_model"]
     said = (
@@ -69,15 +69,15 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
     cv, output = ("metric=expected_cost", *SEARCH), str(config.parent / "searched")
     with pytest.raises(InputError, match=r"'expected_cost' needs `operating_point\.cost`"):
         load_cv(str(config), cv, output)
-    found = searched(config, *cv, COST, output=output)
-    assert found["metric"] == "expected_cost@5,cost_column"
-    assert found["score"] == min(row["mean"] for row in found["table"])
-    assert found["interval"][0] < found["score"] < found["interval"][1]
-    rows, table = pd.read_csv(config.parent / "rows.csv"), read_scores(found["run"])
+    search = searched(config, *cv, COST, output=output)
+    assert search["metric"] == "expected_cost@5,cost_column"
+    assert search["score"] == min(row["mean"] for row in search["table"])
+    assert search["interval"][0] < search["score"] < search["interval"][1]
+    rows, table = pd.read_csv(config.parent / "rows.csv"), read_scores(search["run"])
     train = np.setdiff1d(np.arange(len(rows)), table["row_id"])
     X, y, amount = (rows[name].to_numpy()[train] for name in (list("abc"), "fraud", "amount"))
     folds = Folds(train, np.where(y > 0, 1, -1), 2)
-    for row in found["table"]:
+    for row in search["table"]:
         for fold, value in zip(folds.outer(), row["folds"], strict=True):
             seen, held_out = folds.rows(fold)
             model = PairwiseHingeClassifier(lam=row["parameters"]["lam"], tol=1e-6).fit(X[seen], y[seen])
@@ -85,7 +85,7 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
             cost = {"false_alarm": 5, "miss": amount[held_out]}
             expected = expected_cost(y[held_out], model.decision_function(X[held_out]), 0.0, **cost)
             assert value == pytest.approx(expected, rel=0.02)
-    compared = compare(CompareConfig(runs=[result["run"], found["run"]], output=output))
+    compared = compare(CompareConfig(runs=[result["run"], search["run"]], output=output))
     (test,) = compared["differences"]["expected_cost"]
     both = [run["expected_cost"] for run in compared["runs"]]
     assert both[0]["value"] == pytest.approx(result["operating_point"]["expected_cost"]["value"])
@@ -98,10 +98,10 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
 def scored(config, result, name, **keys):
     source = {"source": str(config.parent / "rows.csv"), "format": "csv", **keys}
     output = str(config.parent / name)
-    found = scoring.score(ScoreConfig(source=source, model=result["run"] + "/model", output=output), QUIET)
+    once = scoring.score(ScoreConfig(source=source, model=result["run"] + "/model", output=output), QUIET)
     again = scoring.score(ScoreConfig(source=source, model=result["run"] + "/model", output=output), QUIET)
-    assert again["cost"] == found["cost"]  # parts that are there say the same
-    return found["cost"], pd.read_parquet(output + "/part-00000.parquet")
+    assert again["cost"] == once["cost"]  # parts that are there say the same
+    return once["cost"], pd.read_parquet(output + "/part-00000.parquet")
 
 
 def test_scores_say_what_decisions_cost(config, result):
@@ -159,8 +159,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sharded(folder: Path) -> Path:
     source = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))["data"]["source"]
-    given = [f"{key}={value}" for key, value in source.items() if key != "source"]
-    aucdist("shard", source["source"], folder / "shards", *sets(*given))
+    settings = [f"{key}={value}" for key, value in source.items() if key != "source"]
+    aucdist("shard", source["source"], folder / "shards", *sets(*settings))
     return folder / "shards"
 
 
@@ -183,12 +183,12 @@ def test_each_class_has_the_threshold_that_costs_least(folder: Path, whole: dict
         assert model.models[k].intercept == pytest.approx(alone.intercept_[k], abs=1e-3)
         costs = {"false_alarm": 5, "miss": table["cost"]}
         is_class, scores = table["label"] == name, table[f"score {name}"]
-        found = expected_cost_interval(is_class, scores, 0.0, **costs)
-        assert point["expected_cost"]["value"] == pytest.approx(found.value)
-        assert point["expected_cost"]["interval"] == pytest.approx([found.low, found.high])
+        expected = expected_cost_interval(is_class, scores, 0.0, **costs)
+        assert point["expected_cost"]["value"] == pytest.approx(expected.value)
+        assert point["expected_cost"]["interval"] == pytest.approx([expected.low, expected.high])
         without = min((is_class * table["cost"]).mean(), 5 * (~is_class).mean())
         assert point["expected_cost"]["without_model"] == pytest.approx(without)
-        assert found.value < without
+        assert expected.value < without
     assert "per 100 test rows" in page_of(whole)
     assert "the lowest cost, at 5 for a false alarm and the row&#39;s own amount for a miss" in page_of(whole)
 
@@ -199,31 +199,31 @@ def test_either_cost_may_be_the_column_and_shards_say_the_same(folder: Path, sha
     rows, model = pd.read_csv(folder / "rows.csv"), load_model(alone["run"] + "/model")
     scores = model.decision_function(rows[list("abc")].to_numpy())
     for k, (name, row) in enumerate(zip(NAMES, alone["classes"], strict=True)):
-        found = row["operating_point"]
-        assert (found["rows"], found["expected_cost"]["interval"]) == ("training", None)
+        point = row["operating_point"]
+        assert (point["rows"], point["expected_cost"]["interval"]) == ("training", None)
         costs = {"false_alarm": rows["amount"], "miss": rows["amount"]}
         value = expected_cost(rows["kind"] == name, scores[:, k], 0.0, **costs)
-        assert found["expected_cost"]["value"] == pytest.approx(value, rel=1e-6)
+        assert point["expected_cost"]["value"] == pytest.approx(value, rel=1e-6)
     shards = f"data={{source: {{source: {sharded}, format: shards}}}}"
     again = result_of("train", folder / "config.yaml", *sets(both, shards, "blocks=null"))
-    for one, other in zip(alone["classes"], again["classes"], strict=True):
-        values = [row["operating_point"]["expected_cost"]["value"] for row in (one, other)]
+    for first, other in zip(alone["classes"], again["classes"], strict=True):
+        values = [row["operating_point"]["expected_cost"]["value"] for row in (first, other)]
         assert values[0] == pytest.approx(values[1], rel=0.02)
 
 
 @pytest.mark.parametrize("placement", ["tasks", "masks"])
 def test_folds_choose_by_the_mean_over_classes(folder: Path, placement: str) -> None:
     settings = sets("metric=expected_cost", *SEARCH, COST, f"placement={placement}")
-    found = result_of("cv", folder / "config.yaml", *settings)
-    assert found["metric"] == "expected_cost@5,cost_column"
-    assert found["placement"] == placement
-    assert found["score"] == min(row["mean"] for row in found["table"])
-    rows, table = pd.read_csv(folder / "rows.csv"), pd.read_parquet(Path(found["run"], "scores.parquet"))
+    search = result_of("cv", folder / "config.yaml", *settings)
+    assert search["metric"] == "expected_cost@5,cost_column"
+    assert search["placement"] == placement
+    assert search["score"] == min(row["mean"] for row in search["table"])
+    rows, table = pd.read_csv(folder / "rows.csv"), pd.read_parquet(Path(search["run"], "scores.parquet"))
     train = np.setdiff1d(np.arange(len(rows)), table["row_id"])
     X, kind, amount = (rows[name].to_numpy()[train] for name in (list("abc"), "kind", "amount"))
     codes = np.searchsorted(NAMES, kind)
     folds = Folds(train, codes, 2, strata=codes)
-    row = next(row for row in found["table"] if row["parameters"]["lam"] == 0.01)
+    row = next(row for row in search["table"] if row["parameters"]["lam"] == 0.01)
     for fold, value in zip(folds.outer(), row["folds"], strict=True):
         seen, held_out = folds.rows(fold)
         model = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X[seen], kind[seen])
@@ -236,9 +236,9 @@ def test_folds_choose_by_the_mean_over_classes(folder: Path, placement: str) -> 
 def test_runs_are_compared_by_what_each_class_costs(folder: Path, whole: dict) -> None:
     other = result_of("train", folder / "config.yaml", "--set", COST, "--set", "model.lam=10.0")
     compared = result_of("compare", whole["run"], other["run"], "--output", folder / "compared")
-    for one, row, beside in zip(compared["cost_differences"], whole["classes"], other["classes"], strict=True):
+    for difference, row, beside in zip(compared["cost_differences"], whole["classes"], other["classes"], strict=True):
         costs = [of["operating_point"]["expected_cost"]["value"] for of in (row, beside)]
-        assert one["value"] == pytest.approx(costs[0] - costs[1])
+        assert difference["value"] == pytest.approx(costs[0] - costs[1])
     changed = pd.read_csv(folder / "rows.csv").assign(amount=lambda table: table["amount"] + 1)
     changed.to_csv(folder / "dearer.csv", index=False)
     costs = sets(COST, f"data.source.source={folder}/dearer.csv")
@@ -249,9 +249,9 @@ def test_runs_are_compared_by_what_each_class_costs(folder: Path, whole: dict) -
 
 def scored_by_class(folder, whole, name, *keys, rows="rows.csv"):
     command = ("score", whole["run"] + "/model", folder / rows, folder / name, *sets(*keys))
-    found = result_of(*command)
-    assert result_of(*command)["cost"] == found["cost"]  # parts that are there say the same
-    return found["cost"], pd.read_parquet(folder / name)
+    result = result_of(*command)
+    assert result_of(*command)["cost"] == result["cost"]  # parts that are there say the same
+    return result["cost"], pd.read_parquet(folder / name)
 
 
 def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Path, whole: dict) -> None:
@@ -266,12 +266,12 @@ def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Pa
         of_class = realised["classes"][name]
         assert (of_class["kind"], of_class["value"]) == ("realised", pytest.approx(by_hand.mean()))
         costs = {"false_alarm": 5, "miss": rows["amount"].to_numpy()}
-        found = expected_cost_interval(is_class, table[f"score {name}"], 0.0, **costs)
-        assert of_class["interval"] == pytest.approx([found.low, found.high])
+        bounds = expected_cost_interval(is_class, table[f"score {name}"], 0.0, **costs)
+        assert of_class["interval"] == pytest.approx([bounds.low, bounds.high])
         p = model.models[k].probability(unlabelled[f"score {name}"].to_numpy())[:, 1]
         np.testing.assert_allclose(unlabelled[f"cost {name}"], np.where(flagged, 5 * (1 - p), p * rows["amount"]))
     assert (realised["interval"], expected["kind"]) == (None, "expected")
-    assert realised["value"] == pytest.approx(sum(one["value"] for one in realised["classes"].values()))
+    assert realised["value"] == pytest.approx(sum(cost["value"] for cost in realised["classes"].values()))
     assert expected["value"] == pytest.approx(realised["value"], rel=0.3)
     missing, empty = scored_by_class(folder, whole, "none", "label=kind")
     assert "no cost_column" in missing["why"]

@@ -62,8 +62,8 @@ def test_the_same_bits_streamed_and_the_saved_model_scores(folder: Path, tmp_pat
     rows = pd.read_csv(folder / "rows.csv")
     expected = model.decision_function(rows[list(model.schema.feature_names)].to_numpy())
     aucdist("score", f"{kept['run']}/model", folder / "rows.csv", tmp_path / "scores", *READING)
-    found = pd.concat(pd.read_parquet(part) for part in sorted((tmp_path / "scores").glob("*.parquet")))
-    np.testing.assert_array_equal(found["score"], expected)
+    table = pd.concat(pd.read_parquet(part) for part in sorted((tmp_path / "scores").glob("*.parquet")))
+    np.testing.assert_array_equal(table["score"], expected)
     assert "Shapes of the features" in page_of(kept)
     assert "This holds for the feature map" in page_of(kept)
 
@@ -100,8 +100,8 @@ def test_candidates_depend_on_positives_columns_and_what_the_solver_takes() -> N
         *FORESTS,
     ]
     assert candidates(model, n_pos=49, n_neg=900, n_features=9, missing=True) == [RISING, {"map": "bins"}]
-    found = candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True)
-    assert found == [RISING, {"map": "bins"}, *FORESTS]
+    maps = candidates(model, n_pos=500, n_neg=900, n_features=1, missing=True)
+    assert maps == [RISING, {"map": "bins"}, *FORESTS]
     directed = ModelConfig(monotone={0: "increasing"}).built
     assert candidates(directed, n_pos=49, n_neg=900, n_features=9) == [None, {"map": "bins"}]
     without = ModelConfig(estimator="UnivariateRankingClassifier").built
@@ -208,8 +208,8 @@ def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(fol
     assert search["interval"][0] <= search["score"] <= search["interval"][1]
     for model, share in (("max_fpr: 0.2", 0.2), ("max_false_positives: 9", 9 / result["n_neg"])):
         settings = (*GRID, f"model={{tol: 1e-2, features: auto, {model}}}")
-        found = searched(folder / "config.yaml", *settings, output=tmp_path / "best")
-        assert (found["metric"], found["rule"]) == (f"shrunk_partial_auc@{share}", "best")
+        of_search = searched(folder / "config.yaml", *settings, output=tmp_path / "best")
+        assert (of_search["metric"], of_search["rule"]) == (f"shrunk_partial_auc@{share}", "best")
     settings = (*GRID, "model={features: auto, max_fpr: 0.2}", "metric=auc")
     told = load_cv(str(folder / "config.yaml"), settings, str(tmp_path))
     assert told.measure.name == "auc"
@@ -217,13 +217,13 @@ def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(fol
 
 def test_cv_tries_the_same_maps_in_its_grid(folder: Path, tmp_path: Path) -> None:
     settings = (*GRID, "model={tol: 1e-2, features: auto}", "data.impute=median")
-    found = searched(folder / "config.yaml", *settings, output=tmp_path)
-    assert found["rule"] == "simplest"
-    maps = [row["parameters"]["features"] for row in found["table"]]
+    search = searched(folder / "config.yaml", *settings, output=tmp_path)
+    assert search["rule"] == "simplest"
+    maps = [row["parameters"]["features"] for row in search["table"]]
     assert maps == [None, {"map": "bins"}, {"map": "bins"}, *LANDMARKS]
-    assert [row["parameters"]["monotone"] for row in found["table"]] == [None, "auto", None, None, None]
-    assert found["best"]["features"] is not None
-    assert load_model(f"{found['run']}/model").about["parameters"]["features"] == found["best"]["features"]
+    assert [row["parameters"]["monotone"] for row in search["table"]] == [None, "auto", None, None, None]
+    assert search["best"]["features"] is not None
+    assert load_model(f"{search['run']}/model").about["parameters"]["features"] == search["best"]["features"]
     with pytest.raises(InputError, match="either `features: auto` or values of `features`"):
         load_cv(str(folder / "config.yaml"), [*settings, "grid.features=[bins]"])
 
@@ -251,16 +251,16 @@ def test_a_run_that_was_lost_resumes_with_the_same_bits(folder: Path, tmp_path: 
 
 
 def test_the_workers_may_read_the_files_themselves(folder: Path, tmp_path: Path) -> None:
-    found = train(folder, tmp_path, "data.direct=true", "model.features={map: bins, bins: 8}")
-    assert found["metrics"]["train_auc"] > 0.9
+    result = train(folder, tmp_path, "data.direct=true", "model.features={map: bins, bins: 8}")
+    assert result["metrics"]["train_auc"] > 0.9
 
 
 def test_folds_keep_missing_values_and_masks_give_the_same_table(folder: Path, tmp_path: Path) -> None:
     grid = ("grid={features: [{map: bins, bins: 4}, bins]}", "folds={number: 2}")
     tables = []
     for place in ("tasks", "masks"):
-        found = searched(folder / "config.yaml", *grid, f"placement={place}", "rule=simplest", output=tmp_path / place)
-        tables.append([row["folds"] for row in found["table"]])
+        search = searched(folder / "config.yaml", *grid, f"placement={place}", "rule=simplest", output=tmp_path / place)
+        tables.append([row["folds"] for row in search["table"]])
     assert tables[0] == tables[1]
     assert tables[0][0] != tables[0][1]
     with pytest.raises(InputError, match="instead of None"):

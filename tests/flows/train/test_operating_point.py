@@ -25,19 +25,19 @@ def run(output: Path, *settings: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return run(tmp_path_factory.mktemp("runs"), "operating_point={fpr: 0.01}")
 
 
-def test_metrics_are_those_of_the_test_rows(found: dict[str, Any]) -> None:
-    table, point = read_scores(found["run"]), found["operating_point"]
+def test_metrics_are_those_of_the_test_rows(result: dict[str, Any]) -> None:
+    table, point = read_scores(result["run"]), result["operating_point"]
     expected = operating_point(table["y"], table["score"], 0.0)
     assert (point["wanted"], point["rows"]) == ({"fpr": 0.01}, "test")
     for name in ("recall", "fpr", "precision", "alerts"):
         estimate = getattr(expected, name)
         assert point[name]["value"] == pytest.approx(estimate.value)
         assert point[name]["interval"] == pytest.approx([estimate.low, estimate.high])
-    metrics = read_about(found["run"])
+    metrics = read_about(result["run"])
     assert (metrics["score"], metrics["threshold"], point["threshold"]) == ("decision", 0.0, 0.0)
 
 
@@ -66,14 +66,14 @@ def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("features", "given", "unseen"),
+    ("features", "out_of_fold", "unseen"),
     [
         (None, None, False), ("bins", None, False), ("leaves", None, True), ("nystroem", None, True),
         ({"map": "bins", "interactions": 3}, None, True), ("leaves", False, False), ("bins", True, True),
     ],
 )  # fmt: skip
-def test_maps_that_are_fitted_to_labels_have_thresholds_by_unseen_rows(features, given, unseen):
-    point = OperatingPointConfig(fpr=0.01, out_of_fold=given)
+def test_maps_that_are_fitted_to_labels_have_thresholds_by_unseen_rows(features, out_of_fold, unseen):
+    point = OperatingPointConfig(fpr=0.01, out_of_fold=out_of_fold)
     assert point.options == {"fpr": 0.01}
     assert point.scores_unseen(PairwiseHingeClassifier(features=features)) == unseen
     assert not OperatingPointConfig(fpr=0.01).scores_unseen(object())  # an estimator without maps
@@ -88,10 +88,10 @@ def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
     assert result["operating_point"]["alerts"]["value"] == pytest.approx(flagged / len(X))
 
 
-def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> None:
-    page = page_of(found)
+def test_report_begins_with_what_the_user_asked_for(result: dict[str, Any]) -> None:
+    page = page_of(result)
     first = page.split('class="verdict card">')[1].split("<p>")[1]
-    point = found["operating_point"]
+    point = result["operating_point"]
     assert first.startswith(
         "Target on the training rows: at most one false positive in 100 negatives. On the test rows, "
         f"{point['n_alerts']} rows are flagged. The recall is {percent_text(point['recall']['value'])} (95 % interval "
@@ -100,7 +100,7 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(
-    ("wanted", "target"),
+    ("requirement", "target"),
     [
         ({"fpr": 0.001}, "at most one false positive in 1,000 negatives"),
         ({"fpr": 0.0015}, "at most 1.5 false positives in 1,000 negatives"),
@@ -109,9 +109,9 @@ def test_report_begins_with_what_the_user_asked_for(found: dict[str, Any]) -> No
         ({"recall": 0.995}, "the recall is at least 99.5 %"),
     ],
 )
-def test_sentence(wanted: dict[str, float], target: str) -> None:
+def test_sentence(requirement: dict[str, float], target: str) -> None:
     point = {
-        "wanted": wanted, "rows": "test", "recall": {"value": 0.6712, "interval": [0.61, 0.72]},
+        "wanted": requirement, "rows": "test", "recall": {"value": 0.6712, "interval": [0.61, 0.72]},
         "precision": {"value": 0.4, "interval": None}, "alerts": {"value": 0.02, "interval": None},
     }  # fmt: skip
     assert operating_point_text(point) == (

@@ -95,9 +95,9 @@ def test_shapes_of_another_model_in_the_bins_of_this_one() -> None:
     constant = X.copy()
     constant[:, 1] = 0.0
     other = PairwiseHingeClassifier(features={"map": "bins", "bins": 30}).fit(constant, y)
-    found = values_at_bins(model.shapes(), model.feature_map_, other.shapes())
-    assert [bool(values.any()) for values in found] == [True, False, True]
-    for shape, values in zip(model.shapes().shapes, found, strict=True):
+    at_bins = values_at_bins(model.shapes(), model.feature_map_, other.shapes())
+    assert [bool(values.any()) for values in at_bins] == [True, False, True]
+    for shape, values in zip(model.shapes().shapes, at_bins, strict=True):
         assert shape.shares @ values == pytest.approx(0.0, abs=1e-12)
 
 
@@ -114,14 +114,14 @@ def test_bands_are_about_the_same_in_any_number_of_blocks() -> None:
     table = rows()
     X, y = table[["debt", "age", "noise"]].to_numpy(), np.where(table["bad"] == "yes", 1, -1)
     unfitted = PairwiseHingeClassifier(features={"map": "bins", "bins": 8}, monotone={0: "increasing"})
-    found = []
+    curves = []
     for n_blocks in (1, 3):
         blocks = LocalBlocks(partition(Block.of(X, y), n_blocks), n_jobs=n_blocks)
         fitted = PairwiseHingeClassifier(features={"map": "bins", "bins": 8}).fit(X, y)
-        found.append(_shapes_of_half(unfitted, fitted, blocks, _half(np.arange(len(y)), y, 0)))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, atol=0.05)
-    assert (np.diff(found[0][0]) >= 0.0).all()
+        curves.append(_shapes_of_half(unfitted, fitted, blocks, _half(np.arange(len(y)), y, 0)))
+    for first, other in zip(*curves, strict=True):
+        np.testing.assert_allclose(first, other, atol=0.05)
+    assert (np.diff(curves[0][0]) >= 0.0).all()
 
 
 @pytest.fixture
@@ -157,8 +157,8 @@ def test_directions_are_held_against_the_columns_before_a_fit(clerks, tmp_path, 
 def test_a_grid_has_directions_by_name(clerks: Path, tmp_path: Path, placement: str) -> None:
     grid = "grid: {monotone: [null, {debt: increasing}, {debt: decreasing}, auto]}\nfolds: {number: 3}\n"
     (tmp_path / "cv.yaml").write_text(clerks.read_text() + grid + f"placement: {placement}\n")
-    found = searched(tmp_path / "cv.yaml", output=tmp_path)
-    assert not any(row["errors"] for row in found["table"])
-    means = {json.dumps(row["parameters"]["monotone"]): row["mean"] for row in found["table"]}
+    search = searched(tmp_path / "cv.yaml", output=tmp_path)
+    assert not any(row["errors"] for row in search["table"])
+    means = {json.dumps(row["parameters"]["monotone"]): row["mean"] for row in search["table"]}
     assert means['{"debt": "decreasing"}'] < means['{"debt": "increasing"}']
-    assert found["best"]["monotone"] != {"debt": "decreasing"}
+    assert search["best"]["monotone"] != {"debt": "decreasing"}

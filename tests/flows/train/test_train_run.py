@@ -41,8 +41,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def test_files_of_the_run(whole: dict[str, Any]) -> None:
     folder = Path(whole["run"])
-    found = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
-    assert found == {
+    files = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    assert files == {
         "config.yaml", "history.parquet", "metrics.json", "model/digests.npy", "model/model.json", "model/profile.json",
         "model/weights.npy", "report.html", "threshold.parquet",
     }  # fmt: skip
@@ -170,10 +170,10 @@ def test_run(tmp_path, graded, direct):
     groups = result["groups"]
     with_pairs = int((train.groupby("user")["label"].nunique() > 1).sum())
     assert (groups["with_pairs"], groups["without_pairs"]) == (with_pairs, train["user"].nunique() - with_pairs)
-    found = auc_of_groups(labels, scores["score"], groups=scores["group"])
-    assert groups["measures"]["group_auc"]["value"] == found.mean
-    assert groups["measures"]["group_auc"]["interval"] == list(found.interval())
-    assert found.mean > 0.7
+    expected = auc_of_groups(labels, scores["score"], groups=scores["group"])
+    assert groups["measures"]["group_auc"]["value"] == expected.mean
+    assert groups["measures"]["group_auc"]["interval"] == list(expected.interval())
+    assert expected.mean > 0.7
     ndcg = ndcg_of_groups(labels, scores["score"], groups=scores["group"])
     assert groups["measures"]["ndcg@10"]["value"] == ndcg.mean
     page = page_of(result)
@@ -214,8 +214,8 @@ def test_baselines_stand_beside_the_model(tmp_path: Path, monkeypatch: pytest.Mo
         assert first["differences"][key] == pytest.approx(asdict(difference))
         assert difference.value == pytest.approx(first[key] - result["metrics"][f"test_{key.removeprefix('test_')}"])
     n_flagged = int((own > 0).sum())
-    found = (y[np.argsort(-scores, kind="stable")[:n_flagged]] > 0).sum()
-    assert first["rates"] == pytest.approx({"recall": found / (y > 0).sum(), "precision": found / n_flagged})
+    hits = (y[np.argsort(-scores, kind="stable")[:n_flagged]] > 0).sum()
+    assert first["rates"] == pytest.approx({"recall": hits / (y > 0).sum(), "precision": hits / n_flagged})
     assert read_about(result["run"])["baselines"] == result["baselines"]
 
 
@@ -264,22 +264,22 @@ def test_the_saved_model_calls_rows_as_the_metrics_say(of_margins: dict[str, Any
 
 def test_null_is_a_choice_and_stays_one(of_margins: dict[str, Any], tmp_path: Path) -> None:
     """All rows and no scaling; a configuration that is read again says the same."""
-    found = run_margins(tmp_path, "data.test=null", "model.sampler=null", "model.scale=null")
-    parameters = load_model(f"{found['run']}/model").about["parameters"]
+    first = run_margins(tmp_path, "data.test=null", "model.sampler=null", "model.scale=null")
+    parameters = load_model(f"{first['run']}/model").about["parameters"]
     assert (parameters["sampler"], parameters["scale"]) == (None, None)
-    assert found["certificate"] != of_margins["certificate"]
-    again = trained(f"{found['run']}/config.yaml", output=tmp_path)
-    weights = [Path(result["run"], "model/weights.npy").read_bytes() for result in (found, again)]
+    assert first["certificate"] != of_margins["certificate"]
+    again = trained(f"{first['run']}/config.yaml", output=tmp_path)
+    weights = [Path(result["run"], "model/weights.npy").read_bytes() for result in (first, again)]
     assert weights[0] == weights[1]
 
 
 def test_a_search_keeps_null(tmp_path: Path) -> None:
     settings = ["model.sampler=null", "grid={lam1: [0.0, 1.0]}", "folds={number: 2}", *SEARCH]
-    found = searched("digits", *OF_MARGINS, *settings, output=tmp_path)
-    assert found["best"]["lam1"] in (0.0, 1.0)
-    parameters = load_model(f"{found['run']}/model").about["parameters"]
+    search = searched("digits", *OF_MARGINS, *settings, output=tmp_path)
+    assert search["best"]["lam1"] in (0.0, 1.0)
+    parameters = load_model(f"{search['run']}/model").about["parameters"]
     assert parameters["sampler"] is None
-    assert parameters["lam1"] == jsonable(found["best"]["lam1"])
+    assert parameters["lam1"] == jsonable(search["best"]["lam1"])
 
 
 def test_kernels_are_refused_before_any_work(tmp_path: Path) -> None:
