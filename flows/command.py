@@ -186,19 +186,19 @@ def config_from_options(model: "type[BaseModel]", where: str, options: dict[str,
     from flows.config.data import source_from_name
     from flows.config.loading import validated
 
-    given: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, _, note in noted_fields(model):
         value = options.get("data" if note.data else name)
         if not note.data:
-            given[name] = list(value) or None if isinstance(value, tuple) else value
+            fields[name] = list(value) or None if isinstance(value, tuple) else value
         elif value is not None:
             trained = options.get("model")
-            given[name] = source_from_name(value, options["settings"], labelled=note.labelled, trained=trained)[1]
+            fields[name] = source_from_name(value, options["settings"], labelled=note.labelled, trained=trained)[1]
         elif options["settings"]:
             raise InputError(
                 "--set changes a key of the source, but no rows were named: name a file or data set, or leave out --set"
             )
-    config: Any = validated(model, {name: value for name, value in given.items() if value is not None}, where)
+    config: Any = validated(model, {name: value for name, value in fields.items() if value is not None}, where)
     return config.load() if hasattr(config, "load") else config
 
 

@@ -38,10 +38,10 @@ def main(argv=None):
         "names", nargs="*", help="data sets of the catalogue; by default digits, a9a, news20 and KEEL's"
     )
     parser.add_argument("--output", type=argparse.FileType("w"), default="-")
-    given = parser.parse_args(argv)
-    out, n_short = csv.writer(given.output, lineterminator="\n"), 0
+    options = parser.parse_args(argv)
+    out, n_short = csv.writer(options.output, lineterminator="\n"), 0
     out.writerow(COLUMNS)
-    for name in given.names or [*NAMES, *(name for name, source in catalog().items() if source.format == "keel")]:
+    for name in options.names or [*NAMES, *(name for name, source in catalog().items() if source.format == "keel")]:
         try:
             block = read(find_source(name)).block
         except InputError as error:
@@ -49,12 +49,12 @@ def main(argv=None):
             continue
         X = (MaxAbsScaler() if sp.issparse(block.X) else StandardScaler()).fit_transform(block.X)
         for estimator in ESTIMATORS.values():
-            model, found = fitted(estimator, X, block.y)
+            model, score = fitted(estimator, X, block.y)
             c = model.certificate_
             n_short += c.status not in ("converged", "stationary")
             known = [name, *block.X.shape, int(np.count_nonzero(block.y > 0)), estimator.__name__]
-            out.writerow([*known, c.status, f"{c.relative_gap:.2e}", model.n_passes_, found])
-            given.output.flush()
+            out.writerow([*known, c.status, f"{c.relative_gap:.2e}", model.n_passes_, score])
+            options.output.flush()
     return n_short
 
 

@@ -194,7 +194,7 @@ def fits(rows, seed):
         {"solver": {"name": "sdcd", "epochs": 20}}, {"solver": {"name": "sdcd-perm", "epochs": 20}},
         {"solver": {"name": "sdcd", "epochs": 8, "average": True}},
     ]  # fmt: skip
-    pairs += [PairwiseHingeClassifier(**one, **drawn) for one in single]
+    pairs += [PairwiseHingeClassifier(**options, **drawn) for options in single]
     if alone:
         pairs += [PairwiseHingeClassifier(solver={"name": "msgd", "epochs": 20}, **drawn)]
     yield of_pairs(rows, hinge), pairs
@@ -208,7 +208,7 @@ def fits(rows, seed):
     if (grouped := in_groups_of(rows, seed)) is not None:
         own = more | grouped.options
         within = [PairwiseHingeClassifier(**own)]
-        within += [PairwiseHingeClassifier(**own, **one, random_state=seed % 1000) for one in single]
+        within += [PairwiseHingeClassifier(**own, **options, random_state=seed % 1000) for options in single]
         yield of_pairs_within(grouped, hinge), within
         yield of_pairs_within(grouped, hinge, l1=True), [PairwiseHingeClassifier(penalty="l1", **own)]
         yield of_pairs_within(grouped, square), [PairwiseSquareClassifier(**own)]
@@ -346,14 +346,14 @@ def main(argv=None):
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--first", type=int, default=1000, help="the first seed")
     parser.add_argument("--count", type=int, default=sys.maxsize, help="how many seeds at most")
-    given = parser.parse_args(argv)
-    end, seed, n_fits, n_false = time.monotonic() + given.seconds, given.first, 0, 0
-    while time.monotonic() < end and seed < given.first + given.count:
+    options = parser.parse_args(argv)
+    end, seed, n_fits, n_false = time.monotonic() + options.seconds, options.first, 0, 0
+    while time.monotonic() < end and seed < options.first + options.count:
         fitted, findings = hunt(seed)
         n_fits, n_false, seed = n_fits + fitted, n_false + len(findings), seed + 1
         for finding in findings:
             print(finding, flush=True)
-    print(f"{n_fits} fits of {seed - given.first} problems: {n_false} findings")
+    print(f"{n_fits} fits of {seed - options.first} problems: {n_false} findings")
     return n_false
 
 

@@ -90,22 +90,22 @@ NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum",
 
 def changes(tree):
     """Return (line, what changes, number of the node) for every change there is to a module."""
-    found = []
+    changed = []
     for number, node in enumerate(ast.walk(tree)):
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Compare) and type(node.ops[0]) in COMPARISONS:
-            found.append((line, f"{type(node.ops[0]).__name__}", number))
+            changed.append((line, f"{type(node.ops[0]).__name__}", number))
         elif (
             (isinstance(node, ast.BinOp | ast.AugAssign) and type(node.op) in OPERATORS)
             or isinstance(node, ast.BoolOp)
             or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.Not))
         ):
-            found.append((line, f"{type(node.op).__name__}", number))
+            changed.append((line, f"{type(node.op).__name__}", number))
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float, bool):
-            found.append((line, f"constant {node.value}", number))
+            changed.append((line, f"constant {node.value}", number))
         elif isinstance(node, ast.Attribute | ast.Name) and _name(node) in NAMES:
-            found.append((line, _name(node), number))
-    return found
+            changed.append((line, _name(node), number))
+    return changed
 
 
 def _name(node):
@@ -196,9 +196,9 @@ def main():
     parser.add_argument("--count", type=int, default=50, help="how many of the sample")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--skip-named", action="store_true")
-    given = parser.parse_args()
+    options = parser.parse_args()
     tried, survivors = 0, []
-    for source in ([] if given.skip_named else [named()]) + [sampled(given.count, given.seed)]:
+    for source in ([] if options.skip_named else [named()]) + [sampled(options.count, options.seed)]:
         for what, name, text, tests in source:
             tried += 1
             alive = survives(name, text, tests)

@@ -59,7 +59,7 @@ def test_a_change_is_better_worse_or_level(kind: str, then: float, now: float, s
 
 def test_the_pages_have_all_tables_and_all_files_are_in_one() -> None:
     assert sorted(name for page in PAGES.values() for name in tables.tables_in(page)) == sorted(tables.TABLES)
-    assert {file.stem for file in tables.KEPT.glob("*.csv")} == {one.file for one in tables.TABLES.values()} | ELSEWHERE
+    assert {file.stem for file in tables.KEPT.glob("*.csv")} == {t.file for t in tables.TABLES.values()} | ELSEWHERE
 
 
 @pytest.mark.parametrize("name", sorted(tables.TABLES))

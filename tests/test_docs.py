@@ -49,8 +49,8 @@ def test_links_lead_somewhere() -> None:
         if "://" not in target and not target.startswith("#")
     }
     assert len(targets) > 100
-    found = {(name_of(file), path): (file.parent / path).resolve() for file, path in targets}
-    assert [link for link, there in found.items() if not there.exists() and there not in MADE | DRAWN] == []
+    linked = {(name_of(file), path): (file.parent / path).resolve() for file, path in targets}
+    assert [link for link, there in linked.items() if not there.exists() and there not in MADE | DRAWN] == []
 
 
 def commands() -> Iterator[tuple[str, str, bool]]:
@@ -82,14 +82,14 @@ def check_command(command: Any, line: str, whole: bool) -> None:
 
 
 def test_commands_and_options_exist() -> None:
-    found, wrong, program = list(commands()), [], app
-    for page, line, whole in found:
+    shown, wrong, program = list(commands()), [], app
+    for page, line, whole in shown:
         try:
             check_command(program, line, whole)
         except Exception as error:
             wrong.append((page, line, str(error)))
     assert wrong == []
-    assert len(found) > 100
+    assert len(shown) > 100
 
 
 def configurations() -> Iterator[Any]:

@@ -27,8 +27,8 @@ FUNCTIONS = [name for name in aucdist.__all__ if inspect.isfunction(getattr(aucd
 METHODS = [
     (name, method)
     for name in ESTIMATORS
-    for method, found in inspect.getmembers(ESTIMATORS[name])
-    if not method.startswith("_") and callable(found) and getattr(found, "__module__", "").startswith("aucdist")
+    for method, member in inspect.getmembers(ESTIMATORS[name])
+    if not method.startswith("_") and callable(member) and getattr(member, "__module__", "").startswith("aucdist")
 ]
 DESCRIBED = [
     (module, name)
@@ -38,8 +38,8 @@ DESCRIBED = [
         "aucdist.export",
     ]
     if module.rpartition(".")[2].islower()
-    for name, found in vars(importlib.import_module(module)).items()
-    if inspect.isfunction(found) and not name.startswith("_") and found.__module__.startswith(module)
+    for name, member in vars(importlib.import_module(module)).items()
+    if inspect.isfunction(member) and not name.startswith("_") and member.__module__.startswith(module)
 ]
 """Functions beside those of ``aucdist``: of a module that the reference shows, with what it defines."""
 X, Y = small(n_pos=12, n_neg=28)
@@ -66,9 +66,9 @@ def test_it_begins_with_a_sentence_and_every_parameter_is_described(thing):
     # Plain results have attributes in place of parameters.
     is_result = hasattr(thing, "__dataclass_fields__") and not hasattr(thing, "get_params")
     described = entries_of(sections_of(thing).get("Attributes" if is_result else "Parameters", []))
-    wanted = [name for name in inspect.signature(thing).parameters if name != "self"]
-    assert [name for name in wanted if name not in {entry.strip("*") for entry in described}] == []
-    for name in ARRAYS & set(wanted):
+    names = [name for name in inspect.signature(thing).parameters if name != "self"]
+    assert [name for name in names if name not in {entry.strip("*") for entry in described}] == []
+    for name in ARRAYS & set(names):
         assert re.search(r"\bshape\b|\bAs (for|in)\b|as in", " ".join(described[name])), f"{name}: no shape"
     if hasattr(thing, "get_params"):
         text = inspect.getdoc(thing) + (sys.modules[thing.__module__].__doc__ or "")

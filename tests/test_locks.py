@@ -28,10 +28,10 @@ def asked(file: str) -> Iterator[Requirement]:
     """Yield what the locked packages that are installed ask for, here and with these extras of their own."""
     for name, (_, of_name) in locked(file).items():
         try:
-            wanted = [Requirement(line) for line in requires(name) or ()]
+            needs = [Requirement(line) for line in requires(name) or ()]
         except PackageNotFoundError:  # for another system, or for the documentation alone
             continue
-        for need in wanted:
+        for need in needs:
             if any(need.marker is None or need.marker.evaluate({"extra": extra}) for extra in {"", *of_name}):
                 yield need
 
@@ -65,6 +65,6 @@ def test_image_holds_the_versions_that_are_tested(file: str) -> None:
 def test_the_lock_of_the_documentation_has_what_its_extra_asks_for() -> None:
     file = "docs/requirements.lock"
     extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
-    for wanted in map(Requirement, extras["docs"]):
-        assert locked(file)[wanted.name][0] in wanted.specifier
+    for requirement in map(Requirement, extras["docs"]):
+        assert locked(file)[requirement.name][0] in requirement.specifier
     assert not re.search("index|://", text_of(file))

@@ -11,11 +11,11 @@ PAGE = " ".join((PAGES / "papers.md").read_text(encoding="utf-8").split())
 
 
 def rows(paper: str, *names: str) -> list[dict[str, str]]:
-    found = []
+    table = []
     for name in names:
         with (PAGES / "papers" / f"reproduce-{paper}" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-            found += csv.DictReader(file)
-    return found
+            table += csv.DictReader(file)
+    return table
 
 
 @pytest.mark.parametrize("paper", ["000", "001", "002", "003", "004"])
@@ -83,8 +83,8 @@ def test_003_mean_ranks(measure: str, text: str) -> None:
     means = {system: sum(of) / len(of) for system, of in ranks.items()}
     assert {len(of) for of in ranks.values()} == {17}
     assert min(means, key=lambda system: means[system]) == ("gev" if measure == "auc" else "probit")
-    found = {system: f"{means[system]:.1f}" for system in ("gev", "probit")}
-    assert text.format(**found, best_gev=best["gev"], best_probit=best["probit"]) in PAGE
+    means_shown = {system: f"{means[system]:.1f}" for system in ("gev", "probit")}
+    assert text.format(**means_shown, best_gev=best["gev"], best_probit=best["probit"]) in PAGE
 
 
 def test_004_g_means() -> None:

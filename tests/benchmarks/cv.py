@@ -43,7 +43,7 @@ def _processes_and_workers() -> tuple[float, float]:
         list(pool.map(_run_folds, halves))
         search()
         turns = [(max(pool.map(_seconds_of_folds, halves)), seconds_of(search)) for _ in range(3)]
-    return min(one for one, _ in turns), min(other for _, other in turns)
+    return min(seconds for seconds, _ in turns), min(other for _, other in turns)
 
 
 def _job(fold: int, n_folds: int) -> tuple[FitJob, Any]:

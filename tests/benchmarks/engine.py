@@ -95,7 +95,7 @@ def _fits() -> Iterator[Row]:
     from aucdist.engine.dask import DaskBlocks, local_client
 
     rows = partition(read_train_and_test("kddcup99")[0], 4)
-    found, base = set(), 0.0
+    weights, base = set(), 0.0
     solve(AllPairs().rounds(LocalBlocks(rows), 1e-3), tol=1e-3, max_passes=100)  # compiles what late passes need, too
 
     def fitted(carrier: str, blocks: Blocks) -> Row:
@@ -105,8 +105,8 @@ def _fits() -> Iterator[Row]:
         fit = solve(AllPairs().rounds(blocks, 1e-3), tol=1e-3, max_passes=100)
         seconds = time.perf_counter() - start
         base = base or seconds
-        found.add(fit.w.tobytes())
-        if len(found) > 1:
+        weights.add(fit.w.tobytes())
+        if len(weights) > 1:
             raise RunError(f"{carrier}: other weights than before")
         return {
             "carrier": carrier, "of": "KDD, lam 1e-3", "seconds": seconds, "over one process": seconds / base,
@@ -136,10 +136,10 @@ def workers(slow_peers: bool) -> Iterator[Row]:
         blocks.reduce(_products, 1)
         seconds["products", carrier, n] = seconds_of(partial(blocks.reduce, _products, 30))
         solve(AllPairs().rounds(blocks, 1e-3), tol=1.0, max_passes=2)
-        found: list[int] = []
-        seconds["fit", carrier, n] = seconds_of(partial(_record_passes, blocks, found))
+        passes: list[int] = []
+        seconds["fit", carrier, n] = seconds_of(partial(_record_passes, blocks, passes))
         return {
-            carrier: n, "rows": 250_000 * n_blocks, "passes": found[0], "fit s": seconds["fit", carrier, n],
+            carrier: n, "rows": 250_000 * n_blocks, "passes": passes[0], "fit s": seconds["fit", carrier, n],
             "30 products s": seconds["products", carrier, n],
         }  # fmt: skip
 
@@ -157,8 +157,8 @@ def workers(slow_peers: bool) -> Iterator[Row]:
         }
 
 
-def _record_passes(blocks: Blocks, found: list[int]) -> None:
-    found.append(solve(AllPairs().rounds(blocks, 1e-3), tol=1e-3, max_passes=100).passes)
+def _record_passes(blocks: Blocks, passes: list[int]) -> None:
+    passes.append(solve(AllPairs().rounds(blocks, 1e-3), tol=1e-3, max_passes=100).passes)
 
 
 def _simulated_block(rows: int, index: int) -> Block:

@@ -68,10 +68,10 @@ def judge_scores(test: Path, scores: Path) -> str:
         The folder that `aucdist score` wrote for it.
     """
     labels = pd.read_csv(test, usecols=[LABEL], dtype=str)[LABEL]
-    found = pd.read_parquet(scores).sort_values("row_id")
-    if len(found) != len(labels):
-        raise InputError(f"{scores} has {len(found)} scores, and {test} {len(labels)} rows")
-    y, score = (labels == labels.value_counts().idxmin()).to_numpy(), found["score"].to_numpy()
+    table = pd.read_parquet(scores).sort_values("row_id")
+    if len(table) != len(labels):
+        raise InputError(f"{scores} has {len(table)} scores, and {test} {len(labels)} rows")
+    y, score = (labels == labels.value_counts().idxmin()).to_numpy(), table["score"].to_numpy()
     auc, recall = roc_auc_interval(y, score), recall_at_fpr_interval(y, score, FPR)
     return (
         f"{len(y)} test rows, {np.count_nonzero(y)} positives: AUC {auc.auc:.3f} ({auc.low:.3f} to {auc.high:.3f}), "

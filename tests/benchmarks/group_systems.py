@@ -53,12 +53,12 @@ class GroupRows:
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the positions of both rows of each pair, the higher grade first."""
-        found = []
+        pairs = []
         for g in np.unique(self.group):
             mine = np.flatnonzero(self.group == g)
             first, second = np.nonzero(self.grade[mine][:, None] > self.grade[mine])
-            found.append((mine[first], mine[second]))
-        first, second = (np.concatenate(part) for part in zip(*found, strict=True))
+            pairs.append((mine[first], mine[second]))
+        first, second = (np.concatenate(part) for part in zip(*pairs, strict=True))
         return first, second
 
 
@@ -105,12 +105,12 @@ def by_folds(
 
     def fit(rows: GroupRows, folds: Splits) -> tuple[Scores, str]:
         means = []
-        for one in tried if len(tried) > 1 else []:
-            found = []
+        for setting in tried if len(tried) > 1 else []:
+            values = []
             for which, held_out in folds:
-                scores = train(make(**one), rows.take(which))(rows.X[held_out])
-                found.append(value(rows.take(held_out), scores))
-            means.append(np.mean(found))
+                scores = train(make(**setting), rows.take(which))(rows.X[held_out])
+                values.append(value(rows.take(held_out), scores))
+            means.append(np.mean(values))
         best = tried[int(np.argmax(means))] if means else tried[0]
         return train(make(**best), rows), " ".join(f"{key} {v:g}" for key, v in best.items())
 

@@ -80,9 +80,9 @@ def _rows_of(name: str, data: GroupSet, systems: Sequence[System], slow_peers: b
         start = time.perf_counter()
         scores, chosen = _held_out_scores(system, data)
         seconds = time.perf_counter() - start
-        found = _measures(rows.grade[scored], scores[scored], rows.group[scored], data.by_query)
-        row: Row = {"data": name, "rows": len(rows.grade), "groups": len(found["GAUC"].values), "system": system.name}
-        for measure, values in found.items():
+        metrics = _measures(rows.grade[scored], scores[scored], rows.group[scored], data.by_query)
+        row: Row = {"data": name, "rows": len(rows.grade), "groups": len(metrics["GAUC"].values), "system": system.name}
+        for measure, values in metrics.items():
             row[measure] = values.mean
             if not data.by_query:  # a few groups make no interval
                 continue
@@ -92,7 +92,7 @@ def _rows_of(name: str, data: GroupSet, systems: Sequence[System], slow_peers: b
                 row |= {f"{measure} over {BESIDE}": test.value, f"{measure} over, low": test.low,
                         f"{measure} over, high": test.high}  # fmt: skip
         if system.name == BESIDE:
-            beside = found
+            beside = metrics
         yield row | {"seconds": seconds, "chosen": chosen}
 
 
@@ -110,11 +110,11 @@ def _held_out_scores(system: System, data: GroupSet) -> tuple[np.ndarray, str]:
 
 
 def _measures(grade: np.ndarray, scores: np.ndarray, group: np.ndarray, graded: bool) -> dict[str, GroupMetric]:
-    found = {"GAUC": auc_of_groups(grade, scores, groups=group)}
+    measures = {"GAUC": auc_of_groups(grade, scores, groups=group)}
     if graded:
-        found["NDCG@10"] = ndcg_of_groups(grade, scores, groups=group, k=10)
-        found["NDCG@10, 2^grade"] = ndcg_of_groups(grade, scores, groups=group, k=10, gain="exponential")
-    return found
+        measures["NDCG@10"] = ndcg_of_groups(grade, scores, groups=group, k=10)
+        measures["NDCG@10, 2^grade"] = ndcg_of_groups(grade, scores, groups=group, k=10, gain="exponential")
+    return measures
 
 
 # ---- data sets ----------------------------------------------------------------------------------------------------------

@@ -122,13 +122,13 @@ def watched(
 def rows(repeats: int) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table."""
     for case in CASES:
-        found = {key: f"{value:.4g}" for key, value in share_of_misses(case, repeats).items()}
+        shares = {key: f"{value:.4g}" for key, value in share_of_misses(case, repeats).items()}
         yield {
             "what": "guarantee",
             "measure": case.measure,
             "prevalence": case.prevalence,
             "positives": case.n_pos,
-            **found,
+            **shares,
         }
     for allowed, per_week in ((0.2, 50), (0.2, 350), (0.1, 350), (0.05, 350), (0.05, 1000)):
         false = watched(allowed, allowed, per_week, 52, 52, repeats)

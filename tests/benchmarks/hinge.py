@@ -59,13 +59,13 @@ def _as_csr(block: Block) -> Any:
 
 
 def _compare_l2(name: str, train: Block, lam: float) -> Iterator[Row]:
-    found: list[Solution] = []
+    solutions: list[Solution] = []
     seconds = fastest(
-        lambda: found.append(solve(SDCD().rounds(LocalBlocks([train]), lam), tol=GOAL, max_passes=2000)), 3
+        lambda: solutions.append(solve(SDCD().rounds(LocalBlocks([train]), lam), tol=GOAL, max_passes=2000)), 3
     )
-    certificate = found[0].certificate
+    certificate = solutions[0].certificate
     yield {
-        "data": name, "system": "sdcd", "lam": lam, "seconds": seconds, "passes": found[0].passes,
+        "data": name, "system": "sdcd", "lam": lam, "seconds": seconds, "passes": solutions[0].passes,
         "relative gap": certificate.relative_gap, "objective": certificate.primal,
     }  # fmt: skip
     peer, iterations, objective = _time_liblinear(train, lam, certificate.primal)
@@ -115,14 +115,14 @@ L1_SOLVERS = {
 
 def _compare_l1(name: str, train: Block, lam: float) -> Iterator[Row]:
     """Time the solvers to 1e-2 above the lowest objective of any; the radius of psa is the L1 norm of scd's weights."""
-    found: dict[str, Solution] = {}
+    solutions: dict[str, Solution] = {}
     radius = 1.0
     for system, rounds in L1_SOLVERS.items():
-        found[system] = solve(rounds(train, lam, radius), tol=GOAL, max_passes=L1_PASSES)
+        solutions[system] = solve(rounds(train, lam, radius), tol=GOAL, max_passes=L1_PASSES)
         if system == "scd":
-            radius = float(np.abs(found[system].w).sum())
-    least = min(solution.certificate.primal for solution in found.values())
-    for system, solution in found.items():
+            radius = float(np.abs(solutions[system].w).sum())
+    least = min(solution.certificate.primal for solution in solutions.values())
+    for system, solution in solutions.items():
         reached = solution.history[solution.history["primal"] <= (1.0 + NEAR) * least]
         first = reached.iloc[0] if len(reached) else None
         yield {

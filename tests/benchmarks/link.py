@@ -56,8 +56,8 @@ def _compare_solvers(name: str, blocks: Blocks) -> Iterator[Row]:
     yield {"data": name, "system": "xi by map", "seconds": seconds, "rounds": len(shapes), "xi": shapes[-1].xi}
     for system, (solver, options, most) in SYSTEMS.items():
         rounds = solver(blocks, LAM, loss=LinkLoss(Link("gev", XI)), **options)
-        found, seconds = _solve_with_seconds(rounds, GOAL, most)
-        yield {"data": name, "system": f"gev, {system}"} | _solution_row(found, seconds)
+        solution, seconds = _solve_with_seconds(rounds, GOAL, most)
+        yield {"data": name, "system": f"gev, {system}"} | _solution_row(solution, seconds)
 
 
 def _solve_with_seconds(rounds: Any, tol: float, most: int) -> tuple[Solution, float]:
@@ -66,16 +66,16 @@ def _solve_with_seconds(rounds: Any, tol: float, most: int) -> tuple[Solution, f
 
 def _with_seconds(work: Callable[[], Any]) -> tuple[Any, float]:
     start = time.perf_counter()
-    found = work()
-    return found, time.perf_counter() - start
+    outcome = work()
+    return outcome, time.perf_counter() - start
 
 
-def _solution_row(found: Solution, seconds: float) -> Row:
-    at, n = found.history["seconds"], len(found.history)
+def _solution_row(solution: Solution, seconds: float) -> Row:
+    at, n = solution.history["seconds"], len(solution.history)
     return {
-        "seconds": seconds, "passes": found.passes, "rounds": n,
+        "seconds": seconds, "passes": solution.passes, "rounds": n,
         "ms per round": 1e3 * (at.iloc[-1] - at.iloc[0]) / (n - 1) if n > 1 else None,
-        "relative gap": found.certificate.relative_gap,
+        "relative gap": solution.certificate.relative_gap,
     }  # fmt: skip
 
 
@@ -90,13 +90,13 @@ def _compare_statsmodels(name: str, train: Block) -> Iterator[Row]:
     about = f"{name}, {len(features)} features that leave one optimum"
     for kind, family in (("logit", sm.families.links.Logit()), ("cloglog", sm.families.links.CLogLog())):
         loss = LinkLoss(Link(kind), "likelihood")
-        found, ours = _solve_with_seconds(newton(blocks, UNPENALISED, loss=loss, gradient_tol=1e-8), 0.0, 200)
+        solution, ours = _solve_with_seconds(newton(blocks, UNPENALISED, loss=loss, gradient_tol=1e-8), 0.0, 200)
         model = sm.GLM(label, sm.add_constant(X, has_constant="add"), family=sm.families.Binomial(link=family))
         fit, theirs = _with_seconds(model.fit)
-        apart = np.abs(np.append(found.w, cast(LinkRound, found.last).intercept) - np.roll(fit.params, -1)).max()
+        apart = np.abs(np.append(solution.w, cast(LinkRound, solution.last).intercept) - np.roll(fit.params, -1)).max()
         yield {
             "data": about, "system": f"{kind}, likelihood, newton", "seconds": ours,
-            "mean loss": found.certificate.primal,
+            "mean loss": solution.certificate.primal,
         }  # fmt: skip
         yield {
             "data": about, "system": f"{kind}, statsmodels GLM", "seconds": theirs, "mean loss": -fit.llf / len(label),
@@ -132,10 +132,8 @@ def _compare_scikit_learn(name: str, train: Block) -> Iterator[Row]:
     from sklearn.linear_model import LogisticRegression
 
     blocks, loss = LocalBlocks([train]), LinkLoss(Link("logit"))
-    found, ours = _solve_with_seconds(newton(blocks, LAM, loss=loss), GOAL, 200)
-    yield (
-        {"data": name, "system": "logit, newton"} | _solution_row(found, ours) | {"objective": found.certificate.primal}
-    )
+    fit, ours = _solve_with_seconds(newton(blocks, LAM, loss=loss), GOAL, 200)
+    yield {"data": name, "system": "logit, newton"} | _solution_row(fit, ours) | {"objective": fit.certificate.primal}
     for solver in ("lbfgs", "newton-cholesky"):
         if solver == "newton-cholesky" and train.n_features > MAX_FEATURES:
             continue

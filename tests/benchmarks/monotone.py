@@ -35,8 +35,8 @@ def monotone(slow_peers: bool) -> Iterator[Row]:
     for name in LARGE:
         train, test = known.get(name, partial(random_splits, name))(1)[0]
         for lam in LAMS:
-            found = {system: _fit(system, lam, train, test) for system in ("bins", "monotone")}
-            free, own = found["bins"], found["monotone"]
+            fits = {system: _fit(system, lam, train, test) for system in ("bins", "monotone")}
+            free, own = fits["bins"], fits["monotone"]
             row: Row = {"data": name, "train rows": train.n_samples, "lam": lam}
             row |= {"passes free": free["passes"], "passes": own["passes"], "times": own["passes"] / free["passes"]}
             yield row | {"AUC bins": free["auc"], "AUC monotone": own["auc"]}
@@ -51,10 +51,10 @@ def _rare() -> Iterator[Row]:
             train, test = split_and_scale(name, seed)
             for i, lam in enumerate(LAMS):
                 areas[i, :, k] += [_fit(system, lam, train, test)["auc"] / len(SEEDS) for system in SYSTEMS]
-    for lam, found in zip(LAMS, areas, strict=True):
+    for lam, of_lam in zip(LAMS, areas, strict=True):
         row: Row = {"data": f"mean of {len(names)} rare KEEL sets", "lam": lam}
-        row |= {f"AUC {system}": float(mean) for system, mean in zip(SYSTEMS, found.mean(axis=1), strict=True)}
-        linear, bins, own = found
+        row |= {f"AUC {system}": float(mean) for system, mean in zip(SYSTEMS, of_lam.mean(axis=1), strict=True)}
+        linear, bins, own = of_lam
         below = {"bins below linear": int((bins < linear - 0.005).sum())}
         yield row | below | {"monotone below linear": int((own < linear - 0.005).sum())}
 

@@ -54,13 +54,13 @@ def _our_fits(name: str, train: Block, test: Block | None, lams: tuple[float, ..
     solve(AllPairs().rounds(LocalBlocks([train]), lams[0]), tol=1e-3, max_passes=500)
     for lam in lams:
         start = time.perf_counter()
-        found = solve(AllPairs().rounds(LocalBlocks([train]), lam), tol=1e-3, max_passes=500)
+        solution = solve(AllPairs().rounds(LocalBlocks([train]), lam), tol=1e-3, max_passes=500)
         seconds = time.perf_counter() - start
         passes, prototype_seconds = PROTOTYPE[name][lam]
         yield {
-            "data": name, "system": "all-pairs", "lam": lam, "seconds": seconds, "passes": found.passes,
-            "relative gap": found.certificate.relative_gap,
-            "test AUC": None if test is None else roc_auc_score(test.y, test.X @ found.w),
+            "data": name, "system": "all-pairs", "lam": lam, "seconds": seconds, "passes": solution.passes,
+            "relative gap": solution.certificate.relative_gap,
+            "test AUC": None if test is None else roc_auc_score(test.y, test.X @ solution.w),
             "passes of the prototype": passes, "seconds of the prototype": prototype_seconds,
         }  # fmt: skip
 

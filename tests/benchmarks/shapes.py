@@ -123,13 +123,13 @@ def measured(system: str, threads: int, limit: float) -> Row:
     process = context.Process(target=fit_and_score, args=(there, system, threads, (ROWS, TEST_ROWS)))
     process.start()
     there.close()
-    found: Row = {"note": f"not done in {limit:g} s"}
+    measures: Row = {"note": f"not done in {limit:g} s"}
     if here.poll(limit):
         with suppress(EOFError):
-            found = {"note": "its process ended"}
-            found = here.recv()
+            measures = {"note": "its process ended"}
+            measures = here.recv()
     end(process)
-    return row | found
+    return row | measures
 
 
 def end(process: BaseProcess) -> None:
@@ -159,8 +159,8 @@ def fit_and_score(result: Connection, name: str, threads: int, rows: tuple[int, 
     cpu, start = cpu_seconds(), time.perf_counter()
     model.fit(X, y)
     seconds, cpu = time.perf_counter() - start, cpu_seconds() - cpu
-    found: Row = {"positives": int((y > 0).sum()), "seconds": seconds, "CPU s": cpu}
+    measures: Row = {"positives": int((y > 0).sum()), "seconds": seconds, "CPU s": cpu}
     X, y = simulated_rows(rows[1], SEED + 1)
     scores = model.decision_function(X) if hasattr(model, "decision_function") else model.predict_proba(X)[:, 1]
-    found |= {"AUC": roc_auc_score(y, scores), "PR-AUC": average_precision_score(y, scores)}
-    result.send(found)
+    measures |= {"AUC": roc_auc_score(y, scores), "PR-AUC": average_precision_score(y, scores)}
+    result.send(measures)

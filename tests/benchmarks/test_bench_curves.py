@@ -66,9 +66,9 @@ def test_a_row_for_each_split_and_the_majority_of_the_tests(sets, capsys):
 
 
 def test_differences_of_the_sets_are_ranked_by_their_size():
-    one = {f"set {d}": [{"aucdist": "ties", "aucdist minus this": d / 100}] for d in (-2, 1, 3, 4, 5, 6, 7)}
-    two = one | {"set 3": [{"aucdist": "wins", "aucdist minus this": d} for d in (0.02, 0.03, 0.04)]}
-    for compared, wins in ((one, 0), (two, 1)):
+    seven = {f"set {d}": [{"aucdist": "ties", "aucdist minus this": d / 100}] for d in (-2, 1, 3, 4, 5, 6, 7)}
+    two = seven | {"set 3": [{"aucdist": "wins", "aucdist minus this": d} for d in (0.02, 0.03, 0.04)]}
+    for compared, wins in ((seven, 0), (two, 1)):
         (row,) = suite.summary({"peer": compared})
         assert (row["wins"], row["ties"], row["loses"]) == (wins, 7 - wins, 0)
         assert row["aucdist minus this"] == pytest.approx(0.24 / 7)
@@ -81,14 +81,14 @@ def test_peers_have_at_least_as_many_settings_as_auto_and_trees_as_large():
     for grid, expected in ((suite.LIGHTGBM, 45), (suite.XGBOOST, 36)):
         assert len(search.points) <= np.prod([len(values) for values in grid.values()]) == expected
     maps = [dict(point)["features"] for point in search.points]
-    forests = [one for one in maps if isinstance(one, dict) and one.get("map") == "leaves"]
+    forests = [setting for setting in maps if isinstance(setting, dict) and setting.get("map") == "leaves"]
     assert (
-        max(one["leaves"] for one in forests)
+        max(forest["leaves"] for forest in forests)
         <= max(suite.LIGHTGBM["num_leaves"])
         <= 2 ** max(suite.XGBOOST["max_depth"])
     )
     assert (
-        max(one["trees"] for one in forests)
+        max(forest["trees"] for forest in forests)
         <= max(suite.LIGHTGBM["n_estimators"])
         == max(suite.XGBOOST["n_estimators"])
     )

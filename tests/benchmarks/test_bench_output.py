@@ -36,9 +36,9 @@ def test_a_table_and_what_it_was_measured_with(suite, tmp_path):
     assert "one thread" in about["conditions"]
     assert about["packages"]["numpy"] == np.__version__
     assert str(tmp_path) not in json.dumps(about)
-    found = pd.read_csv(tmp_path / "new" / "of.html.csv")
-    assert list(found["system"]) == ["a & <b>", "c"]
-    assert found["curve"][0] == "0.1:0.5 0.2:0.6"
+    table = pd.read_csv(tmp_path / "new" / "of.html.csv")
+    assert list(table["system"]) == ["a & <b>", "c"]
+    assert table["curve"][0] == "0.1:0.5 0.2:0.6"
 
 
 def test_another_ending_is_refused_before_work(suite, tmp_path):

@@ -86,11 +86,11 @@ def test_rows_of_the_fraud_benchmark_become_files_and_scores_are_judged(
     out, _ = run("init", "train.csv", "--label", "EVENT_LABEL", "--json")
     assert json.loads(out)["positive"] == whole["EVENT_LABEL"][:100].value_counts().idxmin()
     Path("scores").mkdir()
-    found = pd.DataFrame({"row_id": np.arange(50), "score": rows["age"][100:].to_numpy()})
-    found.sample(frac=1, random_state=0).to_parquet("scores/part.parquet")
-    counted = roc_auc_score(labels["EVENT_LABEL"] == json.loads(out)["positive"], found["score"])
+    scores = pd.DataFrame({"row_id": np.arange(50), "score": rows["age"][100:].to_numpy()})
+    scores.sample(frac=1, random_state=0).to_parquet("scores/part.parquet")
+    counted = roc_auc_score(labels["EVENT_LABEL"] == json.loads(out)["positive"], scores["score"])
     assert f"AUC {counted:.3f}" in judge_scores(Path("test.csv"), Path("scores"))
-    found[:49].to_parquet("scores/part.parquet")
+    scores[:49].to_parquet("scores/part.parquet")
     with pytest.raises(InputError, match="49 scores"):
         judge_scores(Path("test.csv"), Path("scores"))
     with pytest.raises(InputError, match="of other rows"):

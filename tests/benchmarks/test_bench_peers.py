@@ -42,8 +42,8 @@ def contested(tmp_path_factory):
 
 
 def test_a_trial_ends_when_the_scores_no_longer_change(contested):
-    _, one, lines = contested
-    trial, later = one.trials["good"]
+    _, contest, lines = contested
+    trial, later = contest.trials["good"]
     (first,), (second,) = trial.splits, later.splits
     # The two largest values turn the ranking round; of equals, the larger is taken.
     assert first.value == 1e-2 == second.value
@@ -54,7 +54,7 @@ def test_a_trial_ends_when_the_scores_no_longer_change(contested):
     assert [point.budget for point in first.points] == [1, 2, 4, 8, 16]
     assert [point.gap for point in first.points] == [1.0, 0.5, 0.25, 0.125, 0.0625]
     assert first.points[0].auc == 0.5 < first.points[-1].auc
-    assert [point.budget for point in one.trials["poor"][0].first.points] == [1, 2, 4]
+    assert [point.budget for point in contest.trials["poor"][0].first.points] == [1, 2, 4]
     assert trial.peak > 1
     assert any("good: AUC" in line for line in lines)
 
@@ -66,20 +66,20 @@ def test_a_system_that_reports_its_end_stops_there(tmp_path):
 
 
 def test_a_missing_package_is_a_row(contested):
-    systems, one, _ = contested
-    assert [trial.note for trial in one.trials["gone"]] == ["not installed"]  # not asked again
-    row = next(row for row in result_rows([one], systems) if row["system"] == "gone")
+    systems, contest, _ = contested
+    assert [trial.note for trial in contest.trials["gone"]] == ["not installed"]  # not asked again
+    row = next(row for row in result_rows([contest], systems) if row["system"] == "gone")
     assert row["note"] == "not installed"
     assert "AUC" not in row
 
 
 def test_the_table_compares_on_the_same_rows_and_corrects(contested):
-    systems, one, _ = contested
-    other = Contest("other", one.rows, one.y_test, one.trials)
-    rows = {(row["data"], row["system"]): row for row in result_rows([one, other], systems)}
+    systems, contest, _ = contested
+    other = Contest("other", contest.rows, contest.y_test, contest.trials)
+    rows = {(row["data"], row["system"]): row for row in result_rows([contest, other], systems)}
     good, poor = rows["fake", "good"], rows["fake", "poor"]
-    test = auc_test(TEST.y, one.trials["good"][0].first.scores, one.trials["poor"][0].first.scores)
-    assert good["AUC"] == pytest.approx(first_auc(one, "good"), abs=1e-12)
+    test = auc_test(TEST.y, contest.trials["good"][0].first.scores, contest.trials["poor"][0].first.scores)
+    assert good["AUC"] == pytest.approx(first_auc(contest, "good"), abs=1e-12)
     assert poor["ours less it"] == test.value == pytest.approx(good["AUC"] - poor["AUC"], abs=1e-12)
     assert poor["p, Holm"] == holm([test.p_value] * 2)[0] > test.p_value
     assert poor["ours, AUC"] == ("wins" if poor["p, Holm"] < 0.05 else "ties")
@@ -90,10 +90,10 @@ def test_the_table_compares_on_the_same_rows_and_corrects(contested):
     assert "ours, AUC" not in good
 
 
-def first_auc(one: Contest, name: str) -> float:
+def first_auc(contest: Contest, name: str) -> float:
     from sklearn.metrics import roc_auc_score
 
-    return float(roc_auc_score(one.y_test, one.trials[name][0].first.scores))
+    return float(roc_auc_score(contest.y_test, contest.trials[name][0].first.scores))
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def choose_in(n_fits: int, grid: tuple[float, ...]) -> Choice:
 @pytest.mark.parametrize("n_values", range(6))
 def test_a_choice_that_is_cut_off_keeps_the_best_value_in_any_order_of_the_grid(n_values):
     turned = [GOOD.grid[k:] + GOOD.grid[:k] for k in range(len(GOOD.grid))]
-    found = {choose_in(3 * n_values, grid[::way]) for grid in turned for way in (1, -1)}
-    (choice,) = found  # whatever the order
+    choices = {choose_in(3 * n_values, grid[::way]) for grid in turned for way in (1, -1)}
+    (choice,) = choices  # whatever the order
     assert choice.tried == n_values
     # From the middle outwards: 1e-3, 1e-4, 1e-2, 1e-5, 1e-1. Of equally good ones the larger, and 1e-1 is poor.
     assert choice.value == (1e-2 if n_values >= 3 else 1e-3)
@@ -155,18 +155,18 @@ def test_the_suite_runs(monkeypatch, capsys):
     monkeypatch.setattr(suite, "SYSTEMS", (GOOD, POOR))
     monkeypatch.setattr(suite, "data_sets", lambda slow_peers: {"tiny": lambda splits: ROWS})
     lines = []
-    found = suites.bench(
+    table = suites.bench(
         suites.load_suite("peers"), slow_peers=False, log=lines.append, only="tiny", threads=1, repeats=1
     )
-    assert list(found["system"]) == ["good", "poor", "all linear peers", "all linear peers"]
+    assert list(table["system"]) == ["good", "poor", "all linear peers", "all linear peers"]
     assert "tiny: 400 x 3 to train" in capsys.readouterr().err
     assert "three folds of at most 50000 training rows" in lines[0]
-    assert "three folds of at most 50000 training rows" in found.attrs["conditions"]
+    assert "three folds of at most 50000 training rows" in table.attrs["conditions"]
     assert not any("curve" in line for line in lines)
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("options", "words"),
     [
         ({"only": "a9b"}, "unknown data set 'a9b'"),
         ({"threads": 0}, "--threads must be at least 1; got 0"),
@@ -174,9 +174,9 @@ def test_the_suite_runs(monkeypatch, capsys):
         ({"splits": 0}, "--splits must be at least 1; got 0"),
     ],
 )
-def test_wrong_input_is_refused_before_work(given, words):
+def test_wrong_input_is_refused_before_work(options, words):
     with pytest.raises(InputError, match=words):
-        suites.bench(suites.load_suite("peers"), slow_peers=False, log=lambda line: None, **given)
+        suites.bench(suites.load_suite("peers"), slow_peers=False, log=lambda line: None, **options)
 
 
 @pytest.mark.parametrize(

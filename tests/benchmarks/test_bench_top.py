@@ -45,8 +45,8 @@ def few_systems(monkeypatch):
 
 
 def test_rows_measure_and_compare_the_top(few_systems, capsys):
-    found = list(suite.top(False))
-    rows = {(row["data"], row["system"]): row for row in found}
+    table = list(suite.top(False))
+    rows = {(row["data"], row["system"]): row for row in table}
     assert "few: 31 positive test rows, left out" in capsys.readouterr().err
     ours, poor = rows["a9a", "aucdist top"], rows["a9a", "poor"]
     assert ours["note"] == "good"

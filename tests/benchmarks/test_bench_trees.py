@@ -96,11 +96,11 @@ def test_processes_side_by_side_find_what_one_finds(data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
     systems = [Contestant("linear", fit_first, ours=True), Contestant("peer", fit_negative_mean)]
     with forked_processes(trees):
-        one, two = (
+        alone, two = (
             pd.DataFrame(trees.trees(False, "glass2", 2, processes, systems)).drop(columns="seconds")
             for processes in (1, 2)
         )
-    pd.testing.assert_frame_equal(one, two)
+    pd.testing.assert_frame_equal(alone, two)
     assert two["AUC"].notna().all()
 
 

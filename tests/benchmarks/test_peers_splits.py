@@ -36,14 +36,14 @@ def contest_of(system: System, folder, *, splits=SPLITS, repeats=1, limit=30.0) 
 
 def test_a_small_set_is_split_by_the_seeds_from_zero_on(data_dir, monkeypatch):
     monkeypatch.setenv("AUCDIST_DATA", str(data_dir))
-    found = sets.random_splits("glass2", 3)
-    assert len(found) == 3
-    for seed, rows in enumerate(found):
-        for block, wanted in zip(rows, common.split_and_scale("glass2", seed), strict=True):
-            np.testing.assert_array_equal(block.row_id, wanted.row_id)
-            np.testing.assert_array_equal(block.X, wanted.X)
-    assert len({tuple(test.row_id) for _, test in found}) == 3
-    np.testing.assert_array_equal(found[0][1].row_id, common.split_and_scale("glass2")[1].row_id)
+    splits = sets.random_splits("glass2", 3)
+    assert len(splits) == 3
+    for seed, rows in enumerate(splits):
+        for block, expected in zip(rows, common.split_and_scale("glass2", seed), strict=True):
+            np.testing.assert_array_equal(block.row_id, expected.row_id)
+            np.testing.assert_array_equal(block.X, expected.X)
+    assert len({tuple(test.row_id) for _, test in splits}) == 3
+    np.testing.assert_array_equal(splits[0][1].row_id, common.split_and_scale("glass2")[1].row_id)
 
 
 # ---- the process --------------------------------------------------------------------------------------------------------
@@ -72,8 +72,8 @@ def test_after_a_split_that_is_cut_off_no_other_is_run(tmp_path, fit):
     assert len(trials[0].splits) == 1
     assert len(trials[0].first.points) >= 1
     assert trials[0].peak > 1
-    one = Contest("it", 400, SPLITS[0][1].y, {"slow": trials}, len(SPLITS))
-    row = next(iter(result_rows([one], [replace(system, kind=OURS)])))
+    contest = Contest("it", 400, SPLITS[0][1].y, {"slow": trials}, len(SPLITS))
+    row = next(iter(result_rows([contest], [replace(system, kind=OURS)])))
     assert row["note"].endswith("over time, split 1 of 3")
     assert row["AUC"] > 0
 
@@ -88,9 +88,9 @@ def split_of(*points: tuple[float, float], scores=None, choice=None) -> SplitRes
 
 def test_a_curve_has_mean_aucs_and_median_seconds_and_a_split_that_ended_keeps_its_last_fit():
     splits = [split_of((1.0, 0.5), (2.0, 0.6), (3.0, 0.9)), split_of((2.0, 0.7), (9.0, 0.8)), split_of((6.0, 0.9))]
-    found = mean_curve([split.points for split in splits])
-    assert [point.seconds for point in found] == [2.0, 6.0, 6.0]
-    assert [point.auc for point in found] == pytest.approx([2.1 / 3, 2.3 / 3, 2.6 / 3])
+    curve = mean_curve([split.points for split in splits])
+    assert [point.seconds for point in curve] == [2.0, 6.0, 6.0]
+    assert [point.auc for point in curve] == pytest.approx([2.1 / 3, 2.3 / 3, 2.6 / 3])
     assert mean_curve([splits[0].points]) == [CurvePoint(1.0, 0.5), CurvePoint(2.0, 0.6), CurvePoint(3.0, 0.9)]
     assert mean_curve([]) == []
 
@@ -107,9 +107,9 @@ def contest_with_means(**peer) -> tuple[tuple[System, ...], Contest]:
 
 
 def test_goals_and_times_are_of_the_means_and_the_auc_is_of_the_first_split():
-    systems, one = contest_with_means()
-    assert best_linear_auc(one, systems) == pytest.approx(0.85)
-    ours, peer, end, _ = result_rows([one], systems)
+    systems, contest = contest_with_means()
+    assert best_linear_auc(contest, systems) == pytest.approx(0.85)
+    ours, peer, end, _ = result_rows([contest], systems)
     assert ours["mean AUC"] == pytest.approx(0.85)
     assert peer["mean AUC"] == pytest.approx(0.84)
     assert ours["AUC"] == peer["AUC"] == 1.0  # the made-up scores of the first split rank without an error
@@ -123,9 +123,9 @@ def test_goals_and_times_are_of_the_means_and_the_auc_is_of_the_first_split():
 
 @pytest.mark.parametrize(("note", "reason"), [(OVER_TIME, CUT_OFF), ("not run here: ValueError: oops", FAILED)])
 def test_a_system_that_ended_before_the_last_split_has_no_mean(note, reason):
-    systems, one = contest_with_means(note=note, splits=[split_of((2.0, 0.99), scores=np.zeros(400))])
-    assert best_linear_auc(one, systems) == pytest.approx(0.85)
-    _, peer, end, _ = result_rows([one], systems)
+    systems, contest = contest_with_means(note=note, splits=[split_of((2.0, 0.99), scores=np.zeros(400))])
+    assert best_linear_auc(contest, systems) == pytest.approx(0.85)
+    _, peer, end, _ = result_rows([contest], systems)
     assert "mean AUC" not in peer
     assert peer["s to 0.001"] is None
     assert peer["curve"] == ""

@@ -33,9 +33,9 @@ def made_up(rows: int = 50_000) -> tuple[tuple[System, ...], Contest]:
 
 
 def test_times_are_to_the_best_of_the_linear_systems_and_ratios_medians_of_pairs():
-    systems, one = made_up()
-    assert best_linear_auc(one, systems) == 0.9
-    rows = {(row["system"], row["kind"]): row for row in result_rows([one], systems)}
+    systems, contest = made_up()
+    assert best_linear_auc(contest, systems) == 0.9
+    rows = {(row["system"], row["kind"]): row for row in result_rows([contest], systems)}
     quick, slow, trees = rows["quick", LINEAR], rows["slow", LINEAR], rows["trees", OTHER]
     assert rows["ours", OURS]["s to 0.001"] == 3.5
     assert quick["s to 0.001"] == 2.0
@@ -51,8 +51,8 @@ def test_times_are_to_the_best_of_the_linear_systems_and_ratios_medians_of_pairs
 
 
 def test_the_summary_compares_our_time_with_the_bar():
-    systems, one = made_up()
-    end, total = list(result_rows([one], systems))[-2:]
+    systems, contest = made_up()
+    end, total = list(result_rows([contest], systems))[-2:]
     assert end["their fastest"] == "quick"
     assert end["times the fastest"] == pytest.approx((3 / 2 + 4 / 2) / 2)
     assert (end["wins"], end["ties"], end["loses"]) == (1, 1, 0)  # trees do not count
@@ -74,8 +74,8 @@ def test_the_summary_compares_our_time_with_the_bar():
     ],
 )
 def test_ours_is_compared_with_the_fastest_peer_that_reads_all_rows(seconds, auc, ratio, before):
-    systems, one = contest_with_a_sample(trial_of((seconds, auc)), trial_of((4.0, 0.9)))
-    end, total = list(result_rows([one], systems))[-2:]
+    systems, contest = contest_with_a_sample(trial_of((seconds, auc)), trial_of((4.0, 0.9)))
+    end, total = list(result_rows([contest], systems))[-2:]
     assert end["their fastest"] == "sample"
     assert end["fastest that reads all rows"] == "peer"
     assert end["times the fastest that reads all rows"] == pytest.approx(ratio)
@@ -85,8 +85,8 @@ def test_ours_is_compared_with_the_fastest_peer_that_reads_all_rows(seconds, auc
 
 @pytest.mark.parametrize(("auc", "before"), [(0.9, True), (0.8, False)])
 def test_ours_is_before_peers_that_never_reach_the_goal(auc, before):
-    systems, one = contest_with_a_sample(trial_of((9.0, auc)), trial_of((4.0, 0.8)))
-    end = list(result_rows([one], systems))[-2]
+    systems, contest = contest_with_a_sample(trial_of((9.0, auc)), trial_of((4.0, 0.8)))
+    end = list(result_rows([contest], systems))[-2]
     assert end["fastest that reads all rows"] is end["times the fastest that reads all rows"] is None
     assert end["before or equal"] is before
 
@@ -103,15 +103,15 @@ def contest_with_a_sample(ours: Trial, peer: Trial) -> tuple[tuple[System, ...],
 
 
 def test_to_win_against_one_that_was_cut_short_does_not_count():
-    systems, one = made_up()
-    one.trials["quick"][0].first.choice = Choice(1e-2, 2, 0.7)
-    one.trials["slow"][0].note = "over time"
-    rows = list(result_rows([one], systems))
+    systems, contest = made_up()
+    contest.trials["quick"][0].first.choice = Choice(1e-2, 2, 0.7)
+    contest.trials["slow"][0].note = "over time"
+    rows = list(result_rows([contest], systems))
     assert [row["note"] for row in rows[1:3]] == ["chose from 2 of 5", "over time"]
     assert (rows[-1]["wins"], rows[-1]["ties"], rows[-1]["loses"]) == (0, 0, 0)
-    ours, quick = (one.trials[name][0].first for name in ("ours", "quick"))
+    ours, quick = (contest.trials[name][0].first for name in ("ours", "quick"))
     ours.scores, quick.scores = quick.scores, ours.scores
-    assert list(result_rows([one], systems))[-1]["loses"] == 2  # a loss does count
+    assert list(result_rows([contest], systems))[-1]["loses"] == 2  # a loss does count
 
 
 def curve_of(*points: tuple[float, float]) -> list[CurvePoint]:
@@ -124,16 +124,16 @@ def test_a_goal_that_is_lost_again_does_not_count():
 
 
 def test_ours_in_auc_is_the_one_with_the_best_folds_and_in_time_the_fastest():
-    systems, one = made_up()
+    systems, data = made_up()
     hare = System("hare", "numpy", means, (1,), 1, OURS)
-    one.trials["hare"] = [trial_of((0.5, 0.9), scores=one.trials["quick"][0].first.scores)] * 2
-    one.trials["ours"][0].first.choice, one.trials["hare"][0].first.choice = Choice(1.0, 5, 0.8), Choice(1.0, 5, 0.7)
+    data.trials["hare"] = [trial_of((0.5, 0.9), scores=data.trials["quick"][0].first.scores)] * 2
+    data.trials["ours"][0].first.choice, data.trials["hare"][0].first.choice = Choice(1.0, 5, 0.8), Choice(1.0, 5, 0.7)
     systems = (hare, *systems)
-    rows = {row["system"]: row for row in result_rows([one], systems)}
-    assert our_choice(one, systems).name == "ours"
+    rows = {row["system"]: row for row in result_rows([data], systems)}
+    assert our_choice(data, systems).name == "ours"
     assert rows["hare"]["ours, AUC"] == "wins"
     assert "ours, AUC" not in rows["ours"]
-    end = list(result_rows([one], systems))[-2]
+    end = list(result_rows([data], systems))[-2]
     assert (end["ours by folds"], end["our fastest"]) == ("ours", "hare")
     assert end["times the fastest"] == pytest.approx(0.25)
     assert rows["quick"]["times ours to 0.001"] == pytest.approx(4.0)

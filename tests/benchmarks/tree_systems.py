@@ -78,7 +78,7 @@ def chosen_by_folds(
         n_pos = int((train.y > 0).sum())
         n_neg = train.n_samples - n_pos
         most = train.n_features * (train.n_features - 1) // 2
-        tried = [one for one in maps if one is None or one.get("interactions", 0) <= most] or [
+        tried = [setting for setting in maps if setting is None or setting.get("interactions", 0) <= most] or [
             {"map": "bins", "interactions": most}
         ]
         points = points_of(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)})

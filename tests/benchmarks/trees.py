@@ -65,20 +65,20 @@ def trees(
         raise InputError(f"--splits is {splits}; 1 to {len(SEEDS)} splits are there")
     if processes < 1:
         raise InputError(f"--processes must be at least 1; got {processes}")
-    systems = [one for one in contestants or all_contestants() if one.is_installed]
+    systems = [contestant for contestant in contestants or all_contestants() if contestant.is_installed]
     tasks = [(name, seed) for name in _names(only) for seed in SEEDS[:splits]]
     means: list[Row] = []
     measured: Iterator[tuple[Task, Iterable[Row]]] = ((task, _rows_of(task, systems, slow_peers)) for task in tasks)
     if processes > 1:
         measured = _side_by_side(tasks, processes, contestants, slow_peers)
     for name, of_set in itertools.groupby(measured, lambda pair: pair[0][0]):
-        found: list[Row] = []
+        measured_rows: list[Row] = []
         for _, rows in of_set:
             for row in rows:
-                if "system" in row or not found:  # a set that is left out is so on each split
-                    found.append(row)
+                if "system" in row or not measured_rows:  # a set that is left out is so on each split
+                    measured_rows.append(row)
                     yield row
-        own = list(_means(name, [row for row in found if "system" in row], systems))
+        own = list(_means(name, [row for row in measured_rows if "system" in row], systems))
         means += own
         yield from own
     yield from _goals(means, systems)
@@ -117,7 +117,7 @@ def _prepare(contestants: Sequence[Contestant] | None) -> None:
     from threadpoolctl import threadpool_limits
 
     warnings.simplefilter("ignore")
-    _SYSTEMS[:] = [one for one in contestants or all_contestants() if one.is_installed]
+    _SYSTEMS[:] = [contestant for contestant in contestants or all_contestants() if contestant.is_installed]
     for _ in _rows_of((WARM_UP, SEEDS[0]), _SYSTEMS, slow_peers=False):
         pass
     threadpool_limits(1)
@@ -131,11 +131,11 @@ def _names(only: str | None) -> list[str]:
     known = [*LARGE, *(name for name, source in catalog().items() if source.format == "keel")]
     if only is None:
         return known
-    wanted = only.split(",")
-    for name in wanted:
+    names = only.split(",")
+    for name in names:
         if name not in known:
             raise unknown("data set", name, known)
-    return wanted
+    return names
 
 
 def split_and_scale(name: str, seed: int) -> tuple[Block, Block]:
@@ -170,22 +170,22 @@ def _measure(system: Contestant, name: str, seed: int, train: Block, test: Block
 
 def _means(name: str, rows: list[Row], systems: Sequence[Contestant]) -> Iterator[Row]:
     """Yield the means over the splits, with the difference to the peer of the best mean AUC and its corrected interval."""
-    by_system = {one.name: [row for row in rows if row["system"] == one.name and "AUC" in row] for one in systems}
+    by_system = {s.name: [row for row in rows if row["system"] == s.name and "AUC" in row] for s in systems}
     whole = {
-        key: found for key, found in by_system.items() if found and len(found) == max(map(len, by_system.values()))
+        key: splits for key, splits in by_system.items() if splits and len(splits) == max(map(len, by_system.values()))
     }
-    peers = [one.name for one in systems if not one.ours and one.name in whole]
+    peers = [system.name for system in systems if not system.ours and system.name in whole]
     best = max(peers, key=lambda key: _mean(whole[key], "AUC"), default=None)
-    for key, found in whole.items():
+    for key, of_system in whole.items():
         row: Row = {
             "set": name,
             "split": "mean",
             "system": key,
-            **{k: found[0][k] for k in ("rows", "features", "positives")},
+            **{k: of_system[0][k] for k in ("rows", "features", "positives")},
         }
-        row |= {measure: _mean(found, measure) for measure in ("AUC", "PR-AUC", "seconds")}
+        row |= {measure: _mean(of_system, measure) for measure in ("AUC", "PR-AUC", "seconds")}
         if best is not None and key != best:
-            differences = [a["AUC"] - b["AUC"] for a, b in zip(found, whole[best], strict=True)]
+            differences = [a["AUC"] - b["AUC"] for a, b in zip(of_system, whole[best], strict=True)]
             row |= {"best peer": best, "AUC - best peer": float(np.mean(differences))}
             if len(differences) > 1:
                 test = corrected_t_test(differences, TEST_SHARE / (1 - TEST_SHARE))
@@ -202,14 +202,14 @@ def _goals(means: list[Row], systems: Sequence[Contestant]) -> Iterator[Row]:
     names = list(dict.fromkeys(row["set"] for row in means))
     rows = {(row["set"], row["system"]): row for row in means}
     keel = {name for name, source in catalog().items() if source.format == "keel"}
-    for one in systems:
-        own = {name: rows[name, one.name] for name in names if (name, one.name) in rows}
+    for system in systems:
+        own = {name: rows[name, system.name] for name in names if (name, system.name) in rows}
         if not own:
             continue
-        found = list(own.values())
-        row: Row = {"set": f"{len(own)} sets", "split": "all", "system": one.name}
-        row |= {measure: _mean(found, measure) for measure in ("AUC", "PR-AUC", "seconds")}
-        peers = [peer.name for peer in systems if not peer.ours and peer is not one]
+        own_rows = list(own.values())
+        row: Row = {"set": f"{len(own)} sets", "split": "all", "system": system.name}
+        row |= {measure: _mean(own_rows, measure) for measure in ("AUC", "PR-AUC", "seconds")}
+        peers = [peer.name for peer in systems if not peer.ours and peer is not system]
         best = {name: max((rows[name, p]["AUC"] for p in peers if (name, p) in rows), default=None) for name in own}
         beside = {name: area for name, area in best.items() if area is not None}
         if beside:

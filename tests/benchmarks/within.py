@@ -37,24 +37,24 @@ def within(seconds: int, work: Callable[[], T]) -> T:
         process.start()
     there.close()
     try:
-        done, found = here.recv()
+        done, value = here.recv()
     except EOFError:
-        done, found = False, None
+        done, value = False, None
     process.join()
     if done:
-        return found  # type: ignore[no-any-return]
+        return value  # type: ignore[no-any-return]
     late = process.exitcode == -signal.SIGXCPU
-    raise RunError(f"not done in {seconds} CPU seconds" if late else found or f"its process ended: {process.exitcode}")
+    raise RunError(f"not done in {seconds} CPU seconds" if late else value or f"its process ended: {process.exitcode}")
 
 
 def _send(result: Connection, seconds: int, work: Callable[[], Any]) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     try:
-        found = work()
+        outcome = work()
     except Exception as error:  # of any library: the row says which
         result.send((False, f"{type(error).__name__}: {error}"))
     else:
-        result.send((True, found))
+        result.send((True, outcome))
 
 
 def cpu_seconds() -> float:

@@ -62,8 +62,8 @@ def test_one_column_alone_against_scikit_learn() -> None:
 )
 def test_a_value_of_which_nearly_all_rows_are_positive(rows: int, positives: int, n_pos: int, expected: bool) -> None:
     n = 10_000
-    found = gives_away(np.array([n - rows, rows]), np.array([n_pos - positives, positives]), n, n_pos)
-    assert found.tolist() == [False, expected]
+    given_away = gives_away(np.array([n - rows, rows]), np.array([n_pos - positives, positives]), n, n_pos)
+    assert given_away.tolist() == [False, expected]
     sampled = gives_away(np.array([n - rows, rows]), np.array([n_pos - positives, positives]), n, n_pos, 100.0)
     assert not sampled.any()  # a negative that was not drawn may stand for a hundred
 
@@ -95,9 +95,9 @@ def test_columns_that_give_the_label_away() -> None:
         **{f"k={c}": kind == c for c in range(3)}, "when.year": noise, "when.days": 3.0 - POSITIVE,
     }  # fmt: skip
     described = schema(list(columns), {"k": ("0", "1", "2")}, dates={"when": ("year", "days")})
-    found = rank_by_each_column(sample(columns), described)
-    assert list(found) == ["noise", "copy", "nearly", "k", "when"]
-    assert (found["copy"].auc, found["k"].auc, found["when"].auc) == (1.0, 1.0, 1.0)
+    ranked = rank_by_each_column(sample(columns), described)
+    assert list(ranked) == ["noise", "copy", "nearly", "k", "when"]
+    assert (ranked["copy"].auc, ranked["k"].auc, ranked["when"].auc) == (1.0, 1.0, 1.0)
     said = leaks_of(sample(columns), described)
     assert [text.split("'")[1] for text in said if text.startswith("Column")] == ["copy", "k", "when", "nearly"]
     assert "tells the classes apart without an error" in said[0]
@@ -111,16 +111,16 @@ def test_scaled_categories_are_the_same() -> None:
     names = [f"k={c}" for c in range(3)]
     scaled = (flags - flags.mean(axis=0)) / flags.std(axis=0)
     for values in (flags, scaled):
-        found = rank_by_each_column(Sample(values, POSITIVE, np.arange(N)), schema(names, {"k": ("0", "1", "2")}))
-        assert found == {"k": ColumnRanking(1.0, "the value 0", int(POSITIVE.sum()), int(POSITIVE.sum()))}
+        ranked = rank_by_each_column(Sample(values, POSITIVE, np.arange(N)), schema(names, {"k": ("0", "1", "2")}))
+        assert ranked == {"k": ColumnRanking(1.0, "the value 0", int(POSITIVE.sum()), int(POSITIVE.sum()))}
 
 
 def test_categories_of_few_rows_prove_nothing() -> None:
     kind = np.arange(N) // 2  # pairs of rows
     names = tuple(map(str, range(N // 2)))
     flags = (kind[:, None] == np.arange(N // 2)[None, :]).astype(float)
-    found = rank_by_each_column(Sample(flags, POSITIVE, np.arange(N)), schema([f"k={c}" for c in names], {"k": names}))
-    assert found["k"] == ColumnRanking(0.5)
+    ranked = rank_by_each_column(Sample(flags, POSITIVE, np.arange(N)), schema([f"k={c}" for c in names], {"k": names}))
+    assert ranked["k"] == ColumnRanking(0.5)
 
 
 def test_a_failure_mode_is_named() -> None:
@@ -174,13 +174,13 @@ def test_a_sample_does_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr(module, "MAX_ROWS", 100)
     X = RANDOM.normal(size=(N, 3)) * (RANDOM.random((N, 3)) < 0.5)
     block = Block.of(sp.csr_matrix(X) if sparse else X, np.where(POSITIVE, 1, -1), row_id=RANDOM.permutation(N))
-    one, many = (sample_of(LocalBlocks(partition(block, n))) for n in (1, 7))
+    whole, many = (sample_of(LocalBlocks(partition(block, n))) for n in (1, 7))
     for key in ("values", "positive", "row_id"):
-        assert (getattr(one, key) == getattr(many, key)).all()
-    assert 25 < one.positive.sum() < 75
-    assert 25 < (~one.positive).sum() < 75
+        assert (getattr(whole, key) == getattr(many, key)).all()
+    assert 25 < whole.positive.sum() < 75
+    assert 25 < (~whole.positive).sum() < 75
     at = np.argsort(block.row_id)
-    assert (one.values == X[at[one.row_id]]).all()
+    assert (whole.values == X[at[whole.row_id]]).all()
     monkeypatch.setattr(module, "MAX_FEATURES", 2)
     assert sample_of(LocalBlocks([block])).values.shape[1] == 0
 

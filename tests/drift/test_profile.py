@@ -47,7 +47,7 @@ def profile_of(X: np.ndarray, n_blocks: int = 3) -> Profile:
     return Profile(len(X), 4, columns, score_bins(counts, "training", 2.0))
 
 
-def found(profile: Profile, X: np.ndarray) -> dict:
+def comparison(profile: Profile, X: np.ndarray) -> dict:
     parts = [BatchCounts.of(profile, block_of(part), scores_of(part)) for part in np.array_split(X, 2)]
     return compare_with_profile(profile, sum(parts, BatchCounts.none(profile)))
 
@@ -93,7 +93,7 @@ def test_scaled_and_sparse_rows_have_the_counts_of_the_plain_ones() -> None:
 
 def test_nothing_moves_in_rows_of_the_same_kind() -> None:
     profile = profile_of(rows(5000, 3))
-    assert not [alarm for seed in range(10, 40) for alarm in found(profile, rows(600, seed))["alarms"]]
+    assert not [alarm for seed in range(10, 40) for alarm in comparison(profile, rows(600, seed))["alarms"]]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_nothing_moves_in_rows_of_the_same_kind() -> None:
     ],
 )
 def test_what_has_moved_is_named(change: dict, what: str, column: str | None) -> None:
-    alarms = found(profile_of(rows(5000, 4)), rows(800, 5, **change))["alarms"]
+    alarms = comparison(profile_of(rows(5000, 4)), rows(800, 5, **change))["alarms"]
     assert (what, column) in {(alarm["what"], alarm["column"]) for alarm in alarms}
     assert {alarm["column"] for alarm in alarms if alarm["what"] in ("missing", "unknown")} <= {column}
 
@@ -119,8 +119,8 @@ def test_a_batch_without_rows_raises_no_alarm() -> None:
     assert compare_with_profile(profile, none)["alarms"] == []
     # A part of a file may have no rows, of one class or of several.
     several = replace(profile, score=None, class_scores={"a": profile.score, "b": profile.score})
-    for one, scores in ((profile, np.zeros(0)), (several, np.zeros((0, 2)))):
-        counted = BatchCounts.of(one, block_of(np.zeros((0, 4))), scores)
+    for profiled, scores in ((profile, np.zeros(0)), (several, np.zeros((0, 2)))):
+        counted = BatchCounts.of(profiled, block_of(np.zeros((0, 4))), scores)
         assert (counted.rows, counted.score.sum()) == (0, 0)
 
 
@@ -142,7 +142,7 @@ def test_counts_of_a_batch_are_those_of_slow_loops() -> None:
     batch = BatchCounts.of(profile, block_of(X), scores_of(X))
     cells, outside, rare = [], [], set()
     for column in profile.columns:
-        found, beyond = [0] * column.n_cells, 0
+        counts, beyond = [0] * column.n_cells, 0
         for i, row in enumerate(X):
             if column.kind == "categories":
                 cell = next((k + 1 for k, j in enumerate(column.at) if row[j] > column.edges[k]), 0)
@@ -152,10 +152,10 @@ def test_counts_of_a_batch_are_those_of_slow_loops() -> None:
                 if x < column.low or x > column.high:
                     beyond += 1
                     rare.add(i)
-            found[cell] += 1
+            counts[cell] += 1
             if column.counts[cell] < 20:
                 rare.add(i)
-        cells += found
+        cells += counts
         outside.append(beyond)
     assert batch.cells.tolist() == cells
     assert batch.outside.tolist() == outside
@@ -249,12 +249,12 @@ def test_digests_do_not_depend_on_layout_type_or_place() -> None:
     rng = np.random.default_rng(0)
     X = np.where(rng.random((200, 7)) < 0.5, 0.0, rng.normal(size=(200, 7)).astype(np.float32)).astype(np.float64)
     X[3, 2], X[4, 1], X[5] = np.nan, -0.0, 0.0
-    found = digests_of(digest_block(X))
-    assert found.tolist() == [slow_digest(row) for row in X]
+    digests = digests_of(digest_block(X))
+    assert digests.tolist() == [slow_digest(row) for row in X]
     for other in (X.astype(np.float32), sp.csr_matrix(X)):
-        np.testing.assert_array_equal(digests_of(digest_block(other)), found)
+        np.testing.assert_array_equal(digests_of(digest_block(other)), digests)
     swapped = X[:, ::-1].copy()
-    assert (digests_of(digest_block(swapped))[X.any(axis=1)] != found[X.any(axis=1)]).mean() > 0.9
+    assert (digests_of(digest_block(swapped))[X.any(axis=1)] != digests[X.any(axis=1)]).mean() > 0.9
 
 
 def test_digests_of_blocks_are_those_of_all_rows_and_find_them_again() -> None:
@@ -272,11 +272,11 @@ def test_of_many_rows_a_sample_is_looked_up_whether_or_not_it_is_there() -> None
     rng = np.random.default_rng(2)
     known = RowDigests(np.unique(rng.integers(0, M, 4 * MAX_KEPT, dtype=np.uint64))[:MAX_KEPT])
     strangers = rng.integers(0, M, 40_000, dtype=np.uint64)
-    checked, found = known.look_up(strangers)
-    assert found == 0
+    checked, n_seen = known.look_up(strangers)
+    assert n_seen == 0
     assert abs(checked / 40_000 - 0.25) < 0.02
-    checked, found = known.look_up(np.concatenate([strangers, known.kept[:1000]]))
-    assert found == 1000
+    checked, n_seen = known.look_up(np.concatenate([strangers, known.kept[:1000]]))
+    assert n_seen == 1000
 
 
 def test_a_file_of_digests_is_checked(tmp_path: object) -> None:

@@ -58,15 +58,15 @@ def test_all_classes_in_one_query_and_in_one_graph(kind: str, topics: bool) -> N
     duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed: pip install duckdb")
     with duckdb.connect() as connection:
         connection.register("rows", frame.assign(id=range(40)).replace({np.nan: None}))
-        found = connection.execute(to_sql(model, ids=["id", "score c"])).df().sort_values("id", ignore_index=True)
-    assert found.columns[:6].tolist() == ["id", "score c", "prediction", "score a'b", "score c_", 'score d"e']
-    table = found[["score a'b", "score c_", 'score d"e']].to_numpy()
+        result = connection.execute(to_sql(model, ids=["id", "score c"])).df().sort_values("id", ignore_index=True)
+    assert result.columns[:6].tolist() == ["id", "score c", "prediction", "score a'b", "score c_", 'score d"e']
+    table = result[["score a'b", "score c_", 'score d"e']].to_numpy()
     np.testing.assert_allclose(table[:39], scores, rtol=1e-12, atol=1e-14)
-    assert found["prediction"].tolist()[:39] == predicted
-    assert found.iloc[39, 2:].isna().all()
-    assert (probabilities is None) == (len(found.columns) == 6)
+    assert result["prediction"].tolist()[:39] == predicted
+    assert result.iloc[39, 2:].isna().all()
+    assert (probabilities is None) == (len(result.columns) == 6)
     if probabilities is not None:
-        np.testing.assert_allclose(found.iloc[:39, 6:].to_numpy(dtype=float), probabilities, atol=1e-12)
+        np.testing.assert_allclose(result.iloc[:39, 6:].to_numpy(dtype=float), probabilities, atol=1e-12)
 
     pytest.importorskip("onnx", reason="onnx is not installed: pip install '.[onnx]'")
     runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install onnxruntime")

@@ -66,7 +66,7 @@ def rows_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LinearModel]:
     folder, rows = tmp_path_factory.mktemp("models"), table(400, 1)
-    return {name: model_of(folder, rows, **given) for name, given in MODELS.items()}
+    return {name: model_of(folder, rows, **options) for name, options in MODELS.items()}
 
 
 def by_postgresql(model: LinearModel, file: Path) -> pd.DataFrame:
@@ -80,8 +80,8 @@ def by_postgresql(model: LinearModel, file: Path) -> pd.DataFrame:
     engine = sqlalchemy.create_engine(url)
     with engine.connect() as connection:  # whose transaction is never committed
         frame.to_sql("rows", connection, if_exists="replace", index=False)
-        found = connection.exec_driver_sql(to_sql(model, ids=["row"]).replace("%", "%%"))
-        table = pd.DataFrame(found.fetchall(), columns=list(found.keys()))
+        answer = connection.exec_driver_sql(to_sql(model, ids=["row"]).replace("%", "%%"))
+        table = pd.DataFrame(answer.fetchall(), columns=list(answer.keys()))
     engine.dispose()
     return table.sort_values("row", ignore_index=True)
 
@@ -104,12 +104,12 @@ def test_scores_are_those_of_the_model(name: str, models: dict[str, LinearModel]
 @pytest.mark.parametrize("by", [by_sql, by_postgresql, by_onnx], ids=["duckdb", "postgresql", "onnx"])
 def test_other_systems_agree(name: str, by: Any, models: dict[str, LinearModel], rows_csv: Path) -> None:
     model = models[name]
-    expected, found = scores(model, rows_csv), by(model, rows_csv)
-    np.testing.assert_allclose(found["score"], expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
-    np.testing.assert_array_equal(found["prediction"], np.where(expected > 0, 1, -1))
-    assert ("probability" in found) == (model.probability is not None)
+    expected, table = scores(model, rows_csv), by(model, rows_csv)
+    np.testing.assert_allclose(table["score"], expected, atol=1e-9 * max(1.0, np.abs(expected).max()))
+    np.testing.assert_array_equal(table["prediction"], np.where(expected > 0, 1, -1))
+    assert ("probability" in table) == (model.probability is not None)
     if model.probability is not None:
-        np.testing.assert_allclose(found["probability"], model.probability(expected)[:, 1], atol=1e-9)
+        np.testing.assert_allclose(table["probability"], model.probability(expected)[:, 1], atol=1e-9)
 
 
 PROBABILITIES = {
@@ -133,13 +133,13 @@ def points_csv(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", list(PROBABILITIES))
-@pytest.mark.parametrize("by", [lambda *given: {"probability": by_reader(*given)[1]}, by_sql, by_onnx],
+@pytest.mark.parametrize("by", [lambda *args: {"probability": by_reader(*args)[1]}, by_sql, by_onnx],
                          ids=["json", "sql", "onnx"])  # fmt: skip
 def test_probabilities(name: str, by: Any, points_csv: Path) -> None:
     schema, as_read = Schema(("x",), "clicked", ("yes",), ("no",), {}), Preprocessor((), "none", None, None)
     model = linear_model(np.ones(1), 0.0, schema, as_read, {}, PROBABILITIES[name])
-    found = by(model, points_csv)["probability"]
-    np.testing.assert_allclose(found, PROBABILITIES[name](POINTS)[:, 1], rtol=1e-6, atol=1e-12)
+    p = by(model, points_csv)["probability"]
+    np.testing.assert_allclose(p, PROBABILITIES[name](POINTS)[:, 1], rtol=1e-6, atol=1e-12)
 
 
 # ---- edges in the units of a column: the same values lie above them as above the edges of the scaled values
@@ -158,10 +158,10 @@ def test_values_on_both_sides_of_an_edge_stay_there(on: list[float], shift: floa
         return preprocessor.transform(Block.of(x[:, np.newaxis], np.ones(len(x), dtype=np.int8))).X[:, 0]
 
     edges = np.sort(scaled(np.array(on)))  # values lie exactly on them
-    found = edges_in_units(edges, 0, preprocessor)
-    assert (np.diff(found) >= 0).all()
-    assert (scaled(found) <= edges).all()
-    assert (scaled(np.nextafter(found, np.inf)) > edges).all()
+    units = edges_in_units(edges, 0, preprocessor)
+    assert (np.diff(units) >= 0).all()
+    assert (scaled(units) <= edges).all()
+    assert (scaled(np.nextafter(units, np.inf)) > edges).all()
 
 
 def test_without_a_scaling_edges_stay_as_they_are() -> None:
@@ -201,37 +201,37 @@ def explained(model: LinearModel, file: Path) -> tuple[pd.DataFrame, np.ndarray]
 def test_in_sql_the_score_is_the_sum_of_the_columns(name, models_of_contributions, rows_csv) -> None:
     model, names = models_of_contributions[name], models_of_contributions[name].contribution_names()
     expected, scores = explained(model, rows_csv)
-    found = by_sql(model, rows_csv, contributions=True)
+    table = by_sql(model, rows_csv, contributions=True)
     size = max(1.0, np.abs(expected.to_numpy()).sum(axis=1).max())
-    np.testing.assert_allclose(found[names], expected.to_numpy(), atol=1e-10 * size)
-    np.testing.assert_allclose(found["score"], scores, atol=1e-10 * size)
+    np.testing.assert_allclose(table[names], expected.to_numpy(), atol=1e-10 * size)
+    np.testing.assert_allclose(table["score"], scores, atol=1e-10 * size)
 
     def halves(columns: list[str]) -> np.ndarray:
         if len(columns) > 4:
             middle = len(columns) // 2
             return halves(columns[:middle]) + halves(columns[middle:])
-        total = found[columns[0]].to_numpy()
+        total = table[columns[0]].to_numpy()
         for column in columns[1:]:
-            total = total + found[column].to_numpy()
+            total = total + table[column].to_numpy()
         return total
 
-    np.testing.assert_array_equal(halves(names), found["score"])  # to the last bit, added as the query adds
-    from_left = found[names].to_numpy().cumsum(axis=1)[:, -1]
-    assert np.abs(from_left - found["score"]).max() <= len(names) * np.finfo(float).eps * size
+    np.testing.assert_array_equal(halves(names), table["score"])  # to the last bit, added as the query adds
+    from_left = table[names].to_numpy().cumsum(axis=1)[:, -1]
+    assert np.abs(from_left - table["score"]).max() <= len(names) * np.finfo(float).eps * size
 
 
 @needs_pairs
 @pytest.mark.parametrize("name", NAMES)
 def test_in_onnx_the_sum_is_the_score_up_to_its_rounding(name, models_of_contributions, rows_csv) -> None:
     model = models_of_contributions[name]
-    found = by_onnx(model, rows_csv, contributions=True)
-    parts, names = found["contributions"], model.contribution_names()
-    assert found["names"].tolist() == names
+    graph = by_onnx(model, rows_csv, contributions=True)
+    parts, names = graph["contributions"], model.contribution_names()
+    assert graph["names"].tolist() == names
     expected, _ = explained(model, rows_csv)
     size = np.maximum(1.0, np.abs(expected.to_numpy()).sum(axis=1))
     assert parts.shape == (len(expected), len(names))
     np.testing.assert_allclose(parts, expected.to_numpy(), atol=1e-10 * size.max())
-    assert (np.abs(parts.sum(axis=1) - found["score"]) <= len(names) * np.finfo(float).eps * size).all()
+    assert (np.abs(parts.sum(axis=1) - graph["score"]) <= len(names) * np.finfo(float).eps * size).all()
 
 
 @needs_pairs

@@ -37,9 +37,9 @@ def test_parts_of_dates(part: str) -> None:
     dates += [datetime(y, m, d) for y in (1600, 1900, 1970, 2000, 2024, 2100) for m, d in days]
     dates += [datetime(y, 2, 29, 23, 59, 59, 999_999) for y in (4, 1600, 2000, 2024)]
     schema = Schema((f"at.{part}",), "y", ("1",), ("0",), {}, dates={"at": (part,)})
-    given = np.array([*dates, None], dtype="datetime64[us]").astype(np.int64)
-    (*found, missing) = session(linear(schema, np.ones(1))).run(["score"], {"at": given})[0]
-    np.testing.assert_array_equal(found, parts_of(dates)[part])
+    seconds = np.array([*dates, None], dtype="datetime64[us]").astype(np.int64)
+    (*parts, missing) = session(linear(schema, np.ones(1))).run(["score"], {"at": seconds})[0]
+    np.testing.assert_array_equal(parts, parts_of(dates)[part])
     assert np.isnan(missing)
 
 
@@ -47,11 +47,11 @@ def test_names_that_are_taken() -> None:
     names = ("score", "prediction", "value 7", "c=a", "features", "value 12", "c=b")
     schema = Schema(names, "y", ("1",), ("0",), {"c": ("a", "b")})
     run = session(linear(schema, 10.0 ** np.arange(7)))
-    assert [given.name for given in run.get_inputs()] == ["score", "prediction", "value 7", "c", "features", "value 12"]
+    assert [node.name for node in run.get_inputs()] == ["score", "prediction", "value 7", "c", "features", "value 12"]
     feed = {name: np.array([k + 1.0, 1.0]) for k, name in enumerate(names) if not name.startswith("c=")}
-    found = run.run(["score_", "prediction_"], feed | {"c": np.array(["b", "a"], dtype=object)})
-    assert found[0].tolist() == [1 + 20 + 300 + 50_000 + 600_000 + 1_000_000, 111_111 + 0]
-    assert found[1].tolist() == [1, 1]
+    outputs = run.run(["score_", "prediction_"], feed | {"c": np.array(["b", "a"], dtype=object)})
+    assert outputs[0].tolist() == [1 + 20 + 300 + 50_000 + 600_000 + 1_000_000, 111_111 + 0]
+    assert outputs[1].tolist() == [1, 1]
 
 
 def test_what_a_graph_says_of_itself() -> None:
@@ -72,8 +72,8 @@ def test_a_model_without_features_that_count() -> None:
     fitted = BinExpander().fit_blocks(LocalBlocks([rows]))
     schema = Schema(("a", "b"), "y", ("1",), ("0",), {})
     model = linear_model(np.zeros(0), 0.75, schema, Preprocessor((), "none", None, None), {}, None, fitted)
-    found = session(model).run(["score"], {"features": np.array([[1.0, 2.0], [3.0, np.nan]])})[0]
-    np.testing.assert_array_equal(found, [0.75, np.nan])
+    values = session(model).run(["score"], {"features": np.array([[1.0, 2.0], [3.0, np.nan]])})[0]
+    np.testing.assert_array_equal(values, [0.75, np.nan])
 
 
 def test_what_says_that_a_value_is_missing() -> None:

@@ -29,16 +29,16 @@ def scores(model: LinearModel, rows: list[dict[str, str]], folder: Path) -> dict
     """Return the scores of rows by the reader of the page, and by what else is installed; nan where there is none."""
     file = folder / "rows.csv"
     pd.DataFrame(rows).assign(row=range(len(rows))).to_csv(file, index=False)
-    found = {"json": by_reader(model, file)[0]}
+    scores_of = {"json": by_reader(model, file)[0]}
     if find_spec("duckdb"):
         scored = by_sql(model, file)
         assert (scored["prediction"].isna() == scored["score"].isna()).all()
-        found["sql"] = scored["score"].to_numpy()
+        scores_of["sql"] = scored["score"].to_numpy()
     if find_spec("onnxruntime"):
         graph = by_onnx(model, file)
         assert ((graph["prediction"] == 0) == np.isnan(graph["score"])).all()
-        found["onnx"] = graph["score"]
-    return found
+        scores_of["onnx"] = graph["score"]
+    return scores_of
 
 
 @pytest.mark.parametrize("features", [None, {"map": "bins", "bins": 5}], ids=["linear", "bins"])
@@ -48,9 +48,9 @@ def test_rows_that_are_refused(tmp_path: Path, features: Any) -> None:
     )  # fmt: skip
     refused = [{name: ""} for name in ("age", QUOTES, "seen", DROP)]
     refused += [{DROP: "new"}, {"browser": "new"}, {QUOTES: "-1"}, {QUOTES: "-3"}]
-    for by, found in scores(model, [SOUND, *({**SOUND, **change} for change in refused)], tmp_path).items():
-        assert np.isfinite(found[0]), by
-        assert np.isnan(found[1:]).all(), by
+    for by, values in scores(model, [SOUND, *({**SOUND, **change} for change in refused)], tmp_path).items():
+        assert np.isfinite(values[0]), by
+        assert np.isnan(values[1:]).all(), by
 
 
 def test_rules_for_missing_and_unknown_values(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_rules_for_missing_and_unknown_values(tmp_path: Path) -> None:
         model = model_of(tmp_path, rows, source=source)
         texts = ("never seen", "", "?", " NaN ", "(missing)", " a ", SOUND[DROP])
         categories = [{DROP: text} for text in texts]
-        found = scores(model, [{**SOUND, **change} for change in categories], tmp_path)
-        for by, (unseen, missing, *others) in found.items():
+        values = scores(model, [{**SOUND, **change} for change in categories], tmp_path)
+        for by, (unseen, missing, *others) in values.items():
             assert np.isfinite([unseen, missing]).all(), by
             assert others[0] == others[2] == missing, by
             assert (unseen == missing) == (same_as is not None), by
@@ -77,8 +77,8 @@ def test_hashed_columns_go_to_json_alone(tmp_path: Path) -> None:
     model = model_of(tmp_path, rows, source=source, scale="maxabs")
     file = tmp_path / "training.csv"
     reader, content = page_reader(), json.loads(to_json(model))
-    found = [reader["score_of"](content, row) for row in csv.DictReader(io.StringIO(file.read_text()))]
-    np.testing.assert_allclose(found, expected_scores(model, file), rtol=1e-9)
+    values = [reader["score_of"](content, row) for row in csv.DictReader(io.StringIO(file.read_text()))]
+    np.testing.assert_allclose(values, expected_scores(model, file), rtol=1e-9)
     with pytest.raises(InputError, match=r"sql has no BLAKE2 hash.*'browser'.*export to json"):
         to_sql(model)
     with pytest.raises(InputError, match="onnx has no BLAKE2 hash"):

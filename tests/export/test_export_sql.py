@@ -41,10 +41,10 @@ def rows_of(query: str, **tables: pd.DataFrame) -> pd.DataFrame:
         for name, frame in tables.items():
             connection.register("frame", frame)
             connection.execute(f"CREATE TABLE {identifier(name)} AS SELECT * FROM frame")
-        found: pd.DataFrame = connection.execute(query).df()
+        table: pd.DataFrame = connection.execute(query).df()
         for name, frame in tables.items():
             assert connection.execute(f"SELECT count(*) FROM {identifier(name)}").fetchone() == (len(frame),)
-    return found
+    return table
 
 
 def test_names_and_categories_cannot_leave_their_quotes() -> None:
@@ -53,21 +53,21 @@ def test_names_and_categories_cannot_leave_their_quotes() -> None:
     query = to_sql(model)
     outside = re.sub(r"\"(?:[^\"]|\"\")*\"|'(?:[^']|'')*'", "", query)
     assert not re.search(r"DROP|--|/\*|;|['\"\\]", outside)
-    found = rows_of(query, rows=frame)
-    assert set(found) == {*NASTY, "score", "probability", "prediction"}
+    table = rows_of(query, rows=frame)
+    assert set(table) == {*NASTY, "score", "probability", "prediction"}
     k = len(NASTY)
     expected = [0.5 + i + 1 + (k + i if i else 0) for i in range(k)]
-    assert sorted(found["score"]) == sorted(expected)
+    assert sorted(table["score"]) == sorted(expected)
 
 
 def test_names_that_are_taken() -> None:
     names = ("score", "Prediction", "x0", "X1", "cells", "s", "rows")
     model = linear(names)
     frame = pd.DataFrame([np.arange(len(names), dtype=float)], columns=list(names))
-    found = rows_of(to_sql(model, table="cells"), cells=frame)
-    assert list(found) == [*names, "score_", "probability", "prediction_"]
-    assert found["score_"].tolist() == [0.5 + sum((i + 1) * i for i in range(len(names)))]
-    assert rows_of(to_sql(model, table="scored"), scored=frame)["score_"].tolist() == found["score_"].tolist()
+    table = rows_of(to_sql(model, table="cells"), cells=frame)
+    assert list(table) == [*names, "score_", "probability", "prediction_"]
+    assert table["score_"].tolist() == [0.5 + sum((i + 1) * i for i in range(len(names)))]
+    assert rows_of(to_sql(model, table="scored"), scored=frame)["score_"].tolist() == table["score_"].tolist()
 
 
 def test_names_of_tables() -> None:
@@ -101,8 +101,8 @@ def test_thousands_of_columns_are_no_deep_expression() -> None:
     names = tuple(f"v{i}" for i in range(1100))  # more than the depth of an expression that SQLite and Python take
     with closing(sqlite3.connect(":memory:")) as connection:
         pd.DataFrame(np.ones((1, 1100)), columns=list(names)).assign(key=1).to_sql("rows", connection, index=False)
-        found = connection.execute(to_sql(linear(names), ids=["key"])).fetchall()
-    assert found[0][:2] == (1, 0.5 + 1100 * 1101 / 2)
+        lines = connection.execute(to_sql(linear(names), ids=["key"])).fetchall()
+    assert lines[0][:2] == (1, 0.5 + 1100 * 1101 / 2)
 
 
 def test_postgresql_keeps_stages_apart() -> None:
@@ -124,16 +124,16 @@ def test_parts_of_dates() -> None:
     dates += [datetime(y, m, d) for y in (1900, 2000, 2023, 2024, 2100) for m, d in ((1, 1), (2, 28), (3, 1), (12, 31))]
     frame = pd.DataFrame({"at": pd.Series(dates, dtype="datetime64[us]"), "row": range(len(dates))})
     selected = ", ".join(f"{date_part(identifier('at'), part)} AS {part}" for part in PARTS)
-    found = rows_of(f"SELECT row, {selected} FROM rows ORDER BY row", rows=frame)
+    table = rows_of(f"SELECT row, {selected} FROM rows ORDER BY row", rows=frame)
     for part in PARTS:
-        np.testing.assert_allclose(found[part], parts_of(dates)[part], rtol=1e-12)
+        np.testing.assert_allclose(table[part], parts_of(dates)[part], rtol=1e-12)
 
 
 def test_what_says_that_a_value_is_missing() -> None:
     cells = ["NA", "-", "a", "None", "n/a", "null", "?"]  # `None` was a category of the training rows
     frame = pd.DataFrame({"x": [-999.0, 2.0, 3.0, 4.0, 5.0, -999.0, None], "k": cells})
-    found = rows_of(to_sql(model_of_missing_values()), rows=frame)
-    assert sorted(found["score"].tolist()) == sorted([10.5, 12.0, 23.0, 34.0, 15.0, 10.5, 10.5])
+    table = rows_of(to_sql(model_of_missing_values()), rows=frame)
+    assert sorted(table["score"].tolist()) == sorted([10.5, 12.0, 23.0, 34.0, 15.0, 10.5, 10.5])
 
 
 FILE = """answer,size,floor,amount,paid
@@ -173,18 +173,18 @@ def test_a_table_may_be_typed_as_duckdb_types_the_file(tmp_path: Path) -> None:
             connection.execute(f"CREATE TABLE rows AS SELECT * FROM read_csv('{tmp_path / name}', types={texts})")
             kinds = dict(connection.execute("SELECT column_name, data_type FROM duckdb_columns()").fetchall())
             assert kinds["paid"] == "BOOLEAN"
-            found = connection.execute(to_sql(typed_model())).df()
+            table = connection.execute(to_sql(typed_model())).df()
         expected = np.array(EXPECTED) + (1.3 if name == "numbers.csv" else 0.0) * np.array([0, 1, 0, 0])
-        np.testing.assert_allclose(found["score"], expected, rtol=1e-13)
-        np.testing.assert_allclose(found["probability"], typed_model().probability(expected)[:, 1], rtol=1e-12)
+        np.testing.assert_allclose(table["score"], expected, rtol=1e-13)
+        np.testing.assert_allclose(table["probability"], typed_model().probability(expected)[:, 1], rtol=1e-12)
 
 
 def test_truth_values_are_the_categories_that_became_them() -> None:
     frame = pd.DataFrame(
         {"answer": [True, False], "floor": [1, 2], "paid": [True, False], "size": [10.0, None], "amount": [1.5, -3.25]}
     )
-    found = rows_of(to_sql(typed_model()), rows=frame)
-    np.testing.assert_allclose(sorted(found["score"]), sorted(EXPECTED[:2]), rtol=1e-13)
+    table = rows_of(to_sql(typed_model()), rows=frame)
+    np.testing.assert_allclose(sorted(table["score"]), sorted(EXPECTED[:2]), rtol=1e-13)
 
 
 @pytest.mark.parametrize("kind", ["TEXT", "", "NUMERIC"])
@@ -195,9 +195,9 @@ def test_a_table_may_be_typed_as_sqlite_types_it(kind: str) -> None:
             pytest.skip("this SQLite has no logarithm")
         connection.execute(f"CREATE TABLE rows ({', '.join(f'{name} {kind}' for name in rows[0])})")
         connection.executemany("INSERT INTO rows VALUES (?, ?, ?, ?, ?)", rows[1:])
-        found = pd.read_sql_query(to_sql(typed_model()), connection)
-    np.testing.assert_allclose(found["score"], EXPECTED, rtol=1e-13)
-    np.testing.assert_allclose(found["probability"], typed_model().probability(np.array(EXPECTED))[:, 1], rtol=1e-12)
+        table = pd.read_sql_query(to_sql(typed_model()), connection)
+    np.testing.assert_allclose(table["score"], EXPECTED, rtol=1e-13)
+    np.testing.assert_allclose(table["probability"], typed_model().probability(np.array(EXPECTED))[:, 1], rtol=1e-12)
 
 
 def test_a_spelling_that_is_a_category_itself_stays_one() -> None:

@@ -44,9 +44,9 @@ def test_a_table_has_the_bits_of_score(trained: tuple[Path, pd.DataFrame, Pyfunc
     run("score", made / "model", folder / "rows.csv", tmp_path / "scores")
     ours = pd.read_parquet(tmp_path / "scores").drop(columns="row_id")
     mixed = table[["left", "plan", "spent", "age"]].sample(frac=1.0, random_state=0)
-    given = mixed.copy()
-    theirs = model.predict(given, {})
-    pd.testing.assert_frame_equal(given, mixed)  # it is only read
+    rows = mixed.copy()
+    theirs = model.predict(rows, {})
+    pd.testing.assert_frame_equal(rows, mixed)  # it is only read
     assert theirs.index.tolist() == mixed.index.tolist()
     pd.testing.assert_frame_equal(theirs.sort_index(), ours, check_exact=True)
     assert list(theirs) == ["score", "prediction", "probability"]

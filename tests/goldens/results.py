@@ -163,10 +163,10 @@ def main() -> None:
     action.add_argument("--check", action="store_true")
     action.add_argument("--write", action="store_true")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all by default: {', '.join(NAMES)}")
-    given = parser.parse_args()
+    options = parser.parse_args()
     failed = False
-    for name in given.names or NAMES:
-        if given.write:
+    for name in options.names or NAMES:
+        if options.write:
             path_of(name).write_text(json.dumps({"machine": machine(), "result": result(name)}, indent=1) + "\n")
             print(f"{name}: kept", flush=True)
             continue

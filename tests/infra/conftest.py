@@ -21,8 +21,8 @@ SECRET = ["AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS
 @pytest.fixture(scope="module")
 def simulated_node() -> None:
     """Nobody's own cluster is touched."""
-    found = subprocess.run(["kubectl", "get", "node", "node-1", "-o", "yaml"], capture_output=True, text=True)
-    if "reason: Simulated" not in found.stdout:
+    process = subprocess.run(["kubectl", "get", "node", "node-1", "-o", "yaml"], capture_output=True, text=True)
+    if "reason: Simulated" not in process.stdout:
         pytest.skip("KUBECONFIG is not that of the lab")
 
 
@@ -53,8 +53,8 @@ def count_quota(quota: dict[str, Any]) -> None:
     """
 
     def counted() -> bool:
-        (found,) = lab.objects("resourcequotas")
-        return set(found.get("status", {}).get("used", {})) >= set(quota["spec"]["hard"])
+        (shown,) = lab.objects("resourcequotas")
+        return set(shown.get("status", {}).get("used", {})) >= set(quota["spec"]["hard"])
 
     def counted_if_made_again() -> bool:
         lab.kubectl("replace", "--force", "-f", "-", stdin=yaml.safe_dump(quota))

@@ -40,14 +40,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
-    rng = np.random.default_rng(given.seed)
+    options = parser.parse_args()
+    rng = np.random.default_rng(options.seed)
     print("share,correlation,runs,equal,better", flush=True)
     for share, correlation in itertools.product(SHARES, CORRELATIONS):
         equal, better = (
-            sum(promoted(drawn(auc, share, correlation, rng)) for _ in range(given.runs)) for auc in (AUC, AUC + 0.01)
+            sum(promoted(drawn(auc, share, correlation, rng)) for _ in range(options.runs)) for auc in (AUC, AUC + 0.01)
         )
-        print(f"{share},{correlation},{given.runs},{equal},{better}", flush=True)
+        print(f"{share},{correlation},{options.runs},{equal},{better}", flush=True)
 
 
 if __name__ == "__main__":

@@ -126,10 +126,10 @@ def flow_terminated(data: str, folder: Path) -> np.ndarray:
 
 def _goes_on(data: str, folder: Path) -> np.ndarray:
     again = Run(config(data, folder), folder)
-    found = again.weights()
+    weights = again.weights()
     if not any("resumes from the checkpoint" in line for line in again.said):
         raise RuntimeError("the run began anew")
-    return found
+    return weights
 
 
 def scheduler_killed(data: str, folder: Path) -> np.ndarray:
@@ -138,10 +138,10 @@ def scheduler_killed(data: str, folder: Path) -> np.ndarray:
         run = Run(config(data, folder, cluster=there), folder)
         run.wait_for_round()
         os.kill(pid_of_scheduler(), signal.SIGKILL)
-        found = run.weights()
+        weights = run.weights()
     if not any("the scheduler was lost" in line for line in run.said):
         raise RuntimeError("the scheduler was not missed")
-    return found
+    return weights
 
 
 def scheduler_killed_for_good(data: str, folder: Path) -> np.ndarray:
@@ -221,10 +221,10 @@ def memory_limit(data: str, folder: Path) -> np.ndarray:
     run = Run(large, folder)
     run.wait_for_round(1)
     before = set(run.workers())
-    found = run.weights()
+    weights = run.weights()
     if any("restart" in line.lower() for line in run.said) or len(before) != 2:
         raise RuntimeError("a worker was restarted")
-    return found
+    return weights
 
 
 def disk_full(data: str, folder: Path) -> np.ndarray:
@@ -238,12 +238,12 @@ def disk_full(data: str, folder: Path) -> np.ndarray:
         raise NotHere("no file system can be mounted")
     try:
         run = Run(config(data, folder, checkpoint={"rounds": 5, "url": str(small / "checkpoints")}), folder)
-        found = run.weights()
+        weights = run.weights()
     finally:
         subprocess.run(["umount", small], check=True)
     if not any("no checkpoint could be written" in line and "space" in line for line in run.said):
         raise RuntimeError(f"the full disk was not reported: {''.join(run.said)[-300:]}")
-    return found
+    return weights
 
 
 FAULTS: dict[str, Callable[[str, Path], np.ndarray]] = {
@@ -316,7 +316,7 @@ def tried(name: str, times: int, data: str, expected: np.ndarray, parent: Path) 
         folder = parent / f"{name}-{number}"
         folder.mkdir()
         try:
-            found = FAULTS[name](data, folder)
+            weights = FAULTS[name](data, folder)
         except NotHere as why:
             return row | {"note": f"not run here: {why}"}
         except Exception as error:
@@ -324,7 +324,7 @@ def tried(name: str, times: int, data: str, expected: np.ndarray, parent: Path) 
             continue
         row["tried"] += 1
         row["survived"] += 1
-        row["same bits"] += found.tobytes() == expected.tobytes()
+        row["same bits"] += weights.tobytes() == expected.tobytes()
         shutil.rmtree(folder, ignore_errors=True)
     return row
 

@@ -73,13 +73,13 @@ def wait_for(url: str) -> None:
 
 def look(processes: dict[str, list[psutil.Process]]) -> dict[str, float]:
     """Return memory in MiB and open files of each process with its children; this one's children are the others."""
-    found = {}
+    figures = {}
     for name, group in processes.items():
         children = [child for parent in group if parent.pid != os.getpid() for child in parent.children(recursive=True)]
         everyone = {p.pid: p for p in (*group, *children)}.values()
-        found[f"{name}, MiB"] = sum(p.memory_info().rss for p in everyone) / 2**20
-        found[f"{name}, open files"] = float(sum(p.num_fds() for p in everyone))
-    return found
+        figures[f"{name}, MiB"] = sum(p.memory_info().rss for p in everyone) / 2**20
+        figures[f"{name}, open files"] = float(sum(p.num_fds() for p in everyone))
+    return figures
 
 
 def shorten_names() -> None:

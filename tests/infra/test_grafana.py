@@ -22,7 +22,7 @@ def board():
 @pytest.fixture(scope="module")
 def scraped():
     """The labels of each metric that a scheduler and its workers show, each of them scraped as Prometheus does."""
-    found = {}
+    labels_of = {}
     with local_client(1) as client:
         put_figures(client, "a-run", dict.fromkeys(FIGURES, 1.0), {"fit": 1.0})
         client.submit(sum, [1]).result()
@@ -30,8 +30,8 @@ def scraped():
         ports = [worker["services"]["dashboard"] for worker in workers.values()]
         for url in [link_of(client).rpartition("/")[0], *(f"http://127.0.0.1:{port}" for port in ports)]:
             for name, labels, _ in of_prometheus(f"{url}/metrics"):
-                found.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
-    return found
+                labels_of.setdefault(name, set()).update(re.findall(r'(\w+)="', labels))
+    return labels_of
 
 
 def expressions(board):

@@ -104,8 +104,8 @@ def test_operator_that_is_not_installed_is_named(namespace, tmp_path, monkeypatc
 @pytest.fixture
 def stopped_operator() -> Iterator[None]:
     """The operator does nothing for a while."""
-    found = subprocess.run(["pgrep", "-f", "dask_kubernetes.operator.controller"], capture_output=True, text=True)
-    pids = [int(pid) for pid in found.stdout.split()]
+    process = subprocess.run(["pgrep", "-f", "dask_kubernetes.operator.controller"], capture_output=True, text=True)
+    pids = [int(pid) for pid in process.stdout.split()]
     if not pids:
         pytest.skip("the operator does not run on this machine")
     for pid in pids:

@@ -131,14 +131,14 @@ def test_network_policies_are_about_pods_that_are_there(manifests: list[dict[str
 def test_standing_cluster_is_what_the_flows_make() -> None:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
-    found = {m["kind"]: m for m in lab.rendered("dev") if m["apiVersion"].startswith("kubernetes.dask.org/")}
-    image = found["DaskCluster"]["spec"]["worker"]["spec"]["containers"][0]["image"]
+    objects = {m["kind"]: m for m in lab.rendered("dev") if m["apiVersion"].startswith("kubernetes.dask.org/")}
+    image = objects["DaskCluster"]["spec"]["worker"]["spec"]["containers"][0]["image"]
     content = {"kind": "kubernetes", "image": image, "scratch": "s3://-", "secrets": ["aucdist-s3"]}
     settings = KubernetesConfig.model_validate(content | {"workers": {"minimum": 1, "maximum": 4}})
-    assert found["DaskCluster"]["spec"] == dask_cluster_of(settings, "aucdist", {}, None)["spec"]
-    assert found["DaskAutoscaler"]["spec"] == autoscaler_of(settings, "aucdist")["spec"]
-    assert found["DaskCluster"]["metadata"]["labels"].items() >= {"app.kubernetes.io/component": "dask"}.items()
-    assert RUN_LABEL not in found["DaskCluster"]["metadata"]["labels"]
+    assert objects["DaskCluster"]["spec"] == dask_cluster_of(settings, "aucdist", {}, None)["spec"]
+    assert objects["DaskAutoscaler"]["spec"] == autoscaler_of(settings, "aucdist")["spec"]
+    assert objects["DaskCluster"]["metadata"]["labels"].items() >= {"app.kubernetes.io/component": "dask"}.items()
+    assert RUN_LABEL not in objects["DaskCluster"]["metadata"]["labels"]
 
 
 def test_flow_finds_its_certificates_where_the_pool_puts_them() -> None:
@@ -162,7 +162,7 @@ def test_each_deployment_starts_a_flow_with_parameters_that_it_takes() -> None:
         assert entry["name"] == entry["work_pool"]["name"]
         if "parameters" in entry:
             flow.validate_parameters(entry["parameters"])
-    assert all(found == {"local", "kubernetes"} for found in pools.values()), pools
+    assert all(kinds == {"local", "kubernetes"} for kinds in pools.values()), pools
     assert {"train-auc", "cross-validate", "shard-data", "score", "reproduce"} <= set(pools)
 
 
@@ -193,12 +193,12 @@ def test_table_of_rights_is_what_the_roles_say() -> None:
     roles = yaml.safe_load_all((INFRA / "kubernetes" / "base" / "roles.yaml").read_text())
     head, *rows = table("account")
     documented = {row[0].strip("`"): {k: v for k, v in zip(head[2:], row[2:], strict=True) if v} for row in rows}
-    given: dict[str, dict[str, str]] = {name: {} for name in documented}
+    rights: dict[str, dict[str, str]] = {name: {} for name in documented}
     for role in (m for m in roles if m["kind"] == "Role"):
-        given[role["metadata"]["name"]] = {
+        rights[role["metadata"]["name"]] = {
             resource: ", ".join(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]
         }
-    assert documented == given
+    assert documented == rights
 
 
 def test_table_of_sizes_is_what_the_flows_decide() -> None:

@@ -95,11 +95,11 @@ def test_worker_pod_that_is_deleted_in_mid_fit_costs_no_bit(a9a: dict[str, Any],
 
 def test_autoscaler_acts_between_fits_and_a_fit_keeps_its_workers(a9a, tmp_path, monkeypatch):
     seen: dict[int, set[int]] = {1: set(), 3: set()}
-    one = lab.config(a9a, tmp_path, blocks=1, workers={"minimum": 1, "maximum": 3}, name="scaled")
-    with open_cluster(TrainConfig.model_validate(one).cluster, "two-fits") as workers:
+    config = lab.config(a9a, tmp_path, blocks=1, workers={"minimum": 1, "maximum": 3}, name="scaled")
+    with open_cluster(TrainConfig.model_validate(config).cluster, "two-fits") as workers:
         monkeypatch.setattr(pipeline, "open_cluster", lambda *_: nullcontext(workers))
         for blocks in (1, 3):
-            fitted = train(one | {"blocks": blocks}, lambda _, b=blocks: seen[b].add(len(workers.client.nthreads())))
+            fitted = train(config | {"blocks": blocks}, lambda _, b=blocks: seen[b].add(len(workers.client.nthreads())))
             assert np.array_equal(fitted, train(lab.config(a9a, tmp_path, blocks=blocks)))
         assert seen == {1: {1}, 3: {3}}
         lab.wait_until(
@@ -163,10 +163,10 @@ def test_account_may_do_this_and_nothing_else(namespace: None, account: str) -> 
     """What the API server itself lists: `kubectl auth can-i --list`."""
     as_account = f"--as=system:serviceaccount:aucdist:{account}"
     lines = lab.kubectl("-n", "aucdist", as_account, "auth", "can-i", "--list").splitlines()[1:]
-    found = {
+    allowed = {
         line.split()[0]: set(line[line.rindex("[") + 1 : -1].split()) for line in lines if not line.startswith(" ")
     }
-    assert {kind: verbs for kind, verbs in found.items() if kind not in EVERYONE} == ALLOWED[account]
+    assert {kind: verbs for kind, verbs in allowed.items() if kind not in EVERYONE} == ALLOWED[account]
     elsewhere = subprocess.run(
         ["kubectl", "-n", "default", as_account, "auth", "can-i", "list", "pods"], capture_output=True, text=True
     )
@@ -190,5 +190,5 @@ def test_standing_cluster_takes_runs_and_all_is_removed(namespace: None, a9a: di
     assert np.array_equal(train(settings), train(lab.config(a9a, tmp_path)))
     lab.kubectl("-n", "aucdist", "delete", "daskclusters,daskautoscalers", "--all")
     lab.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=yaml.safe_dump_all(manifests))
-    found = subprocess.run(["kubectl", "get", "namespace", "aucdist"], capture_output=True, text=True)
-    assert "NotFound" in found.stderr
+    process = subprocess.run(["kubectl", "get", "namespace", "aucdist"], capture_output=True, text=True)
+    assert "NotFound" in process.stderr

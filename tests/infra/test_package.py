@@ -70,8 +70,8 @@ def test_wheel_holds_types_configurations_and_templates(wheel_and_sdist: tuple[P
     configurations = [file for file in (ROOT / "configs").rglob("*") if file.suffix in (".yaml", ".csv")]
     assert {f"aucdist/{file.relative_to(ROOT).as_posix()}" for file in configurations} <= names
     sources = [file for top in ("aucdist", "flows") for file in (ROOT / top).rglob("*") if file.is_file()]
-    wanted = {file.relative_to(ROOT).as_posix() for file in sources if "__pycache__" not in file.parts}
-    assert wanted <= names
+    expected = {file.relative_to(ROOT).as_posix() for file in sources if "__pycache__" not in file.parts}
+    assert expected <= names
     assert not any(name.startswith(("tests/", "docs/", "runs/")) for name in names)
 
 
@@ -152,8 +152,8 @@ def in_recipe(output: int) -> dict[str, str]:
 
 
 def in_project(lines: list[str]) -> dict[str, str]:
-    found = [Requirement(line) for line in lines if not line.startswith("aucdist[")]
-    return {CONDA_NAMES.get(r.name, r.name): str(r.specifier) for r in found}
+    requirements = [Requirement(line) for line in lines if not line.startswith("aucdist[")]
+    return {CONDA_NAMES.get(r.name, r.name): str(r.specifier) for r in requirements}
 
 
 def test_recipe_asks_for_what_the_project_asks_for(project: dict[str, Any]) -> None:

@@ -152,15 +152,15 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", choices=list(SETS), default=list(SETS))
     parser.add_argument("--output", type=Path, help="a CSV file with a row for each year")
     parser.add_argument("--keep", type=Path, help="a folder in which the last year stays, with its page")
-    given = parser.parse_args()
+    options = parser.parse_args()
     rows: list[dict[str, object]] = []
-    for name in given.sets:
-        for seed in given.seeds:
+    for name in options.sets:
+        for seed in options.seeds:
             with tempfile.TemporaryDirectory() as folder:
-                place = Path(folder) if given.keep is None else given.keep / f"{name.replace(' ', '-')}-{seed}"
+                place = Path(folder) if options.keep is None else options.keep / f"{name.replace(' ', '-')}-{seed}"
                 place.mkdir(parents=True, exist_ok=True)
-                found = list(year(name, seed, place))
-            clean, late = ([row for row in found if row["drift"] is planted] for planted in (False, True))
+                weeks = list(year(name, seed, place))
+            clean, late = ([row for row in weeks if row["drift"] is planted] for planted in (False, True))
             false = sum(bool(row["alarms"]) for row in clean)
             first = next((i for i, row in enumerate(late, 1) if row["alarms"]), None)
             rows.append(
@@ -174,8 +174,8 @@ def main() -> None:
                 }
             )
             print(rows[-1], flush=True)
-    if given.output is not None:
-        pd.DataFrame(rows).to_csv(given.output, index=False)
+    if options.output is not None:
+        pd.DataFrame(rows).to_csv(options.output, index=False)
 
 
 if __name__ == "__main__":

@@ -84,10 +84,10 @@ def test_second_moments_are_those_of_the_matrix(rows):
 
 def test_the_histogram_counts_cells(rows):
     coefs = np.random.default_rng(7).random(n_rows(rows))
-    found = code_histogram(rows, coefs)
+    histogram = code_histogram(rows, coefs)
     for j, first in enumerate(rows.basis.starts[:-1]):
         for code in range(rows.basis.starts[j + 1] - first):
-            assert found[first + code] == pytest.approx(coefs[rows.codes[:, j] == code].sum(), rel=1e-13)
+            assert histogram[first + code] == pytest.approx(coefs[rows.codes[:, j] == code].sum(), rel=1e-13)
 
 
 def test_blocks_of_codes_are_taken_and_stacked(rows):

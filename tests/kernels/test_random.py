@@ -85,9 +85,9 @@ def test_stream_t_starts_at_the_t_th_number(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_uniform01_is_the_upper_53_bits(seed):
-    wanted = [(z >> 11) / 2**53 for z in itertools.islice(splitmix64(seed), 50)]
-    assert first(50, uniform, np.uint64(seed), dtype=np.float64) == wanted
-    assert 0 <= min(wanted) < max(wanted) < 1
+    expected = [(z >> 11) / 2**53 for z in itertools.islice(splitmix64(seed), 50)]
+    assert first(50, uniform, np.uint64(seed), dtype=np.float64) == expected
+    assert 0 <= min(expected) < max(expected) < 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 2**31 + 7, 80_000_000_000, 2**62 + 1, 2**63 - 1])

@@ -48,9 +48,9 @@ def test_bins_are_of_about_equal_weight_and_a_heavy_value_has_its_own():
 def test_a_weight_of_two_is_two_rows():
     r = np.random.default_rng(1)
     values, weight = np.round(r.normal(size=200), 1), r.integers(1, 4, 200)
-    one, other = bins_of(values, weight.astype(float), 7), bins_of(np.repeat(values, weight), np.ones(weight.sum()), 7)
-    np.testing.assert_array_equal(one.edges, other.edges)
-    np.testing.assert_allclose(one.means, other.means, rtol=1e-14)
+    bins, other = bins_of(values, weight.astype(float), 7), bins_of(np.repeat(values, weight), np.ones(weight.sum()), 7)
+    np.testing.assert_array_equal(bins.edges, other.edges)
+    np.testing.assert_allclose(bins.means, other.means, rtol=1e-14)
 
 
 @pytest.mark.parametrize("low", [0.0, 1e18, -1e-300])
@@ -127,10 +127,10 @@ def test_sparse_rows_have_the_codes_of_dense_ones():
 
 def test_the_map_does_not_depend_on_the_blocks_nor_on_rows_of_no_weight():
     X, y = rows()
-    one = BinExpander(bins=10).fit_blocks(blocks_of(X, y, 1))
+    of_block = BinExpander(bins=10).fit_blocks(blocks_of(X, y, 1))
     for n_blocks in (2, 5):
         other = BinExpander(bins=10).fit_blocks(blocks_of(X, y, n_blocks))
-        for a, b in zip(one.bins, other.bins, strict=True):
+        for a, b in zip(of_block.bins, other.bins, strict=True):
             np.testing.assert_array_equal(a.edges, b.edges)
             np.testing.assert_array_equal(a.means, b.means)
     weight = (np.arange(len(y)) % 3 > 0).astype(float)

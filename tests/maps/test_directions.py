@@ -61,8 +61,8 @@ def test_ramps_span_what_hats_do():
     for k in (0, 2):
         of_hats, of_ramps = hats.parts[k].jumps, ramps.parts[k].jumps
         there = of_hats[1:]  # without the cell of missing values
-        found = np.linalg.lstsq(there, of_ramps[1:], rcond=None)[0]
-        np.testing.assert_allclose(there @ found, of_ramps[1:], atol=1e-12)
+        coef = np.linalg.lstsq(there, of_ramps[1:], rcond=None)[0]
+        np.testing.assert_allclose(there @ coef, of_ramps[1:], atol=1e-12)
         assert np.linalg.matrix_rank(np.column_stack([of_ramps[1:], np.ones(len(there))])) == np.linalg.matrix_rank(
             there
         )
@@ -153,8 +153,8 @@ def test_trees_are_described_to_other_systems_with_the_steps_added_up():
             node = node.then if x <= node.at_most or (np.isnan(x) and node.missing_to_then) else node.otherwise
         return node
 
-    found = [sum(reached(tree, row) for tree in trees) for row in X]
-    np.testing.assert_allclose(found, scores, rtol=1e-12, atol=1e-12)
+    sums = [sum(reached(tree, row) for tree in trees) for row in X]
+    np.testing.assert_allclose(sums, scores, rtol=1e-12, atol=1e-12)
 
 
 def chain(values, *, missing=2, default_left=True):

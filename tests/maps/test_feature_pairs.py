@@ -38,7 +38,7 @@ def slow_scores(X, y, weight, fitted, w, tables, group):
                 coefs[i] += pair
                 coefs[j] -= pair
     coefs, h = coefs / total, h / total
-    found = []
+    scores = []
     for a in range(1, X.shape[1]):
         for b in range(a):
             G, H = np.zeros((CELLS, CELLS)), np.zeros((CELLS, CELLS))
@@ -48,8 +48,8 @@ def slow_scores(X, y, weight, fitted, w, tables, group):
                 H[at] += h[i]
             prior = PRIOR / len(y)
             own = sum((G.sum(axis=k) ** 2 / (H.sum(axis=k) + prior)).sum() for k in (0, 1))
-            found.append((G**2 / (H + prior)).sum() - own)
-    return np.array(found)
+            scores.append((G**2 / (H + prior)).sum() - own)
+    return np.array(scores)
 
 
 @pytest.mark.parametrize("rare", [False, True])
@@ -64,15 +64,15 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     fitted = BinExpander(bins=20).fit_blocks(blocks)
     w = r.normal(size=fitted.n_features_out)
     tables = {j: merge_bins(bins.shares, False, CELLS) for j, bins in enumerate(fitted.bins)}
-    found = pair_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
-    np.testing.assert_allclose(found, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
+    scores = pair_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
+    np.testing.assert_allclose(scores, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
 
 
 def test_the_pair_that_interacts_is_found_and_modelled():
     (X, y), (other, truth) = checkerboard(), checkerboard(seed=5)
     blocks = blocks_of(X, y, 2)
-    found = BinExpander(interactions=1).fit_blocks(blocks)
-    np.testing.assert_array_equal(found.pairs, [[1, 3]])
+    expander = BinExpander(interactions=1).fit_blocks(blocks)
+    np.testing.assert_array_equal(expander.pairs, [[1, 3]])
     auc = {}
     for pairs in (0, 1):
         fitted = BinExpander(interactions=pairs).fit_blocks(blocks)
@@ -133,7 +133,7 @@ def test_pairs_are_measured_within_groups():
     X[:, 2:] = of_group
     score = np.sign(X[:, 0] * X[:, 1]) + 4.0 * np.sign(of_group[:, 0] * of_group[:, 1]) + 0.3 * r.normal(size=2400)
     y = np.where(score > np.quantile(score, 0.6), 1, -1)
-    found = {}
+    pairs = {}
     for name, groups in (("all", None), ("within", group)):
-        found[name] = BinExpander(interactions=1).fit_blocks(blocks_of(X, y, 2, group=groups)).pairs.tolist()
-    assert found == {"all": [[2, 3]], "within": [[0, 1]]}
+        pairs[name] = BinExpander(interactions=1).fit_blocks(blocks_of(X, y, 2, group=groups)).pairs.tolist()
+    assert pairs == {"all": [[2, 3]], "within": [[0, 1]]}

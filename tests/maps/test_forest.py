@@ -155,5 +155,5 @@ def test_a_text_with_another_number_is_refused_or_has_leaves_that_exist(place, o
         counts, forest = leaf_counts(text), read_forest(text, [0, 2], 2)
     except InputError:
         return
-    found = forest.codes(np.array([[0.0, 0.0], [9.0, -9.0], [np.nan, np.nan], [-9.0, 9.0]]))
-    assert (found < [counts[0], counts[2]]).all()
+    codes = forest.codes(np.array([[0.0, 0.0], [9.0, -9.0], [np.nan, np.nan], [-9.0, 9.0]]))
+    assert (codes < [counts[0], counts[2]]).all()

@@ -47,11 +47,11 @@ def test_landmarks_are_of_both_classes_and_do_not_depend_on_the_blocks():
     y[:] = -1
     y[:30] = 1
     for most, pos in ((20, 10), (100, 30), (1000, 30)):
-        found = landmark_rows(blocks_of(X, y, 1), most)
-        assert (found.y > 0).sum() == pos
-        assert found.n_samples == min(most, 300)
+        landmarks = landmark_rows(blocks_of(X, y, 1), most)
+        assert (landmarks.y > 0).sum() == pos
+        assert landmarks.n_samples == min(most, 300)
         other = landmark_rows(blocks_of(X, y, 4), most)
-        np.testing.assert_array_equal(np.sort(found.row_id), np.sort(other.row_id))
+        np.testing.assert_array_equal(np.sort(landmarks.row_id), np.sort(other.row_id))
 
 
 def test_rows_of_no_weight_are_no_landmarks():

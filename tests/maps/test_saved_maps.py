@@ -33,8 +33,8 @@ def test_a_map_is_read_back_to_the_last_bit(name):
     fitted, block = fitted_map(name), rows()
     again = map_from_bytes(serialize(fitted))
     first, second = fitted.encode(block).rows, again.encode(block).rows
-    for one, other in zip(first, second, strict=True):
-        for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (one, other)), strict=True):
+    for part, other in zip(first, second, strict=True):
+        for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (part, other)), strict=True):
             np.testing.assert_array_equal(a, b)
     assert again.names(["a", "b", "c"]) == fitted.names(["a", "b", "c"])
 
@@ -91,9 +91,9 @@ def test_leaves_that_are_not_those_of_the_trees_are_refused():
     ],
 )
 def test_a_map_is_asked_for_in_several_ways(features, expected):
-    found = expander_of(features)
-    assert type(found) is type(expected)
-    assert found.get_params() == expected.get_params()
+    expander = expander_of(features)
+    assert type(expander) is type(expected)
+    assert expander.get_params() == expected.get_params()
     assert expander_of(None) is None
 
 

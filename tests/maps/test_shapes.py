@@ -33,9 +33,9 @@ def test_contributions_add_up_to_the_score(model):
     scores = np.empty(len(X))
     project(fitted.encode(block).rows, w, scores)
     parts = additive(fitted, w, 0.7)
-    found = contributions(fitted, parts, block)
-    assert found.shape == (len(X), 4 + 3)
-    np.testing.assert_allclose(found.sum(axis=1) + parts.constant, scores + 0.7, rtol=1e-11, atol=1e-11)
+    adds = contributions(fitted, parts, block)
+    assert adds.shape == (len(X), 4 + 3)
+    np.testing.assert_allclose(adds.sum(axis=1) + parts.constant, scores + 0.7, rtol=1e-11, atol=1e-11)
     assert contribution_names(["a", "b", "c", "d", "e"], fitted)[:4] == ["a", "b", "d", "e"]
 
 
@@ -43,23 +43,23 @@ def test_shapes_are_centred_and_in_the_features_units(model):
     fitted, w = model
     X, y = rows()
     parts = additive(fitted, w)
-    found = contributions(fitted, parts, Block.of(X, y))
+    adds = contributions(fitted, parts, Block.of(X, y))
     for k, shape in enumerate(parts.shapes):
         x = X[:, shape.feature]
         there = ~np.isnan(x)
-        np.testing.assert_array_equal(found[there, k], shape.values[np.searchsorted(shape.edges, x[there])])
-        assert found[there, k].mean() == pytest.approx(0.0, abs=1e-12)
-        assert found[there, k].std() == pytest.approx(shape.spread, rel=1e-9)
+        np.testing.assert_array_equal(adds[there, k], shape.values[np.searchsorted(shape.edges, x[there])])
+        assert adds[there, k].mean() == pytest.approx(0.0, abs=1e-12)
+        assert adds[there, k].std() == pytest.approx(shape.spread, rel=1e-9)
         assert (shape.missing is not None) == (not there.all())
         if shape.missing is not None:
-            assert (found[~there, k] == shape.missing).all()
+            assert (adds[~there, k] == shape.missing).all()
 
 
 def test_pairs_say_nothing_of_one_feature_alone(model):
     fitted, w = model
     X, y = rows()
     parts = additive(fitted, w)
-    found = contributions(fitted, parts, Block.of(X, y))
+    adds = contributions(fitted, parts, Block.of(X, y))
     for k, pair in enumerate(parts.pairs):
         np.testing.assert_allclose(pair.shares[0] @ pair.values, 0.0, atol=1e-12)
         np.testing.assert_allclose(pair.values @ pair.shares[1], 0.0, atol=1e-12)
@@ -68,7 +68,7 @@ def test_pairs_say_nothing_of_one_feature_alone(model):
             x = X[:, j]
             at.append(np.where(np.isnan(x), 0, np.searchsorted(edges, x) + missing))
         assert pair.values.shape == tuple(len(e) + 1 + m for e, m in zip(pair.edges, pair.missing, strict=True))
-        np.testing.assert_array_equal(found[:, 4 + k], pair.values[at[0], at[1]])
+        np.testing.assert_array_equal(adds[:, 4 + k], pair.values[at[0], at[1]])
 
 
 def test_points_run_from_nothing_to_the_total():

@@ -67,23 +67,23 @@ def run(folder, source, **options):
     begun = begun_in(folder, source, **options)
     parts = [score_part(begun.url, begun.key, item) for item in begun.reader.items]
     done = write_summary(begun, parts)
-    found = pa.concat_tables([pq.read_table(folder / "scores" / part["file"]) for part in parts])
-    assert done["rows"] == found.num_rows
-    return begun, found
+    table = pa.concat_tables([pq.read_table(folder / "scores" / part["file"]) for part in parts])
+    assert done["rows"] == table.num_rows
+    return begun, table
 
 
-def assert_scores(found, scores, row_id=None):
-    assert found.column_names == ["row_id", "score", "prediction"]
-    assert found["row_id"].to_pylist() == list(range(len(scores)) if row_id is None else row_id)
-    np.testing.assert_array_equal(found["score"].to_numpy(), scores)
-    assert found["prediction"].to_pylist() == [1 if s > 0 else -1 for s in scores]
+def assert_scores(scored, scores, row_id=None):
+    assert scored.column_names == ["row_id", "score", "prediction"]
+    assert scored["row_id"].to_pylist() == list(range(len(scores)) if row_id is None else row_id)
+    np.testing.assert_array_equal(scored["score"].to_numpy(), scores)
+    assert scored["prediction"].to_pylist() == [1 if s > 0 else -1 for s in scores]
 
 
 @pytest.mark.parametrize("n_parts", [1, 3])
 def test_the_training_file_gets_the_scores_of_the_model(tmp_path, table, n_parts):
     source, scores = table
-    begun, found = run(tmp_path, source, n_parts=n_parts)
-    assert_scores(found, scores)
+    begun, scored = run(tmp_path, source, n_parts=n_parts)
+    assert_scores(scored, scores)
     assert (begun.reader.n_blocks > 1) == (n_parts > 1)
 
 
@@ -100,19 +100,19 @@ def test_a_parquet_table_is_scored_by_its_columns_alone(tmp_path, table):
     columns = {"when": [None] * 7, "b": b, "kind": kind, "a": a}
     pq.write_table(pa.table(columns), tmp_path / "new.parquet", row_group_size=2)
     source = Source(source=str(tmp_path / "new.parquet"), format="parquet", label=0)
-    begun, found = run(tmp_path, source, n_parts=10)
+    begun, scored = run(tmp_path, source, n_parts=10)
     assert begun.reader.n_blocks == 4
-    assert_scores(found, scores)
+    assert_scores(scored, scores)
 
 
 def test_shards_are_scored_one_by_one(tmp_path, table):
     source, scores = table
     shard_data(request(source, str(tmp_path / "shards"), rows_per_shard=3))
-    begun, found = run(tmp_path, Source(source=str(tmp_path / "shards"), format="shards"))
+    begun, scored = run(tmp_path, Source(source=str(tmp_path / "shards"), format="shards"))
     assert begun.reader.n_blocks == 3
-    ids = found["row_id"].to_numpy()
+    ids = scored["row_id"].to_numpy()
     assert sorted(ids) == list(range(7))
-    assert_scores(found, scores[ids], ids)
+    assert_scores(scored, scores[ids], ids)
 
 
 def test_svmlight_rows_of_any_class_are_scored(tmp_path):
@@ -121,8 +121,8 @@ def test_svmlight_rows_of_any_class_are_scored(tmp_path):
     (tmp_path / "train").write_text("".join(f"{(-1) ** (i % 3 > 0)} {line}\n" for i, line in enumerate(lines)))
     saved(tmp_path, Source(source=str(tmp_path / "train"), format="svmlight", n_features=12))
     (tmp_path / "new").write_text("".join(f"7 {line}\n" for line in lines))
-    _, found = run(tmp_path, Source(source=str(tmp_path / "new"), format="svmlight"), n_parts=4)
-    assert_scores(found, load_model(str(tmp_path / "model")).decision_function(X))
+    _, scored = run(tmp_path, Source(source=str(tmp_path / "new"), format="svmlight"), n_parts=4)
+    assert_scores(scored, load_model(str(tmp_path / "model")).decision_function(X))
 
 
 def test_the_probability_is_there_if_the_model_has_one(tmp_path, table):
@@ -132,9 +132,9 @@ def test_the_probability_is_there_if_the_model_has_one(tmp_path, table):
         str(tmp_path / "model"), coef=model.coef, intercept=model.intercept, schema=model.schema,
         preprocessor=model.preprocessor, about=model.about, probability=LinkMap(1.0, Link("logit"), 2.0, -0.5),
     )  # fmt: skip
-    _, found = run(tmp_path, source)
-    assert found.column_names == ["row_id", "score", "prediction", "probability"]
-    np.testing.assert_allclose(found["probability"].to_numpy(), expit(2.0 * scores - 0.5), rtol=1e-14)
+    _, scored = run(tmp_path, source)
+    assert scored.column_names == ["row_id", "score", "prediction", "probability"]
+    np.testing.assert_allclose(scored["probability"].to_numpy(), expit(2.0 * scores - 0.5), rtol=1e-14)
 
 
 def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
@@ -144,9 +144,9 @@ def test_a_part_that_is_there_is_not_made_again(tmp_path, table, monkeypatch):
     before = (tmp_path / "scores" / "part-00001.parquet").stat().st_mtime_ns
     with monkeypatch.context() as patch:
         patch.setattr(scoring, "open_rows", None)  # nor is the survey
-        again, found = run(tmp_path, source, n_parts=3)
+        again, scored = run(tmp_path, source, n_parts=3)
     assert again == begun
-    assert_scores(found, scores)
+    assert_scores(scored, scores)
     assert (tmp_path / "scores" / "part-00001.parquet").stat().st_mtime_ns == before
     done = json.loads((tmp_path / "scores" / "_scores.json").read_text())
     assert (done["rows"], done["parts"]) == (7, len(done["files"]))
@@ -268,8 +268,8 @@ def test_notes_of_a_scoring_that_are_damaged_or_planted(tmp_path, table, change)
         for part in content["reader"]["parts"]:
             part["url"] = str(tmp_path / "secret.csv")
         path.write_text(json.dumps(content))
-        found = begun_in(tmp_path, source, n_parts=3)
-        assert {part.url for part in found.reader.parts} == {str(source.source)}
+        resumed = begun_in(tmp_path, source, n_parts=3)
+        assert {part.url for part in resumed.reader.parts} == {str(source.source)}
         return
     path.write_text(change)
     with pytest.raises(InputError, match=r"_scoring\.json is damaged"):
@@ -296,9 +296,9 @@ def test_a_model_carries_the_rules_by_which_its_rows_were_read(tmp_path, with_ru
     assert with_rules.reading.keys() == kept
     (tmp_path / "new.data").write_text("7;p;31.12.2024;?\n2;r;;?\n")
     source = csv(tmp_path / "new.data", label="y")
-    begun, found = run(tmp_path, source)
+    begun, scored = run(tmp_path, source)
     middle = (20088 + 20089) / 2
-    np.testing.assert_allclose(found["score"].to_numpy(), [7 + 20 + 2.0088, 2 + middle * 1e-4], rtol=1e-14)
+    np.testing.assert_allclose(scored["score"].to_numpy(), [7 + 20 + 2.0088, 2 + middle * 1e-4], rtol=1e-14)
     assert (begun.reader.missing, begun.reader.unknown) == ({"when": 1}, {"kind": 1})
     again = write_summary(begun_in(tmp_path, source), [{"file": "part-00000.parquet", "rows": 2}])
     assert again["unknown"] == {"kind": 1}  # of a resumed run too
@@ -306,13 +306,13 @@ def test_a_model_carries_the_rules_by_which_its_rows_were_read(tmp_path, with_ru
 
 def test_keys_that_are_given_count_before_the_rules_of_the_model(tmp_path, with_rules):
     (tmp_path / "new.csv").write_text("when,extra,kind,a\n2024-12-31,x,p,7\n")
-    given = {"label": "a", "header": True, "columns": None, "separator": ",", "date_format": None}
-    source = csv(tmp_path / "new.csv", **given)
-    _, found = run(tmp_path, source)
-    np.testing.assert_allclose(found["score"].to_numpy(), [7 + 20 + 2.0088], rtol=1e-14)
+    keys = {"label": "a", "header": True, "columns": None, "separator": ",", "date_format": None}
+    source = csv(tmp_path / "new.csv", **keys)
+    _, scored = run(tmp_path, source)
+    np.testing.assert_allclose(scored["score"].to_numpy(), [7 + 20 + 2.0088], rtol=1e-14)
     (tmp_path / "new.csv").write_text("when,extra,kind,a\n2024-12-31,x,r,7\n")
     with pytest.raises(InputError, match="unknown category 'r'"):
-        begun_in(tmp_path, csv(tmp_path / "new.csv", unknown="error", **given), "out")
+        begun_in(tmp_path, csv(tmp_path / "new.csv", unknown="error", **keys), "out")
     (tmp_path / "new.csv").write_text("when,kind\n2024-12-31,r\n")
     with pytest.raises(InputError, match=r"new\.csv lacks column 'a', which the model needs; it has: kind, when"):
         begun_in(tmp_path, source, "out")

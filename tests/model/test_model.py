@@ -49,11 +49,11 @@ def test_scores_are_those_of_the_encoded_rows(tmp_path: Path) -> None:
     np.testing.assert_array_equal(model.predict(X), np.where(expected > 0, 1, -1))
 
 
-@pytest.mark.parametrize("given", [X[:, :2], np.hstack([X, X]), sp.csr_matrix(X[:, :1])])
-def test_wrong_number_of_features(given: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows", [X[:, :2], np.hstack([X, X]), sp.csr_matrix(X[:, :1])])
+def test_wrong_number_of_features(rows: Any, tmp_path: Path) -> None:
     save(str(tmp_path))
-    with pytest.raises(InputError, match=rf"{given.shape[1]} features, but the model was fitted on 3"):
-        load_model(str(tmp_path)).predict(given)
+    with pytest.raises(InputError, match=rf"{rows.shape[1]} features, but the model was fitted on 3"):
+        load_model(str(tmp_path)).predict(rows)
 
 
 @pytest.mark.parametrize(
@@ -71,8 +71,8 @@ def test_probabilities_to_the_bit(probability: ProbabilityMap, tmp_path: Path) -
         str(tmp_path), coef=COEF, intercept=0.7, schema=plain.schema, preprocessor=plain.preprocessor, about={},
         probability=probability,
     )  # fmt: skip
-    found = load_model(str(tmp_path)).predict_proba(X)
-    np.testing.assert_array_equal(found, probability(plain.decision_function(X)))
+    p = load_model(str(tmp_path)).predict_proba(X)
+    np.testing.assert_array_equal(p, probability(plain.decision_function(X)))
 
 
 OLD = Path(__file__).with_name("old_models")
@@ -95,8 +95,8 @@ def test_models_of_older_formats_score_as_they_did_and_are_written_anew(version:
     assert json.loads((tmp_path / "model.json").read_text())["format"] == 4
     new = load_model(str(tmp_path))
     assert new.decision_function(ROWS).tolist() == scores.tolist()
-    for one, other in zip(new.models, old.models, strict=True):
-        assert (one.schema, one.about, one.reading) == (other.schema, other.about, other.reading)
+    for of_new, other in zip(new.models, old.models, strict=True):
+        assert (of_new.schema, of_new.about, of_new.reading) == (other.schema, other.about, other.reading)
     assert files_of_model(str(tmp_path)) == {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
 
@@ -110,8 +110,8 @@ def test_a_class_of_several_is_a_model(tmp_path: Path) -> None:
     write_model(str(tmp_path), several)
     for k in range(2):
         for url in (str(tmp_path), f"{OLD}/format-3"):
-            one = load_model(f"{url}/class-0000{k}")
-            np.testing.assert_array_equal(one.decision_function(ROWS), several.models[k].decision_function(ROWS))
+            of_class = load_model(f"{url}/class-0000{k}")
+            np.testing.assert_array_equal(of_class.decision_function(ROWS), several.models[k].decision_function(ROWS))
     assert len({digest_of_model(str(tmp_path)), *(digest_of_model(f"{tmp_path}/class-0000{k}") for k in range(2))}) == 3
     with pytest.raises(InputError, match="has no class at position 2"):
         load_model(f"{tmp_path}/class-00002")

@@ -64,15 +64,15 @@ def test_points_of_any_row_are_within_the_bound(seed, basis, scaled, total, most
     assert (points == np.round(points)).all()
     assert points.min() >= card.least
     assert points.max() <= card.most
-    wanted = card.scaling["points_per_score"] * exact.decision_function(X) + card.scaling["shift"]
-    errors = points - wanted
-    slack = 1e-9 * (1.0 + np.abs(wanted).max())
+    expected = card.scaling["points_per_score"] * exact.decision_function(X) + card.scaling["shift"]
+    errors = points - expected
+    slack = 1e-9 * (1.0 + np.abs(expected).max())
     assert np.abs(errors).max() <= card.rounding["most"] + slack
     assert np.ptp(errors) <= card.rounding["most_pair"] + slack
     if most is not None:
         assert lines_of(card) <= most
     # Whether a row is called positive changes only where its points are within the bound of the cutoff.
-    clear = np.abs(wanted - card.scaling["shift"]) > card.rounding["most"] + 1.0
+    clear = np.abs(expected - card.scaling["shift"]) > card.rounding["most"] + 1.0
     assert (of_card.predict(X)[clear] == exact.predict(X)[clear]).all()
     np.testing.assert_allclose(
         of_card.predict_proba(X)[:, 1],
@@ -108,9 +108,9 @@ def test_points_that_double_the_odds():
     assert card.scaling["points_per_score"] == pytest.approx(20.0 / np.log(2.0) * 0.8)
     X = rows(5)
     probability = exact.predict_proba(X)[:, 1]
-    wanted = 600.0 + 20.0 * np.log2(probability / (1.0 - probability) / 0.05)
-    found = card_model(card).decision_function(X) + card.cutoff
-    assert np.abs(found - wanted).max() <= card.rounding["most"] + 1e-6
+    expected = 600.0 + 20.0 * np.log2(probability / (1.0 - probability) / 0.05)
+    scaled = card_model(card).decision_function(X) + card.cutoff
+    assert np.abs(scaled - expected).max() <= card.rounding["most"] + 1e-6
 
 
 def test_probabilities_of_an_isotonic_map():
@@ -133,24 +133,24 @@ def test_a_card_is_a_model_for_other_exports(tmp_path: Path):
     loaded = replace(loaded, reading={"unknown": "ignore", "missing": "keep"})
     tables = duckdb.connect()
     tables.register("applicants", table)
-    found = tables.execute(to_sql(loaded, table="applicants", ids=["id"])).df()
-    np.testing.assert_allclose(found.sort_values("id")["score"], expected, rtol=1e-12, atol=1e-9)
+    scored = tables.execute(to_sql(loaded, table="applicants", ids=["id"])).df()
+    np.testing.assert_allclose(scored.sort_values("id")["score"], expected, rtol=1e-12, atol=1e-9)
 
 
 def test_lines_name_what_they_apply_to():
     card = to_scorecard(model(0), rows=14)
-    found = card_rows(card)
-    assert {row.feature for row in found} <= {"age", "sum", "job", "kind"}
-    assert any(row.value == "missing" and row.share is None for row in found if row.feature == "sum")
-    assert any(row.feature == "job" and row.value == "clerk" for row in found)
+    lines = card_rows(card)
+    assert {row.feature for row in lines} <= {"age", "sum", "job", "kind"}
+    assert any(row.value == "missing" and row.share is None for row in lines if row.feature == "sum")
+    assert any(row.feature == "job" and row.value == "clerk" for row in lines)
     text = card_file(card, "md", "A | card").decode()
-    assert text.count("\n| ") == len(found) + 1
+    assert text.count("\n| ") == len(lines) + 1
     assert "# A \\| card" in text
     assert f"; a value without a line gets 0 points. Predict yes if the points are more than {card.cutoff}." in text
-    assert len(to_csv(card).splitlines()) == len(found) + 3
+    assert len(to_csv(card).splitlines()) == len(lines) + 3
     page = card_file(card, "html", "<b>").decode()
     assert "<bdi>&lt;b&gt;</bdi>" in page
-    assert page.count("<tr>") == len(found) + 1
+    assert page.count("<tr>") == len(lines) + 1
 
 
 def test_names_are_shown_as_they_are_and_are_no_formulas():
@@ -187,13 +187,13 @@ def test_losses_of_model_and_card():
     X, y = rows(7), np.where(np.arange(200) % 3, -1, 1)
     parts = [("train", Block.of(X[part], y[part])) for part in (slice(0, 120), slice(120, 200))]
     one_class = [("test", Block.of(X[y > 0], y[y > 0]))]
-    (found,) = losses_of_card(exact, card, [*parts, *one_class]).values()
-    assert found["n_samples"] == 200
+    (losses,) = losses_of_card(exact, card, [*parts, *one_class]).values()
+    assert losses["n_samples"] == 200
     scores = exact.decision_function(X)
     by_pairs = np.maximum(0.0, 1.0 - np.subtract.outer(scores[y > 0], scores[y < 0])).mean()
-    assert found["loss_of_model"] == pytest.approx(by_pairs)
+    assert losses["loss_of_model"] == pytest.approx(by_pairs)
     assert (
-        abs(found["loss"] - found["loss_of_model"]) <= card.rounding["pair"]
+        abs(losses["loss"] - losses["loss_of_model"]) <= card.rounding["pair"]
     )  # the hinge is 1-Lipschitz in the margin
     values = losses_of_card(exact.with_weights(about={}), card, parts)["train"]
     expected = [

@@ -20,8 +20,8 @@ ALL = [Link("gev", xi) for xi in (-1.0, -0.3, 0.0, 1e-250, 0.4, 3.0)] + [
 @pytest.mark.parametrize("link", ALL)
 def test_score_is_the_inverse(link):
     for p in (1e-9, 0.01, 0.2, 0.5, 0.9, 0.999):
-        found, complement = link.probabilities([link.score(p)])
-        assert found[0] == pytest.approx(p, rel=1e-12)
+        p_pos, complement = link.probabilities([link.score(p)])
+        assert p_pos[0] == pytest.approx(p, rel=1e-12)
         assert complement[0] == pytest.approx(1 - p, rel=1e-12)
 
 
@@ -105,8 +105,8 @@ def test_correction_is_bayes_rule():
     posterior = LinkMap(1.0, Link("logit"), 1.0, -0.5)  # of N(1, 1) and N(0, 1), half of each
     for prior in (0.5, 0.01, 0.2):
         density = np.exp(-0.5 * (scores[:, None] - [0.0, 1.0]) ** 2) * [1 - prior, prior]
-        found = posterior.corrected(0.5, prior)(scores)
-        np.testing.assert_allclose(found, density / density.sum(axis=1, keepdims=True), rtol=1e-13)
+        corrected = posterior.corrected(0.5, prior)(scores)
+        np.testing.assert_allclose(corrected, density / density.sum(axis=1, keepdims=True), rtol=1e-13)
     assert posterior.corrected(0.5, None) is posterior
 
 
@@ -128,14 +128,14 @@ LINKS = [Link("gev", -0.6), Link("gev", 0.0), Link("gev", 0.3), Link("logit"), L
 def test_gev_probability_to_the_last_digits(xi):
     terms = Link("gev", xi).terms(likelihood=True)
     for u in SCORES:
-        found = probability(terms, u)
-        wanted = twin.gev(xi, u)
-        for value, exact in zip(found, wanted, strict=True):
+        values = probability(terms, u)
+        expected = twin.gev(xi, u)
+        for value, exact in zip(values, expected, strict=True):
             assert abs(value - float(exact)) <= 1e-15
         # Relative too, as far as the number 1 + xi u itself is known.
-        if wanted[0] > 1e-300 and abs(1 + xi * u) > 0.01:
-            minus_log = -float(twin.mp.log(wanted[0]))
-            assert found[0] == pytest.approx(float(wanted[0]), rel=1e-14 * max(1.0, minus_log))
+        if expected[0] > 1e-300 and abs(1 + xi * u) > 0.01:
+            minus_log = -float(twin.mp.log(expected[0]))
+            assert values[0] == pytest.approx(float(expected[0]), rel=1e-14 * max(1.0, minus_log))
 
 
 @pytest.mark.nojit
@@ -276,9 +276,9 @@ def test_derivatives_by_the_shape(xi):
             by_score = loss_and_slope(LinkLoss(Link("gev", xi), "likelihood").terms, u, positive)[1]
             informations.append((slope, own, mixed, by_score))
         p = float(twin.gev(xi, u)[0])
-        (one, own, mixed, by_one), (other, again, mixed_again, by_other) = informations
-        assert own == again == pytest.approx(p * one**2 + (1 - p) * other**2, rel=1e-9)
-        assert mixed == mixed_again == pytest.approx(p * one * by_one + (1 - p) * other * by_other, rel=1e-8)
+        (of_pos, own, mixed, by_pos), (other, again, mixed_again, by_other) = informations
+        assert own == again == pytest.approx(p * of_pos**2 + (1 - p) * other**2, rel=1e-9)
+        assert mixed == mixed_again == pytest.approx(p * of_pos * by_pos + (1 - p) * other * by_other, rel=1e-8)
 
 
 @pytest.mark.nojit
@@ -299,6 +299,6 @@ def test_no_curvature_exceeds_the_bound():
         for name in ("calibrated", "likelihood"):
             loss = LinkLoss(link, name)
             if loss.largest_curvature is not None:
-                found = max(curvature(loss.terms, u, positive) for u in grid for positive in (True, False))
-                assert found <= loss.largest_curvature * (1 + 1e-12)
-                assert found >= 0.97 * loss.largest_curvature or name == "likelihood"
+                largest = max(curvature(loss.terms, u, positive) for u in grid for positive in (True, False))
+                assert largest <= loss.largest_curvature * (1 + 1e-12)
+                assert largest >= 0.97 * loss.largest_curvature or name == "likelihood"

@@ -44,16 +44,16 @@ def rate(distance, low, high, m):
 def test_rates(numbers, m):
     distances = np.array(sorted(numbers)) / 16
     rule = Rule(AXIS, -1, distances[0], distances[-1], 0, m, 0)
-    found = rule.rates(distances)
+    rates = rule.rates(distances)
     # A distance on the border of two bins may fall to either by rounding.
     off = np.abs((distances - distances[0]) * m / (distances[-1] - distances[0]) % 1)
     inner = (off > 1e-9) & (off < 1 - 1e-9)
     np.testing.assert_allclose(
-        found[inner], [rate(d, distances[0], distances[-1], m) for d in distances[inner]], atol=1e-12
+        rates[inner], [rate(d, distances[0], distances[-1], m) for d in distances[inner]], atol=1e-12
     )
-    assert found[0] == 1.0
-    assert found[-1] == pytest.approx(1 / m)
-    assert (np.diff(found) <= 0).all()
+    assert rates[0] == 1.0
+    assert rates[-1] == pytest.approx(1 / m)
+    assert (np.diff(rates) <= 0).all()
 
 
 @pytest.mark.parametrize("rounded", [False, True], ids=["all apart", "ties"])
@@ -72,8 +72,8 @@ def test_u2_takes_part_of_exactly_the_nearest_rows(n_blocks, ratio, rounded):
     taken = 0
     for part in parts:
         which = (part.y < 0) & (np.abs(part.X[:, 0]) <= rule.high)
-        found = measure_distances(part, AXIS, -1, rule.seed)
-        (near,), (lots,) = found["distances"], found["lots"]
+        measured = measure_distances(part, AXIS, -1, rule.seed)
+        (near,), (lots,) = measured["distances"], measured["lots"]
         assert near.min() >= rule.low
         taken += ((near < rule.high) | ((near == rule.high) & (lots <= np.uint64(rule.last_lot)))).sum()
         assert which.sum() >= (near < rule.high).sum()
@@ -108,13 +108,13 @@ def test_auto_is_u1_below_ten_and_u2_above():
 def test_the_sample_does_not_depend_on_the_blocks(method):
     X, y = problem(rounded=True)
     sampler = DistanceUnderSampler(method=method, svm=AXIS, random_state=5)
-    found = []
+    samples = []
     for n_blocks in (1, 2, 7):
         blocks = sampler.resample_blocks(LocalBlocks(partition(Block.of(X, y), n_blocks)))
-        found.append(sorted(blocks.reduce(row_ids)["ids"]))
-    assert found[0] == found[1] == found[2]
+        samples.append(sorted(blocks.reduce(row_ids)["ids"]))
+    assert samples[0] == samples[1] == samples[2]
     sampler.fit_resample(X, y)
-    assert sampler.sample_indices_.tolist() == found[0]
+    assert sampler.sample_indices_.tolist() == samples[0]
     assert clone(sampler).set_params(random_state=6).fit_resample(X, y)[0].shape != (0, 2)
 
 
@@ -191,8 +191,8 @@ def test_types_stay_what_they_are():
 def test_the_smaller_class_is_kept_whatever_its_label():
     X, y = problem(300, 0.1)
     sampler = DistanceUnderSampler(svm=AXIS, random_state=0)
-    one, other = (sampler.fit_resample(X, labels)[1] for labels in (y, -y))
-    np.testing.assert_array_equal(one, -other)
+    kept, other = (sampler.fit_resample(X, labels)[1] for labels in (y, -y))
+    np.testing.assert_array_equal(kept, -other)
 
 
 def test_in_a_pipeline_of_imbalanced_learn():

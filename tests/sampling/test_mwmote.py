@@ -46,9 +46,9 @@ def weights_twin(X, y, k1, k2, k3, c_f_th, c_max):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_weights_are_those_of_the_steps_written_out(seed, k3):
     X, y = problem(seed=seed)
-    found, kept = MWMOTE(k3=k3, c_f_th=1.5)._weights(X, np.flatnonzero(y > 0))
+    weights, kept = MWMOTE(k3=k3, c_f_th=1.5)._weights(X, np.flatnonzero(y > 0))
     expected, clean = weights_twin(X, y, 5, 3, 10 if k3 is None else 4, 1.5, 2.0)
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    np.testing.assert_allclose(weights, expected, rtol=1e-10)
     np.testing.assert_array_equal(kept, clean)
     assert expected.any()
 
@@ -62,10 +62,10 @@ def test_clusters_are_those_of_average_linkage(c_p):
     np.fill_diagonal(clean, np.inf)
     threshold = c_p * clean.min(axis=1).mean()
     expected = AgglomerativeClustering(n_clusters=None, distance_threshold=threshold, linkage="average").fit(ours)
-    found = MWMOTE(c_p=c_p)._clusters(ours, kept)
-    together = found[:, None] == found
+    clusters = MWMOTE(c_p=c_p)._clusters(ours, kept)
+    together = clusters[:, None] == clusters
     np.testing.assert_array_equal(together, expected.labels_[:, None] == expected.labels_)
-    assert found.min() == 0
+    assert clusters.min() == 0
 
 
 def test_new_rows_lie_between_two_rows_of_one_cluster():

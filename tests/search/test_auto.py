@@ -37,7 +37,7 @@ SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
 
 
 @pytest.mark.parametrize(
-    ("given", "metric"),
+    ("params", "metric"),
     [
         ({}, "auc"),
         ({"max_fpr": 0.05}, "shrunk_partial_auc@0.05"),
@@ -45,14 +45,14 @@ SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
         ({"max_false_positives": 1999}, "shrunk_partial_auc@0.9995"),
     ],
 )
-def test_the_measure_is_the_one_that_is_trained_for(given, metric):
-    search = auto_search(PairwiseHingeClassifier(**given), **SIZE)
-    assert (search.measure.name, search.rule, search.n_folds) == (metric, "best" if given else "simplest", 5)
-    assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not given else LAMS_OF_TOP)
+def test_the_measure_is_the_one_that_is_trained_for(params, metric):
+    search = auto_search(PairwiseHingeClassifier(**params), **SIZE)
+    assert (search.measure.name, search.rule, search.n_folds) == (metric, "best" if params else "simplest", 5)
+    assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not params else LAMS_OF_TOP)
     tried = [point["features"] for point in search.points]
-    forests = LEAVES_OF_TOP if given else FORESTS
+    forests = LEAVES_OF_TOP if params else FORESTS
     lams = {point["lam"] for point in search.points if point["features"] in forests}
-    assert lams == ({1e-1, 1e-3} if given else {1.0, 1e-1})
+    assert lams == ({1e-1, 1e-3} if params else {1.0, 1e-1})
     assert [features for features in tried if features in (LEAVES, *FORESTS, *LEAVES_OF_TOP)][::2] == list(forests)
 
 
@@ -80,7 +80,7 @@ def test_the_top_of_few_rows_has_forests_and_that_of_directions_those_without_a_
     directed = auto_search(PairwiseHingeClassifier(max_fpr=0.05, monotone={0: "increasing"}), **SIZE).points
     tried = [point["features"] for point in directed]
     assert LEAVES in tried
-    assert not any(one in tried for one in LEAVES_OF_TOP)
+    assert not any(forest in tried for forest in LEAVES_OF_TOP)
 
 
 def test_sizes_and_given_values_are_kept():
@@ -102,7 +102,7 @@ def test_probability_models_try_smaller_lam_where_positives_are_rare():
 
 
 def test_of_two_forests_the_smaller_one_is_the_simpler():
-    order = [complexity(one) for one in ({"map": "bins", "interactions": 40}, "leaves", {"map": "leaves"}, LEAVES)]
+    order = [complexity(form) for form in ({"map": "bins", "interactions": 40}, "leaves", {"map": "leaves"}, LEAVES)]
     assert order == sorted(order)
     assert order[1] == order[2] < order[3]
 
@@ -154,8 +154,8 @@ def own_rows(blocks, side):
     return [b.take(side[b.row_id], index=b.index) for b in blocks]
 
 
-def figures(found):
-    return [{k: v for k, v in result.items() if k != "seconds"} for result in found]
+def figures(results):
+    return [{k: v for k, v in result.items() if k != "seconds"} for result in results]
 
 
 def scored(train, held_out, tol=1e-3):
@@ -197,8 +197,8 @@ def test_same_bits_on_workers(client):
     train, held_out = sides(rows())
     there = DaskBlocks.load(client, load, 3)
     here = LocalBlocks([load(i) for i in range(3)])
-    found = [scored(masked_blocks(blocks, train), masked_blocks(blocks, held_out), tol=0.2) for blocks in (here, there)]
-    assert found[0] == found[1]
+    bits = [scored(masked_blocks(blocks, train), masked_blocks(blocks, held_out), tol=0.2) for blocks in (here, there)]
+    assert bits[0] == bits[1]
 
 
 # ---- scikit-learn's own search and joblib over Dask work with our estimators ------------------
@@ -224,22 +224,22 @@ def test_grid_search_over_a_pipeline(model, data):
     pipeline = make_pipeline(StandardScaler(), model)
     name = type(model).__name__.lower()
     grid = {f"{name}__lam": [1.0, 1e-2]}
-    found = GridSearchCV(pipeline, grid, scoring="roc_auc", cv=FOLDS, error_score="raise").fit(X, y)
-    assert found.best_score_ > 0.7
-    assert found.best_estimator_.predict(X).dtype == y.dtype
-    scores = cross_val_score(found.best_estimator_, X, y, cv=FOLDS, scoring="roc_auc", error_score="raise")
-    assert scores.mean() == pytest.approx(found.best_score_)
+    search = GridSearchCV(pipeline, grid, scoring="roc_auc", cv=FOLDS, error_score="raise").fit(X, y)
+    assert search.best_score_ > 0.7
+    assert search.best_estimator_.predict(X).dtype == y.dtype
+    scores = cross_val_score(search.best_estimator_, X, y, cv=FOLDS, scoring="roc_auc", error_score="raise")
+    assert scores.mean() == pytest.approx(search.best_score_)
 
 
 def test_our_folds_score_as_scikit_learns_do(data):
     X, y = data
     lams = [1.0, 0.1, 1e-2]
-    found = GridSearchCV(PairwiseHingeClassifier(tol=1e-6), {"lam": lams}, scoring="roc_auc", cv=FOLDS).fit(X, y)
-    labels = np.where(y == found.classes_[1], 1, -1)
+    search = GridSearchCV(PairwiseHingeClassifier(tol=1e-6), {"lam": lams}, scoring="roc_auc", cv=FOLDS).fit(X, y)
+    labels = np.where(y == search.classes_[1], 1, -1)
     for k, (train, test) in enumerate(FOLDS.split(X, y)):
         sides = [LocalBlocks([Block.of(X[rows], labels[rows])]) for rows in (train, test)]
         ours = score_path(PairwiseHingeClassifier(tol=1e-6), [{"lam": lam} for lam in lams], *sides, MEASURES["auc"])
-        theirs = found.cv_results_[f"split{k}_test_score"]
+        theirs = search.cv_results_[f"split{k}_test_score"]
         assert [result["value"] for result in ours] == pytest.approx(theirs, abs=2e-3)
 
 

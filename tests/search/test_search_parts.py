@@ -45,8 +45,8 @@ def row(lam, values, passes=1000, **more):
 
 
 def test_points_are_all_combinations():
-    found = points_of(PairwiseHingeClassifier(), {"lam": [1, 0.1], "tol": [1e-3, 1e-2]})
-    assert found == [{"lam": lam, "tol": tol} for lam, tol in itertools.product([1, 0.1], [1e-3, 1e-2])]
+    points = points_of(PairwiseHingeClassifier(), {"lam": [1, 0.1], "tol": [1e-3, 1e-2]})
+    assert points == [{"lam": lam, "tol": tol} for lam, tol in itertools.product([1, 0.1], [1e-3, 1e-2])]
 
 
 @pytest.mark.parametrize(
@@ -96,22 +96,22 @@ def cuts(n=60, **more):
 
 
 def test_sides_are_by_row_id_and_part_the_rows():
-    found = cuts(repeats=2, seed=5)
-    assert len(found.outer()) == 6
-    for cut in found.outer():
-        train, held_out = found.sides(cut)
+    split = cuts(repeats=2, seed=5)
+    assert len(split.outer()) == 6
+    for cut in split.outer():
+        train, held_out = split.sides(cut)
         assert (train ^ held_out)[::3].all()
         assert not (train | held_out)[np.arange(len(train)) % 3 > 0].any()
-        assert found.sizes(cut) == (train.sum(), held_out.sum())
-    assert (found.sides(Fold(0, 0)).train != found.sides(Fold(1, 0)).train).any()
+        assert split.sizes(cut) == (train.sum(), held_out.sum())
+    assert (split.sides(Fold(0, 0)).train != split.sides(Fold(1, 0)).train).any()
 
 
 def test_inner_folds_part_the_training_rows_of_their_fold():
-    found = cuts(n_inner=4)
-    for cut in found.outer():
-        whole, seen = found.sides(cut).train, np.zeros(178, dtype=int)
-        for inner in found.inner(cut):
-            train, held_out = found.sides(inner)
+    split = cuts(n_inner=4)
+    for cut in split.outer():
+        whole, seen = split.sides(cut).train, np.zeros(178, dtype=int)
+        for inner in split.inner(cut):
+            train, held_out = split.sides(inner)
             assert ((train | held_out) == whole).all()
             seen += held_out
         assert (seen[whole] == 1).all()
@@ -130,9 +130,9 @@ def test_more_folds_than_rows_of_a_class_are_refused_at_once():
 def test_the_plain_cut_is_the_fold_by_hash():
     from aucdist.engine.blocks import block_seed
 
-    found = cuts(seed=9)
-    fold = fold_numbers(found.row_id, found.y, 3, block_seed(9, 0, 0))
-    assert found.sides(Fold(0, 1)).held_out[::3].tolist() == (fold == 1).tolist()
+    split = cuts(seed=9)
+    fold = fold_numbers(split.row_id, split.y, 3, block_seed(9, 0, 0))
+    assert split.sides(Fold(0, 1)).held_out[::3].tolist() == (fold == 1).tolist()
 
 
 # ---- choice ----
@@ -386,7 +386,7 @@ def test_rows_are_mapped_once_for_all_values_of_lam(metric, monkeypatch):
     assert sizes.count((~inside).sum()) == 1
     assert sizes.count(inside.sum()) <= 2  # for the fit, and for the thresholds
     alone = [score_path(PairwiseHingeClassifier(tol=1e-6), [p], train, held_out, measure)[0]["value"] for p in points]
-    np.testing.assert_allclose([one["value"] for one in results], alone, atol=2e-2)
+    np.testing.assert_allclose([result["value"] for result in results], alone, atol=2e-2)
 
 
 def test_a_path_ends_at_the_first_value_that_is_not_better(monkeypatch):
@@ -448,8 +448,8 @@ AREA = MEASURES["group_auc"]
 
 
 def fold(values, weights, names):
-    found = GroupMetric(np.asarray(values), np.asarray(weights, dtype=float), 0, np.asarray(names))
-    return {"value": found.mean, "groups": group_shares(found)}
+    metric = GroupMetric(np.asarray(values), np.asarray(weights, dtype=float), 0, np.asarray(names))
+    return {"value": metric.mean, "groups": group_shares(metric)}
 
 
 def folds_of(values, weights, n_folds=4):

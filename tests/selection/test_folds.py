@@ -42,9 +42,9 @@ def test_every_row_goes_where_it_is_dealt_whatever_the_order(n_folds, more_pos, 
     ids = random.sample(range(10**6), len(y))
     dealt = twin(ids, y, n_folds, seed)
     order = random.sample(range(len(y)), len(y))
-    found = fold_numbers(np.array(ids)[order], np.array(y)[order], n_folds, seed)
-    assert found.tolist() == [dealt[ids[k]] for k in order]
-    for rows in (found, found[np.array(y)[order] > 0], found[np.array(y)[order] < 0]):
+    numbers = fold_numbers(np.array(ids)[order], np.array(y)[order], n_folds, seed)
+    assert numbers.tolist() == [dealt[ids[k]] for k in order]
+    for rows in (numbers, numbers[np.array(y)[order] > 0], numbers[np.array(y)[order] < 0]):
         sizes = np.bincount(rows, minlength=n_folds)
         assert sizes.max() - sizes.min() <= 1
 
@@ -54,10 +54,10 @@ def test_each_stratum_is_dealt_on_from_where_the_last_one_ended(n_folds, strata,
     ids = random.sample(range(10**6), len(strata))
     number = dict(zip(ids, scrambled(np.array(ids), seed).tolist(), strict=True))
     order = sorted(range(len(ids)), key=lambda k: (strata[k], number[ids[k]]))
-    found = stratified_numbers(np.array(ids), np.array(strata), n_folds, seed)
-    assert found[order].tolist() == [place % n_folds for place in range(len(ids))]
+    numbers = stratified_numbers(np.array(ids), np.array(strata), n_folds, seed)
+    assert numbers[order].tolist() == [place % n_folds for place in range(len(ids))]
     for stratum in set(strata):
-        sizes = np.bincount(found[np.array(strata) == stratum], minlength=n_folds)
+        sizes = np.bincount(numbers[np.array(strata) == stratum], minlength=n_folds)
         assert sizes.max() - sizes.min() <= 1
 
 
@@ -93,27 +93,27 @@ def test_arrival_is_an_order_of_the_ids():
 
 def test_a_partition_trains_on_what_it_does_not_hold_out():
     ids, y = np.arange(60), np.where(np.arange(60) % 4, -1, 1)
-    found = partition(ids, y, 5, 1)
-    assert found.part.tolist() == fold_numbers(ids, y, 5, 1).tolist()
+    folds = partition(ids, y, 5, 1)
+    assert folds.part.tolist() == fold_numbers(ids, y, 5, 1).tolist()
     for fold in range(5):
-        assert (found.train(fold) == ~found.held_out(fold)).all()
-    assert sum(found.held_out(fold).sum() for fold in range(5)) == 60
+        assert (folds.train(fold) == ~folds.held_out(fold)).all()
+    assert sum(folds.held_out(fold).sum() for fold in range(5)) == 60
 
 
 @given(st.integers(2, 4), st.integers(8, 30), st.integers(0, 99), st.randoms())
 def test_groups_stay_together_whatever_the_order_of_the_rows(n_folds, n_groups, seed, random):
     groups = np.array([g for g in range(n_groups) for _ in range(random.randint(1, 5))])
     y, ids = np.array([random.choice([-1, 1]) for _ in groups]), np.array(random.sample(range(1000), len(groups)))
-    found = fold_numbers_of_groups(ids, y, groups, n_folds, seed)
+    folds = fold_numbers_of_groups(ids, y, groups, n_folds, seed)
     for group in range(n_groups):
-        assert len(set(found[groups == group])) == 1
-    assert set(found) == set(range(n_folds))
+        assert len(set(folds[groups == group])) == 1
+    assert set(folds) == set(range(n_folds))
     order = np.array(random.sample(range(len(groups)), len(groups)))
     assert (
-        fold_numbers_of_groups(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist() == found[order].tolist()
+        fold_numbers_of_groups(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist() == folds[order].tolist()
     )
     # No fold is ahead of another by more positives than the largest group has.
-    positives = np.bincount(found, y == 1, n_folds)
+    positives = np.bincount(folds, y == 1, n_folds)
     assert positives.max() - positives.min() <= max(np.bincount(groups, y == 1).max(), 1)
 
 
@@ -127,9 +127,9 @@ def test_groups_are_dealt_by_chance():
 def test_time_only_trains_on_what_came_before():
     r = np.random.default_rng(0)
     time, y = np.round(r.normal(size=400), 1), r.choice([-1, 1], 400)
-    found = partition(np.arange(400), y, 4, 0, time=time)
+    folds = partition(np.arange(400), y, 4, 0, time=time)
     for fold in range(4):
-        train, held_out = found.train(fold), found.held_out(fold)
+        train, held_out = folds.train(fold), folds.held_out(fold)
         assert time[train].max() < time[held_out].min()
         assert 60 <= held_out.sum() <= 100
     assert time_parts(np.array([3.0, 3.0, 1.0, 2.0, 3.0, 3.0]), 2).tolist() == [1, 1, 0, 0, 1, 1]
@@ -155,8 +155,8 @@ def test_a_fold_with_one_class_and_groups_that_straddle_are_refused(more, said):
 
 def test_groups_within_the_parts_of_time_are_fine():
     y, time = np.tile([1, -1], 15), np.arange(30.0)
-    found = partition(np.arange(30), y, 2, 0, time=time, groups=np.arange(30) // 10)
-    assert found.part.tolist() == np.repeat([0, 1, 2], 10).tolist()
+    folds = partition(np.arange(30), y, 2, 0, time=time, groups=np.arange(30) // 10)
+    assert folds.part.tolist() == np.repeat([0, 1, 2], 10).tolist()
     with pytest.raises(InputError, match="1 groups straddle here"):
         refuse_straddling(np.array([1, 2, 1]), np.array([0, 0, 1]), "here")
 
@@ -165,10 +165,10 @@ def test_groups_within_the_parts_of_time_are_fine():
 def test_a_gap_of_rows_is_that_of_scikit_learn(gap):
     n, order = 60, np.random.default_rng(3).permutation(60)
     y, time = np.where(order % 3, -1, 1), order * 2.5
-    found = partition(np.arange(n), y, 4, 0, time=time, gap_rows=gap)
+    folds = partition(np.arange(n), y, 4, 0, time=time, gap_rows=gap)
     for fold, (train, held_out) in enumerate(TimeSeriesSplit(4, gap=gap).split(np.arange(n))):
-        assert sorted(order[found.train(fold)]) == train.tolist()
-        assert sorted(order[found.held_out(fold)]) == held_out.tolist()
+        assert sorted(order[folds.train(fold)]) == train.tolist()
+        assert sorted(order[folds.held_out(fold)]) == held_out.tolist()
 
 
 @given(
@@ -179,19 +179,19 @@ def test_what_is_in_the_gap_by_the_definition(times, rows, duration, random):
     time = np.array(times, dtype=np.float64)
     y = np.array([random.choice([-1, 1]) for _ in times])
     try:
-        found = partition(np.arange(len(y)), y, 3, 0, time=time, gap_rows=rows, gap_time=duration)
+        folds = partition(np.arange(len(y)), y, 3, 0, time=time, gap_rows=rows, gap_time=duration)
     except InputError as e:
         assert "fold" in str(e)  # noqa: PT017  # one class only
         return
-    without = Partition(found.part, 3, forward=True)
+    without = Partition(folds.part, 3, forward=True)
     for fold in range(3):
-        earlier, held_out = without.train(fold), found.held_out(fold)
+        earlier, held_out = without.train(fold), folds.held_out(fold)
         assert held_out.tolist() == without.held_out(fold).tolist()
         first = min(time[i] for i in range(len(y)) if held_out[i])
         for i in range(len(y)):
             n_between = sum(1 for j in range(len(y)) if earlier[j] and time[j] > time[i])
-            wanted = earlier[i] and n_between >= rows and time[i] + duration <= first
-            assert found.train(fold)[i] == wanted
+            trains = earlier[i] and n_between >= rows and time[i] + duration <= first
+            assert folds.train(fold)[i] == trains
 
 
 def test_a_group_within_the_gap_does_not_straddle():
@@ -199,8 +199,8 @@ def test_a_group_within_the_gap_does_not_straddle():
     groups[[8, 9, 10]] = 8  # over the boundary at 10
     with pytest.raises(InputError, match="1 groups straddle the parts of time, such as group 8"):
         partition(np.arange(30), y, 2, 0, time=time, groups=groups)
-    found = partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=3)
-    assert np.flatnonzero(found.train(0)).tolist() == list(range(8))
+    folds = partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=3)
+    assert np.flatnonzero(folds.train(0)).tolist() == list(range(8))
     names = [f"user-{i}" for i in range(30)]
     with pytest.raises(InputError, match="1 groups straddle the gap of fold 1 of 2, such as group user-8:"):
         partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=2, group_names=names)
@@ -249,9 +249,9 @@ def test_a_column_must_be_there_and_not_be_all():
 
 
 def test_codes_are_equal_where_values_are():
-    found = codes(np.array([2.5, -1, 2.5, np.nan, np.nan]))
-    assert found[0] == found[2] != found[1]
-    assert found[3] != found[4]
+    numbers = codes(np.array([2.5, -1, 2.5, np.nan, np.nan]))
+    assert numbers[0] == numbers[2] != numbers[1]
+    assert numbers[3] != numbers[4]
     towns = Schema(("town=a", "town=b"), "class", ("1",), ("-1",), {"town": ("a", "b")})
     assert names_of_codes(np.array([1.0, -1.0, 0.0, 1.0]), towns, "town") == ["of an unknown category", "a", "b"]
     assert names_of_codes(np.array([2.5, -1.0, 2.5]), towns, "age") == ["-1", "2.5"]
@@ -262,8 +262,8 @@ def test_codes_are_equal_where_values_are():
 def test_duplicates_are_rows_with_equal_features(n, d, random, sparse):
     rows = np.array([[random.choice([0.0, -0.0, 1.5, -2.0]) for _ in range(d)] for _ in range(n)])
     y = np.array([random.choice([-1, 1]) for _ in range(n)])
-    found = duplicates(Block.of(sp.csr_matrix(rows) if sparse else rows, y))
-    assert found.tolist() == duplicates(Block.of(rows, y)).tolist()
+    numbers = duplicates(Block.of(sp.csr_matrix(rows) if sparse else rows, y))
+    assert numbers.tolist() == duplicates(Block.of(rows, y)).tolist()
     for i in range(n):
         for j in range(n):
-            assert (found[i] == found[j]) == bool((rows[i] == rows[j]).all())
+            assert (numbers[i] == numbers[j]) == bool((rows[i] == rows[j]).all())

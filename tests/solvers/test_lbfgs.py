@@ -116,16 +116,16 @@ def at(primal, dual, passes=1, **more):
     [(-1.6e9, -4.8e10), (-0.49, -0.33), (0.117, 0.19), (float("nan"), 0.0), (1.0, float("nan")), (float("inf"), 0.0)],
 )
 def test_an_impossible_round_is_not_accepted(primal, dual):
-    found = outcome(at(primal, dual))
-    assert found.status == Status.ROUNDING
-    assert not found.relative_gap < 1.0 or dual > primal
+    certificate = outcome(at(primal, dual))
+    assert certificate.status == Status.ROUNDING
+    assert not certificate.relative_gap < 1.0 or dual > primal
 
 
 def test_the_gap_includes_the_rounding():
-    found = outcome(at(1.0, 0.9, primal_error=1e-2, dual_error=2e-2), tol=0.2)
-    assert found.relative_gap == pytest.approx(1 - 0.88 / 1.01)
-    assert found.status == Status.CONVERGED
-    assert found.rounding == pytest.approx(3e-2)
+    certificate = outcome(at(1.0, 0.9, primal_error=1e-2, dual_error=2e-2), tol=0.2)
+    assert certificate.relative_gap == pytest.approx(1 - 0.88 / 1.01)
+    assert certificate.status == Status.CONVERGED
+    assert certificate.rounding == pytest.approx(3e-2)
 
 
 def test_a_gap_within_its_rounding_is_not_converged():

@@ -50,12 +50,12 @@ def large(monkeypatch):
 def test_blocks_do_not_change_the_sample(n_blocks, form):
     block = rows()
     block = block.with_X(form(block.X))
-    one, many = sample.draw_sample(dealt(block)), sample.draw_sample(dealt(block, n_blocks))
-    assert 100 < one.n_samples < 300
-    assert np.all(np.diff(one.row_id) > 0)
-    np.testing.assert_array_equal(many.row_id, one.row_id)
-    np.testing.assert_array_equal(many.weight, one.weight)
-    np.testing.assert_array_equal(sp.csr_matrix(many.X).toarray(), sp.csr_matrix(block.X).toarray()[one.row_id])
+    whole, many = sample.draw_sample(dealt(block)), sample.draw_sample(dealt(block, n_blocks))
+    assert 100 < whole.n_samples < 300
+    assert np.all(np.diff(whole.row_id) > 0)
+    np.testing.assert_array_equal(many.row_id, whole.row_id)
+    np.testing.assert_array_equal(many.weight, whole.weight)
+    np.testing.assert_array_equal(sp.csr_matrix(many.X).toarray(), sp.csr_matrix(block.X).toarray()[whole.row_id])
 
 
 def test_weights_stand_for_the_rows_left_out():
@@ -117,11 +117,11 @@ def test_cuts_begin_at_zero_where_a_sample_would_follow_chance():
 def test_the_optimum_is_the_same_from_a_sample(rounds, weighted, n_blocks):
     blocks = dealt(rows(weighted=weighted), n_blocks)
     cold = np.zeros(D + (rounds is SOLVERS["newton"]))
-    known, found = (solve(rounds(blocks, 1e-3, start), tol=1e-6, max_passes=2000) for start in (cold, None))
+    known, solution = (solve(rounds(blocks, 1e-3, start), tol=1e-6, max_passes=2000) for start in (cold, None))
     assert known.certificate.status in REACHED
-    assert found.certificate.status is known.certificate.status
-    assert found.certificate.primal == pytest.approx(known.certificate.primal, rel=2e-6)
-    np.testing.assert_allclose(found.w, known.w, atol=5e-3)
+    assert solution.certificate.status is known.certificate.status
+    assert solution.certificate.primal == pytest.approx(known.certificate.primal, rel=2e-6)
+    np.testing.assert_allclose(solution.w, known.w, atol=5e-3)
 
 
 @pytest.mark.usefixtures("large")
@@ -156,10 +156,10 @@ def in_groups(n_groups=2400, n=6 * N):
 
 def test_groups_are_drawn_whole():
     block = in_groups()
-    one, many = (sample.draw_sample(dealt(block, k), whole_groups=True) for k in (1, 4))
-    np.testing.assert_array_equal(one.row_id, many.row_id)
-    np.testing.assert_array_equal(one.row_id, np.flatnonzero(np.isin(block.group, one.group)))
-    assert 90 < len(np.unique(one.group)) < 220
+    whole, many = (sample.draw_sample(dealt(block, k), whole_groups=True) for k in (1, 4))
+    np.testing.assert_array_equal(whole.row_id, many.row_id)
+    np.testing.assert_array_equal(whole.row_id, np.flatnonzero(np.isin(block.group, whole.group)))
+    assert 90 < len(np.unique(whole.group)) < 220
 
 
 @pytest.mark.parametrize("name", ["all_pairs", "pair_ramp"])

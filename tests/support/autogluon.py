@@ -33,8 +33,8 @@ class AbstractModel:
         return self._preprocess(X, **kwargs)
 
     def fit(self, **kwargs: Any) -> "AbstractModel":
-        given = {"X_val": None, "y_val": None, "time_limit": 60.0, "num_cpus": 1, "num_gpus": 0, "verbosity": 2}
-        self._fit(**given | kwargs)  # type: ignore[attr-defined]
+        options = {"X_val": None, "y_val": None, "time_limit": 60.0, "num_cpus": 1, "num_gpus": 0, "verbosity": 2}
+        self._fit(**options | kwargs)  # type: ignore[attr-defined]
         return self
 
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:

@@ -45,8 +45,8 @@ class Run:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.said.append(line)
-            if found := re.match(r"\s*round (\d+)", line):
-                self._rounds.put(int(found[1]))
+            if match := re.match(r"\s*round (\d+)", line):
+                self._rounds.put(int(match[1]))
         self._rounds.put(sys.maxsize)
 
     def wait_for_round(self, number: int = ROUNDS) -> None:
@@ -67,8 +67,8 @@ class Run:
         out = self.process.stdout.read()
         if code := self.process.wait(LONGEST):
             raise RuntimeError(f"exit code {code}: {''.join(self.said)[-500:]}")
-        found: np.ndarray = np.load(f"{json.loads(out.splitlines()[-1])['run']}/model/weights.npy")
-        return found
+        weights: np.ndarray = np.load(f"{json.loads(out.splitlines()[-1])['run']}/model/weights.npy")
+        return weights
 
 
 def config(data: str, folder: Path, **more: Any) -> dict[str, Any]:

@@ -34,7 +34,7 @@ CLIPPED = """
 
 def installed() -> str | None:
     """Return the path of a Chromium, or None."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
@@ -57,24 +57,24 @@ class Browser:
         self._to.write(json.dumps(message).encode() + b"\0")
         self._to.flush()
         while True:
-            found = self._next()
-            if found.get("id") == self._number:
-                assert "error" not in found, found["error"]
-                return found["result"]
+            reply = self._next()
+            if reply.get("id") == self._number:
+                assert "error" not in reply, reply["error"]
+                return reply["result"]
 
     def _next(self) -> Any:
         parts = []
         while (byte := self._back.read(1)) != b"\0":
             assert byte, "the browser has ended"
             parts.append(byte)
-        found = json.loads(b"".join(parts))
-        if found.get("method") in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
-            self.messages.append(json.dumps(found["params"]))
-        if found.get("method") == "Network.requestWillBeSent":
-            url = found["params"]["request"]["url"]
+        message = json.loads(b"".join(parts))
+        if message.get("method") in ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded"):
+            self.messages.append(json.dumps(message["params"]))
+        if message.get("method") == "Network.requestWillBeSent":
+            url = message["params"]["request"]["url"]
             if not url.startswith(("file:", "data:")):
                 self.messages.append(f"requested {url}")
-        return found
+        return message
 
     def open(self, page: Path, *, width: int, dark: bool = False) -> None:
         """Load a file and wait until it is complete."""
@@ -89,9 +89,9 @@ class Browser:
 
     def evaluate(self, expression: str) -> Any:
         """Return the value of an expression of JavaScript."""
-        found = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
-        assert "exceptionDetails" not in found, found["exceptionDetails"]
-        return found["result"].get("value")
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
 
 
 @contextmanager

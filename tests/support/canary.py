@@ -42,12 +42,12 @@ def client_of(endpoint):
 
 def left_behind(folder):
     """Return the names and contents of all files and objects, but for the configurations that are given."""
-    found = {str(path).encode(): path.read_bytes() for path in folder.glob("*/**/*") if path.is_file()}
+    content_of = {str(path).encode(): path.read_bytes() for path in folder.glob("*/**/*") if path.is_file()}
     client = client_of(os.environ["AWS_ENDPOINT_URL"])
     for page in client.get_paginator("list_objects_v2").paginate(Bucket="canary"):
         for item in page.get("Contents", []):
-            found[item["Key"].encode()] = client.get_object(Bucket="canary", Key=item["Key"])["Body"].read()
-    return found
+            content_of[item["Key"].encode()] = client.get_object(Bucket="canary", Key=item["Key"])["Body"].read()
+    return content_of
 
 
 def check(written, caplog, folder):

@@ -18,8 +18,8 @@ def run(*args: object, code: int = 0) -> tuple[str, str]:
 
 def result_of(*args: object, code: int = 0) -> dict[str, Any]:
     """Return the object that the command prints with ``--json``."""
-    found: dict[str, Any] = json.loads(run(*args, "--json", code=code)[0].splitlines()[-1])
-    return found
+    result: dict[str, Any] = json.loads(run(*args, "--json", code=code)[0].splitlines()[-1])
+    return result
 
 
 def refused(*args: object) -> str:

@@ -12,31 +12,31 @@ UNITS = {"_bytes": r"bytes|MiB|GiB", "max_passes": "passes", "tol": "relative ga
 
 def sections_of(thing):
     """Return summary and the lines of each section of a docstring."""
-    found, title = {"": []}, ""
+    sections, title = {"": []}, ""
     lines = inspect.getdoc(thing).splitlines()
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         if line in SECTIONS and set(following) == {"-"}:
             title = line
-            found[title] = []
+            sections[title] = []
         elif set(line) != {"-"}:
-            found[title].append(line)
-    return found
+            sections[title].append(line)
+    return sections
 
 
 def entries_of(lines):
     """Return type and description by name: ``name, name : type`` and indented lines below it."""
-    found, names = {}, []
+    entries, names = {}, []
     for line in lines:
         if line and not line.startswith(" "):
             head, _, kind = line.partition(" : ")
             names = [name.strip() for name in head.split(",")]
             for name in names:
-                assert name not in found, f"{name} is there twice"
-                found[name] = [kind.strip(), ""]
+                assert name not in entries, f"{name} is there twice"
+                entries[name] = [kind.strip(), ""]
         elif line.strip():
             for name in names:
-                found[name][1] += line.strip() + " "
-    return found
+                entries[name][1] += line.strip() + " "
+    return entries
 
 
 def parameters_of(function):
@@ -60,8 +60,8 @@ def check_parameters(documented, signature, *, every_default=True):
             stated = re.search(r"default=(.+)$", kind)
             assert stated or "optional" in kind or not kind, f"the default of {name} is missing: {kind!r}"
             if stated:
-                given = [eval(text, {}, {}) for text in re.split(r", (?![^()]*\))", stated[1])]
-                assert default in given, f"the default of {name} is {default!r}, not {stated[1]}"
+                choices = [eval(text, {}, {}) for text in re.split(r", (?![^()]*\))", stated[1])]
+                assert default in choices, f"the default of {name} is {default!r}, not {stated[1]}"
         for suffix, unit in UNITS.items():
             if name.endswith(suffix) and description:
                 assert re.search(unit, description), f"the unit of {name} is missing"

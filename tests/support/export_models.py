@@ -59,17 +59,17 @@ def model_of(
     """Return a model with random weights, whose preprocessing and feature map are fitted to the rows."""
     file = folder / "training.csv"
     rows.to_csv(file, index=False)
-    given = Source(source=str(file), **source)
-    data = read(given)
+    opened = Source(source=str(file), **source)
+    data = read(opened)
     names, schema = data.schema.feature_names, data.schema
-    wanted = None if log1p is None else list(log1p)
+    logged = None if log1p is None else list(log1p)
     preprocessor = fit_preprocessor(
-        each_of([data.block]), names, log1p=wanted, scale=scale, categories=schema.categories, impute=impute
+        each_of([data.block]), names, log1p=logged, scale=scale, categories=schema.categories, impute=impute
     )
     expander = expander_of(features)
     fitted = None if expander is None else expander.fit_blocks(LocalBlocks([preprocessor.transform(data.block)]))
     coef = np.random.default_rng(seed).normal(size=len(names) if fitted is None else fitted.n_features_out)
-    return linear_model(coef, 0.3, schema, preprocessor, {}, probability, fitted, given.keys_for_scoring())
+    return linear_model(coef, 0.3, schema, preprocessor, {}, probability, fitted, opened.keys_for_scoring())
 
 
 def scores(model: LinearModel, file: Path) -> np.ndarray:
@@ -95,8 +95,8 @@ def by_sql(model: LinearModel, file: Path, **options: Any) -> pd.DataFrame:
     with duckdb.connect() as connection:
         connection.register("frame", pa.Table.from_pandas(frame, preserve_index=False))
         connection.execute('CREATE TABLE "rows" AS SELECT * FROM frame')
-        found: pd.DataFrame = connection.execute(to_sql(model, ids=["row"], **options)).df()
-    return found.sort_values("row", ignore_index=True)
+        table: pd.DataFrame = connection.execute(to_sql(model, ids=["row"], **options)).df()
+    return table.sort_values("row", ignore_index=True)
 
 
 def by_onnx(model: LinearModel, file: Path, **options: Any) -> dict[str, np.ndarray]:
@@ -117,26 +117,26 @@ def by_onnx(model: LinearModel, file: Path, **options: Any) -> dict[str, np.ndar
         else:
             feed[entry.name] = pd.to_numeric(texts[entry.name]).to_numpy(np.float64)
     outputs = [output.name for output in session.get_outputs()]
-    found = dict(zip(outputs, session.run(outputs, feed), strict=True))
+    outputs_of = dict(zip(outputs, session.run(outputs, feed), strict=True))
     if options.get("contributions"):
         about = {entry.key: entry.value for entry in graph.metadata_props}
-        found["names"] = np.array(json.loads(about["aucdist.contributions"]))
-    return found
+        outputs_of["names"] = np.array(json.loads(about["aucdist.contributions"]))
+    return outputs_of
 
 
 def by_reader(model: LinearModel, file: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Return scores and probabilities by the JSON and the reader of the page; nan for rows that it refuses."""
-    content, reader, found = json.loads(to_json(model)), page_reader(), []
+    content, reader, scores = json.loads(to_json(model)), page_reader(), []
     with file.open(encoding="utf-8", newline="") as rows:
         for row in csv.DictReader(rows):
             try:
-                found.append(reader["score_of"](content, row))
+                scores.append(reader["score_of"](content, row))
             except ValueError:
-                found.append(math.nan)
+                scores.append(math.nan)
     probabilities = None
     if model.probability is not None:
-        probabilities = np.array([reader["probability_of"](content, score) for score in found])
-    return np.array(found), probabilities
+        probabilities = np.array([reader["probability_of"](content, score) for score in scores])
+    return np.array(scores), probabilities
 
 
 def model_of_missing_values() -> LinearModel:

@@ -37,5 +37,5 @@ class Problem:
 
 
 def some_problems(seeds):
-    found = [Problem(seed) for seed in seeds]
-    return [problem for problem in found if problem.pairs is not None]
+    problems = [Problem(seed) for seed in seeds]
+    return [problem for problem in problems if problem.pairs is not None]

@@ -35,10 +35,10 @@ def l1_minimum(X, y, lam, weight=None, *, intercept=False):
     cost = np.concatenate([np.full(2 * d, lam), [0.0], m / m.sum()])
     rows = sp.hstack([-y[:, None] * X, y[:, None] * X, -y[:, None] * np.ones((n, 1)), -sp.eye(n)])
     free = (None, None) if intercept else (0.0, 0.0)
-    found = linprog(
+    optimum = linprog(
         cost, rows.tocsr(), -np.ones(n), bounds=[(0, None)] * (2 * d) + [free] + [(0, None)] * n, method="highs"
     )
-    return found.fun, np.append(found.x[:d] - found.x[d : 2 * d], found.x[2 * d])
+    return optimum.fun, np.append(optimum.x[:d] - optimum.x[d : 2 * d], optimum.x[2 * d])
 
 
 def l2_minimum(X, y, lam, weight=None, *, intercept=False):
@@ -76,9 +76,9 @@ def shuffled(seed, order):
     return order, state
 
 
-def shrinking_sweeps(X, y, uppers, duals, state, n_steps, one=0.0):
+def shrinking_sweeps(X, y, uppers, duals, state, n_steps, constant=0.0):
     """Return n_active, high, low, the steps taken, the order, duals and w after sweeps that leave out settled rows."""
-    Z = np.column_stack([X, np.full(len(y), one)])
+    Z = np.column_stack([X, np.full(len(y), constant)])
     w, order, n_active, taken = Z.T @ (duals * y), list(range(len(y))), len(y), 0
     high, low = np.inf, -np.inf
     while taken < n_steps and n_active:

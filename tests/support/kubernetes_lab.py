@@ -35,8 +35,8 @@ def kubectl(*arguments: str, stdin: str | None = None) -> str:
 
 
 def objects(kind: str, selector: str = "", namespace: str = "aucdist") -> list[dict[str, Any]]:
-    found = kubectl("-n", namespace, "get", kind, "-o", "json", *(["-l", selector] if selector else []))
-    items: list[dict[str, Any]] = json.loads(found)["items"]
+    text = kubectl("-n", namespace, "get", kind, "-o", "json", *(["-l", selector] if selector else []))
+    items: list[dict[str, Any]] = json.loads(text)["items"]
     return items
 
 
@@ -92,10 +92,10 @@ def no_clusters() -> bool:
 def wait_until(true: Callable[[], Any], seconds: float = 600) -> Any:
     """Return what is true at last. On a busy machine a pod may take minutes to start, and only a failure waits to the end."""
     end = time.monotonic() + seconds
-    while not (found := true()):
+    while not (holds := true()):
         assert time.monotonic() < end, f"still not so after {seconds} s"
         time.sleep(1)
-    return found
+    return holds
 
 
 def put_tls_secret(authority: Authority, days: float) -> None:
@@ -109,15 +109,15 @@ def put_tls_secret(authority: Authority, days: float) -> None:
 
 def pods(manifests: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
     """Return name, spec and labels of all pods."""
-    found = []
+    specs = []
     for m in manifests:
         name, spec = f"{m['kind']}/{m['metadata']['name']}", m.get("spec", {})
         if m["kind"] == "DaskCluster":
-            found += [(name, spec[role]["spec"], m["metadata"]["labels"]) for role in ("scheduler", "worker")]
+            specs += [(name, spec[role]["spec"], m["metadata"]["labels"]) for role in ("scheduler", "worker")]
         elif m["kind"] in PODS:
-            found.append((name, spec["template"]["spec"], spec["template"]["metadata"]["labels"]))
+            specs.append((name, spec["template"]["spec"], spec["template"]["metadata"]["labels"]))
     template = pool_job()["spec"]["template"]
-    return [*found, ("the pool's Job", template["spec"], template["metadata"]["labels"])]
+    return [*specs, ("the pool's Job", template["spec"], template["metadata"]["labels"])]
 
 
 def pool_job() -> dict[str, Any]:

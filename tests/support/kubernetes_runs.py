@@ -49,8 +49,8 @@ def start_run(parameters: dict[str, Any]) -> str:
 def seen_by_prefect(run: str) -> dict[str, Any]:
     """Return a run as the server knows it, whatever server this process knew before."""
     with urllib.request.urlopen(f"{API}/flow_runs/{run}", timeout=30) as answer:
-        found: dict[str, Any] = json.load(answer)
-    return found
+        objects: dict[str, Any] = json.load(answer)
+    return objects
 
 
 def state_of(run: str) -> str:

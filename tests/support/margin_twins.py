@@ -120,8 +120,8 @@ def minimum(X, y, lam1, lam2):
         w = lam1 * c + a @ Z
         return 0.5 * w @ w - lam2 * a.mean(), Z @ w - lam2 / n
 
-    found = minimize(
+    optimum = minimize(
         minus_dual, np.full(n, 0.5), jac=True, bounds=[(0, 1)] * n, method="L-BFGS-B",
         options={"maxiter": 20000, "maxfun": 20000, "ftol": 1e-16, "gtol": 1e-12},
     )  # fmt: skip
-    return -found.fun
+    return -optimum.fun

@@ -51,9 +51,9 @@ def optimum_group_l1(X, y, lam, groups, signs=None):
         v = gradient(a)
         return -np.stack([(2.0 * share[:, None] * Z[:, groups == g]) @ v[groups == g] for g in range(len(sizes))])
 
-    found = minimize(
+    optimum = minimize(
         lambda a: -share @ a, np.full(len(Z), 1e-3), jac=lambda a: -share, bounds=[(0, 1)] * len(Z), method="SLSQP",
         constraints={"type": "ineq", "fun": left, "jac": slopes}, options={"maxiter": 500, "ftol": 1e-13},
     )  # fmt: skip
-    assert left(found.x).min() >= -1e-9  # it may end because no step gains more digits
-    return -found.fun
+    assert left(optimum.x).min() >= -1e-9  # it may end because no step gains more digits
+    return -optimum.fun

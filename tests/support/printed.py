@@ -41,9 +41,9 @@ def run_page(page: Path) -> list[tuple[str, str]]:
             exec(compile(body, page.name, "exec"), {})
         elif "onnx" not in command or importlib.util.find_spec("onnx"):
             words = [
-                found
+                name
                 for word in shlex.split(command.partition(" > ")[0])
-                for found in sorted(Path().glob(word)) or [word]
+                for name in sorted(Path().glob(word)) or [word]
             ]
             printed.append((command, run(*words)[0]))
     return printed

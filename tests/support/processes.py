@@ -29,10 +29,10 @@ def free_port() -> int:
 def until(holds: Callable[[], Any], log: Path | None = None) -> Any:
     """Wait until something holds, and return it; the log of another process explains why it never does."""
     end = time.monotonic() + 240
-    while not (found := holds()):
+    while not (value := holds()):
         assert time.monotonic() < end, log and log.read_text(encoding="utf-8")
         time.sleep(0.1)
-    return found
+    return value
 
 
 def assert_absent_in_turn(*steps: tuple[str, list[str]], before: str = "", cwd: Path | None = None) -> None:

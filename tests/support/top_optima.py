@@ -8,25 +8,25 @@ from scipy.optimize import linprog
 from support.oracle import pair_differences
 
 
-def top_hinge(scores, y, wanted, weight=None):
+def top_hinge(scores, y, top_weight, weight=None):
     """Return the mean hinge over the pairs of the highest-scoring negatives, row after row in plain Python."""
     w = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
-    left, total = wanted, 0.0
+    left, total = top_weight, 0.0
     for j in sorted((j for j in range(len(y)) if y[j] < 0), key=lambda j: -scores[j]):
         part = min(left, w[j])
         total += part * sum(w[i] * max(0.0, 1.0 - (scores[i] - scores[j])) for i in range(len(y)) if y[i] > 0)
         left -= part
-    return total / (w[y > 0].sum() * wanted)
+    return total / (w[y > 0].sum() * top_weight)
 
 
-def top_hinge_by_subsets(scores, y, wanted):
+def top_hinge_by_subsets(scores, y, n_top):
     """Return the largest mean hinge over any subset of so many negatives; `wanted` is an integer."""
     pos, neg = scores[y > 0], scores[y < 0]
     hinges = np.maximum(0.0, 1.0 - (pos[:, None] - neg[None, :])).mean(axis=0)
-    return max(hinges[list(subset)].mean() for subset in itertools.combinations(range(len(neg)), wanted))
+    return max(hinges[list(subset)].mean() for subset in itertools.combinations(range(len(neg)), n_top))
 
 
-def _programme(X, y, wanted, weight):
+def _programme(X, y, top_weight, weight):
     """Return the linear programme of the loss: costs, and G with G v <= h, v = (w, theta, eta, xi).
 
     The largest sum of u_j h_j with u_j <= v_j, sum u_j = q is the least of ``q theta + sum v_j eta_j``, eta_j >= h_j - theta, 0.
@@ -35,7 +35,7 @@ def _programme(X, y, wanted, weight):
     Z = pair_differences(X, y)
     n_pairs, d = Z.shape
     n_neg = len(of_neg)
-    costs = np.concatenate([np.zeros(d), [1.0], of_neg / wanted, np.zeros(n_pairs)])
+    costs = np.concatenate([np.zeros(d), [1.0], of_neg / top_weight, np.zeros(n_pairs)])
     # xi_ij >= 1 - z_ij w
     hinge = sp.hstack([-Z, sp.csr_array((n_pairs, 1 + n_neg)), -sp.eye_array(n_pairs)])
     # eta_j >= sum_i v_i xi_ij / sum_i v_i - theta
@@ -47,19 +47,19 @@ def _programme(X, y, wanted, weight):
     return costs, G, np.concatenate([-np.ones(n_pairs), np.zeros(1 + n_neg + n_neg + n_pairs)]), d
 
 
-def top_optimum(X, y, lam, wanted, weight=None):
+def top_optimum(X, y, lam, top_weight, weight=None):
     """Return the least of ``lam/2 |w|^2`` plus the loss: a quadratic programme, by an interior-point method."""
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
-    costs, G, h, d = _programme(X, y, wanted, weight)
+    costs, G, h, d = _programme(X, y, top_weight, weight)
     Q = np.zeros(len(costs))
     Q[:d] = lam
     return quadratic_programme(Q, costs, G.toarray(), h)
 
 
-def top_optimum_l1(X, y, lam, wanted, weight=None):
+def top_optimum_l1(X, y, lam, top_weight, weight=None):
     """Return the least of ``lam |w|_1`` plus the loss: a linear programme, by HiGHS."""
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, dtype=float)
-    costs, G, h, d = _programme(X, y, wanted, weight)
+    costs, G, h, d = _programme(X, y, top_weight, weight)
     costs, G = np.concatenate([np.full(d, lam), costs]), sp.hstack([-G[:, :d], G]).tocsr()
     costs[d : 2 * d] = lam
     free = [(0, None)] * (2 * d) + [(None, None)] + [(0, None)] * (len(costs) - 2 * d - 1)

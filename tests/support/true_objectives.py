@@ -136,15 +136,15 @@ class TopObjective(Objective):
 
     negatives: np.ndarray = None  # shifted: the order of the scores is the same
     weights: tuple = ()  # of the positives and of the negatives
-    wanted: float = 0.0
+    top_weight: float = 0.0
 
     def share_at(self, v):
         positive, negative = self.weights
         order = np.argsort(-(self.negatives @ v.astype(LONG)), kind="stable")
         before = np.concatenate([[LONG(0)], np.cumsum(negative[order])[:-1]])
         counts = np.empty_like(negative)
-        counts[order] = np.clip(self.wanted - before, 0, negative[order])
-        return np.outer(positive, counts).ravel() / (positive.sum() * self.wanted)
+        counts[order] = np.clip(self.top_weight - before, 0, negative[order])
+        return np.outer(positive, counts).ravel() / (positive.sum() * self.top_weight)
 
     def value(self, v):
         self.share = self.share_at(v)
@@ -163,7 +163,7 @@ def of_top(rows, part, *, l1=False):
     X = rows.X.astype(LONG)
     of = {field.name: getattr(whole, field.name) for field in fields(whole)}
     return TopObjective(
-        **of, negatives=(X - X[neg][0])[neg], weights=(w[pos], w[neg]), wanted=LONG(part) * w[neg].sum()
+        **of, negatives=(X - X[neg][0])[neg], weights=(w[pos], w[neg]), top_weight=LONG(part) * w[neg].sum()
     )
 
 
@@ -199,9 +199,9 @@ def of_pairs_within(rows, loss, *, l1=False):
             share[mine] /= share[mine].sum() if mine.any() else 1
     zero, lam = np.zeros(X.shape[1], LONG), np.full(X.shape[1], LONG(rows.lam))
     quadratic, absolute = (zero, lam) if l1 else (lam / 2, zero)
-    found = Objective(X[first] - X[second], share / share.sum(), loss, quadratic, absolute, zero, zero, False)
-    found.rows = rows
-    return found
+    objective = Objective(X[first] - X[second], share / share.sum(), loss, quadratic, absolute, zero, zero, False)
+    objective.rows = rows
+    return objective
 
 
 def of_rows(rows, loss, quadratic, absolute=0.0, *, intercept="free", share=None):
@@ -222,13 +222,13 @@ def of_rows(rows, loss, quadratic, absolute=0.0, *, intercept="free", share=None
 
 
 def of_margin_mean(rows, lam1, lam2):
-    found = of_rows(rows, hinge, 0.5, intercept=None)
+    objective = of_rows(rows, hinge, 0.5, intercept=None)
     w, y = rows.weights, rows.y
     neg, pos = w[y < 0].sum(), w[y > 0].sum()
     pull = np.where(y > 0, neg / pos, pos / neg)
-    found.centre = LONG(lam1) * ((w / w.sum() * pull) @ found.Z)
-    found.share = LONG(lam2) * found.share
-    return found
+    objective.centre = LONG(lam1) * ((w / w.sum() * pull) @ objective.Z)
+    objective.share = LONG(lam2) * objective.share
+    return objective
 
 
 def of_univariate(rows, loss):

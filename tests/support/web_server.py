@@ -25,8 +25,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self):
         if self.path.startswith("/web/"):
-            wanted = base64.b64encode(f"user:{self.server.password}".encode()).decode()
-            known, there = self.headers.get("Authorization") == f"Basic {wanted}", "/rows.svm" in self.path
+            expected = base64.b64encode(f"user:{self.server.password}".encode()).decode()
+            known, there = self.headers.get("Authorization") == f"Basic {expected}", "/rows.svm" in self.path
             self.answer(200 if known and there else 404 if known else 401, ROWS)
         else:
             self.answer(403, REFUSED.format(headers=self.headers))  # which repeats what it was sent

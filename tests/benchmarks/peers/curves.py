@@ -86,7 +86,7 @@ def curves(
     """
     if splits < 1:
         raise InputError(f"--splits must be at least 1; got {splits}")
-    systems = [one for one in contestants or all_contestants() if one.is_installed]
+    systems = [contestant for contestant in contestants or all_contestants() if contestant.is_installed]
     compared: dict[str, dict[str, list[Row]]] = {}
     known = top_data_sets(slow_peers=False)
     for name in chosen_sets(only, known):
@@ -94,8 +94,8 @@ def curves(
             if int((test.y > 0).sum()) < MIN_POSITIVES:
                 print(f"{name}: fewer than {MIN_POSITIVES} positive test rows, left out", file=sys.stderr, flush=True)
                 break
-            found = [_fit(system, train, test) for system in systems if system.runs(train.n_samples, slow_peers)]
-            for row in _compared(test.y, found):
+            fits = [_fit(system, train, test) for system in systems if system.runs(train.n_samples, slow_peers)]
+            for row in _compared(test.y, fits):
                 if "aucdist" in row:
                     compared.setdefault(row["system"], {}).setdefault(name, []).append(row)
                 yield {"data": name, "split": split, **row}
@@ -116,13 +116,13 @@ def _fit(system: Contestant, train: Block, test: Block) -> tuple[Row, np.ndarray
     }, scores  # fmt: skip
 
 
-def _compared(y: np.ndarray, found: Sequence[tuple[Row, np.ndarray | None]]) -> Iterator[Row]:
+def _compared(y: np.ndarray, fits: Sequence[tuple[Row, np.ndarray | None]]) -> Iterator[Row]:
     """Yield the rows, those of the peers with the paired test of the first system against them."""
-    (ours, our_scores), peers = found[0], found[1:]
+    (ours, our_scores), peers = fits[0], fits[1:]
     yield ours
     tested = [row["system"] for row, scores in peers if scores is not None and our_scores is not None]
     tests = [partial_auc_test(y, our_scores, scores, MAX_FPR) for row, scores in peers if row["system"] in tested]  # type: ignore[arg-type]
-    corrected = dict(zip(tested, zip(tests, holm([one.p_value for one in tests]), strict=True), strict=True))
+    corrected = dict(zip(tested, zip(tests, holm([test.p_value for test in tests]), strict=True), strict=True))
     for row, _ in peers:
         if row["system"] in corrected:
             test, p = corrected[row["system"]]

@@ -27,14 +27,14 @@ WITH_MANY_POSITIVES = (
 def data_sets(slow_peers: bool) -> dict[str, Splits]:
     """Return the data sets by name; with `slow_peers` also the largest one."""
     configured = ("a9a", "kddcup99", "news20", "covtype-20k")
-    found: dict[str, Splits] = {name: partial(_one_split, partial(read_train_and_test, name)) for name in configured}
+    sets: dict[str, Splits] = {name: partial(_one_split, partial(read_train_and_test, name)) for name in configured}
     named = {"letter": "letter-recognition", "covtype-93k": "covtype-ramp-test", "skin": "skin_nonskin"}
-    found |= {name: partial(random_splits, source) for name, source in named.items()}
-    found |= {name: partial(random_splits, name) for name in ("magic04", *imbalanced_keel_sets())}
-    found["simulated-581k"] = partial(_one_split, partial(_simulated, 581_012, 54, 0.18))
+    sets |= {name: partial(random_splits, source) for name, source in named.items()}
+    sets |= {name: partial(random_splits, name) for name in ("magic04", *imbalanced_keel_sets())}
+    sets["simulated-581k"] = partial(_one_split, partial(_simulated, 581_012, 54, 0.18))
     if slow_peers:
-        found["simulated-10m"] = partial(_one_split, partial(_simulated, 10_000_000, 50, 0.02))
-    return found
+        sets["simulated-10m"] = partial(_one_split, partial(_simulated, 10_000_000, 50, 0.02))
+    return sets
 
 
 def top_data_sets(slow_peers: bool) -> dict[str, Splits]:

@@ -52,11 +52,11 @@ def passes_to_gap(name: str, train: Block) -> Iterator[Row]:
     for beta in BETAS:
         blocks, start = LocalBlocks([train]), time.perf_counter()
         rounds = AllPairs().rounds(blocks, LAM, max_fpr=None if beta == 1.0 else beta)
-        found = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
-        seconds, whole = time.perf_counter() - start, whole or found.passes
+        solution = solve(rounds, tol=TOL, max_passes=MAX_PASSES)
+        seconds, whole = time.perf_counter() - start, whole or solution.passes
         yield {
             "data": name, "system": f"aucdist hinge, lam {LAM:g}, to gap {TOL:g}", "kind": "passes", "value": beta,
-            "passes": found.passes, "times all pairs": found.passes / whole, "seconds": seconds,
-            "relative gap": found.certificate.relative_gap, "primal": found.certificate.primal,
-            "note": str(found.certificate.status),
+            "passes": solution.passes, "times all pairs": solution.passes / whole, "seconds": seconds,
+            "relative gap": solution.certificate.relative_gap, "primal": solution.certificate.primal,
+            "note": str(solution.certificate.status),
         }  # fmt: skip

@@ -150,13 +150,13 @@ def choose_value(system: System, X: Any, y: np.ndarray, limit: float) -> tuple[f
     held_out = np.zeros(len(y), dtype=bool)
     held_out[stratified_subset(y, round(HELD_OUT * len(y)))] = True
     start = time.perf_counter()
-    found: list[tuple[float, float]] = []
+    tried: list[tuple[float, float]] = []
     for value in middle_out(system.grid):
-        if found and time.perf_counter() - start > limit:
+        if tried and time.perf_counter() - start > limit:
             break
         model = system.fit(X[~held_out], y[~held_out], value, system.choice_budget, 1)
-        found.append((_partial_auc(y[held_out], np.asarray(model.scores(X[held_out])).ravel(), MAX_FPR), value))
-    best, value = max(found)
+        tried.append((_partial_auc(y[held_out], np.asarray(model.scores(X[held_out])).ravel(), MAX_FPR), value))
+    best, value = max(tried)
     return value, best
 
 
@@ -166,8 +166,8 @@ def _partial_auc(y: np.ndarray, scores: np.ndarray, max_fpr: float) -> float:
 
 def _tests(y: np.ndarray, ours: np.ndarray, others: Sequence[np.ndarray]) -> list[tuple[Difference, float]]:
     """Return the paired test of ours against each of the others, with corrected p-values."""
-    found = [partial_auc_test(y, ours, scores, MAX_FPR, standardized=True) for scores in others]
-    return list(zip(found, holm([difference.p_value for difference in found]), strict=True))
+    tests = [partial_auc_test(y, ours, scores, MAX_FPR, standardized=True) for scores in others]
+    return list(zip(tests, holm([difference.p_value for difference in tests]), strict=True))
 
 
 def _row(name: str, entry: Entry, y: np.ndarray) -> Row:
@@ -189,7 +189,7 @@ def summary_rows(outcomes: dict[str, dict[str, str]]) -> Iterator[Row]:
     kinds = {system.name: system.kind for system in SYSTEMS}
     for name, of_sets in outcomes.items():
         counted = {
-            outcome: sum(found == outcome for found in of_sets.values()) for outcome in ("wins", "ties", "loses")
+            outcome: sum(of_set == outcome for of_set in of_sets.values()) for outcome in ("wins", "ties", "loses")
         }
         yield {"data": f"all {len(of_sets)}", "system": name, "kind": kinds[name], **counted}
     linear = [of_sets for name, of_sets in outcomes.items() if kinds[name] == LINEAR]
