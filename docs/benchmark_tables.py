@@ -472,7 +472,7 @@ def tables_in(page: str) -> list[str]:
 
 def with_tables(page: str) -> str:
     """Return the page with the tables that the CSV files have now."""
-    return MARKED.sub(lambda found: found[1] + "\n".join(TABLES[found[2]].lines()) + "\n" + found[3], page)
+    return MARKED.sub(lambda match: match[1] + "\n".join(TABLES[match[2]].lines()) + "\n" + match[3], page)
 
 
 def write_tables() -> None:

@@ -154,11 +154,11 @@ def description(model: type[BaseModel]) -> str:
 
 def reachable(models: list[type[BaseModel]]) -> list[type[BaseModel]]:
     """Return models and the models of their fields, each once."""
-    found = list(models)
-    for model in found:  # grows
+    reached = list(models)
+    for model in reached:  # grows
         for field in model.model_fields.values():
-            found += [inner for inner in dict.fromkeys(models_in(field.annotation)) if inner not in found]
-    return found
+            reached += [inner for inner in dict.fromkeys(models_in(field.annotation)) if inner not in reached]
+    return reached
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -36,14 +36,14 @@ def with_formulae(text: str) -> str:
     """Return a page in Markdown with its formulae as MathML; code is left as it is."""
     parts = FENCE.split(text)
     for place in range(0, len(parts), 2):
-        shown = DISPLAYED.sub(lambda found: "\n" + mathml(found[1], displayed=True) + "\n", parts[place])
-        parts[place] = INLINE.sub(lambda found: f'<span class="math">{mathml(found[1])}</span>', shown)
+        shown = DISPLAYED.sub(lambda match: "\n" + mathml(match[1], displayed=True) + "\n", parts[place])
+        parts[place] = INLINE.sub(lambda match: f'<span class="math">{mathml(match[1])}</span>', shown)
     return "".join(parts)
 
 
 def mathml(tex: str, *, displayed: bool = False) -> str:
     """Return a formula as a MathML element."""
-    tex = TEXT.sub(lambda found: found[0].replace(" ", "~"), tex)
+    tex = TEXT.sub(lambda match: match[0].replace(" ", "~"), tex)
     tokens = [token for token in TOKEN.findall(tex) if not token.isspace()]
     row = _row(tokens, "")
     if tokens:

@@ -37,13 +37,13 @@ def imports_of(file: Path, modules: set[str], *, deferred: bool = True) -> Itera
     tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in _visited(tree, deferred):
         if isinstance(node, ast.Import):
-            found: Iterable[str] = (alias.name for alias in node.names)
+            names: Iterable[str] = (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             inside = {f"{node.module}.{alias.name}" for alias in node.names} & modules
-            found = inside if len(inside) == len(node.names) else {*inside, str(node.module)}
+            names = inside if len(inside) == len(node.names) else {*inside, str(node.module)}
         else:
             continue
-        yield from (name for name in found if name.partition(".")[0] in PACKAGES)
+        yield from (name for name in names if name.partition(".")[0] in PACKAGES)
 
 
 def _visited(node: ast.AST, deferred: bool) -> Iterator[ast.AST]:
@@ -88,7 +88,7 @@ def circles(graph: Graph) -> list[list[str]]:
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    components: list[list[str]] = []
 
     def visit(node: str) -> None:
         index[node] = low[node] = len(index)
@@ -102,12 +102,12 @@ def circles(graph: Graph) -> list[list[str]]:
             component = stack[stack.index(node) :]
             del stack[stack.index(node) :]
             if len(component) > 1:
-                found.append(sorted(component))
+                components.append(sorted(component))
 
     for node in sorted(graph):
         if node not in index:
             visit(node)
-    return found
+    return components
 
 
 def floors(graph: Graph) -> list[list[str]]:
@@ -119,14 +119,14 @@ def floors(graph: Graph) -> list[list[str]]:
         If there is a circle.
     """
     left = {node: set(imported) for node, imported in graph.items()}
-    found = []
+    levels = []
     while left:
         ground = sorted(node for node, imported in left.items() if not imported)
         if not ground:
             raise ValueError(f"circles: {circles(graph)}")
-        found.append(ground)
+        levels.append(ground)
         left = {node: imported - set(ground) for node, imported in left.items() if node not in ground}
-    return found
+    return levels
 
 
 def drawing(graph: Graph) -> str:

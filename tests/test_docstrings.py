@@ -4,6 +4,7 @@ They are in numpydoc's form. What can be compared with the code is compared: nam
 shapes and types with those of a fitted model.
 """
 
+import ast
 import importlib
 import inspect
 import re
@@ -13,14 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.docstrings import check_kind, check_parameters, entries_of, parameters_of, sections_of
+from support.docstrings import check_kind, check_parameters, entries_of, names_bound, parameters_of, sections_of
 from support.small_sets import small
 
 import aucdist
 from aucdist.estimators import ESTIMATORS
 
-REFERENCE = Path(__file__).parents[1] / "docs/pages/reference"
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs/pages/reference"
 PACKAGES = ("aucdist", "aucdist.estimators", "aucdist.metrics", "aucdist.sampling")
+MAY_SAY_NOTHING = re.compile(r"^(?!from ).*\b(found|wanted|given)( *[:=,)\]]| in | [^\w\s]+=)", re.M)
 ARRAYS = {"X", "y", "y_true", "y_score", "y_proba", "y_pred", "first", "second", "sample_weight"}
 
 FUNCTIONS = [name for name in aucdist.__all__ if inspect.isfunction(getattr(aucdist, name))]
@@ -146,6 +149,19 @@ def test_functions_of_metrics_and_exports_leave_no_parameter_out():
 def test_completion_shows_all_public_names():
     assert set(aucdist.__all__) <= set(dir(aucdist))
     assert not {"Any", "TYPE_CHECKING"} & set(dir(aucdist))
+
+
+def test_variables_and_parameters_have_names_that_say_something():
+    for path in [path for folder in ("aucdist", "flows", "docs", "tests") for path in (ROOT / folder).rglob("*.py")]:
+        code = path.read_text(encoding="utf-8")
+        for line, name in names_bound(ast.parse(code)) if MAY_SAY_NOTHING.search(code) else ():
+            place = f"{path.relative_to(ROOT)}:{line}"
+            assert name not in ("found", "wanted", "given"), f"{place}: name the thing that {name!r} is"
+
+
+def test_names_are_found_wherever_they_are_bound():
+    text = "def f(a, *, b=0, **c):\n    (d, *e), g.h = [k for k in x if (m := k)]\nclass T:\n    n: int\n    o = lambda p: q"
+    assert sorted(name for _, name in names_bound(ast.parse(text))) == list("abcdekmop")
 
 
 def test_a_docstring_that_leaves_something_out_is_noticed():

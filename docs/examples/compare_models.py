@@ -19,12 +19,18 @@ X_train, X_test, y_train, y_test = train_test_split(X / 16, y, stratify=digit, t
 ours = PairwiseHingeClassifier(lam=1e-3).fit(X_train, y_train)
 theirs = LogisticRegression(max_iter=1000).fit(X_train, y_train)
 
-found = roc_auc_difference(y_test, ours.decision_function(X_test), theirs.decision_function(X_test))
-print(f"AUC differs by {found.value:+.4f}, p = {found.p_value:.3g}")
-print(f"95 % interval {found.low:+.4f} to {found.high:+.4f}")
+difference = roc_auc_difference(y_test, ours.decision_function(X_test), theirs.decision_function(X_test))
+print(f"AUC differs by {difference.value:+.4f}, p = {difference.p_value:.3g}")
+print(f"95 % interval {difference.low:+.4f} to {difference.high:+.4f}")
 
 figure, axes = plt.subplots(figsize=(6, 1.8), layout="constrained")
-axes.errorbar(found.value, 0, xerr=[[found.value - found.low], [found.high - found.value]], fmt="o", capsize=5)
+axes.errorbar(
+    difference.value,
+    0,
+    xerr=[[difference.value - difference.low], [difference.high - difference.value]],
+    fmt="o",
+    capsize=5,
+)
 axes.axvline(0.0, color="grey", linestyle="--", linewidth=1)
 axes.set(xlabel="difference of the test AUC, with its 95 % interval", yticks=[])
 figure.savefig("compare_models.svg")

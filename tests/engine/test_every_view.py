@@ -111,8 +111,7 @@ def test_answers_of_each_kind_of_step(kind, name, request):
         own = plain.without_memory()
         for step in (keep_sum, sum_kept, keep_sum):
             assert fit.reduce(step, 3.0) == own.reduce(step, 3.0)
-        fork = fit.fork()
-        assert fork.reduce(sum_kept, 2.0) == own.fork().reduce(sum_kept, 2.0)
+        assert fit.fork().reduce(sum_kept, 2.0) == own.fork().reduce(sum_kept, 2.0)
     lazily, own = blocks.without_memory(), plain.without_memory()
     for factor in (1.0, 2.0):
         assert lazily.reduce(read_if_first, factor) == own.reduce(read_if_first, factor)

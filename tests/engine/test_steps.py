@@ -55,8 +55,7 @@ def test_blocks_are_worked_on_at_once():
         meeting.wait(60)  # three threads have to be here, or it breaks
         return None, {"n": 1}
 
-    data = LocalBlocks(partition(ROWS, 3), n_jobs=3)
-    assert data.reduce(step) == {"n": 3}
+    assert LocalBlocks(partition(ROWS, 3), n_jobs=3).reduce(step) == {"n": 3}
 
 
 def test_no_more_blocks_are_in_memory_than_two_for_each_thread():
@@ -305,8 +304,7 @@ def test_the_last_of_several_threads_sets_it_back(two_threads):
 @pytest.mark.parametrize("y", ["two classes", "three classes"])
 def test_a_fit_of_long_vectors_has_the_same_bits_for_any_number_of_threads(y):
     """Vectors of more than 10 000 numbers, and products of fewer rows of them, are split up by OpenBLAS."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 20_001))
+    X = np.random.default_rng(0).normal(size=(60, 20_001))
     labels = np.arange(60) % (2 if y == "two classes" else 3)
     models = []
     for threads in (1, 2):

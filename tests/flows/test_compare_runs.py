@@ -179,8 +179,7 @@ def test_runs_with_groups(runs: list[str], tmp_path: Path) -> None:
         assert test["value"] == pytest.approx(first.mean - second.mean)
         assert test["low"] < test["value"] < test["high"]
         assert (test["p_value"] < 0.05) == (not test["low"] <= 0 <= test["high"])
-    page = (Path(result["run"]) / "report.html").read_text()
-    assert "AUC within groups" in page
+    assert "AUC within groups" in (Path(result["run"]) / "report.html").read_text()
     pd.read_parquet(f"{runs[1]}/scores.parquet").assign(group=0).to_parquet(f"{runs[1]}/scores.parquet", index=False)
     error = run("compare", *runs, "--output", tmp_path / "out", code=2)[1]
     assert "have different groups of the same test rows" in error.replace("\n", " ")

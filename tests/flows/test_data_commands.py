@@ -46,8 +46,7 @@ def test_show_tells_what_the_manifest_says(shards: Path) -> None:
     assert shown["positives"] == read_manifest(str(shards)).n_pos
     assert shown["origin"]["simulated"]["seed"] == 0
     assert json.loads(run("data", "show", shards, "--json")[0]) == {"set": shown}
-    pinned = read_manifest(str(shards)).url
-    assert "rows: 60" in run("data", "show", pinned)[0]
+    assert "rows: 60" in run("data", "show", read_manifest(str(shards)).url)[0]
     assert (
         yaml.safe_load(run("data", "show", "digits")[0])["digits"].items()
         >= {"format": "embedded", "present": True}.items()

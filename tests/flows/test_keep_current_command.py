@@ -157,8 +157,7 @@ def test_a_night_is_a_flow_and_an_alarm_starts_one(tmp_path: Path, prefect_serve
     from flows.watch import WatchConfig
 
     config = configured(tmp_path, store=str(tmp_path / "models" / "digits"))
-    result = keep_current(config)
-    assert result["promotion"]["version"] == 1
+    assert keep_current(config)["promotion"]["version"] == 1
 
     (deployment,) = [deployment for deployment in local_deployments() if deployment.flow_name == "keep-current"]
     assert deployment.concurrency_limit == 1

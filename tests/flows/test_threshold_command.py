@@ -110,8 +110,7 @@ def test_probabilities_stay(visits: Path) -> None:
 def test_a_store_gets_a_version(run: str, tmp_path: Path) -> None:
     store = str(tmp_path / "store")
     promote_run(PromoteConfig(run=run, store=store))
-    result = change(store, recall=0.95)
-    assert result["run"] == f"{store}@2"
+    assert change(store, recall=0.95)["run"] == f"{store}@2"
     assert load_model(f"{store}@1").intercept != load_model(store).intercept == load_model(f"{store}@2").intercept
     assert change(f"{store}@1", alerts=5, per="day")["run"] == f"{store}@3"
     assert load_model(store).intercept == load_model(run).intercept

@@ -56,8 +56,7 @@ def few_rows(rows):
 )  # fmt: skip
 def test_the_dual_point_is_one_and_near_the_minimum(seed, n_pos, n_neg, scale, lam, ties, weighted, grouped):
     X, y, weight, group, pairs = problem(seed, n_pos, n_neg, scale, ties=ties, weighted=weighted, grouped=grouped)
-    rows = blocks(X, y, weight, group)
-    few = few_rows(rows)
+    few = few_rows(blocks(X, y, weight, group))
     assert sorted(few.weights) == pytest.approx(sorted(pairs[2]), rel=1e-12)
     minima = list(few.solve(lam))
     assert minima or scale > 1.0
@@ -120,8 +119,7 @@ def test_a_path_takes_few_passes_for_each_lam(monkeypatch):
 def test_values_that_hide_the_minimum_leave_it_to_cutting_planes():
     X, y, weight, group, _ = problem(5, 6, 9)
     X[:, 0] *= 1e200
-    rows = blocks(X, y, weight, group)
-    few = few_rows(rows)
+    few = few_rows(blocks(X, y, weight, group))
     assert list(few.solve(1.0)) == []
 
 
@@ -143,8 +141,7 @@ def test_no_point_is_handed_over_once_rounding_hides_the_gap():
 def test_weights_whose_products_are_0_leave_their_pairs_out():
     X, y, *_ = problem(6, 4, 5)
     weight = np.where(np.arange(9) % 4 == 0, 1e-100, 1e100)
-    rows = blocks(X, y, weight, np.zeros(9, dtype=int))
-    few = few_rows(rows)
+    few = few_rows(blocks(X, y, weight, np.zeros(9, dtype=int)))
     assert few.weights.min() > 0.0
     assert len(few.weights) < 20
     *_, (_, height, _) = few.solve(1e-2)

@@ -1,5 +1,6 @@
-"""Docstrings in numpydoc's form, taken apart and compared with signatures and values."""
+"""Docstrings in numpydoc's form, taken apart and compared with signatures and values; and the names that code binds."""
 
+import ast
 import inspect
 import re
 
@@ -80,3 +81,14 @@ def check_kind(name, kind, value):
     else:
         names = {c.__name__ for c in type(value).__mro__} | {"object"}
         assert any(re.search(rf"\b{n}\b", kind) for n in names), f"{name} is a {type(value).__name__}: {kind!r}"
+
+
+def names_bound(tree):
+    """Yield line and name of each parameter and variable; the annotated fields of a class are keys that others read."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    fields = [part.target for node in classes for part in node.body if isinstance(part, ast.AnnAssign)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            yield node.lineno, node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node not in fields:
+            yield node.lineno, node.id

@@ -60,8 +60,7 @@ def test_a_data_set_is_fetched_once_from_its_origin_and_packed_as_the_catalog_ha
     assert result["plain"] == {"files": [str(tmp_path / "data/libsvm/plain.svm")], "fetched": True}
     assert result["bundled"] == {"files": [], "fetched": False}
     assert web.asked == ["/owner/rows/raw/0123abcd4567/some%20folder/rows"] * 2
-    again = runner.invoke(app, ["data", "fetch", "plain"])
-    assert "is here already" in again.stdout
+    assert "is here already" in runner.invoke(app, ["data", "fetch", "plain"]).stdout
     assert len(web.asked) == 2
     (tmp_path / "data/libsvm/plain.svm").write_bytes(b"damaged")
     assert sources.fetch("plain")[1]

@@ -93,8 +93,7 @@ def test_many_classes_need_the_positive_one() -> None:
 
 
 def test_dates_are_split_by_time_and_the_last_line_names_the_guess() -> None:
-    data = described()
-    assert data["split"] == {"time": "seen", "last": 0.2}
+    assert described()["split"] == {"time": "seen", "last": 0.2}
     last = run("init", "visits.csv", "--label", "y", "--force")[0].splitlines()[-1]
     assert last.startswith("'yes' is taken as the positive class, because it is the rarer class (rows of each: no: ")
     assert last.endswith("Use --positive CLASS to name another")

@@ -39,8 +39,7 @@ def test_every_event_is_an_object_that_names_run_and_stage():
     assert {k: others[1][k] for k in (*ROUND, "tol")} == ROUND | {"tol": 1e-3, "dual": None, "relative_gap": None}
     assert (others[2]["total"], others[2]["best"], others[2]["seconds_left"]) == (4, "best\nso far", None)
     assert not any("\n" in line for line in lines)
-    at = datetime.fromisoformat(first["time"])
-    assert at.utcoffset() == timedelta(0)
+    assert datetime.fromisoformat(first["time"]).utcoffset() == timedelta(0)
 
 
 def test_numbers_of_numpy_are_numbers_and_the_run_of_a_deployment_is_named(monkeypatch):

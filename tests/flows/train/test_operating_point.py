@@ -159,8 +159,7 @@ def test_search_chooses_by_the_top(tmp_path: Path, metric: str) -> None:
     result = searched("digits", *settings, output=tmp_path)
     assert result["metric"] == f"{metric}@0.05"
     assert all(0.0 < value <= 1.0 for row in result["table"] for value in row["folds"])
-    point = result["refit"]["operating_point"]
-    assert point["wanted"] == {"recall": 0.9}
+    assert result["refit"]["operating_point"]["wanted"] == {"recall": 0.9}
     X, y = load_digits(return_X_y=True)
     flagged = load_model(f"{result['run']}/model").predict(X) == 1
     assert 0.8 < flagged[y == 8].mean() < 1.0
