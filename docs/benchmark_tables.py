@@ -176,12 +176,10 @@ def has(column: str) -> Callable[[Cells], bool]:
 DATA, SYSTEM, LAM, SECONDS = ("data", plain), ("system", plain), ("lam", short), ("seconds", short)
 AVERAGE_PRECISION = ("PR-AUC", area)
 TREES_SYSTEM, CURVES_SYSTEM = ("system", chosen_of_twenty), ("system", tuned)
-TOP_SHOWN = ("aucdist top", "LogisticRegression lbfgs", "libauc SOPA-s", "lightgbm")
+TOP_SHOWN = ("aucdist top", "LogisticRegression lbfgs", "lightgbm")
 PEERS_IN_SHORT = (
     "LogisticRegression lbfgs",
     "LogisticRegression, balanced",
-    "libauc SOPA",
-    "libauc SOPA-s",
     "lightgbm",
 )
 GROUPS_IN_SHORT = (
