@@ -13,7 +13,7 @@ tables, pictures, since = map(script, ("benchmark_tables", "benchmark_pictures",
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in tables.PAGES}
 RECORD = PAGES["measurements"]
 ELSEWHERE = {
-    "defaults", "guarantees", "lam", "large-shapes", "promoted-models", "rare-class-lam", "scale",
+    "defaults", "guarantees", "lam", "large-shapes", "promoted-models", "rare-class-lam", "readme", "scale",
     "scale-delays", "stories", "top-libauc", "top-passes", "watched-years",
 }  # fmt: skip
 """Files whose table another page has, or that a page or a record names in its text."""
