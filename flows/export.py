@@ -11,7 +11,7 @@ from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source
-from aucdist.data.storage.files import absolute, exists, shown, write_bytes
+from aucdist.data.storage.files import absolute, exists, refuse_existing, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
 from aucdist.export import TARGETS
 from aucdist.export import export as export_model
@@ -44,14 +44,14 @@ class ExportConfig(Strict):
     """For onnx, sql and json: also export what each feature adds to a score."""
     rows: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=2)
     """For a scorecard: the largest number of lines. Each category counts as one line."""
-    total: Annotated[int | None, Cli(metavar="N")] = Field(default=None, ge=1, le=10**6)
+    total: Annotated[int | None, Cli(metavar="N")] = None
     """For a scorecard: the number of points between the lowest and the highest possible sum. The default is 1000."""
-    points_to_double_odds: Annotated[float | None, Cli(metavar="N")] = Field(default=None, gt=0)
+    points_to_double_odds: Annotated[float | None, Cli(metavar="N")] = None
     """For a scorecard: the number of points that double the odds, in place of `total`. The model needs logistic
     probabilities."""
     base_points: Annotated[float, Cli(metavar="N")] = 0.0
     """For a scorecard: the points of a row with the odds `base_odds`."""
-    base_odds: Annotated[float, Cli(metavar="N")] = Field(default=1.0, gt=0)
+    base_odds: Annotated[float, Cli(metavar="N")] = 1.0
     """For a scorecard: the odds of the positive class, positive to negative."""
     force: bool = False
     """Replace the file if it exists."""
@@ -99,10 +99,8 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
         observer.stage("export")
         folder = model_folder(config.model)
         output = config.output or f"{_name_of(folder)}{'.card' if config.to == 'scorecard' else ''}.{config.suffix}"
-        if exists(output) and not config.force:
-            raise InputError(
-                f"{shown(output)} already exists: choose another file with --output, or overwrite it with --force"
-            )
+        if not config.force:
+            refuse_existing(output)
         if config.to == "scorecard":
             model = load_two_classes(folder, "a scorecard")
             card = to_scorecard(model, config.scaling(), rows=config.rows)
@@ -118,7 +116,7 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
             model = load_model(folder)
             options: Json = {"table": config.table or "rows", "ids": config.ids} if config.to == "sql" else {}
             data, more = export_model(model, config.to, contributions=config.contributions, **options), {}
-        write_bytes(output, data)
+        write_bytes(output, data, new=not config.force)
     return {
         "model": shown(config.model), "output": shown(output), "to": config.to, "bytes": len(data),
         "columns": model.schema.columns(), **more,

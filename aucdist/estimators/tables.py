@@ -313,10 +313,12 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     """
     from aucdist.data.formats.arrow_tables import from_pandas
     from aucdist.data.formats.parts import encoded_matrix
+    from aucdist.data.formats.text import called
 
     refuse_lazy("X", X)
     columns = schema.columns()
-    names = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
+    own = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
+    names = called(own, columns, "X")
     times = Counter(names)
     if missing := [column for column in columns if column not in times]:
         raise InputError(f"X has no column {missing[0]!r}, which the model was trained on: add it")
@@ -324,10 +326,11 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
         raise InputError(
             f"two columns of X are called {twice[0]!r}, which the model was trained on: rename one of them"
         )
+    places = [names.index(column) for column in columns]
     if hasattr(X, "iloc"):
-        table = from_pandas(X.iloc[:, [names.index(column) for column in columns]], "X")
+        table = from_pandas(X.iloc[:, places], "X").rename_columns(columns)
     else:
-        table = nw.from_native(X, eager_only=True).select(columns).to_arrow()
+        table = nw.from_native(X, eager_only=True).select([own[j] for j in places]).to_arrow().rename_columns(columns)
     rules = {
         key: reading[key]
         for key in ("missing", "missing_values", "unknown", "decimal", "thousands", "symbols", "date_format", "dtype")

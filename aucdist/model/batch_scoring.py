@@ -324,6 +324,7 @@ def plan_scoring(
             )
     cost = costs_of_scoring(source, loaded)
     source = source_for_scoring(source, loaded).model_copy(update={} if cost is None else cost.source_keys(source))
+    source = source.format_of().pinned(source)
     digest = digest_of_model(model)
     sharded = manifest_of(source)
     manifest = None if sharded is None else sharded.url

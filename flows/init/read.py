@@ -14,7 +14,7 @@ from aucdist.data.formats.base import FIRST, FilePart, Survey
 from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, CsvText, csv_head, csv_text, separator_of
 from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat
 from aucdist.data.formats.tables import distinct
-from aucdist.data.formats.text import as_utf8, first_row, found_encoding, looks_like_values, pick
+from aucdist.data.formats.text import as_utf8, first_row, found_encoding, looks_like_values, pick, unique
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import packing_of, unpacked
@@ -148,10 +148,12 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     if source.format == "parquet":
         table, whole, read_urls = _row_groups(source, urls)
     elif isinstance(file_format, LoadedFormat):
-        table = filtered(file_format.table(urls[0], source), source, where)
+        table = file_format.table(urls[0], source)
     else:
         assert isinstance(file_format, ArrowFileFormat)
-        table = filtered(file_format.table(unpacked(files.read_bytes(urls[0]), urls[0]), where, source), source, where)
+        table = file_format.table(unpacked(files.read_bytes(urls[0]), urls[0]), where, source)
+    table = filtered(table, source, where)
+    table = table.rename_columns(unique(table.column_names, where, source))
     most = max(1000, MAX_CELLS // max(1, table.num_columns))
     return FirstRows(
         source, table.slice(0, most), lambda row, name: f"{where}, row {row + 1}", whole and table.num_rows <= most,

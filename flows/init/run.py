@@ -94,10 +94,10 @@ def init(config: InitConfig) -> Json:
     """
     name, source = source_from_name(config.data, config.settings, label=config.label, positive=config.positive)
     file = config.output or Path(f"{name}.yaml")
-    if file.exists() and not config.force:
-        raise InputError(f"{file} already exists: choose another file with --output, or overwrite it with --force")
+    if not config.force:
+        files.refuse_existing(str(file))
     described = describe(name, source, file, time=config.time, groups=config.groups)
-    files.write_bytes(str(file.absolute()), described.text.encode())
+    files.write_bytes(str(file.absolute()), described.text.encode(), new=not config.force)
     return {
         "config": str(file), "rows": described.rows, "all_rows": described.all_rows, "positive": described.positive,
         "columns": described.columns, "leaks": list(described.leaks), "positive_class": described.of_positive(),

@@ -18,7 +18,7 @@ from aucdist.data.sources import Source, parse_source
 from aucdist.data.split import Split, TimeSplit, find_split, find_time_split
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.engine.view import AnyBlocks, ClassBlocks
-from aucdist.errors import InputError, unknown
+from aucdist.errors import InputError, Json, unknown
 from flows.compute.clusters import Workers, choose_cache, threads_that_fit, worker_memory
 from flows.config.data import CacheMode, DataConfig, TestConfig
 from flows.progress import RunObserver
@@ -305,6 +305,12 @@ class TrainTestRows:
     grouped: Rows | None = None
     calibration: Rows | None = None
     per_day: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> Json:
+        """What says which data these are: their name and fingerprint, and the version of the table that was read."""
+        version = self.source.version
+        return {"name": self.name, "fingerprint": self.fingerprint} | ({} if version is None else {"version": version})
 
     def split(self, config: DataConfig, parallel_map: ParallelMap) -> "TrainTestRows":
         """Return the rows with the test rows and the threshold rows split off, without the time that they were split by."""

@@ -143,6 +143,7 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
     `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
     """
     source, own = configured_source(config), config.test_source
+    source = source.format_of().pinned(source)
     train, schema, fingerprint = open_rows(source, None, config.name or "")
     test, test_schema = None, schema
     if config.test is not None and own is not None:

@@ -35,7 +35,7 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
             "parameters": jsonable(model.plain_params()),
             **({} if point is None else {"operating_point": point.options}),
             "certificate": about["certificate"],
-            "data": {"name": rows.name, "fingerprint": rows.fingerprint},
+            "data": rows.identity,
             "versions": versions(),
         }
         for model, about in zip(fitted.estimator.class_models, result.get("classes", [result]), strict=True)
@@ -165,6 +165,7 @@ def facts_of(rows: TrainTestRows) -> Json:
         "features": rows.train.n_features,
         **two_class_facts,
         "fingerprint": rows.fingerprint,
+        "version": rows.source.version,
         "note": rows.source.note,
         "licence": rows.source.licence,
     }

@@ -375,7 +375,7 @@ def details_of(fitted: FittedRun) -> Json:
     """Return the content of ``metrics.json`` in addition to `result_of`."""
     details: Json = {
         "name": fitted.config.name,
-        "data": {"name": fitted.rows.name, "fingerprint": fitted.rows.fingerprint},
+        "data": fitted.rows.identity,
         "versions": versions(),
         "digests": digests(),
         "score": DECISION,

@@ -181,15 +181,20 @@ def parse_parquet(source: SourceFields, part: FilePart, schema: Schema | None, d
         than its folder.
     """
     with _parquet_file(part, data) as (file, parquet):
-        form = TableForm.of(source, schema, _names(parquet, part.url), part.where)
-        table, first, where = _rows(parquet, file, source, part, form.columns, form.texts)
+        stored = _names(parquet, part.url)
+        names = unique(stored, part.where, source)
+        form, stored_as = TableForm.of(source, schema, names, part.where), dict(zip(names, stored, strict=True))
+        read, texts = ([stored_as[name] for name in columns] for columns in (form.columns, form.texts))
+        table, first, where = _rows(parquet, file, source, part, read, texts)
+        table = table.select(read).rename_columns(form.columns)
         return table_of(table, form, where, lambda row, _: f"{where}, row {row + first}")
 
 
 def parse_arrow(table: pa.Table, where: str, source: SourceFields, schema: Schema | None) -> Parsed:
     """Parse the columns of an Arrow table. The other parameters and the errors are those of `parse_parquet`."""
-    form = TableForm.of(source, schema, unique(table.column_names, where), where)
-    table = filtered(table, source, where)
+    names = unique(table.column_names, where, source)
+    form = TableForm.of(source, schema, names, where)
+    table = filtered(table, source, where).rename_columns(names)
     where += f", where {source.where}" * (source.where is not None)
     return table_of(table, form, where, lambda row, _: f"{where}, row {row + 1}")
 

@@ -18,6 +18,7 @@ from aucdist.data.formats.source_fields import (
     MAX_CATEGORIES,
     MAX_DETECTED,
     MIN_DISTINCT,
+    AnySource,
     SourceFields,
 )
 from aucdist.data.formats.text import unique
@@ -259,6 +260,10 @@ class Format(ABC):
     def describe_files(self, source: SourceFields) -> list[dict[str, Any]]:
         """Return each URL without its password; for files also size and ETag (local files: the time of the last change)."""
         return [{"url": files.shown(url)} for url in source.urls()]
+
+    def pinned(self, source: AnySource) -> AnySource:
+        """Return the source with the version that its table has now, if it has any, so that later reads see the same rows."""
+        return source
 
     def part_urls(self, source: SourceFields) -> list[str]:
         """Return the URLs that parts of a source may have."""

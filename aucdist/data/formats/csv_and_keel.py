@@ -288,7 +288,7 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
     separator, quote = separator_of(source), QUOTES[source.quote]
     next_line, cells, end = first_row(data, where, separator, start=start, encoding=encoding, quote=quote)
     if not source.header:
-        return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where), start, 1 + skip
+        return unique(source.columns or [f"x{i}" for i in range(1, len(cells) + 1)], where, source), start, 1 + skip
     try:
         first = first_row(data, where, separator, start=end, encoding=encoding, quote=quote)[1]
     except InputError:  # there are no rows, or reading the rows will report the error
@@ -305,7 +305,7 @@ def csv_head(data: bytes, where: str, source: SourceFields, encoding: str = "utf
             n_repeated += 1
             named[j] = f"{name}.{n_repeated}"
         seen.add(named[j])
-    return unique(named, where), end, next_line
+    return unique(named, where, source), end, next_line
 
 
 class KeelFormat(FileFormat):

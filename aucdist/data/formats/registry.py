@@ -29,7 +29,7 @@ from aucdist.data.formats.base import (
     even_share,
 )
 from aucdist.data.formats.csv_and_keel import CsvFormat, KeelFormat
-from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.formats.source_fields import AnySource, SourceFields
 from aucdist.data.formats.text import found_encoding
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import parse_any
@@ -205,24 +205,33 @@ def _fetched(url: str, fault: str) -> AbstractContextManager[None]:
 
 
 class DeltaFormat(LoadedFormat):
-    """Delta Lake tables in their newest version, by the URL of the folder."""
+    """Delta Lake tables, by the URL of the folder."""
 
     name = "delta"
+    fields = LoadedFormat.fields | {"version"}
+
+    def pinned(self, source: AnySource) -> AnySource:
+        """Return the source with the version that its table has now, unless it names one or has several tables."""
+        if source.version is not None or not isinstance(source.source, str):
+            return source
+        delta = load_optional("deltalake")
+        with _fetched(source.source, " is not a valid Delta table"):
+            return source.model_copy(update={"version": delta.DeltaTable(reveal(source.source)).version()})
 
     def table(self, url: str, source: SourceFields) -> "pa.Table":
-        """Return the newest version."""
-        delta = load_optional("deltalake")
-        with _fetched(url, " is not a valid Delta table"):
-            return delta.DeltaTable(reveal(url)).to_pyarrow_table()
+        """Return a version, by default the newest."""
+        delta, version = load_optional("deltalake"), source.version
+        with _fetched(url, " is not a valid Delta table" + f", or has no version {version}" * (version is not None)):
+            return delta.DeltaTable(reveal(url), version=version).to_pyarrow_table()
 
 
 class IcebergFormat(LoadedFormat):
-    """Iceberg tables in their current snapshot, by the URL of a metadata file."""
+    """Iceberg tables in the snapshot of a metadata file, by its URL."""
 
     name = "iceberg"
 
     def table(self, url: str, source: SourceFields) -> "pa.Table":
-        """Return the current snapshot."""
+        """Return the snapshot."""
         tables = load_optional("pyiceberg.table")
         with _fetched(url, " is not a valid Iceberg table"):
             return tables.StaticTable.from_metadata(reveal(url)).scan().to_arrow()

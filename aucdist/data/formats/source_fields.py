@@ -119,6 +119,8 @@ class SourceFields(BaseModel):
     """For sql: the query. It needs ORDER BY, so that rows keep their numbers from run to run."""
     sheet: Annotated[str | None, GIVEN] = Field(None, min_length=1)
     """For excel: the name of a sheet. By default the first sheet is read."""
+    version: int | None = Field(None, ge=0)
+    """For delta: the version of the table. By default a command reads the version that is the newest when it begins."""
     n_features: Annotated[int | None, ALWAYS] = Field(None, ge=1, le=MAX_FEATURES)
     """For svmlight: the number of features, if the file does not show it."""
     zero_based: Annotated[bool, ALWAYS, SCORING] = False
@@ -203,6 +205,20 @@ class SourceFields(BaseModel):
     def urls(self) -> list[str]:
         """Return the files, folders, patterns and URLs as a list."""
         return [self.source] if isinstance(self.source, str) else self.source
+
+    def named_columns(self) -> set[str]:
+        """Return the columns that its keys name, except for those of `where`."""
+        columns = [
+            self.label,
+            self.groups,
+            self.cost_column,
+            *(self.keep or ()),
+            *(self.drop or ()),
+            *self.hashed,
+            *self.dates,
+        ]
+        columns += () if self.categorical == "auto" else self.categorical
+        return {column for column in columns if isinstance(column, str)}
 
     def keys_for_fingerprint(self) -> dict[str, Any]:
         """Return the keys that decide how the bytes are read, as JSON values."""

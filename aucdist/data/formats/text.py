@@ -3,7 +3,7 @@
 import codecs
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.errors import InputError, unknown
@@ -96,8 +96,8 @@ def found_encoding(head: bytes) -> str:
     return "cp1252" if in_cp1252_only and is_text_in("cp1252", head) else "latin-1"
 
 
-def unique(names: Sequence[str], where: str) -> list[str]:
-    """Return the column names, which must differ and may not be empty."""
+def unique(names: Sequence[str], where: str, source: SourceFields | None = None) -> list[str]:
+    """Return the column names, which must differ and may not be empty, as a source calls them: see `called`."""
     seen: set[str] = set()
     for i, name in enumerate(names, 1):
         if not name:
@@ -105,7 +105,23 @@ def unique(names: Sequence[str], where: str) -> list[str]:
         if name in seen:
             raise InputError(f"{where}: two columns are called {name!r}{hint(names)}")
         seen.add(name)
-    return list(names)
+    return list(names) if source is None else called(names, source.named_columns(), where)
+
+
+def called(names: Sequence[str], expected: Collection[str], where: str) -> list[str]:
+    """Return column names; one that differs from an expected name only by blanks around it becomes that name.
+
+    Raises InputError if an expected name could mean several columns.
+    """
+    columns = list(names)
+    for name in sorted(set(expected).difference(names)):
+        alike = [i for i, other in enumerate(columns) if other.strip() == name.strip() and other not in expected]
+        if len(alike) > 1:
+            meant = " or ".join(repr(columns[i]) for i in alike)
+            raise InputError(f"{where}: column {name!r} could be {meant}, which differ by blanks alone: rename one")
+        for i in alike:
+            columns[i] = name
+    return columns
 
 
 def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -> str:

@@ -213,6 +213,7 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
         If a file is missing, empty, damaged or malformed, if a value is missing or not finite, if there is only one class,
         or if rows, features, classes or checksum are not the expected ones. Shards are refused: they are read block by block.
     """
+    source = source.format_of().pinned(source)
     parts = source.format_of().whole_files(source)
 
     def parse(source: Source) -> tuple[list[Parsed], list[Survey]]:
@@ -281,6 +282,7 @@ def open_rows(
             source, stored, manifest.form, rows, positives, sum(shard.memory for shard in shards), {}, digest_of(manifest), (),
             manifest.url,
         )  # fmt: skip
+    source = source.format_of().pinned(source)
     fingerprint = fingerprint_of(source)
     parts = source.format_of().split(source, n_parts)
 

@@ -195,6 +195,7 @@ def request(
         )
     if dtype is not None:
         source = source.model_copy(update={"dtype": dtype})
+    source = source.format_of().pinned(source)
     key = json_digest([FORMAT, fingerprint_of(source), rows_per_shard, seed])
     made = Request(source, absolute(target), rows_per_shard, seed, key)
     files.refuse_link(made.work)
@@ -258,7 +259,7 @@ def survey(
     reader = open_rows(source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, name=name)
     rows = reader.n_samples
     n_shards = math.ceil(rows / settings.rows_per_shard if settings.rows_per_shard else reader.memory / PART_BYTES)
-    origin = {
+    origin = ({} if source.version is None else {"version": source.version}) | {
         "sources": source.format_of().describe_files(source), "reading": source.keys_for_fingerprint(), "classes": reader.classes,
         "rows_per_shard": settings.rows_per_shard, "seed": settings.seed, "key": settings.key,
     }  # fmt: skip

@@ -139,15 +139,22 @@ def read_range(url: str, start: int, end: int, version: str = "") -> bytes:
     return bytes(data)
 
 
-def write_bytes(url: str, data: bytes) -> None:
+def write_bytes(url: str, data: bytes, *, new: bool = False) -> None:
     """Write a file atomically, and create its folders.
 
     A local file is written to a temporary name and renamed. Object stores show an object only when it is complete.
+
+    `new`: whether a local file must not exist yet: of two processes that write it at once, one gets the error.
     """
     with storage_errors(url, "write"):
         fs, path = open_fs(url)
         if "file" in fs.protocol:
             with _aside(Path(path), data) as aside:
+                if new:
+                    try:
+                        Path(path).touch(exist_ok=False)
+                    except FileExistsError:
+                        refuse_existing(url)
                 aside.replace(path)
         elif is_s3(url):
             # the object appears only when all parts have arrived
@@ -188,6 +195,14 @@ def exists(url: str) -> bool:
         fs, path = open_fs(url)
         # fsspec reports that a local path does not exist if its folder may not be read
         return Path(path).exists() if "file" in fs.protocol else bool(retried(lambda: fs.exists(path)))
+
+
+def refuse_existing(url: str) -> None:
+    """Raise an InputError if there is such a file or folder."""
+    if exists(url):
+        raise InputError(
+            f"{shown(url)} already exists: choose another file with --output, or overwrite it with --force"
+        )
 
 
 def names_in(url: str) -> list[str]:

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.formats.arrow_tables import digest_of
-from aucdist.data.formats.registry import SqlFormat
-from aucdist.data.shards.reading import fingerprint_of, read
+from aucdist.data.formats.registry import DeltaFormat, SqlFormat
+from aucdist.data.shards.reading import fingerprint_of, open_rows, read
 from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
 from flows.config.data import source_from_name
@@ -291,3 +291,71 @@ def test_a_folder_of_delta_is_read_as_delta_and_new_rows_are_another_version(tmp
     pytest.importorskip("deltalake").write_deltalake(url, table().slice(1), mode="overwrite")
     assert fingerprint_of(source) != before
     assert read(source).block.n_samples == N - 1
+
+
+def test_a_source_keeps_to_the_version_of_a_table_that_was_the_newest_when_it_was_pinned(tmp_path: Path) -> None:
+    """All reads of a command see the same rows, and `version` reads them again later."""
+    source = source_of(delta(tmp_path))
+    pinned = source.format_of().pinned(source)
+    before = fingerprint_of(pinned)
+    pytest.importorskip("deltalake").write_deltalake(source.source, table().slice(1), mode="overwrite")
+    assert read(pinned).block.n_samples == open_rows(pinned).n_samples == N
+    assert fingerprint_of(pinned) == before
+    assert pinned.format_of().pinned(pinned).version == 0
+    assert open_rows(source).source.version == 1
+    with pytest.raises(InputError, match="or has no version 7"):
+        read(source_of({"source": source.source, "format": "delta", "version": 7}))
+
+
+def test_a_table_that_changes_within_a_command_is_scored_in_one_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from support.command_line import run
+
+    monkeypatch.setattr("flows.train.run.baselines", lambda rows, observer: [])
+    monkeypatch.chdir(tmp_path)
+    url, fetch, fetches = delta(tmp_path)["source"], DeltaFormat.table, []
+
+    def fetch_and_change(self: DeltaFormat, url: str, source: Source) -> pa.Table:
+        fetched = fetch(self, url, source)
+        fetches.append(url)
+        if len(fetches) == 1:
+            deltalake.write_deltalake(url, table().slice(0, 7), mode="overwrite")
+        return fetched
+
+    deltalake = pytest.importorskip("deltalake")
+    run("train", url, "--label", "y", "--output", "runs", "--set", "model.tol=0.1")
+    (made,) = Path("runs").iterdir()
+    assert json.loads((made / "metrics.json").read_text())["data"]["version"] == 0
+    monkeypatch.setattr(DeltaFormat, "table", fetch_and_change)
+    assert json.loads(run("score", made, url, "scores", "--json")[0])["rows"] == N
+    assert json.loads(Path("scores/_scoring.json").read_text())["reader"]["source"]["version"] == 0
+
+
+@pytest.mark.parametrize("door", ["csv", "parquet", "arrow"])
+def test_blanks_around_the_names_of_columns_do_not_count(tmp_path: Path, door: str) -> None:
+    """CSV has names without them. Models of 0.4.0 and of other formats may have names with blanks."""
+    rows = pa.table({" a": [1.0, 2.0, 3.0, 4.0], "b ": ["u", "v", "u", "v"], " y ": ["no", "yes", "no", "yes"]})
+    entry = {"source": str(tmp_path / f"f.{door}"), "format": door, "label": "y", "positive": "yes"}
+    if door == "csv":
+        Path(entry["source"]).write_text(" a,b , y \n1,u,no\n2,v,yes\n3,u,no\n4,v,yes\n")
+    elif door == "parquet":
+        pq.write_table(rows, entry["source"])
+    else:
+        with pa.OSFile(entry["source"], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_table(rows)
+    for names in ([" a", "b "], ["a", "b"], ["a ", " b"]):
+        data = read(parse_source(entry | {"keep": names, "categorical": names[1:]}, "a test"))
+        assert data.schema.feature_names == (names[0], f"{names[1]}=u", f"{names[1]}=v")
+        assert data.schema.label == "y"
+        assert data.block.rows.values.tolist() == [[1, 1, 0], [2, 0, 1], [3, 1, 0], [4, 0, 1]]
+
+
+def test_columns_that_differ_by_blanks_alone_are_named(tmp_path: Path) -> None:
+    pq.write_table(pa.table({" a": [1.0, 2.0], "a ": [1.0, 2.0], "y": [0, 1]}), tmp_path / "f.parquet")
+    entry = {"source": str(tmp_path / "f.parquet"), "format": "parquet", "label": "y"}
+    assert read(parse_source(entry, "a test")).schema.feature_names == (" a", "a ")
+    with pytest.raises(
+        InputError, match=r"f.parquet: column 'a' could be ' a' or 'a ', which differ by blanks alone: rename"
+    ):
+        read(parse_source(entry | {"drop": ["a"]}, "a test"))

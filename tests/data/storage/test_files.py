@@ -279,3 +279,20 @@ def test_what_may_not_be_looked_at_is_not_taken_for_missing(tmp_path, monkeypatc
         with pytest.raises(InputError, match="access denied"):
             files.exists(str(tmp_path / "none"))
     assert not files.exists(str(tmp_path / "none"))
+
+
+def test_a_new_file_never_replaces_one_that_another_process_has_just_written(tmp_path, monkeypatch):
+    url, write = str(tmp_path / "c.yaml"), Path.write_bytes
+
+    def write_after_another(self, data):
+        write(Path(url), b"of another process")
+        return write(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", write_after_another)
+    with pytest.raises(InputError, match=r"c.yaml already exists: choose another file with --output"):
+        files.write_bytes(url, b"ours", new=True)
+    assert [(p.name, p.read_bytes()) for p in tmp_path.iterdir()] == [("c.yaml", b"of another process")]
+    files.write_bytes(url, b"ours")
+    assert Path(url).read_bytes() == b"ours"
+    files.write_bytes(str(tmp_path / "new" / "d.yaml"), b"ours", new=True)
+    assert (tmp_path / "new" / "d.yaml").read_bytes() == b"ours"
