@@ -85,7 +85,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     new, old = load_model(model_folder(run)), load_model(in_use)
     if not same_classes([new, old]):
         raise InputError(
-            f"{shown(run)} and {IN_USE} have different classes, so their scores cannot be compared: give --if always"
+            f"{shown(run)} and {IN_USE} have different classes: train with the same ones. --if always replaces it untested"
         )
     if config.data is None:
         pair = _on_test_rows(run, in_use, new)

@@ -201,7 +201,7 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, che
     if known:
         rows = f"One of {checked:,} test rows has"
         if known > 1:
-            rows = f"{known:,} of the {checked:,} test rows that were looked up have"
+            rows = f"{known:,} of the {checked:,} test rows that were compared with the training rows have"
         sentences.append(
             f"{rows} the same features as a training row ({100 * known / checked:.3g} %). If they are copies of one case, "
             "choose settings with `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."

@@ -43,7 +43,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
             *([("Test data", _rows_text(run, "n_test"))] if "n_test_pos" in run else []),
             ("Test AUC", auc_with_interval(metrics["test_auc"], metrics["test_auc_interval"])),
             ("Test average precision", auc_with_interval(metrics.get(precision), metrics.get(f"{precision}_interval"))),
-            *([("Beside other models", others)] if others else []),
+            *([("Other models", others)] if others else []),
             *(group_rows(run["groups"]) if "groups" in run else []),
             *([] if point is None else [("Operating point", operating_point_text(point))]),
             ("Train AUC", auc_text(metrics["train_auc"])),

@@ -164,7 +164,9 @@ def test_known_rows() -> None:
     said = [leaks(train, None, schema(["x"]), known=known, checked=100) for known in (0, 1, 30)]
     assert said[0] == ()
     assert said[1][0].startswith("One of 100 test rows has the same features as a training row (1 %)")
-    assert said[2][0].startswith("30 of the 100 test rows that were looked up have the same features")
+    assert said[2][0].startswith(
+        "30 of the 100 test rows that were compared with the training rows have the same features"
+    )
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -310,7 +310,7 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
         model.set_threshold(X=X, y=y, fpr=0.05)
     of_noise = fitted(PairwiseSquareClassifier(), X, np.arange(len(X)) % 3)
     with pytest.raises(
-        InputError, match=r"class '0': precision is 1\.0, but the highest precision of any threshold is"
+        InputError, match=r"class '0': precision is 1\.0, but on these rows no threshold has a precision above"
     ):
         of_noise.set_threshold(X=-X, y=np.arange(len(X)) % 3, precision=1.0)
 

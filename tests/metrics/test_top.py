@@ -55,7 +55,7 @@ def test_threshold_meets_its_requirement_and_finds_the_most(rows, name, value):
         return
     if not good:
         best = max(tp / (tp + fp) for tp, fp, _, _ in all_tables(rows) if tp + fp > 0)
-        with pytest.raises(InputError, match=f"the highest precision of any threshold is {best:.4g}"):
+        with pytest.raises(InputError, match=f"no threshold has a precision above {best:.4g}"):
             decisions.threshold_at(counts, **{name: value})
         return
     counted = table(rows, decisions.threshold_at(counts, **{name: value}))

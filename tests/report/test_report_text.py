@@ -56,8 +56,8 @@ def test_the_summary_has_the_baselines_after_the_metrics_of_the_model():
     ]
     rows = summary_rows(RUN | {"baselines": baselines})
     names = [name for name, _ in rows]
-    assert names.index("Beside other models") == names.index("Test average precision") + 1
-    assert dict(rows)["Beside other models"] == (
+    assert names.index("Other models") == names.index("Test average precision") + 1
+    assert dict(rows)["Other models"] == (
         "logistic regression (defaults): AUC 0.9000, average precision 0.7000; "
         "LightGBM (defaults): AUC 0.99950, average precision 0.7500"
     )

@@ -257,7 +257,9 @@ def test_an_operating_point_that_a_class_cannot_reach_is_refused(tmp_path: Path)
     table.to_csv(tmp_path / "digits.csv", index=False)
     path, point = config(tmp_path, CSV.format(tmp_path)), "operating_point={precision: 0.9}"
     _, err = aucdist("train", path, "--set", point, code=2)
-    assert re.search(r"class '.': precision is 0\.9, but the highest precision of any threshold is 0\.3", err), err
+    assert re.search(r"class '.': precision is 0\.9, but on these rows no threshold has a precision above 0\.3", err), (
+        err
+    )
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
