@@ -9,7 +9,6 @@ import json
 import os
 import re
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -27,12 +26,12 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages."""
     examples = sorted((HERE / "examples").glob("*.py"))
     with TemporaryDirectory() as folder:  # where each example leaves its picture
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # each is a process, most of which is its imports
-            outputs = list(pool.map(output_of, examples, [folder] * len(examples)))
+        output_of(HERE / "in_turn.py", HERE / "configuration.py", *examples, folder=folder)
         pictures = {f"gallery/{file.stem}.svg": (Path(folder) / f"{file.stem}.svg").read_text() for file in examples}
+        outputs = {file.stem: file.read_text(encoding="utf-8") for file in Path(folder).glob("*.txt")}
     generated = {
-        "reference/configuration.md": output_of(HERE / "configuration.py"),
-        "gallery.md": gallery(examples, outputs),
+        "reference/configuration.md": outputs["configuration"],
+        "gallery.md": gallery(examples, [outputs[file.stem] for file in examples]),
         **pictures,
         "internals/imports.md": imports(),
     }
@@ -46,12 +45,14 @@ def on_page_markdown(markdown: str, **kwargs: Any) -> str:
     return with_formulae(markdown)
 
 
-def output_of(script: Path, folder: str | None = None) -> str:
-    """Return the standard output of a script of this project, run in a folder; a warning is an error."""
+def output_of(*command: Path, folder: str | None = None) -> str:
+    """Return the standard output of a script of this project with its arguments, run in a folder; a warning is an error."""
     python = os.environ.get("AUCDIST_PYTHON", str(HERE.parent / ".venv" / "bin" / "python"))
     environment = os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
     environment["MPLBACKEND"] = "svg"
-    done = subprocess.run([python, script], env=environment, cwd=folder, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [python, *command], env=environment, cwd=folder, check=True, stdout=subprocess.PIPE, text=True
+    )
     return done.stdout
 
 
