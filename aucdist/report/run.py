@@ -178,8 +178,7 @@ def _two_classes(report: Report) -> Json:
         "train_area": ranking.auc(train),
         "interval": interval,
         "average_precision": ranking.average_precision(shown),
-        "prevalence": shown.n_pos / (shown.n_pos + shown.n_neg),
-        "n_train": train.rows_pos + train.rows_neg,
+        "prevalence": _share_of_positives(shown),
         "excess": proved_excess(run["certificate"]),
         "certificate": certificate_text(run["certificate"]),
         "figures": _figures(report, shown, rows),
@@ -238,11 +237,9 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ran
         )
     groups = run.get("groups", {})
     whichever = " of any group" if groups.get("grouped") else ""
-    base = 100 if area < 0.99 else 1000 if area < 0.999 else 10_000
-    often = "every time" if area == 1 else f"{int(area * base):,} times in {base:,}"  # rounded down
     given_map = "" if report.map_name is None else f" This holds for the feature map {report.map_name} only."
     sentences = [
-        f"A positive {rows} row scores higher than a negative one{whichever} {often}: AUC {measured}.",
+        f"A positive {rows} row scores higher than a negative one{whichever} in {percent_text(area)} of pairs: AUC {measured}.",
         *_beside_baselines(report, shown, rows),
         f"The training objective (a mean loss {_population_text(report)}, plus a penalty) is "
         f"{certificate_text(run['certificate'])}.{given_map}",
@@ -256,17 +253,31 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ran
         table = decisions.confusion(shown, report.threshold)
         alerts = table["tp"] + table["fp"]
         right = f" and the precision {percent_text(table['tp'] / alerts)}" if alerts else ""
-        threshold = (
-            f"At the threshold, {percent_text(alerts / sum(table.values()))} of the {rows} rows are flagged. The recall is "
-            f"{percent_text(decisions.recall(table))}{right}."
+        rule = DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN).partition(". ")[0].rstrip(".")
+        sentences.insert(
+            1,
+            f"{rule}: {percent_text(alerts / sum(table.values()))} of the {rows} rows are flagged. The recall is "
+            f"{percent_text(decisions.recall(table))}{right}.",
         )
-        return [sentences[0], threshold, *sentences[1:]]
+        share, n_pos = _share_of_positives(shown), shown.n_pos
+        if share < RARE_SHARE and ends and not whichever:  # rows without weights and groups
+            sentences.insert(
+                0,
+                f"{n_pos:,.0f} {rows} rows are positive. Of as many rows with the highest scores, "
+                f"{decisions.recall_at_k(shown, n_pos) * n_pos:,.0f} are positive. The average precision is "
+                f"{auc_text(ranking.average_precision(shown))}; a random order has {share:.2g}.",
+            )
+        return sentences
     return [*point_sentences(point), *sentences]
+
+
+def _share_of_positives(counts: ScoreCounts) -> float:
+    return counts.n_pos / (counts.n_pos + counts.n_neg)
 
 
 def _beside_baselines(report: Report, shown: ScoreCounts, rows: str) -> list[str]:
     """Return which of the model and the best baseline is higher, by either metric, and what to try if a baseline is."""
-    share, sentences, better = shown.n_pos / (shown.n_pos + shown.n_neg), [], False
+    share, sentences, better = _share_of_positives(shown), [], False
     tested = [other for other in report.run.get("baselines", ()) if other.get("differences")]
     for key, metric in (("test_auc", "AUC"), ("average_precision", "average precision")) if tested else ():
         best = max(tested, key=lambda other: float(other[key]))
@@ -289,9 +300,9 @@ def _beside_baselines(report: Report, shown: ScoreCounts, rows: str) -> list[str
             f"`--set model.features={features}` searches further; it may choose trees, which cannot be read."
         )
     else:
-        sentences.append(
-            "`interactions: 10` may help bins that have none. If nobody has to read the model, take the one that ranks best."
-        )
+        if report.additive and not report.additive["pairs"]:
+            sentences.append("Try `--set 'model.features={map: bins, interactions: 10}'`.")
+        sentences.append("Search `lam` by `aucdist cv`. If nobody has to read the model, take the one that ranks best.")
     return [" ".join(sentences)]
 
 
@@ -314,7 +325,7 @@ def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     if len(history) > plots.MAX_POINTS:  # evenly spread rounds, with the first and the last
         history = history.iloc[np.unique(np.linspace(0, len(history) - 1, plots.MAX_POINTS).round().astype(int))]
     curve = f"The {rows} curve has an AUC of {auc_text(ranking.auc(shown))}; chance has 0.5."
-    precision, share = ranking.average_precision(shown), shown.n_pos / (shown.n_pos + shown.n_neg)
+    precision, share = ranking.average_precision(shown), _share_of_positives(shown)
     average = f"The {rows} curve has an average precision of {precision:.4f}; a random order has {share:.2g}."
     split = (
         f"{count_text(shown.rows_pos)} positive and {count_text(shown.rows_neg)} negative {rows} rows; "
@@ -379,11 +390,12 @@ def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
     rows = []
     for cut in sorted({*cuts, report.threshold}, reverse=True):
         table = decisions.confusion(shown, cut)
+        alerts = table["tp"] + table["fp"]
         row: Json = {
             "score": cut - report.threshold,
             "chosen": cut == report.threshold,
-            "alerts": table["tp"] + table["fp"],
-            "share": (table["tp"] + table["fp"]) / n,
+            "alerts": alerts,
+            "share": alerts / n,
             "recall": decisions.recall(table),
             "precision": decisions.precision(table),
             "point": None if shown.weighted else decisions.operating_point(shown, cut),
@@ -391,7 +403,7 @@ def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
         if cost is not None:
             row["cost"] = decisions.expected_cost(shown, cut, **cost)
             row["spread"] = None if shown.weighted else decisions.expected_cost_interval(shown, cut, **cost)
-        if row["alerts"] > 0 or row["chosen"]:
+        if alerts or row["chosen"]:
             rows.append(row)
     return rows
 
@@ -456,8 +468,7 @@ def _verdict(run: Json) -> list[str]:
             f"The mean test AUC of {n} {plural}, each against the rest, is {auc_text(metrics['test_auc'])}; weighted by their "
             f"test rows it is {auc_text(metrics['test_auc_weighted'])}."
         )
-    excesses = [proved_excess(row["certificate"]) for row in run["classes"]]
-    proved = [excess for excess in excesses if excess is not None]
+    proved = [e for row in run["classes"] if (e := proved_excess(row["certificate"])) is not None]
     sentences = [first]
     if metrics.get("test_accuracy") is not None:
         sentences.append(f"The predicted class is right for {percent_text(metrics['test_accuracy'])} of the test rows.")

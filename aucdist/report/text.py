@@ -38,7 +38,11 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
     passes, n_rows = f"{number_text(run['passes'], 6)} passes", f"{run['n_samples']:,} rows"
     if classes is None:
         certificate, point, n_rows = run["certificate"], run.get("operating_point"), _rows_text(run, "n")
-        others, precision = "; ".join(map(_other_text, run.get("baselines", ()))), "test_average_precision"
+        precision = "test_average_precision"
+        others = "; ".join(
+            f"{row['name']}: AUC {auc_text(row['test_auc'])}, average precision {auc_text(row['average_precision'])}"
+            for row in run.get("baselines", ())
+        )
         rows = [
             *([("Test data", _rows_text(run, "n_test"))] if "n_test_pos" in run else []),
             ("Test AUC", auc_with_interval(metrics["test_auc"], metrics["test_auc_interval"])),
@@ -81,11 +85,6 @@ def _rows_text(run: Json, part: str) -> str:
     n_pos, n_neg = run[f"{part}_pos"], run[f"{part}_neg"]
     n_rows = n_pos + n_neg
     return f"{n_rows:,} rows, {n_pos:,} positive ({percent_text(n_pos / n_rows)})"
-
-
-def _other_text(row: Json) -> str:
-    """Return the name, the AUC and the average precision of a baseline."""
-    return f"{row['name']}: AUC {auc_text(row['test_auc'])}, average precision {auc_text(row['average_precision'])}"
 
 
 def group_rows(groups: Json) -> list[tuple[str, str]]:

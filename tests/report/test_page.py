@@ -160,7 +160,7 @@ def test_the_verdict_comes_first_then_the_numbers_and_how_to_run_it_again(page):
     headings = re.findall(r"<h2>([^<]+)</h2>", page)
     assert headings[:5] == ["Weights", "Decisions", "Other thresholds", "Ranking", "Data"]
     assert page.index('title="height"') < page.index('title="age"')
-    order = ["scores higher than a negative one 8", "The training objective (a mean", "Test AUC", "ROC curve"]
+    order = ["scores higher than a negative one in 8", "The training objective (a mean", "Test AUC", "ROC curve"]
     assert sorted(order, key=text.index) == order
 
 
@@ -257,6 +257,46 @@ def test_where_positives_are_rare_a_baseline_with_more_precision_names_the_metri
     text = text_of(render_run_page(rare))
     assert "Average precision matters here, because only 2.0 % of the rows are positive" in text
     assert "--set model.features='{map: auto, metric: average_precision}'" in text.replace("&#39;", "'")
+
+
+def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_first(report):
+    y, values = np.where(np.arange(1000) < 20, 1, -1), np.zeros(1000)
+    values[:15], values[20:25] = 2.0, 1.0  # five negatives are among the twenty highest scores
+    test = ScoreCounts.from_scores(y, values, None)
+    first, second, third = re.findall("<p>(.*)</p>", render_run_page(with_test(report, test)))[:3]
+    assert first == (
+        "20 test rows are positive. Of as many rows with the highest scores, 15 are positive. The average precision is "
+        "0.7550; a random order has 0.02."
+    )
+    assert second.startswith("A positive test row scores higher than a negative one in 87.4 % of pairs: AUC 0.8744")
+    assert third == (
+        "No operating point was given, so the threshold is the one with the largest G-mean of the training rows: 2.0 % of the "
+        "test rows are flagged. The recall is 75.0 % and the precision 75.0 %."
+    )
+    weighted = ScoreCounts.from_scores(y, values, np.full(1000, 2.0))
+    assert "Of as many rows" not in render_run_page(with_test(report, weighted))
+    assert "Of as many rows" not in render_run_page(report)
+
+
+def test_a_tile_has_the_alerts(report, page):
+    _, test = report.classes[0]
+    above = test.values > 0.75
+    caught, false = int(test.pos[above].sum()), int(test.neg[above].sum())
+    said = f"Alerts {caught + false} {false} of them false; {200 - caught} of 200 positive test rows are missed"
+    assert said in text_of(page)
+
+
+@pytest.mark.parametrize("pairs", [[], [{"name": "age, height", "note": "", "figure": ""}]], ids=["without", "with"])
+def test_bins_that_lose_are_told_of_interactions_only_where_they_have_none(report, pairs):
+    additive = {
+        "pairs": pairs, "ranking": [("age", 1.0)], "n_parts": 1, "has_directions": False, "n_halves": None, "shapes": [],
+        "points": [], "n_points": 0, "infinite": math.inf,
+    }  # fmt: skip
+    other = baseline(0.9, 0.9, test_auc=UP, average_precision=UP)
+    bins = replace(report, run=report.run | {"baselines": [other]}, map_name="bins", additive=additive)
+    text = text_of(render_run_page(bins)).replace("&#39;", "'")
+    assert ("Try --set 'model.features={map: bins, interactions: 10}' ." in text) == (not pairs)
+    assert "Search lam by aucdist cv . If nobody has to read the model" in text
 
 
 def test_hostile_text_is_escaped_everywhere(report):
