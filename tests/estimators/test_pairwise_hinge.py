@@ -117,7 +117,7 @@ def test_a9a(data_dir):
         warnings.simplefilter("error")
         model = PairwiseHingeClassifier(lam=1e-3).fit(X, y)
     assert model.certificate_.relative_gap <= 1e-3
-    assert model.n_passes_ <= 40
+    assert model.n_passes_ <= 9  # it takes 7
     assert roc_auc_score(y_test, model.decision_function(X_test)) >= 0.899
 
 
