@@ -217,8 +217,8 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         for k, n in enumerate(counts.tolist()):
             if n < 2 and n_classes is None:
                 raise InputError(
-                    f"{n} {('negative', 'positive')[k]} rows, and a split into training and test rows needs at least two: add "
-                    "rows, or check `positive`"
+                    f"fewer than two {('negative', 'positive')[k]} rows: a split into training and test rows needs two of each "
+                    "class; add rows, or check `positive`"
                 )
             n_test.append(max(min(max(round(test_fraction * n), 1), n - 1), 0))
             place, numbers = n_test[k] - 1 - int(below[k]), number[stratum == k]

@@ -143,7 +143,7 @@ def describe(
     form = TableForm.of(rows.source, None, names, where)
     column = rows.columns.select([form.label])
     labels = table_of(column, TableForm(form.label, ()), where, rows.place, are_cells=source.format == "csv").labels
-    positive, guessed, signs = _positive(source, labels, where, f"the label column {form.label!r} has", names)
+    positive, guessed, signs = _positive(source, labels, where, f"the label column {form.label!r} has", form.features)
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
             pick(names, column, where, key)
@@ -179,7 +179,7 @@ def describe(
 
 
 def _positive(
-    source: Source, labels: Labels, where: str, contents: str, columns: list[str]
+    source: Source, labels: Labels, where: str, contents: str, columns: Sequence[str]
 ) -> tuple[Any, str, np.ndarray]:
     """Return the positive class as it is written, how it was chosen (empty if it was given), and which rows are positive."""
     counts = labels.counts()
@@ -189,8 +189,8 @@ def _positive(
     if "positive" not in source.model_fields_set and len(counts) > MAX_CLASSES:
         others = f"; for numbers, name another --label, one of {', '.join(columns[:MAX_CLASSES])}" if columns else ""
         raise InputError(
-            f"{contents} {len(counts)} different values. If they are classes, name the positive one with --positive{others}. The "
-            f"values are: {listed(counts)}"
+            f"{where}: {contents} {len(counts)} different values. If they are classes, name the positive one with "
+            f"--positive{others}. The values are: {listed(counts)}"
         )
     if source.of_each:
         return source.model_dump(mode="json")["positive"], "", np.zeros(len(labels.codes), dtype=bool)

@@ -77,7 +77,9 @@ def test_a_wrong_fraction_is_refused(fraction):
         split(block_of([1, -1, 1, -1]), fraction, 0)
 
 
-@pytest.mark.parametrize(("y", "said"), [([1, -1, -1], "1 positive rows"), ([1, 1], "0 negative rows")])
+@pytest.mark.parametrize(
+    ("y", "said"), [([1, -1, -1], "fewer than two positive rows"), ([1, 1], "fewer than two negative rows")]
+)
 def test_a_class_that_cannot_be_split_is_refused(y, said):
     with pytest.raises(InputError, match=said):
         split(block_of(y), 0.5, 0)

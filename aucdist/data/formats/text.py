@@ -16,6 +16,13 @@ UNDECODED = re.compile("[\udc80-\udcff]")
 BEYOND_EXACT = "is an integer beyond 2**53 that no float64 has"
 REMEDY_EXACT = "; leave the column out, or list it under `categorical` or `hashed`"
 MARKS = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+OTHER_FORMATS = {
+    b"PAR1": "is a Parquet file: name its format, as in --set format=parquet, or let its name end in .parquet",
+    b"ARROW1": "is an Arrow file: name its format, as in --set format=arrow, or let its name end in .arrow",
+    b"PK\3\4": "is a workbook: let its name end in .xlsx, or save it as CSV",
+    b"\xd0\xcf\x11\xe0": "is a workbook of Excel 2003 or older, which is not read: save it as .xlsx or CSV",
+}
+"""What files are that begin so and have NUL characters, and what to do with them where text is expected."""
 BLANKS = r"\s+"
 """The separator that stands for one or more blanks."""
 
@@ -56,6 +63,9 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
         stated.
     """
     encoding: str = source.encoding
+    for begin, reason in OTHER_FORMATS.items():
+        if data.startswith(begin) and b"\0" in data:
+            raise InputError(f"{where} {reason}")
     if encoding == "utf-8":
         return data
     if encoding == "utf-16":
@@ -139,7 +149,9 @@ def pick(names: Sequence[str], column: str | int | None, where: str, key: str) -
 
 
 def hint(names: Sequence[str]) -> str:
-    """Return advice for an error if the first row seems to hold values or a title, or an empty text."""
+    """Return advice for an error if the first row seems to hold values or a title, or to be of a web page, or an empty text."""
+    if names and names[0].lower().startswith(("<!doctype", "<html")):
+        return ". It is a web page, and not a table: check the address, and whether it needs a login"
     if 0 < len(names) <= 2 * sum(name.startswith("Unnamed: ") for name in names):  # as pandas calls columns of a sheet
         return (
             ". The first line has cells without a name: if it is a title, skip it by `skip_lines` (--set skip_lines=1)"

@@ -1,5 +1,6 @@
 """`read`: layouts, test files encoded like training data, what is checked, and bad files of every format."""
 
+import contextlib
 import hashlib
 import json
 from decimal import Decimal
@@ -318,8 +319,15 @@ def test_a_cell_in_quotes_of_the_first_rows_may_have_the_line_breaks_of_windows(
 
 @pytest.mark.parametrize(
     ("data", "said"),
-    [("a,y\n1,0\n".encode("utf-32-le"), "UTF-32"), (b"PAR1\x15\x04\x15\x00\r\n1,2\n", "format=parquet")],
+    [
+        ("a,y\n1,0\n".encode("utf-32-le"), "f.csv, line 1: NUL characters.*UTF-32"),
+        (b"PAR1\x15\x04\x15\x00\r\n1,2\n", "f.csv is a Parquet file.*format=parquet"),
+        (b"PK\3\4\x14\0\x06\0[Content_Types].xml", r"f.csv is a workbook: .*.xlsx"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\0\0", "f.csv is a workbook of Excel 2003 or older"),
+        (b"\n<!DOCTYPE html><html>\n<body>", "f.csv: unknown column in `label` 'y'.*It is a web page"),
+        (b"PAR1,y\n1,0\n2,1\n", ""),
+    ],
 )
 def test_a_file_of_another_kind_than_its_ending_says_is_refused_as_one(source, data, said):
-    with pytest.raises(InputError, match=rf"f\.csv, line 1: NUL characters.*{said}"):
+    with pytest.raises(InputError, match=said) if said else contextlib.nullcontext():
         read(source(data, "f.csv", format="csv", label="y"))
