@@ -45,7 +45,8 @@ class LinkClassifier(LinearClassifier):
 
     Minimises ``mean loss of the rows + lam/2 |w|^2``, after Fu and Liu (2018). The certificate is a bound on how far the
     objective exceeds its minimum. The link ``gev`` has a shape parameter xi, which makes g asymmetric: it approaches 0
-    and 1 at different rates. This suits a rare positive class, and the shape can be chosen from the data.
+    and 1 at different rates, as the paper proposes for a rare positive class. The shape can be chosen from the data. Start
+    with ``logit``, and compare ``gev`` with it.
 
     Parameters
     ----------

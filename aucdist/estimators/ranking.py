@@ -103,13 +103,14 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     Parameters
     ----------
     lam : float, default=1e-3
-        The regularisation strength (scikit-learn's `alpha`). With standardised features, try values from 1e-4 to 1e-2, and
-        smaller ones where positives are rare: unlike that of `LinkClassifier`, the default does not depend on their share.
+        The regularisation strength (scikit-learn's `alpha`). Search 1e-1 to 1e-4, or 1e-2 to 1e-6 if fewer than 1 % of the
+        rows are positive or if there are thousands of positives. Unlike that of `LinkClassifier`, the default does not
+        depend on the share of positives.
     penalty : {"l2", "l1", "group-l1"} or None, default=None
         Only for the solver ``all-pairs``. None means "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves
         features out; it takes two to four times the passes, and more with a small `lam`. "group-l1" is ``lam`` times the sum of
         ``sqrt(size) |w_g|_2`` over groups of weights, and leaves whole groups out. With ``features="bins"``, a group has all
-        weights of a feature or of a pair. Without a map, each weight is its own group.
+        weights of a feature or of an interaction. Without a map, each weight is its own group.
     max_fpr : float or None, default=None
         Only for the solver ``all-pairs``. Train for the partial AUC, the area under the ROC curve up to this false positive
         rate, above 0 and at most 1. Only this share of the negatives, the highest-scoring ones, then counts in the mean: see
@@ -234,6 +235,16 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     >>> model = PairwiseHingeClassifier(lam=1e-3).fit((X - X.mean(axis=0)) / X.std(axis=0), y)
     >>> model.certificate_.relative_gap <= 1e-3
     True
+
+    A score with steps in each feature, a threshold that half of the rows set, and what the constant and
+    each feature add to the scores:
+
+    >>> model = PairwiseHingeClassifier(features="bins", lam=1e-2).fit(X[::2], y[::2])
+    >>> _ = model.set_threshold(X=X[1::2], y=y[1::2], recall=0.95)
+    >>> model.predict(X[17:22])
+    array([0, 0, 1, 1, 1])
+    >>> model.explain(X[17:22]).shape
+    (5, 31)
     """
 
     solvers = solver_table(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
