@@ -50,7 +50,18 @@ GIVEN: dict[str, Any] = {
     "symbols": ["$"], "quote": "double", "features": 3, "origin": "o", "licence": "l", "sha256": "0" * 64, "skip_lines": 0,
     "decimal": ".", "labels": "numbers", "columns": None,
 }  # fmt: skip
-OF_OTHER_FORMATS = {"source", "format", "label", "where", "query", "sheet", "n_features", "zero_based", "qid"}
+OF_OTHER_FORMATS = {
+    "source",
+    "format",
+    "label",
+    "where",
+    "query",
+    "sheet",
+    "n_features",
+    "zero_based",
+    "qid",
+    "version",
+}
 
 
 @pytest.mark.parametrize("key", sorted(set(Source.model_fields) - OF_OTHER_FORMATS - {"columns"}))
