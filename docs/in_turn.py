@@ -6,6 +6,7 @@ What a script prints goes to a file with its name in this folder, which ends wit
 import multiprocessing
 import runpy
 import sys
+import warnings
 from contextlib import redirect_stdout
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +26,8 @@ def run(script: str) -> None:
 if __name__ == "__main__":
     for name in SHARED:
         import_module(name)
+    # Python 3.12 warns, and warnings are errors here; the other thread is one that a library imported above keeps for itself.
+    warnings.filterwarnings("ignore", r"This process \(pid=", DeprecationWarning)
     for script in sys.argv[1:]:
         copy = multiprocessing.get_context("fork").Process(target=run, args=(script,))
         copy.start()
