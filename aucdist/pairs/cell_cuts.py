@@ -6,7 +6,7 @@ round, and nothing that the client holds of it, grows with the rows. `aucdist.pa
 true: the dual value is exact, and the primal value is an **upper bound** of the objective, above it by `Round.slack` at most.
 
 The edges of the cells lie where they are needed: the slack of a cell is about u W (h - l) / 4, u being the weight of the rows
-whose threshold lies in it, so that the sum over K cells is least where the edges are as dense as ``(u W)^(1/3)``. u and W
+whose kink lies in it, so that the sum over K cells is least where the edges are as dense as ``(u W)^(1/3)``. u and W
 are taken from the last cut. If the slack of a cut is too large, it is computed again with edges from its own u and W. The steps
 of a line search need the anchors only as a sample, whose scores are sent as those of few anchors are.
 
@@ -22,7 +22,7 @@ from aucdist.pairs.cuts import PairCuts
 from aucdist.pairs.kernels import fill_cells, index_edges
 from aucdist.pairs.loss import Anchors
 from aucdist.pairs.problem import PairMemory, PairObjective
-from aucdist.pairs.top_negatives import Threshold
+from aucdist.pairs.top_negatives import Cutoff
 from aucdist.solvers.rounding import EPS
 
 CELLS = 2**13
@@ -60,7 +60,7 @@ class CellSums:
         """Return one anchor for each cell that is not empty, with its mean score and its weight, and the numbers of these cells.
 
         Two anchors of weight 0 stand before and behind them, at the lowest and the highest score, so that the hinge of
-        rows whose threshold lies beyond them is exact.
+        rows whose kink lies beyond them is exact.
         """
         nonempty = np.flatnonzero(self.sums[0] > 0.0)
         (weight, score), low, high = self.sums[:, nonempty], self.lowest[nonempty], self.highest[nonempty]
@@ -68,7 +68,7 @@ class CellSums:
         width = high - low
         doubt = np.divide(weight * (high - mean) * (mean - low), width, out=np.zeros_like(low), where=width > 0.0)
         scores, weights = np.concatenate((low[:1], mean, high[-1:])), np.concatenate(([0.0], weight, [0.0]))
-        # With the first r anchors active, the threshold lies in the cell of anchor r - 1, that of anchor r, or between them.
+        # With the first r anchors active, the kink lies in the cell of anchor r - 1, that of anchor r, or between them.
         doubt = np.concatenate(([0.0], np.maximum(np.append(doubt, 0.0), np.insert(doubt, 0, 0.0)), [0.0]))
         return Anchors(scores, weights, np.array([0, len(scores)]), doubt=doubt), nonempty
 
@@ -109,12 +109,12 @@ class Edges:
 
 @without_rows
 def count_in_cells(
-    number: int, memory: PairMemory, step: float, edges: Edges, threshold: Threshold | None
+    number: int, memory: PairMemory, step: float, edges: Edges, cutoff: Cutoff | None
 ) -> tuple[PairMemory, Summary]:
-    """Put the anchors into cells by their scores at a step of the line; negatives below a threshold have weight 0."""
+    """Put the anchors into cells by their scores at a step of the line; negatives below a cutoff have weight 0."""
     scores, counted, weights = memory.anchors.scores_at(step), memory.anchors.weight, memory.anchors.weights
-    if threshold is not None:
-        counted = weights = weights * threshold.parts(-scores)
+    if cutoff is not None:
+        counted = weights = weights * cutoff.fractions(-scores)
     n_cells = len(edges.at) + 1
     cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
     lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
@@ -132,7 +132,7 @@ def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) 
     ----------
     edges : ndarray of shape (n_cells - 1,), float64
     near : ndarray of shape (n_cells,), float64
-        The weight of the rows whose thresholds lie in each cell. They count even if all scores of the cell lie on one side,
+        The weight of the rows whose kinks lie in each cell. They count even if all scores of the cell lie on one side,
         because other edges would change this.
     """
     low = np.concatenate(([np.minimum(edges[0], cells.lowest[0])], edges))
@@ -155,21 +155,19 @@ class CellCuts(PairCuts):
         """Return a bound on what the mean scores of the cells add to the rounding: a few roundings of scores."""
         return 16.0 * EPS * (1.0 + reach)
 
-    def thresholds(self, step: float, scores: np.ndarray) -> tuple[Threshold | None, Threshold | None]:
+    def cutoffs(self, step: float, scores: np.ndarray) -> tuple[Cutoff | None, Cutoff | None]:
         """Return which negatives count for a cut at a step, and for the loss there: whole ones for both."""
-        hard = self.negatives.threshold(self.blocks, step)
+        hard = self.negatives.cutoff(self.blocks, step)
         return hard, hard
 
-    def anchors_at(
-        self, step: float, scores: np.ndarray, threshold: Threshold | None
-    ) -> tuple[Anchors, np.ndarray, float]:
+    def anchors_at(self, step: float, scores: np.ndarray, cutoff: Cutoff | None) -> tuple[Anchors, np.ndarray, float]:
         """Return an anchor for each cell, the numbers of these cells, and what all weigh together; one reduction."""
         edges = self._edges
         if edges is None:
             evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
             edges = Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
-        anchor_threshold = threshold if self.negatives.are_anchors else None
-        cells = self.blocks.reduce(count_in_cells, step, edges, anchor_threshold)["cells"]
+        anchor_cutoff = cutoff if self.negatives.are_anchors else None
+        cells = self.blocks.reduce(count_in_cells, step, edges, anchor_cutoff)["cells"]
         self._last = edges, cells, scores
         anchors, nonempty = cells.as_anchors()
         return anchors, nonempty, float(anchors.weights.sum())

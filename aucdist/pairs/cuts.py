@@ -18,7 +18,7 @@ from aucdist.pairs.kernels import cut_groups
 from aucdist.pairs.loss import HINGE, Anchors, ScoredRows
 from aucdist.pairs.penalty import Penalty
 from aucdist.pairs.problem import PairMemory, PairObjective, PairProblem, rounding_of_pairs, rows_from
-from aucdist.pairs.top_negatives import CountedNegatives, Threshold
+from aucdist.pairs.top_negatives import CountedNegatives, Cutoff
 from aucdist.solvers.rounding import EPS
 
 STEPS_OF_STAIR = 5
@@ -54,7 +54,7 @@ class Cut:
         The value of the cut at w = 0.
     n_band : float
         How many rows of the larger class are in pairs within the band of the shifts.
-    threshold : Threshold or None
+    cutoff : Cutoff or None
         Which negatives count for it; None for all.
     step : float
         How far w is on the way from the present point to the one scored last.
@@ -73,7 +73,7 @@ class Cut:
     counted_loss: float = np.inf
     height: float = 0.0
     n_band: float = 0.0
-    threshold: Threshold | None = None
+    cutoff: Cutoff | None = None
     step: float = 0.0
     slopes: np.ndarray = field(default_factory=partial(np.zeros, 0))
     scale: float = 1.0
@@ -85,25 +85,25 @@ class Cut:
 
 @without_rows
 def take_cut(
-    number: int, memory: PairMemory, step: float, shifts: np.ndarray, anchors: Anchors, threshold: Threshold | None,
-    exact: tuple[Anchors, Threshold | None] | None,
+    number: int, memory: PairMemory, step: float, shifts: np.ndarray, anchors: Anchors, cutoff: Cutoff | None,
+    exact: tuple[Anchors, Cutoff | None] | None,
 ) -> tuple[PairMemory, Summary]:  # fmt: skip
-    """Take a cut at a step of the way, over the rows from the threshold on, or over all for None.
+    """Take a cut at a step of the way, over the rows from the cutoff on, or over all for None.
 
-    With `exact`, the anchors and the threshold of the loss itself, that is summed as well, as ``"exact_loss"``.
+    With `exact`, the anchors and the cutoff of the loss itself, that is summed as well, as ``"exact_loss"``.
     """
     rows = ScoredRows(memory.others.scores_at(step), memory.others.weights, memory.runs)
-    positions, above = rows_from(threshold, rows)
+    positions, above = rows_from(cutoff, rows)
     coefs, slope_sums = np.zeros(len(rows.scores)), np.zeros(anchors.n_gaps)
-    slopes = coefs if threshold is None else np.empty(len(above.scores))
+    slopes = coefs if cutoff is None else np.empty(len(above.scores))
     height, total, doubt, n_band = cut_groups(tuple(above), shifts, anchors.search, anchors.doubt, slopes, slope_sums)
     summary = {"loss": total, "doubt": doubt, "slope_sums": slope_sums, "height": height, "n_band": n_band}
-    if threshold is not None:
+    if cutoff is not None:
         coefs[positions] = slopes
         summary["counted"] = above.weights.sum()
     if exact is not None:
-        anchors, threshold = exact
-        counted = rows_from(threshold, rows)[1]
+        anchors, cutoff = exact
+        counted = rows_from(cutoff, rows)[1]
         summary["exact_loss"] = HINGE.loss_and_row_slopes(
             counted, anchors, np.empty(len(counted.scores)), np.zeros(anchors.n_gaps)
         )
@@ -151,7 +151,7 @@ class PairCuts(PairProblem):
         negatives, groups = CountedNegatives(blocks, objective.subset), objective.groups
         self.rounding = rounding_of_pairs(blocks, groups)
         super().__init__(blocks, HINGE, groups, negatives, start=start, stride=stride)
-        self.part_error = negatives.part_error(blocks, self.rounding)
+        self.weight_error = negatives.weight_error(blocks, self.rounding)
         self.half_width, self.width = 0.0, 0.0
         self.here, self.scores = Cut(start, np.inf, 0.0, self.rounding.score(start)), self.first_scores
         self._target = self.scores, 0.0  # the scores at the end of the line, and a bound on their error
@@ -169,17 +169,13 @@ class PairCuts(PairProblem):
         """Return the scores that the client has of anchors at a step of the way."""
         return self.scores + step * (self._target[0] - self.scores)
 
-    def thresholds(self, step: float, scores: np.ndarray) -> tuple[Threshold | None, Threshold | None]:
+    def cutoffs(self, step: float, scores: np.ndarray) -> tuple[Cutoff | None, Cutoff | None]:
         """Return which negatives count for a cut at a step, and which for the loss there; None where all do."""
-        return self.negatives.soft_and_hard_threshold(
-            self.blocks, step, scores, self.weights, self.half_width, self.width
-        )
+        return self.negatives.soft_and_hard_cutoff(self.blocks, step, scores, self.weights, self.half_width, self.width)
 
-    def anchors_at(
-        self, step: float, scores: np.ndarray, threshold: Threshold | None
-    ) -> tuple[Anchors, np.ndarray, float]:
+    def anchors_at(self, step: float, scores: np.ndarray, cutoff: Cutoff | None) -> tuple[Anchors, np.ndarray, float]:
         """Return the anchors as they are sent and as they count, what `slopes_of_anchors` takes, and what they weigh together."""
-        weights = self.negatives.counted(scores, self.weights, threshold)
+        weights = self.negatives.counted(scores, self.weights, cutoff)
         return *self.sort_anchors(scores, weights), float(weights.sum())
 
     def slopes_of_anchors(self, slope_sums: np.ndarray, anchors: Anchors, order: np.ndarray) -> np.ndarray:
@@ -204,7 +200,7 @@ class PairCuts(PairProblem):
         is_fine = self.negatives.is_top_only and 0.0 < here.n_band < MAX_ROWS_OF_FINE_STAIR
         stair = shifts(self.half_width, STEPS_OF_FINE_STAIR if is_fine else STEPS_OF_STAIR)
         scores = self.scores_at(step)
-        soft, hard = self.thresholds(step, scores)
+        soft, hard = self.cutoffs(step, scores)
         for _ in range(MAX_TRIES):
             anchors, order, weight = self.anchors_at(step, scores, soft)
             exact = None
@@ -221,7 +217,7 @@ class PairCuts(PairProblem):
         loss = float(taken["loss" if exact is None else "exact_loss"]) / self.mass + slack
         return Cut(
             w, loss, slack, error, counted_loss=float(taken["loss"]) * (len(stair) * scale / self.mass),
-            height=taken["height"] * (scale / self.mass), n_band=taken["n_band"], threshold=soft, step=step, slopes=slopes,
+            height=taken["height"] * (scale / self.mass), n_band=taken["n_band"], cutoff=soft, step=step, slopes=slopes,
             scale=scale,
         )  # fmt: skip
 

@@ -102,7 +102,7 @@ STALL_SHARE = 0.5
 """Newton steps have stalled if the gap is above this share of the gap before these rounds. Cutting planes then go on."""
 
 UNCHANGED_ROUNDS = 3
-"""The band around the threshold also becomes narrower if this many rounds of cutting planes have not changed the
+"""The band around the cutoff also becomes narrower if this many rounds of cutting planes have not changed the
 gap."""
 
 STALL_SHARE_OF_PLANES = 0.8
@@ -170,7 +170,7 @@ class CuttingPlanes:
         The relative gap of the last round; 1 before the first.
     value : float
         The objective at the last cut.
-    smoothing_gap, threshold_gap : float
+    smoothing_gap, cutoff_gap : float
         How far the plane of the last cut is below the loss where it was taken, and how much of that is due to negatives that
         count in part.
     """
@@ -191,7 +191,7 @@ class CuttingPlanes:
         few_features = blocks.n_features <= blocks.n_pos + blocks.n_neg
         self._second_order = isinstance(self.penalty, L2) and (self.negatives.is_top_only or few_features)
         self._passes_before, self._n_taken, self._n_taken_before, self.gap = passes_before, 0, 0, 1.0
-        self.value, self.smoothing_gap, self.threshold_gap = np.inf, 0.0, 0.0
+        self.value, self.smoothing_gap, self.cutoff_gap = np.inf, 0.0, 0.0
         self._unchanged, self._bound = 0, (0.0, 0.0)
 
     def value_at(self, point: Cut) -> float:
@@ -229,7 +229,7 @@ class CuttingPlanes:
     def _round(self, bound: float, w: np.ndarray) -> Round:
         """Return what is known now, with the bundle's bound and the weights it comes from."""
         gap_before, passes = self.gap, self._n_taken - self._n_taken_before
-        bound_error = self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.cuts.part_error)
+        bound_error = self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.cuts.weight_error)
         dual, error = self._bound = higher(self._bound, (bound, bound_error))
         best, rounding = self.best, self.rounding
         primal = self.value_at(best)
@@ -240,7 +240,9 @@ class CuttingPlanes:
         sum_error = rounding.pair_hinge(best.w, best.loss, best.score_error) + rounding.penalty(
             best.w, self.penalty.value(best.w)
         )
-        primal_error = sum_error + self.cuts.value_error(reach) + self.cuts.part_error * (1.0 + best.loss + 2.0 * reach)
+        primal_error = (
+            sum_error + self.cuts.value_error(reach) + self.cuts.weight_error * (1.0 + best.loss + 2.0 * reach)
+        )
         return Round(
             best.w.copy(), primal, dual, self._passes_before + passes, primal_error=primal_error,
             dual_error=error, slack=best.slack, stuck=self._is_stuck(dual, passes),
@@ -291,7 +293,7 @@ class CuttingPlanes:
         # If few negatives count, the first cuts are informative only near w. If the minimum is near 0, the bundle's minimiser is
         # then a thousand times too long, and most passes would be spent on returning from it.
         mu = self._first_weight() if self.negatives.is_top_only and not cuts.here.w.any() else 0.0
-        # Cuts of the unsmoothed hinge work as well here. The threshold stays soft: with a hard one, a cut says little about the
+        # Cuts of the unsmoothed hinge work as well here. The cutoff stays soft: with a hard one, a cut says little about the
         # next point, and fits of leaves to 1 % of the negatives took all passes.
         cuts.half_width = 0.0
         while True:
@@ -357,7 +359,7 @@ class CuttingPlanes:
                 mu, null_steps = 2.0 * mu, 0
 
     def _narrow_band(self) -> None:
-        """Narrow the bands of pairs and of the threshold until each accounts for at most a fixed share of the gap."""
+        """Narrow the bands of pairs and of the cutoff until each accounts for at most a fixed share of the gap."""
         allowed = SHARE_OF_GAP * min(self.gap, 1.0) * self.value_at(self.best)
 
         def narrowed(width: float, part: float) -> float:
@@ -367,8 +369,8 @@ class CuttingPlanes:
             return max(width * min(1.0, max(NARROWING, allowed / part)), MIN_HALF_WIDTH)
 
         cuts = self.cuts
-        cuts.half_width = narrowed(cuts.half_width, self.smoothing_gap - self.threshold_gap)
-        cuts.width = narrowed(cuts.width, self.threshold_gap)
+        cuts.half_width = narrowed(cuts.half_width, self.smoothing_gap - self.cutoff_gap)
+        cuts.width = narrowed(cuts.width, self.cutoff_gap)
 
     def _first_weight(self) -> float:
         """Return the weight mu with which a first step along the gradient would about halve the objective."""
@@ -430,7 +432,7 @@ class CuttingPlanes:
         if self.value < self.value_at(self.best):
             self.best = cut
         self.smoothing_gap = cut.loss - (cut.height + float(cut.gradient @ cut.w))
-        self.threshold_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0
+        self.cutoff_gap = max(cut.loss - cut.counted_loss, 0.0) if self.negatives.is_top_only else 0.0
         self._n_taken += 1
         self.samples.follow(cut.step if follow or better else 0.0)
         self.bundle.add(cut.height, cut.gradient)

@@ -40,18 +40,18 @@ class PairGroups:
     ----------
     keys : ndarray of shape (n_keys,), int64
         The groups that have pairs, ascending; a single 0 where rows have no group.
-    number : ndarray of shape (n_keys, n_thresholds), int32
-        The number of each group divided by grades; -1 where it has no pair. There is one threshold for two classes.
+    number : ndarray of shape (n_keys, n_grade_steps), int32
+        The number of each group divided by grades; -1 where it has no pair. There is one step for two classes.
     factor : ndarray of shape (n_groups,), float64
         The factor of the weight of each pair in the group.
     weights : ndarray of shape (2, n_groups), float64
         The total weights of the positive and the negative rows of each group.
     counts : ndarray of shape (2, n_groups), int64
         The numbers of positive and negative rows of each group.
-    levels : ndarray of shape (n_thresholds + 1,), float64
+    levels : ndarray of shape (n_grade_steps + 1,), float64
         The grades, ascending; empty for two classes.
     exact : bool
-        Whether only rows of exactly a grade are positive at its threshold: for pairs of weight one.
+        Whether only rows of exactly a grade are positive at its step: for pairs of weight one.
     grouped : bool
         Whether rows have groups.
     equal_group_weights : bool
@@ -95,7 +95,7 @@ class PairGroups:
         return 1 if self.n_pos <= self.n_neg else -1
 
     @property
-    def n_thresholds(self) -> int:
+    def n_grade_steps(self) -> int:
         """How many groups a row may be in."""
         return self.number.shape[1]
 
@@ -140,8 +140,8 @@ class PairGroups:
         """
         row_positions, key = self.keys_of(block, label if block.grade is None else None)
         positions, codes = [], []
-        for t in range(self.n_thresholds):
-            in_class = labels_at_threshold(block, self.levels, self.exact, t)[row_positions] == label
+        for t in range(self.n_grade_steps):
+            in_class = labels_at_grade_step(block, self.levels, self.exact, t)[row_positions] == label
             code = self.number[key[in_class], t]
             positions.append(row_positions[in_class][code >= 0])
             codes.append(code[code >= 0])
@@ -152,8 +152,8 @@ class PairGroups:
         return all_positions[order], all_codes[order]
 
 
-def labels_at_threshold(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
-    """Return each row's label at a threshold, int8 of shape (n_samples,): +1, -1, or 0 where it is in no pair there."""
+def labels_at_grade_step(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
+    """Return each row's label at a step between grades, int8 of shape (n_samples,): +1, -1, or 0 where it is in no pair there."""
     if block.grade is None:
         return block.y
     level = np.searchsorted(levels, block.grade)
@@ -171,14 +171,14 @@ def find_levels(block: Block) -> Summary:
 
 
 def weigh_groups(block: Block, levels: np.ndarray, exact: bool) -> Summary:
-    """Return the groups of the block's rows, with the weight and the number of rows of each class at each threshold."""
+    """Return the groups of the block's rows, with the weight and the number of rows of each class at each step."""
     weight = block.weights()
     counted = weight > 0
     groups = np.zeros(block.n_samples, dtype=np.int64) if block.group is None else block.group
     keys, at = np.unique(groups[counted], return_inverse=True)
     sums = np.zeros((len(keys), max(1, len(levels) - 1), 4))
     for t in range(sums.shape[1]):
-        label = labels_at_threshold(block, levels, exact, t)[counted]
+        label = labels_at_grade_step(block, levels, exact, t)[counted]
         for c, class_label in enumerate((1, -1)):
             in_class = label == class_label
             sums[:, t, c] = np.bincount(at[in_class], weight[counted][in_class], minlength=len(keys))

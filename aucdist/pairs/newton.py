@@ -32,10 +32,10 @@ from aucdist.pairs.loss import running_sums
 from aucdist.pairs.penalty import Penalty
 from aucdist.pairs.top_negatives import (
     LINE_SEARCH_WIDTH,
+    Cutoff,
     MeanHinge,
-    Threshold,
-    smooth_threshold,
-    threshold_of,
+    cutoff_of,
+    smooth_cutoff,
     weigh_bands,
 )
 from aucdist.solvers.sample import uniforms
@@ -270,13 +270,13 @@ class Samples:
             sample.follow(step)
 
     def _near(self, h: float) -> Intervals:
-        """Return the intervals of scores plus 1 of the larger class in the band, or near and above the threshold."""
-        threshold = self.cuts.here.threshold
-        if threshold is None or self.cuts.negatives.are_anchors:
+        """Return the intervals of scores plus 1 of the larger class in the band, or near and above the cutoff."""
+        cutoff = self.cuts.here.cutoff
+        if cutoff is None or self.cuts.negatives.are_anchors:
             return Intervals.around(self.cuts.scores, BAND_MARGIN * h)
-        width = h if threshold.band is None else float(np.ptp(threshold.band.scores))
+        width = h if cutoff.band is None else float(np.ptp(cutoff.band.scores))
         # Negatives below all positives minus the margin are in no active pair, and change no mean hinge.
-        lowest = max(threshold.score - MARGIN_BELOW * width, float(self.cuts.scores.min()) - 1.0 - BAND_MARGIN * h)
+        lowest = max(cutoff.score - MARGIN_BELOW * width, float(self.cuts.scores.min()) - 1.0 - BAND_MARGIN * h)
         return Intervals(np.array([1.0 + lowest]), np.array([np.inf]))
 
     def _draw(self, n_band: float, near: Intervals, h: float) -> "list[RowSample]":
@@ -359,9 +359,9 @@ class RowSample:
     def is_enough(self, h: float, n: int) -> bool:
         """Return whether enough of the rows that a draw of n could give are in the band of half-width h, or count."""
         cuts, here = self.cuts, self.cuts.here
-        if here.threshold is None or cuts.negatives.are_anchors:
+        if here.cutoff is None or cuts.negatives.are_anchors:
             return self.pairs(h, 0.0).n_others >= MIN_SHARE_LEFT * min(n, here.n_band)
-        counted = self.weights[self.negatives] * (here.threshold.parts(self.scores[self.negatives]) > 0.0)
+        counted = self.weights[self.negatives] * (here.cutoff.fractions(self.scores[self.negatives]) > 0.0)
         total = float(counted.sum())
         return total * total >= MIN_SHARE_LEFT * min(n, total * cuts.n_others / cuts.blocks.weight_neg) * float(
             counted @ counted
@@ -373,10 +373,10 @@ class RowSample:
 
     def pairs(self, h: float, width: float) -> "Pairs":
         """Return the pairs in the band of half-width h, where negatives will count in part in a band of this width."""
-        weights, threshold = self.weights, self.cuts.here.threshold
-        if threshold is not None:
+        weights, cutoff = self.weights, self.cuts.here.cutoff
+        if cutoff is not None:
             weights = weights.copy()
-            weights[self.negatives] *= threshold.parts(self.sign * self.scores[self.negatives])
+            weights[self.negatives] *= cutoff.fractions(self.sign * self.scores[self.negatives])
         return Pairs(self, weights, h, width)
 
     def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
@@ -400,9 +400,9 @@ class RowSample:
             hinge = MeanHinge(at[positives], weights[positives], h)
             if target > 0.0 and len(positives):
                 negative_scores = at[negatives], counts
-                hard = threshold_of(*negative_scores, target)
-                soft = smooth_threshold(hard, hinge, target, width, partial(weigh_bands, *negative_scores))
-                counts = counts * (soft or hard).parts(at[negatives])
+                hard = cutoff_of(*negative_scores, target)
+                soft = smooth_cutoff(hard, hinge, target, width, partial(weigh_bands, *negative_scores))
+                counts = counts * (soft or hard).fractions(at[negatives])
             counted = negatives[counts > 0.0]
             first: Any = 0
             if codes is not None:
@@ -416,8 +416,8 @@ class RowSample:
 class Pairs:
     """The drawn pairs in the band at a point, sorted, and products with the second derivative of their mean.
 
-    With a share of the negatives, those near the threshold add a term: their parts rise with their mean hinge at the
-    rate 1 / width, and the threshold moves with the mean over them. A mean hinge changes as the score of the negative
+    With a share of the negatives, those near the cutoff add a term: their fractions rise with their mean hinge at the
+    rate 1 / width, and the cutoff moves with the mean over them. A mean hinge changes as the score of the negative
     minus the mean score of the positives that are active with it.
 
     Parameters
@@ -443,13 +443,11 @@ class Pairs:
         self.scale = 1.0 / (2.0 * h * cuts.mass)
         self.weights = weights[row_positions]
         self.partners = self._sums(self.weights) * self.weights  # the weight of each row's pairs
-        # The terms of the negatives near the threshold; `_near` sets them.
-        self.rates, self._ahead, threshold = np.zeros(0), np.zeros(0), cuts.here.threshold
-        self.of_top = threshold is not None
-        if threshold is not None and threshold.band is not None:
-            row_positions = np.concatenate(
-                [row_positions, self._near(sample, threshold, threshold.band.width, width, h)]
-            )
+        # The terms of the negatives near the cutoff; `_near` sets them.
+        self.rates, self._ahead, cutoff = np.zeros(0), np.zeros(0), cuts.here.cutoff
+        self.of_top = cutoff is not None
+        if cutoff is not None and cutoff.band is not None:
+            row_positions = np.concatenate([row_positions, self._near(sample, cutoff, cutoff.band.width, width, h)])
         self._sample, self._which = sample, row_positions
 
     @cached_property
@@ -457,7 +455,7 @@ class Pairs:
         """The rows in one matrix, which is made only when it is needed."""
         return rows_at(self._sample.rows.rows, self._which)
 
-    def _near(self, sample: RowSample, threshold: Threshold, before: float, width: float, h: float) -> np.ndarray:
+    def _near(self, sample: RowSample, cutoff: Cutoff, before: float, width: float, h: float) -> np.ndarray:
         """Return the negatives that count in part in a band that was as wide as `before`, and the positives active with them.
 
         What they add is kept.
@@ -465,8 +463,8 @@ class Pairs:
         rows, weights, scores = np.arange(len(sample.scores)), sample.weights, sample.sign * sample.scores
         negatives, positives = rows[sample.negatives], rows[sample.positives]
         negatives = negatives[np.argsort(-scores[negatives])]
-        parts, width = threshold.parts(scores[negatives]), width or before
-        partly = (parts > 0.0) & (parts < 1.0) & (weights[negatives] > 0.0)
+        fractions, width = cutoff.fractions(scores[negatives]), width or before
+        partly = (fractions > 0.0) & (fractions < 1.0) & (weights[negatives] > 0.0)
         near = negatives[partly]
         # Seen from the positives, with mirrored scores, the negatives are those that may be active.
         self._hinge, self._mirrored = (
@@ -477,11 +475,11 @@ class Pairs:
         self._mirrored_ends = self._mirrored.ends(-self._hinge.scores[:n_active])
         self._active = self._hinge.over_active(self._ends, np.ones(n_active))
         self.rates = weights[near] / (width * sample.cuts.negatives.target)
-        self._ahead = self.rates * (before - width) * parts[partly]
+        self._ahead = self.rates * (before - width) * fractions[partly]
         return np.concatenate([near, positives[self._hinge.order[:n_active]]])
 
     def _hinge_changes(self, changes: np.ndarray) -> np.ndarray:
-        """Return how the mean hinges of the negatives near the threshold change if their scores and those of positives do."""
+        """Return how the mean hinges of the negatives near the cutoff change if their scores and those of positives do."""
         n = len(self.rates)
         return self._active * changes[:n] - self._hinge.over_active(self._ends, changes[n:])
 
@@ -501,11 +499,11 @@ class Pairs:
         return self._sum_of_rows(coefs, self.rates * self._hinge_changes(change[n:]) if len(self.rates) else self.rates)
 
     def ahead(self) -> np.ndarray:
-        """Return by how much the gradient changes when the band of the threshold narrows and all rows in it stay in it."""
+        """Return by how much the gradient changes when the band of the cutoff narrows and all rows in it stay in it."""
         return self._sum_of_rows(np.zeros(self.n_pairs), self._ahead)
 
     def _sum_of_rows(self, coefs: np.ndarray, near_coefs: np.ndarray) -> np.ndarray:
-        """Return the weighted sum of the rows; the total weight of the negatives near the threshold stays the same."""
+        """Return the weighted sum of the rows; the total weight of the negatives near the cutoff stays the same."""
         if len(self.rates):
             near_coefs = near_coefs - self.rates * (float(near_coefs.sum()) / float(self.rates.sum()))
             sums = len(near_coefs) * self._mirrored.over_active(self._mirrored_ends, near_coefs)
@@ -543,16 +541,16 @@ class Pairs:
         return total
 
     def squares(self) -> np.ndarray:
-        """Return the approximate diagonal of the matrix, without the terms of the positives near the threshold."""
+        """Return the approximate diagonal of the matrix, without the terms of the positives near the cutoff."""
         weights = np.zeros(len(self._which))
         of_near = self.rates * self._active**2 if len(self.rates) else self.rates
         weights[: self.n_pairs + len(of_near)] = np.concatenate([self.scale * self.partners, of_near])
         return column_squares(self.rows, weights)
 
 
-def ends(thresholds: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return where the band around each threshold begins and ends among ascending scores."""
-    return np.searchsorted(scores, thresholds - h, side="right"), np.searchsorted(scores, thresholds + h, side="left")
+def ends(centres: np.ndarray, scores: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the band around each centre begins and ends among ascending scores."""
+    return np.searchsorted(scores, centres - h, side="right"), np.searchsorted(scores, centres + h, side="left")
 
 
 def step_to_zero(slope: Callable[[float], float], first: float) -> float:

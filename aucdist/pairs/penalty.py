@@ -114,7 +114,7 @@ class Penalty(ABC):
 
     @abstractmethod
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound.
 
@@ -124,7 +124,7 @@ class Penalty(ABC):
             As of `bound`.
         bundle : Combination
             Whose combination it is the bound of.
-        part_error : float
+        weight_error : float
             A bound on the relative error of the weight of the combination.
         """
 
@@ -177,13 +177,13 @@ class L2(SmoothPenalty):
         return float(height - 0.5 * self.lam * (w @ w))
 
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
         """Return a bound on the rounding error of the height and of ``|lam w|^2 / (2 lam)``."""
         height, n_points = bundle.height, bundle.n_points
         slope_error = rounding.combination(2.0 * height, extra=2 * n_points)
         height_error = (rounding.over_rows + EPS * n_points) * height
-        return height_error + rounding.half_square(self.lam * w, slope_error) / self.lam + part_error * height
+        return height_error + rounding.half_square(self.lam * w, slope_error) / self.lam + weight_error * height
 
     def steepest_square(self, gradient: np.ndarray) -> float:
         """Return ``|gradient|^2``."""
@@ -213,12 +213,12 @@ class SparsePenalty(Penalty):
         return (min(1.0, self.lam / size) if size > 0.0 else 1.0) * height
 
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound, which the slope's dual norm scales."""
         slope_error = rounding.combination(2.0 * bundle.height, extra=2 * bundle.n_points)
         relative = rounding.over_rows + EPS * bundle.n_points
-        return bound * (relative + self.dual_norm(slope_error) / self.lam) + part_error * bound
+        return bound * (relative + self.dual_norm(slope_error) / self.lam) + weight_error * bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,10 +294,10 @@ class GroupL1(SparsePenalty):
         return float((self.norms(sizes) / self.sizes).max(initial=0.0))
 
     def bound_error(
-        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, part_error: float
+        self, bound: float, w: np.ndarray, bundle: Combination, rounding: Rounding, weight_error: float
     ) -> float:
         """Return a bound on the rounding error of a bound, with that of the groups' lengths."""
-        return super().bound_error(bound, w, bundle, rounding, part_error) + EPS * (len(w) + EXTRA_OPERATIONS) * bound
+        return super().bound_error(bound, w, bundle, rounding, weight_error) + EPS * (len(w) + EXTRA_OPERATIONS) * bound
 
     def minimiser(self, slope: np.ndarray, centre: np.ndarray, mu: float) -> np.ndarray:
         """Return ``centre - slope / mu``, projected on the cone, with each group shortened by ``lam sqrt(size) / mu``."""

@@ -19,7 +19,7 @@ from aucdist.kernels.rows import DenseRows, accumulate, project_and_measure
 from aucdist.pairs.groups import PairGroups, pair_groups
 from aucdist.pairs.loss import HINGE, Anchors, PairLoss, Runs, ScoredRows, one_run, runs_of, sort_anchors
 from aucdist.pairs.penalty import L2, PENALTIES, Penalty
-from aucdist.pairs.top_negatives import CountedNegatives, Threshold, TopNegatives
+from aucdist.pairs.top_negatives import CountedNegatives, Cutoff, TopNegatives
 from aucdist.solvers.rounding import Rounding
 
 SEED = 5
@@ -187,28 +187,28 @@ def score_at_start(block: Block, w: np.ndarray) -> tuple[np.ndarray, np.ndarray 
 
 @without_rows
 def sweep_pairs(
-    number: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, threshold: Threshold | None
+    number: int, memory: PairMemory, loss: PairLoss, anchors: Anchors, cutoff: Cutoff | None
 ) -> tuple[PairMemory, Summary]:
-    """Sum the loss over the pairs of the block's rows, or of those from a threshold on, with all anchors."""
+    """Sum the loss over the pairs of the block's rows, or of those from a cutoff on, with all anchors."""
     others = memory.others
-    row_positions, rows = rows_from(threshold, ScoredRows(others.scores, others.weights, memory.runs))
+    row_positions, rows = rows_from(cutoff, ScoredRows(others.scores, others.weights, memory.runs))
     slopes, slope_sums = np.empty(len(rows.scores)), loss.zero_slope_sums(anchors.n_gaps)
     total = loss.loss_and_row_slopes(rows, anchors, slopes, slope_sums)
     coefs = slopes
-    if threshold is not None:
+    if cutoff is not None:
         coefs = np.zeros(len(others.scores))
         coefs[row_positions] = slopes
     return replace(memory, coefs=coefs), {"loss": total, "slope_sums": slope_sums}
 
 
-def rows_from(threshold: Threshold | None, rows: ScoredRows) -> tuple[Any, ScoredRows]:
-    """Return which rows count, those from a threshold on or all, and these rows with their weights."""
-    if threshold is None:
+def rows_from(cutoff: Cutoff | None, rows: ScoredRows) -> tuple[Any, ScoredRows]:
+    """Return which rows count, those from a cutoff on or all, and these rows with their weights."""
+    if cutoff is None:
         return slice(None), rows
-    row_positions = np.flatnonzero(rows.scores >= threshold.score)
+    row_positions = np.flatnonzero(rows.scores >= cutoff.score)
     scores = rows.scores[row_positions]
     return row_positions, ScoredRows(
-        scores, rows.weights[row_positions] * threshold.parts(scores), one_run(len(row_positions))
+        scores, rows.weights[row_positions] * cutoff.fractions(scores), one_run(len(row_positions))
     )
 
 
@@ -311,9 +311,9 @@ class PairProblem:
     def sweep(self, w: np.ndarray) -> tuple[float, np.ndarray]:
         """Return the sum of the loss at w and its slopes by the anchors' scores; the blocks keep those by their rows' scores."""
         scores, negatives = self.score(w), self.negatives
-        threshold = negatives.threshold(self.blocks, None, (scores, self.weights))
-        anchors, order = self.sort_anchors(scores, negatives.counted(scores, self.weights, threshold))
-        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, negatives.of_others(threshold))
+        cutoff = negatives.cutoff(self.blocks, None, (scores, self.weights))
+        anchors, order = self.sort_anchors(scores, negatives.counted(scores, self.weights, cutoff))
+        swept = self.blocks.reduce(sweep_pairs, self.loss, anchors, negatives.of_others(cutoff))
         return swept["loss"], self.loss.anchor_slopes(swept["slope_sums"], anchors, order)
 
     def gradient(self, slopes: np.ndarray, scale: float = 1.0, step: float | None = None) -> np.ndarray:
@@ -414,5 +414,5 @@ def rounding_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> Round
     """Return the sizes for bounds on rounding when rows of the smaller class enter as running sums."""
     if groups is None:
         return Rounding.of(blocks, running=2 * min(blocks.n_pos, blocks.n_neg))
-    n_repeated = (groups.n_thresholds - 1) * max(info.n_samples for info in blocks.infos)  # rows in several groups
+    n_repeated = (groups.n_grade_steps - 1) * max(info.n_samples for info in blocks.infos)  # rows in several groups
     return Rounding.of(blocks, running=2 * min(groups.n_pos, groups.n_neg) + n_repeated + groups.n_groups)

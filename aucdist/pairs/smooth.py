@@ -98,7 +98,7 @@ class SmoothPairProblem(PairProblem):
         self.rounding = rounding_of_pairs(blocks, objective.groups)
         super().__init__(blocks, objective.loss, objective.groups, negatives)
         self.lam, self.signs = objective.penalty.lam, objective.penalty.signs
-        self.part_error = negatives.part_error(blocks, self.rounding)
+        self.weight_error = negatives.weight_error(blocks, self.rounding)
 
     def evaluate(self, w: np.ndarray) -> Point:
         """Return value and gradient of the objective at w; three reductions for all negatives."""
@@ -117,7 +117,7 @@ class SmoothPairProblem(PairProblem):
         value_error = rate * (pair_score_error * size + 2.0 * rounding.over_rows * (1.0 + size * size))
         value_error += rounding.penalty(point.w, point.value)
         slope_error = rate * (2.0 * pair_score_error + 4.0 * rounding.over_rows * size) * rounding.largest
-        share_error = rate * self.part_error * size * size  # rounding of the share with which the boundary rows count
+        share_error = rate * self.weight_error * size * size  # rounding of the share with which the boundary rows count
         dual_error = value_error + rounding.half_square(point.gradient, slope_error) / self.lam
         return value_error + share_error, dual_error + share_error
 

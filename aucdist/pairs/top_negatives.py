@@ -12,19 +12,19 @@ Li, Jin & Zhou, "Top rank optimization in linear time" (NIPS 2014), with the hin
 the minimum of the objective with an L2 penalty, where g is the gradient that they give. For other penalties the bound
 is as for all pairs (`aucdist.pairs.penalty`). Value, gradient and bound of a cut come from the same u.
 
-**Parts near the threshold.** At the minimum, hundreds of negatives have the same score as the threshold, and each
+**Fractions near the cutoff.** At the minimum, hundreds of negatives have the same score as the cutoff, and each
 counts in part. If each cut counted a negative either fully or not at all, hundreds of cuts would have to be combined to
-reach these parts. The parts of a cut therefore rise from 0 to 1 over a band around the threshold (a soft `Threshold`):
-any parts in [0, 1] whose sum is at most q give a valid lower bound, while the loss itself uses the hard threshold. It is
+reach these fractions. The fractions of a cut therefore rise from 0 to 1 over a band around the cutoff (a soft `Cutoff`):
+any fractions in [0, 1] whose sum is at most q give a valid lower bound, while the loss itself uses the hard cutoff. It is
 the smoothing of Nesterov, "Smooth minimization of non-smooth functions" (Mathematical Programming 103, 2005), for the
-maximum over the parts. They rise linearly with the mean hinge of the negative (`MeanHinge`), not with its score: only
+maximum over the fractions. They rise linearly with the mean hinge of the negative (`MeanHinge`), not with its score: only
 then are they those of a maximum, and the cut has the gradient of a smooth function, as Newton steps need
 (`aucdist.pairs.newton`).
 
-**The threshold.** The largest mean over a fraction of the negatives counts those above a threshold fully, those at it
-in part, and the others not at all (`Threshold`). It is found exactly, by reductions alone. Few rows are gathered at the
+**The cutoff.** The largest mean over a fraction of the negatives counts those above a cutoff fully, those at it
+in part, and the others not at all (`Cutoff`). It is found exactly, by reductions alone. Few rows are gathered at the
 client; if there are many, reductions count the leading 16 bits of their scores, then the next 16 of those in the cell
-of the threshold, until what remains is few rows or a single score.
+of the cutoff, until what remains is few rows or a single score.
 
 Departures from the paper: the solver takes Newton steps on the smoothed loss, or cutting planes
 (`aucdist.pairs.cutting_planes`), and the highest-scoring rows are found without sorting all rows.
@@ -51,12 +51,12 @@ MAX_GATHERED = 2**16
 """The largest number of scores and weights that are sent to the client at once, which is a megabyte."""
 
 KNOTS = 65
-"""The number of scores in a band between which parts are linear."""
+"""The number of scores in a band between which fractions are linear."""
 REFINEMENTS = 4
 """To find the score at which the mean hinge has a value, as many scores are tried this many times, in ever smaller intervals."""
 
 STARTS = 9
-"""The number of bands that are tried at a time, first over all and then between two of them, to find the one whose parts
+"""The number of bands that are tried at a time, first over all and then between two of them, to find the one whose fractions
 weigh the target. With 17 tried once, nine fits of magic04 take 119 passes, and with 65 they take 104."""
 
 
@@ -100,23 +100,23 @@ TOP_PARAMETERS = ("max_fpr", "max_false_positives")
 
 @dataclass(frozen=True, eq=False)
 class Band:
-    """How the parts that rows count rise with the score around a threshold.
+    """How the fractions that rows count rise with the score around a cutoff.
 
     Attributes
     ----------
-    scores, parts : ndarray of shape (n_knots,), float64
-        Both ascending; between two knots parts are linear.
+    scores, fractions : ndarray of shape (n_knots,), float64
+        Both ascending; between two knots fractions are linear.
     width : float
-        By how much the mean hinge of a row rises while its part rises from 0 to 1.
+        By how much the mean hinge of a row rises while its fraction rises from 0 to 1.
     """
 
     scores: np.ndarray
-    parts: np.ndarray
+    fractions: np.ndarray
     width: float
 
 
 @dataclass(frozen=True)
-class Threshold:
+class Cutoff:
     """Where the highest-scoring rows end.
 
     Attributes
@@ -126,17 +126,17 @@ class Threshold:
     fraction : float
         What rows at it count, from 0 to 1; those above it count fully.
     band : Band or None
-        A soft threshold, which begins at `score`. None for a hard one.
+        A soft cutoff, which begins at `score`. None for a hard one.
     """
 
     score: float
     fraction: float = 0.0
     band: Band | None = None
 
-    def parts(self, scores: np.ndarray) -> np.ndarray:
+    def fractions(self, scores: np.ndarray) -> np.ndarray:
         """Return how much of each row counts, from 0 to 1; float64 of shape (n_rows,)."""
         if self.band is not None:
-            return np.interp(scores, self.band.scores, self.band.parts)
+            return np.interp(scores, self.band.scores, self.band.fractions)
         return np.where(scores > self.score, 1.0, np.where(scores == self.score, self.fraction, 0.0))
 
 
@@ -230,7 +230,7 @@ class MeanHinge:
         return low, high
 
 
-def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: float = 0.0) -> Threshold:
+def cutoff_of(scores: np.ndarray, weights: np.ndarray, target: float, above: float = 0.0) -> Cutoff:
     """Return where the highest-scoring rows end.
 
     Parameters
@@ -247,14 +247,14 @@ def threshold_of(scores: np.ndarray, weights: np.ndarray, target: float, above: 
         k = last - min(max(int(np.ceil((target - above) / weight)) - 1, 0), last)
         at = np.partition(scores, k)[k]  # takes a third of the time of a sort
         before, weight_at = (weight * np.count_nonzero(rows) for rows in (scores > at, scores == at))
-        return Threshold(float(at), _fraction(target - (above + before), weight_at))
+        return Cutoff(float(at), _fraction(target - (above + before), weight_at))
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
     running = above + np.cumsum(weights[order])
     at = ranked[min(int(np.searchsorted(running, target)), last)]
     first, end = np.searchsorted(-ranked, -at, side="left"), np.searchsorted(-ranked, -at, side="right")
     before = running[first - 1] if first > 0 else above
-    return Threshold(float(at), _fraction(target - before, running[end - 1] - before))
+    return Cutoff(float(at), _fraction(target - before, running[end - 1] - before))
 
 
 def _fraction(rest: float, weight: float) -> float:
@@ -263,22 +263,22 @@ def _fraction(rest: float, weight: float) -> float:
 
 
 Knots = tuple[np.ndarray, np.ndarray]
-"""Ascending scores around a threshold, and the mean hinge of negatives there minus that at the threshold."""
+"""Ascending scores around a cutoff, and the mean hinge of negatives there minus that at the cutoff."""
 
 
-def smooth_threshold(
-    hard: Threshold,
+def smooth_cutoff(
+    hard: Cutoff,
     hinge: MeanHinge,
     target: float,
     width: float,
     weigh: Callable[[Knots, np.ndarray, float], np.ndarray],
-) -> Threshold | None:
-    """Return the soft threshold of a width whose parts weigh the target; None for a width within the rounding of scores.
+) -> Cutoff | None:
+    """Return the soft cutoff of a width whose fractions weigh the target; None for a width within the rounding of scores.
 
     Parameters
     ----------
-    hard : Threshold
-        What `threshold_of` returns of the same rows.
+    hard : Cutoff
+        What `cutoff_of` returns of the same rows.
     width : float
         By how much the mean hinge rises in the band.
     weigh : callable
@@ -305,17 +305,17 @@ def smooth_threshold(
         return None
     ends = np.concatenate([starts, starts + width])
     scores = np.unique(np.concatenate([knots[0], np.interp(ends, knots[1], knots[0])]))
-    lower, upper = parts_of_bands(scores, knots, starts, width)
-    parts = np.where(lower == upper, lower, share * lower + (1.0 - share) * upper)  # exactly 1 above the band
-    first = max(int(np.searchsorted(parts, 0.0, side="right")) - 1, 0)
-    band = slice(first, int(np.searchsorted(parts, parts[-1])) + 1)
-    return Threshold(float(scores[first]), band=Band(scores[band], parts[band], width))
+    lower, upper = fractions_of_bands(scores, knots, starts, width)
+    fractions = np.where(lower == upper, lower, share * lower + (1.0 - share) * upper)  # exactly 1 above the band
+    first = max(int(np.searchsorted(fractions, 0.0, side="right")) - 1, 0)
+    band = slice(first, int(np.searchsorted(fractions, fractions[-1])) + 1)
+    return Cutoff(float(scores[first]), band=Band(scores[band], fractions[band], width))
 
 
-def parts_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> Iterator[np.ndarray]:
+def fractions_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> Iterator[np.ndarray]:
     """Yield, for each band, how much negatives of these scores count, from 0 to 1.
 
-    A band begins at the mean hinge of the threshold plus its start.
+    A band begins at the mean hinge of the cutoff plus its start.
     """
     values = np.interp(scores, *knots)
     for start in starts:
@@ -325,7 +325,7 @@ def parts_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, width: 
 def weigh_bands(scores: np.ndarray, weights: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
     """Return what negatives weigh in each of some bands of a width."""
     near = scores > knots[0][0]  # no others count
-    return np.array([weights[near] @ parts for parts in parts_of_bands(scores[near], knots, starts, width)])
+    return np.array([weights[near] @ fractions for fractions in fractions_of_bands(scores[near], knots, starts, width)])
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -369,9 +369,9 @@ def weigh_larger(
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
-def threshold_in_blocks(
+def cutoff_in_blocks(
     blocks: Blocks, n_neg: int, target: float, step: float | None = None, *, are_anchors: bool = False
-) -> Threshold:
+) -> Cutoff:
     """Return where the highest-scoring negatives end: one reduction for few rows, else two to four.
 
     Parameters
@@ -389,7 +389,7 @@ def threshold_in_blocks(
     while n_inside > MAX_GATHERED and shift > 0:
         counted = blocks.reduce(count_cells, step, prefix, shift - BITS, are_anchors)
         first, shift = shift == 64, shift - BITS
-        # From the highest cell down until the weight reaches the target, in the cell of the threshold.
+        # From the highest cell down until the weight reaches the target, in the cell of the cutoff.
         weight, rows = counted["weight"][::-1], counted["rows"][::-1]
         running = above + np.cumsum(weight)
         nonempty = np.flatnonzero(rows > 0)
@@ -399,9 +399,9 @@ def threshold_in_blocks(
         prefix = cell - 2 ** (BITS - 1) if first else (prefix << BITS) | cell
         n_inside, inside = float(rows[k]), float(weight[k])
     if shift == 0:
-        return Threshold(float(floats_of_keys(np.array(prefix))), _fraction(target - above, inside))
+        return Cutoff(float(floats_of_keys(np.array(prefix))), _fraction(target - above, inside))
     gathered = blocks.reduce(gather_cell, step, prefix, shift, are_anchors)
-    return threshold_of(np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"]), target, above)
+    return cutoff_of(np.concatenate(gathered["scores"]), np.concatenate(gathered["weights"]), target, above)
 
 
 def weigh_bands_in_blocks(blocks: Blocks, step: float, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
@@ -432,7 +432,7 @@ class CountedNegatives:
         self.are_anchors = self.is_top_only and blocks.n_pos > blocks.n_neg
         self._n_neg = blocks.n_neg
 
-    def part_error(self, blocks: Blocks, rounding: Rounding) -> float:
+    def weight_error(self, blocks: Blocks, rounding: Rounding) -> float:
         """Return a bound on the relative error of what the negatives that count weigh."""
         if not self.is_top_only:
             return 0.0
@@ -440,9 +440,9 @@ class CountedNegatives:
         hard_error = (rounding.over_rows if blocks.has_weights else EPS) * blocks.weight_neg / self.target
         return hard_error + rounding.over_rows
 
-    def threshold(
+    def cutoff(
         self, blocks: Blocks, step: float | None, anchors: tuple[np.ndarray, np.ndarray] | None = None
-    ) -> Threshold | None:
+    ) -> Cutoff | None:
         """Return which negatives count at a step of the way; None for all.
 
         `anchors`: the (mirrored) scores of all anchors at this step, and their weights, if they are at the client.
@@ -450,12 +450,12 @@ class CountedNegatives:
         if not self.is_top_only:
             return None
         if self.are_anchors and anchors is not None:
-            return threshold_of(-anchors[0], anchors[1], self.target)
-        return threshold_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=self.are_anchors)
+            return cutoff_of(-anchors[0], anchors[1], self.target)
+        return cutoff_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=self.are_anchors)
 
-    def soft_and_hard_threshold(
+    def soft_and_hard_cutoff(
         self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, h: float, width: float
-    ) -> tuple[Threshold | None, Threshold | None]:
+    ) -> tuple[Cutoff | None, Cutoff | None]:
         """Return how much negatives count for a cut at a step of the way, and for the loss there; None where all count.
 
         Parameters
@@ -465,13 +465,13 @@ class CountedNegatives:
         h : float
             The half-width of the band of pairs.
         width : float
-            The width of the band around the threshold in which negatives count in part for the cut; 0 for none.
+            The width of the band around the cutoff in which negatives count in part for the cut; 0 for none.
         """
         if not self.is_top_only:
             return None, None
         stride = -(-max(blocks.n_pos, self._n_neg) // MAX_GATHERED)
         if stride > 1 and not self.are_anchors:  # too many to gather: their weights are summed on the blocks
-            hard, positives = threshold_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
+            hard, positives = cutoff_in_blocks(blocks, self._n_neg, self.target, step), (scores, weights)
             weigh = partial(weigh_bands_in_blocks, blocks, step)
         else:
             gathered = blocks.reduce(gather_cell, step, 0, 64, False, stride)
@@ -479,18 +479,18 @@ class CountedNegatives:
             positives, negatives = (scores, weights), larger
             if self.are_anchors:
                 positives, negatives = (-larger[0], larger[1]), (-scores, weights)
-            hard, weigh = threshold_of(*negatives, self.target), partial(weigh_bands, *negatives)
-        return smooth_threshold(
+            hard, weigh = cutoff_of(*negatives, self.target), partial(weigh_bands, *negatives)
+        return smooth_cutoff(
             hard, MeanHinge(*positives, h or LINE_SEARCH_WIDTH), self.target, width, weigh
         ) or hard, hard
 
-    def counted(self, scores: np.ndarray, weights: np.ndarray, threshold: Threshold | None) -> np.ndarray:
-        """Return what the anchors weigh at a threshold, given their (mirrored) scores and their weights."""
-        return weights if threshold is None or not self.are_anchors else weights * threshold.parts(-scores)
+    def counted(self, scores: np.ndarray, weights: np.ndarray, cutoff: Cutoff | None) -> np.ndarray:
+        """Return what the anchors weigh at a cutoff, given their (mirrored) scores and their weights."""
+        return weights if cutoff is None or not self.are_anchors else weights * cutoff.fractions(-scores)
 
-    def of_others(self, threshold: Threshold | None) -> Threshold | None:
-        """Return the threshold as that of the larger class, whose rows all count if the negatives are the anchors."""
-        return None if self.are_anchors else threshold
+    def of_others(self, cutoff: Cutoff | None) -> Cutoff | None:
+        """Return the cutoff as that of the larger class, whose rows all count if the negatives are the anchors."""
+        return None if self.are_anchors else cutoff
 
     def scale(self, counted: float) -> float:
         """Return the factor that makes a cut feasible whose negatives weigh so much, as their rounded sum says."""

@@ -23,7 +23,7 @@ from aucdist.pairs.cutting_planes import MAX_ANCHORS as ALL
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.pairs.penalty import L1, L2
 from aucdist.pairs.problem import PairObjective, add_up_gradient
-from aucdist.pairs.top_negatives import TopNegatives, threshold_in_blocks, threshold_of
+from aucdist.pairs.top_negatives import TopNegatives, cutoff_in_blocks, cutoff_of
 from aucdist.solvers.base import Status, solve
 from aucdist.solvers.signs import project_onto_cone
 
@@ -226,7 +226,7 @@ def test_few_cells_for_many_anchors_leave_little_slack(monkeypatch):
 
 
 @pytest.mark.parametrize("most", [0, 5, 10**6])
-def test_the_threshold_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
+def test_the_cutoff_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
     monkeypatch.setattr(top_negatives, "MAX_GATHERED", most)
     X, y = small(40, 12)
     weight = np.random.default_rng(1).random(len(y))
@@ -235,6 +235,6 @@ def test_the_threshold_of_anchors_in_blocks_is_that_of_all(monkeypatch, most):
     of_cells.score(w)
     scores, weights = X[y < 0] @ w, weight[y < 0]
     for top_weight in (1e-9, 0.3, 0.4 * weights.sum(), weights.sum()):
-        threshold = threshold_in_blocks(of_cells.blocks, 12, top_weight, 1.0, are_anchors=True)
-        assert threshold.score == pytest.approx(threshold_of(scores, weights, top_weight).score, rel=1e-12)
-        assert (threshold.parts(scores) @ weights) == pytest.approx(top_weight, abs=weights.max())
+        cutoff = cutoff_in_blocks(of_cells.blocks, 12, top_weight, 1.0, are_anchors=True)
+        assert cutoff.score == pytest.approx(cutoff_of(scores, weights, top_weight).score, rel=1e-12)
+        assert (cutoff.fractions(scores) @ weights) == pytest.approx(top_weight, abs=weights.max())

@@ -34,7 +34,7 @@ class ScaledRidge(SmoothPenalty):
     def bound(self, height, slope, w):
         return float(height - self.value(w))
 
-    def bound_error(self, bound, w, bundle, rounding, part_error):
+    def bound_error(self, bound, w, bundle, rounding, weight_error):
         return 1e-12 * bundle.height
 
     def steepest_square(self, gradient):

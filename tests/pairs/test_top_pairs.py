@@ -19,12 +19,12 @@ from aucdist.pairs.cutting_planes import NARROWING, SHARE_OF_GAP, AllPairs, Cutt
 from aucdist.pairs.newton import MIN_HALF_WIDTH
 from aucdist.pairs.problem import PairObjective
 from aucdist.pairs.top_negatives import (
+    Cutoff,
     MeanHinge,
-    Threshold,
     TopNegatives,
-    smooth_threshold,
-    threshold_in_blocks,
-    threshold_of,
+    cutoff_in_blocks,
+    cutoff_of,
+    smooth_cutoff,
     weigh_bands,
 )
 from aucdist.solvers.base import Round, Status, solve
@@ -96,7 +96,7 @@ def test_whole_share_is_all_pairs():
 @pytest.mark.nojit
 @pytest.mark.parametrize("most", [0, 1, 5, 10**6])
 @pytest.mark.parametrize("tied", [False, True])
-def test_threshold_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
+def test_cutoff_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
     monkeypatch.setattr(top_negatives, "MAX_GATHERED", most)
     r = np.random.default_rng(1)
     X = r.integers(-3, 3, (70, 1)) / 7.0 if tied else r.normal(size=(70, 1))
@@ -105,17 +105,17 @@ def test_threshold_in_blocks_is_that_of_all_rows(monkeypatch, most, tied):
     problem.cuts.score(np.array([1.7]))
     scores, weights = 1.7 * X[10:, 0], weight[10:]
     for top_weight in (1e-9, 0.3, 5.0, 0.4 * weights.sum(), weights.sum()):
-        threshold = threshold_in_blocks(problem.cuts.blocks, 60, top_weight)
-        assert threshold.score == threshold_of(scores, weights, top_weight).score
-        parts = threshold.parts(scores)
-        assert parts @ weights == pytest.approx(top_weight)
-        assert ((parts == 0) == (scores < threshold.score)).all()
-        assert (parts[scores > threshold.score] == 1).all()
+        cutoff = cutoff_in_blocks(problem.cuts.blocks, 60, top_weight)
+        assert cutoff.score == cutoff_of(scores, weights, top_weight).score
+        fractions = cutoff.fractions(scores)
+        assert fractions @ weights == pytest.approx(top_weight)
+        assert ((fractions == 0) == (scores < cutoff.score)).all()
+        assert (fractions[scores > cutoff.score] == 1).all()
 
 
 def test_rounded_sums_never_lead_beyond_a_row():
-    assert threshold_of(np.array([2.0, 1.0]), np.array([0.1, 0.2]), 0.3000001) == Threshold(1.0, 1.0)
-    assert threshold_of(np.array([2.0, 1.0]), np.array([0.0, 0.0]), 0.0).fraction == 1.0
+    assert cutoff_of(np.array([2.0, 1.0]), np.array([0.1, 0.2]), 0.3000001) == Cutoff(1.0, 1.0)
+    assert cutoff_of(np.array([2.0, 1.0]), np.array([0.0, 0.0]), 0.0).fraction == 1.0
 
 
 def test_more_leaves_than_rows_that_count() -> None:
@@ -128,36 +128,32 @@ def test_more_leaves_than_rows_that_count() -> None:
     assert model.certificate_.status == "converged"
 
 
-# ---- cuts that count the negatives near the threshold in part: their parts ---------------------
+# ---- cuts that count the negatives near the cutoff in part: their fractions ---------------------
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("width", [1e-3, 0.3, 2.0, 50.0])
-def test_the_parts_weigh_what_is_wanted(width, offset):
+def test_the_fractions_weigh_what_is_wanted(width, offset):
     r = np.random.default_rng(0)
     scores, weights = offset + r.normal(size=40).round(1), r.uniform(0.5, 2.0, 40)
     hinge = MeanHinge(offset + r.normal(size=9), r.uniform(0.5, 2.0, 9), 0.3)
-    soft = smooth_threshold(
-        threshold_of(scores, weights, 7.5), hinge, 7.5, width, partial(weigh_bands, scores, weights)
-    )
-    parts = soft.parts(scores)
-    assert ((parts >= 0.0) & (parts <= 1.0)).all()
-    assert (np.diff(parts[np.argsort(scores)]) >= 0.0).all()
-    assert parts @ weights == pytest.approx(7.5, rel=1e-5 if offset else 1e-12)
+    soft = smooth_cutoff(cutoff_of(scores, weights, 7.5), hinge, 7.5, width, partial(weigh_bands, scores, weights))
+    fractions = soft.fractions(scores)
+    assert ((fractions >= 0.0) & (fractions <= 1.0)).all()
+    assert (np.diff(fractions[np.argsort(scores)]) >= 0.0).all()
+    assert fractions @ weights == pytest.approx(7.5, rel=1e-5 if offset else 1e-12)
     values, low, high = hinge(scores), hinge(scores).min() - width, hinge(scores).max()
     for _ in range(100):
         start = 0.5 * (low + high)
         exact = np.clip((values - start) / width, 0.0, 1.0)
         low, high = (start, high) if exact @ weights > 7.5 else (low, start)
-    np.testing.assert_allclose(parts, exact, atol=1.0 / 32.0)  # the bands that are tried are half as far apart
+    np.testing.assert_allclose(fractions, exact, atol=1.0 / 32.0)  # the bands that are tried are half as far apart
 
 
-def test_no_width_leaves_the_hard_threshold():
+def test_no_width_leaves_the_hard_cutoff():
     scores, hinge = np.arange(9.0), MeanHinge(np.arange(3.0), np.ones(3), 0.3)
     assert (
-        smooth_threshold(
-            threshold_of(scores, np.ones(9), 3.0), hinge, 3.0, 0.0, partial(weigh_bands, scores, np.ones(9))
-        )
+        smooth_cutoff(cutoff_of(scores, np.ones(9), 3.0), hinge, 3.0, 0.0, partial(weigh_bands, scores, np.ones(9)))
         is None
     )
 
@@ -165,16 +161,14 @@ def test_no_width_leaves_the_hard_threshold():
 @pytest.mark.parametrize("scores", [[1e15, 1e15, 1e15 - 0.125, 1e15 - 0.25], [1e17] * 4])
 @pytest.mark.parametrize("positives", [0.0, 1e15])
 def test_a_band_within_the_rounding_of_the_scores_counts_the_rows_or_is_none(scores, positives):
-    """All rows at the threshold would count nothing, by rounding alone, and the cut would be of no rows."""
+    """All rows at the cutoff would count nothing, by rounding alone, and the cut would be of no rows."""
     scores, weights, hinge = np.array(scores), np.ones(4), MeanHinge(np.full(2, positives), np.ones(2), 0.3)
     for width in 10.0 ** np.arange(-4, 1):
-        soft = smooth_threshold(
-            threshold_of(scores, weights, 2.0), hinge, 2.0, width, partial(weigh_bands, scores, weights)
-        )
-        assert soft is None or soft.parts(scores).sum() >= 1.0
+        soft = smooth_cutoff(cutoff_of(scores, weights, 2.0), hinge, 2.0, width, partial(weigh_bands, scores, weights))
+        assert soft is None or soft.fractions(scores).sum() >= 1.0
 
 
-# ---- soft thresholds of the highest-scoring negatives: the mean hinge, the parts, and what Newton steps know of the ----
+# ---- soft cutoffs of the highest-scoring negatives: the mean hinge, the fractions, and what Newton steps know of the ----
 
 
 SCALES = st.sampled_from([1e-6, 1.0, 1e3, 1e8, 1e15])
@@ -231,22 +225,22 @@ def test_the_mean_hinge_and_its_slopes_are_those_of_single_pairs(drawn):
 
 @given(classes(), st.floats(0.01, 1.0), st.sampled_from([1e-6, 1e-2, 0.5, 2.0, 100.0]))
 @settings(deadline=None)
-def test_the_parts_are_those_of_a_dual_point_whatever_the_scores(drawn, share, width):
+def test_the_fractions_are_those_of_a_dual_point_whatever_the_scores(drawn, share, width):
     (positives, (scores, weights)), h = drawn
     target = share * weights.sum()
     if target == 0.0:
         return
-    hard = threshold_of(scores, weights, target)
-    soft = smooth_threshold(hard, MeanHinge(*positives, h), target, width, partial(weigh_bands, scores, weights))
-    parts = (soft or hard).parts(scores)
-    assert ((parts >= 0.0) & (parts <= 1.0)).all()
-    assert (np.diff(parts[np.argsort(scores, kind="stable")]) >= 0.0).all()
-    assert 0.5 * target <= parts @ weights
+    hard = cutoff_of(scores, weights, target)
+    soft = smooth_cutoff(hard, MeanHinge(*positives, h), target, width, partial(weigh_bands, scores, weights))
+    fractions = (soft or hard).fractions(scores)
+    assert ((fractions >= 0.0) & (fractions <= 1.0)).all()
+    assert (np.diff(fractions[np.argsort(scores, kind="stable")]) >= 0.0).all()
+    assert 0.5 * target <= fractions @ weights
     if max(np.abs(scores).max(), np.abs(positives[0]).max()) <= 10.0:
-        assert parts @ weights == pytest.approx(target, rel=1e-6)
+        assert fractions @ weights == pytest.approx(target, rel=1e-6)
 
 
-# ---- what Newton steps know of the threshold ----
+# ---- what Newton steps know of the cutoff ----
 
 
 def smoothed_gradient(X, y, weight, w, h, share, width):
@@ -259,12 +253,12 @@ def smoothed_gradient(X, y, weight, w, h, share, width):
         ]
     )
     target, low, high = share * weight[negatives].sum(), means.min() - width, means.max()
-    for _ in range(200):  # bisection: where the parts weigh the target
+    for _ in range(200):  # bisection: where the fractions weigh the target
         start = 0.5 * (low + high)
-        parts = np.clip((means - start) / width, 0.0, 1.0)
-        low, high = (start, high) if parts @ weight[negatives] > target else (low, start)
+        fractions = np.clip((means - start) / width, 0.0, 1.0)
+        low, high = (start, high) if fractions @ weight[negatives] > target else (low, start)
     gradient = np.zeros(len(w))
-    for j, part in zip(negatives, parts, strict=True):
+    for j, part in zip(negatives, fractions, strict=True):
         for i in positives:
             active = np.clip((1.0 - w @ (X[i] - X[j]) + h) / (2.0 * h), 0.0, 1.0)
             gradient -= part * weight[j] * weight[i] * active * (X[i] - X[j]) / (target * weight[positives].sum())
@@ -321,16 +315,16 @@ def test_each_band_narrows_by_its_own_part_of_the_gap():
     planes = at_a_point(X, y, None, np.full(4, 0.3), 0.3, 0.4)[0]
     planes.gap = 0.1
     allowed = SHARE_OF_GAP * 0.1 * planes.value_at(planes.best)
-    for pairs, threshold, h, width in [
+    for pairs, cutoff, h, width in [
         (0.5 * allowed, 2.0 * allowed, 0.3, 0.2),
         (4.0 * allowed, 0.5 * allowed, 0.075, 0.4),
         (1e9 * allowed, 0.0, 0.3 * NARROWING, 0.4),
     ]:
         planes.cuts.half_width, planes.cuts.width = 0.3, 0.4
-        planes.smoothing_gap, planes.threshold_gap = pairs + threshold, threshold
+        planes.smoothing_gap, planes.cutoff_gap = pairs + cutoff, cutoff
         planes._narrow_band()
         assert (planes.cuts.half_width, planes.cuts.width) == (pytest.approx(h), pytest.approx(width))
-    planes.cuts.half_width, planes.cuts.width, planes.threshold_gap = 0.0, MIN_HALF_WIDTH, 1.0
+    planes.cuts.half_width, planes.cuts.width, planes.cutoff_gap = 0.0, MIN_HALF_WIDTH, 1.0
     planes._narrow_band()
     assert (planes.cuts.half_width, planes.cuts.width) == (0.0, MIN_HALF_WIDTH)
 
@@ -338,17 +332,17 @@ def test_each_band_narrows_by_its_own_part_of_the_gap():
 def test_what_smoothing_adds_is_told_apart():
     X, y = small(6, 40)
     w = np.full(4, 0.3)
-    whole, pairs, threshold = (at_a_point(X, y, None, w, *widths)[0] for widths in ((0.3, 0.4), (0.3, 0.0), (0.0, 0.4)))
-    assert pairs.threshold_gap == pytest.approx(0.0, abs=1e-12)
+    whole, pairs, cutoff = (at_a_point(X, y, None, w, *widths)[0] for widths in ((0.3, 0.4), (0.3, 0.0), (0.0, 0.4)))
+    assert pairs.cutoff_gap == pytest.approx(0.0, abs=1e-12)
     assert pairs.smoothing_gap > 1e-4
-    assert threshold.smoothing_gap == pytest.approx(threshold.threshold_gap) != 0.0
-    assert 1e-4 < whole.threshold_gap < whole.smoothing_gap
+    assert cutoff.smoothing_gap == pytest.approx(cutoff.cutoff_gap) != 0.0
+    assert 1e-4 < whole.cutoff_gap < whole.smoothing_gap
 
 
-# ---- rounds, with parts of negatives in every cut ----
+# ---- rounds, with fractions of negatives in every cut ----
 
 
-@pytest.mark.parametrize("gathered", [10**6, 7])  # 7: thresholds by reductions, and a part of the positives
+@pytest.mark.parametrize("gathered", [10**6, 7])  # 7: cutoffs by reductions, and a part of the positives
 @pytest.mark.parametrize("classes", [(5, 24), (24, 5)])  # the negatives are the larger class, and the anchors
 @pytest.mark.parametrize("seed", range(2))
 def test_every_round_in_blocks_is_certified(classes, seed, gathered, monkeypatch):
