@@ -140,10 +140,10 @@ class PairCuts(PairProblem):
         cut, only its point and the error of its scores are set.
     scores : ndarray of float64
         What the client has of the anchors' scores there.
-    half_width : float
+    pair_half_width : float
         The half-width of the band of pairs. A cut is the mean of those at scores of the larger class that are shifted by the
         `shifts` within it: see `aucdist.pairs.kernels.cut_group`.
-    width : float
+    cutoff_width : float
         The width of the band in which negatives count in part, where only the highest-scoring ones count.
     """
 
@@ -152,7 +152,7 @@ class PairCuts(PairProblem):
         self.rounding = rounding_of_pairs(blocks, groups)
         super().__init__(blocks, HINGE, groups, negatives, start=start, stride=stride)
         self.weight_error = negatives.weight_error(blocks, self.rounding)
-        self.half_width, self.width = 0.0, 0.0
+        self.pair_half_width, self.cutoff_width = 0.0, 0.0
         self.here, self.scores = Cut(start, np.inf, 0.0, self.rounding.score(start)), self.first_scores
         self._target = self.scores, 0.0  # the scores at the end of the line, and a bound on their error
 
@@ -171,7 +171,9 @@ class PairCuts(PairProblem):
 
     def cutoffs(self, step: float, scores: np.ndarray) -> tuple[Cutoff | None, Cutoff | None]:
         """Return which negatives count for a cut at a step, and which for the loss there; None where all do."""
-        return self.negatives.soft_and_hard_cutoff(self.blocks, step, scores, self.weights, self.half_width, self.width)
+        return self.negatives.soft_and_hard_cutoff(
+            self.blocks, step, scores, self.weights, self.pair_half_width, self.cutoff_width
+        )
 
     def anchors_at(self, step: float, scores: np.ndarray, cutoff: Cutoff | None) -> tuple[Anchors, np.ndarray, float]:
         """Return the anchors as they are sent and as they count, what `slopes_of_anchors` takes, and what they weigh together."""
@@ -198,7 +200,7 @@ class PairCuts(PairProblem):
             abs(1.0 - step) * here.score_error + abs(step) * self._target[1] + 4.0 * EPS * (reach(here.w) + reach(w))
         )
         is_fine = self.negatives.is_top_only and 0.0 < here.n_band < MAX_ROWS_OF_FINE_STAIR
-        stair = shifts(self.half_width, STEPS_OF_FINE_STAIR if is_fine else STEPS_OF_STAIR)
+        stair = shifts(self.pair_half_width, STEPS_OF_FINE_STAIR if is_fine else STEPS_OF_STAIR)
         scores = self.scores_at(step)
         soft, hard = self.cutoffs(step, scores)
         for _ in range(MAX_TRIES):

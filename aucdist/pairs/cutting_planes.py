@@ -208,9 +208,9 @@ class CuttingPlanes:
         self.gap, self._unchanged = 1.0, 0
         self._bound = 0.0, 0.0  # the objective is never below 0
         if self._second_order:
-            self.cuts.half_width = FIRST_HALF_WIDTH if self.cuts.here.w.any() else FIRST_HALF_WIDTH_AT_ZERO
+            self.cuts.pair_half_width = FIRST_HALF_WIDTH if self.cuts.here.w.any() else FIRST_HALF_WIDTH_AT_ZERO
         if self.negatives.is_top_only and not self.penalty.has_corners:
-            self.cuts.width = self.cuts.half_width or HALF_WIDTH_OF_PLANES
+            self.cuts.cutoff_width = self.cuts.pair_half_width or HALF_WIDTH_OF_PLANES
         if self.bundle.n_points == 0 or self._second_order:
             self.best = replace(self.cuts.here, loss=np.inf)
             self.accept(self.cuts.cut(0.0, self.cuts.here.w, self.gap_left), follow=True)
@@ -259,22 +259,22 @@ class CuttingPlanes:
             if has_stalled(gaps, STALL_SHARE):
                 return
             cuts, penalty = self.cuts, self.penalty
-            w, h, before = cuts.here.w, cuts.half_width, self.value_at(cuts.here)
+            w, h, before = cuts.here.w, cuts.pair_half_width, self.value_at(cuts.here)
             for_step, for_search = self.samples.for_band(h, anew=step_was_poor)
             gradient = cuts.here.gradient + penalty.lam * w
-            widths = h, cuts.width
+            last_widths = h, cuts.cutoff_width
             if self.negatives.is_top_only:
                 self._narrow_band()  # before the step, because `ahead` corrects the gradient for the narrower band
-            pairs = for_step.pairs(h, cuts.width)
+            pairs = for_step.pairs(h, cuts.cutoff_width)
             if self.negatives.is_top_only:
                 gradient += pairs.ahead()
             move = newton_step(pairs, gradient, w, penalty, damping, is_dense=self.samples.is_dense)
             cuts.score(w + move)
-            step, first = self._line_search(for_search, move, widths)
+            step, first = self._line_search(for_search, move, last_widths)
             if step < STEP_TOO_LONG:
                 damping = max(4.0 * damping, 1e-4)
                 if self.gap >= 1.0 and not self.negatives.is_top_only:  # the start was not near the minimum
-                    cuts.half_width = max(cuts.half_width, HALF_WIDTH_OF_PLANES)
+                    cuts.pair_half_width = max(cuts.pair_half_width, HALF_WIDTH_OF_PLANES)
             elif step > STEP_SAFE:
                 damping = damping / 8.0 if damping > 1e-7 else 0.0
             if not self.negatives.is_top_only:
@@ -295,7 +295,7 @@ class CuttingPlanes:
         mu = self._first_weight() if self.negatives.is_top_only and not cuts.here.w.any() else 0.0
         # Cuts of the unsmoothed hinge work as well here. The cutoff stays soft: with a hard one, a cut says little about the
         # next point, and fits of leaves to 1 % of the negatives took all passes.
-        cuts.half_width = 0.0
+        cuts.pair_half_width = 0.0
         while True:
             if has_stalled(gaps, STALL_SHARE_OF_PLANES) and len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_others:
                 yield from interior_points  # the generator is exhausted after its first use
@@ -304,8 +304,8 @@ class CuttingPlanes:
             gaps.append(self.gap * self.value_at(self.best))
             self._narrow_band()
             if self._unchanged >= UNCHANGED_ROUNDS and self.gap < 1.0:
-                cuts.width *= 0.25
-            cuts.width = cuts.width if cuts.width > MIN_HALF_WIDTH else 0.0
+                cuts.cutoff_width *= 0.25
+            cuts.cutoff_width = cuts.cutoff_width if cuts.cutoff_width > MIN_HALF_WIDTH else 0.0
             if mu > 0.0:
                 target = self.bundle.proximal_point(self.penalty, cuts.here.w, mu)
             move = target - cuts.here.w
@@ -369,8 +369,8 @@ class CuttingPlanes:
             return max(width * min(1.0, max(NARROWING, allowed / part)), MIN_HALF_WIDTH)
 
         cuts = self.cuts
-        cuts.half_width = narrowed(cuts.half_width, self.smoothing_gap - self.cutoff_gap)
-        cuts.width = narrowed(cuts.width, self.cutoff_gap)
+        cuts.pair_half_width = narrowed(cuts.pair_half_width, self.smoothing_gap - self.cutoff_gap)
+        cuts.cutoff_width = narrowed(cuts.cutoff_width, self.cutoff_gap)
 
     def _first_weight(self) -> float:
         """Return the weight mu with which a first step along the gradient would about halve the objective."""
@@ -388,24 +388,24 @@ class CuttingPlanes:
         return self.bundle.resolution(self.penalty.lam) > self.value_at(self.best)
 
     def _line_search(
-        self, sample: RowSample, move: np.ndarray, widths: tuple[float, float] | None = None
+        self, sample: RowSample, move: np.ndarray, last_widths: tuple[float, float] | None = None
     ) -> tuple[float, float]:
         """Return the step that nearly minimises the objective along the line, at most 1 within a cone, and the slope here.
 
-        `widths`: those of both bands at the last cut, where they are narrower now.
+        `last_widths`: those of both bands at the last cut, where they are narrower now.
         """
-        here, penalty, current_widths = self.cuts.here, self.penalty, (self.cuts.half_width, self.cuts.width)
+        here, penalty, widths = self.cuts.here, self.penalty, (self.cuts.pair_half_width, self.cuts.cutoff_width)
         assert isinstance(penalty, SmoothPenalty)
         slope_of_penalty = functools.partial(penalty.slope_along, here.w, move)
-        along = sample.slope_along(move, *current_widths)
-        if current_widths == (0.0, 0.0):
+        along = sample.slope_along(move, *widths)
+        if widths == (0.0, 0.0):
             # The derivative of the unsmoothed hinge has jumps. Secant steps across a jump would take cuts on its two sides in
             # turn, so the sign of the derivative is looked up on a fixed grid.
             step, first_slope = zero_on_grid(functools.cache(lambda t: along(t) + slope_of_penalty(t)))
             return step if penalty.signs is None else min(step, 1.0), first_slope
         initial_slope, sample_slope = float(here.gradient @ move) + slope_of_penalty(0.0), along(0.0)
-        if widths is not None and widths != current_widths:
-            initial_slope += sample_slope - sample.slope_along(move, *widths)(0.0)
+        if last_widths is not None and last_widths != widths:
+            initial_slope += sample_slope - sample.slope_along(move, *last_widths)(0.0)
         if not initial_slope < 0.0:
             return 0.0, initial_slope
         # The sample has its own minimum, so only the change of its derivative is used.

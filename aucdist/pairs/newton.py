@@ -371,15 +371,15 @@ class RowSample:
         """Return scores shifted by group, so that no band contains rows of two groups."""
         return scores if self.codes is None else scores + self.codes * (np.ptp(scores) + 2.0 + 2.0 * h)
 
-    def pairs(self, h: float, width: float) -> "Pairs":
+    def pairs(self, h: float, cutoff_width: float) -> "Pairs":
         """Return the pairs in the band of half-width h, where negatives will count in part in a band of this width."""
         weights, cutoff = self.weights, self.cuts.here.cutoff
         if cutoff is not None:
             weights = weights.copy()
             weights[self.negatives] *= cutoff.fractions(self.sign * self.scores[self.negatives])
-        return Pairs(self, weights, h, width)
+        return Pairs(self, weights, h, cutoff_width)
 
-    def slope_along(self, move: np.ndarray, h: float, width: float) -> Callable[[float], float]:
+    def slope_along(self, move: np.ndarray, h: float, cutoff_width: float) -> Callable[[float], float]:
         """Return the derivative of the smoothed mean by the step along a direction, as a function of the step."""
         h, subset, codes, weights = h or LINE_SEARCH_WIDTH, self.cuts.negatives, self.codes, self.weights
         if self._way is None or self._way[0] is not move:  # score each direction only once
@@ -401,7 +401,7 @@ class RowSample:
             if target > 0.0 and len(positives):
                 negative_scores = at[negatives], counts
                 hard = cutoff_of(*negative_scores, target)
-                soft = smooth_cutoff(hard, hinge, target, width, partial(weigh_bands, *negative_scores))
+                soft = smooth_cutoff(hard, hinge, target, cutoff_width, partial(weigh_bands, *negative_scores))
                 counts = counts * (soft or hard).fractions(at[negatives])
             counted = negatives[counts > 0.0]
             first: Any = 0
@@ -417,7 +417,7 @@ class Pairs:
     """The drawn pairs in the band at a point, sorted, and products with the second derivative of their mean.
 
     With a share of the negatives, those near the cutoff add a term: their fractions rise with their mean hinge at the
-    rate 1 / width, and the cutoff moves with the mean over them. A mean hinge changes as the score of the negative
+    rate 1 / cutoff_width, and the cutoff moves with the mean over them. A mean hinge changes as the score of the negative
     minus the mean score of the positives that are active with it.
 
     Parameters
@@ -425,11 +425,11 @@ class Pairs:
     weights : ndarray of shape (n_rows,), float64
         The weights of the drawn rows, as far as they count.
     h : float
-    width : float
+    cutoff_width : float
         That of the band in which negatives will count in part, after it narrowed; 0 for that of the cut.
     """
 
-    def __init__(self, sample: RowSample, weights: np.ndarray, h: float, width: float):
+    def __init__(self, sample: RowSample, weights: np.ndarray, h: float, cutoff_width: float):
         cuts, n, scores = sample.cuts, sample.n_anchors, sample.apart(sample.scores, h)
         a, b = (np.argsort(part, kind="stable") for part in (scores[:n], scores[n:]))
         a, b = a[weights[:n][a] > 0.0], n + b[weights[n:][b] > 0.0]
@@ -447,7 +447,8 @@ class Pairs:
         self.rates, self._ahead, cutoff = np.zeros(0), np.zeros(0), cuts.here.cutoff
         self.of_top = cutoff is not None
         if cutoff is not None and cutoff.band is not None:
-            row_positions = np.concatenate([row_positions, self._near(sample, cutoff, cutoff.band.width, width, h)])
+            near = self._near(sample, cutoff, cutoff.band.width, cutoff_width, h)
+            row_positions = np.append(row_positions, near)
         self._sample, self._which = sample, row_positions
 
     @cached_property
@@ -455,7 +456,7 @@ class Pairs:
         """The rows in one matrix, which is made only when it is needed."""
         return rows_at(self._sample.rows.rows, self._which)
 
-    def _near(self, sample: RowSample, cutoff: Cutoff, before: float, width: float, h: float) -> np.ndarray:
+    def _near(self, sample: RowSample, cutoff: Cutoff, before: float, cutoff_width: float, h: float) -> np.ndarray:
         """Return the negatives that count in part in a band that was as wide as `before`, and the positives active with them.
 
         What they add is kept.
@@ -463,7 +464,7 @@ class Pairs:
         rows, weights, scores = np.arange(len(sample.scores)), sample.weights, sample.sign * sample.scores
         negatives, positives = rows[sample.negatives], rows[sample.positives]
         negatives = negatives[np.argsort(-scores[negatives])]
-        fractions, width = cutoff.fractions(scores[negatives]), width or before
+        fractions, width = cutoff.fractions(scores[negatives]), cutoff_width or before
         partly = (fractions > 0.0) & (fractions < 1.0) & (weights[negatives] > 0.0)
         near = negatives[partly]
         # Seen from the positives, with mirrored scores, the negatives are those that may be active.

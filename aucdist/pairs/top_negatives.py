@@ -454,17 +454,17 @@ class CountedNegatives:
         return cutoff_in_blocks(blocks, self._n_neg, self.target, step, are_anchors=self.are_anchors)
 
     def soft_and_hard_cutoff(
-        self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, h: float, width: float
-    ) -> tuple[Cutoff | None, Cutoff | None]:
+        self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, pair_half_width: float, cutoff_width: float
+    ) -> tuple[Cutoff | None, Cutoff | None]:  # fmt: skip
         """Return how much negatives count for a cut at a step of the way, and for the loss there; None where all count.
 
         Parameters
         ----------
         scores, weights : ndarray of shape (n_anchors,), float64
             The (mirrored) scores of all anchors at this step, and their weights.
-        h : float
+        pair_half_width : float
             The half-width of the band of pairs.
-        width : float
+        cutoff_width : float
             The width of the band around the cutoff in which negatives count in part for the cut; 0 for none.
         """
         if not self.is_top_only:
@@ -481,7 +481,7 @@ class CountedNegatives:
                 positives, negatives = (-larger[0], larger[1]), (-scores, weights)
             hard, weigh = cutoff_of(*negatives, self.target), partial(weigh_bands, *negatives)
         return smooth_cutoff(
-            hard, MeanHinge(*positives, h or LINE_SEARCH_WIDTH), self.target, width, weigh
+            hard, MeanHinge(*positives, pair_half_width or LINE_SEARCH_WIDTH), self.target, cutoff_width, weigh
         ) or hard, hard
 
     def counted(self, scores: np.ndarray, weights: np.ndarray, cutoff: Cutoff | None) -> np.ndarray:

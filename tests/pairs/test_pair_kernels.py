@@ -124,7 +124,7 @@ def test_a_point_that_is_worse_does_not_become_the_best_one():
     assert state.best is best
     assert state.cuts.here is here
     # On the way back to the present point, from the scores that the blocks keep of it.
-    state.cuts.half_width = 0.0
+    state.cuts.pair_half_width = 0.0
     state.accept(state.cuts.cut(0.0, here.w, state.gap_left))
     assert state.value == state.value_at(here)
 
@@ -134,7 +134,7 @@ def test_a_point_that_is_worse_does_not_become_the_best_one():
 def test_a_line_search_ends_where_the_objective_turns(lam, h):
     weight = np.random.default_rng(3).uniform(0.2, 30, 28)
     X, y, state = started(weight, lam)
-    state.cuts.half_width, w = h, state.cuts.here.w
+    state.cuts.pair_half_width, w = h, state.cuts.here.w
     state.accept(state.cuts.cut(0.0, w, state.gap_left), follow=True)
     move = -np.linspace(0.5, 1.5, len(w)) * (state.cuts.here.gradient + lam * w)
     move /= np.linalg.norm(move)

@@ -268,7 +268,7 @@ def smoothed_gradient(X, y, weight, w, h, share, width):
 def at_a_point(X, y, weight, w, h, width, n_blocks=1):
     """Return the solver at w, and its drawn rows there, which are all."""
     planes = CuttingPlanes(blocks_of(X, y, n_blocks, weight), PairObjective(subset=TopNegatives(0.4)), w)
-    planes.cuts.half_width, planes.cuts.width = h, width
+    planes.cuts.pair_half_width, planes.cuts.cutoff_width = h, width
     planes.accept(planes.cuts.cut(0.0, w, planes.gap_left), follow=True)
     return planes, planes.samples.for_band(h, anew=False)[0]
 
@@ -320,13 +320,13 @@ def test_each_band_narrows_by_its_own_part_of_the_gap():
         (4.0 * allowed, 0.5 * allowed, 0.075, 0.4),
         (1e9 * allowed, 0.0, 0.3 * NARROWING, 0.4),
     ]:
-        planes.cuts.half_width, planes.cuts.width = 0.3, 0.4
+        planes.cuts.pair_half_width, planes.cuts.cutoff_width = 0.3, 0.4
         planes.smoothing_gap, planes.cutoff_gap = pairs + cutoff, cutoff
         planes._narrow_band()
-        assert (planes.cuts.half_width, planes.cuts.width) == (pytest.approx(h), pytest.approx(width))
-    planes.cuts.half_width, planes.cuts.width, planes.cutoff_gap = 0.0, MIN_HALF_WIDTH, 1.0
+        assert (planes.cuts.pair_half_width, planes.cuts.cutoff_width) == (pytest.approx(h), pytest.approx(width))
+    planes.cuts.pair_half_width, planes.cuts.cutoff_width, planes.cutoff_gap = 0.0, MIN_HALF_WIDTH, 1.0
     planes._narrow_band()
-    assert (planes.cuts.half_width, planes.cuts.width) == (0.0, MIN_HALF_WIDTH)
+    assert (planes.cuts.pair_half_width, planes.cuts.cutoff_width) == (0.0, MIN_HALF_WIDTH)
 
 
 def test_what_smoothing_adds_is_told_apart():
