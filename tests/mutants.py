@@ -63,7 +63,7 @@ NAMED = [
         "tests/pairs/test_pair_kernels.py",
     ),
     (
-        "pairs/cuts.py",
+        "pairs/bundle.py",
         "        if (self._proximal_shares[~active] > 0).any():\n            self._proximal_shares = self.shares",
         "        if False:\n            self._proximal_shares = self.shares",
         "tests/pairs/test_pair_kernels.py",

@@ -9,7 +9,7 @@ w_j if rows have weights. The problem has three parts, each of which has variant
   or cells of scores if there are many (`aucdist.pairs.cell_cuts`).
 
 A round takes a cut, which is the tangent of the loss at a point. A cut is a dual point as well. The best combination of
-all cuts (`aucdist.pairs.cuts`) is the lower bound, which decides when to stop. The methods differ in where
+all cuts (`aucdist.pairs.bundle`) is the lower bound, which decides when to stop. The methods differ in where
 the next cut is taken.
 
 **Newton steps** (`aucdist.pairs.newton`), for an L2 penalty: the next cut is taken at the minimum of a
@@ -43,8 +43,9 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
+from aucdist.pairs.bundle import Bundle
 from aucdist.pairs.cell_cuts import CellCuts
-from aucdist.pairs.cuts import Bundle, Cut, PairCuts
+from aucdist.pairs.cuts import Cut, PairCuts
 from aucdist.pairs.few_rows import MAX_ROWS, MAX_VALUES, FewRows
 from aucdist.pairs.newton import (
     FIRST_HALF_WIDTH,

@@ -9,7 +9,7 @@ minimum is the dual value of the combination. With a proximal term it is
 
     min over w of  height + slope.w + penalty(w) + mu/2 |w - centre|^2,
 
-and `aucdist.pairs.cuts` needs its value, its minimiser, its bound and its quadratic model in the combination.
+and `aucdist.pairs.bundle` needs its value, its minimiser, its bound and its quadratic model in the combination.
 """
 
 from abc import ABC, abstractmethod

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aucdist.pairs import cuts as bundle_module
-from aucdist.pairs.cuts import FIRST_CAPACITY, Bundle, maximise
+from aucdist.pairs import bundle as bundle_module
+from aucdist.pairs.bundle import FIRST_CAPACITY, Bundle, maximise
 from aucdist.pairs.penalty import L2
 
 

@@ -9,7 +9,7 @@ from support.small_sets import blocks_of, small
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.kernels.codes import search_index
-from aucdist.pairs.cuts import Bundle
+from aucdist.pairs.bundle import Bundle
 from aucdist.pairs.cutting_planes import CuttingPlanes
 from aucdist.pairs.kernels import cut_groups, n_active
 from aucdist.pairs.loss import HINGE, NO_SHIFT, one_run, sort_anchors
@@ -159,7 +159,7 @@ def smoothed(scores, y, weight, shift):
 
 
 def test_a_dropped_point_leaves_a_feasible_combination(monkeypatch):
-    monkeypatch.setattr("aucdist.pairs.cuts.IDLE_ROUNDS", 2)
+    monkeypatch.setattr("aucdist.pairs.bundle.IDLE_ROUNDS", 2)
     bundle = Bundle(2)
     bundle.add(1.0, np.array([3.0, 0.0]))
     bundle.proximal_point(L2(), np.zeros(2), 1.0)  # all weight on the first point

@@ -52,7 +52,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary, block_seed, without_rows
 from aucdist.kernels.rows import DenseRows
 from aucdist.maps.nystroem import KernelBlock
-from aucdist.pairs.cuts import Bundle
+from aucdist.pairs.bundle import Bundle
 from aucdist.papers.zovr.kernels import (
     MarginRows,
     Plane,
