@@ -19,15 +19,12 @@ from aucdist.pairs import AllPairs, RampLBFGS
 from aucdist.pairs.groups import GRADE_WEIGHTS, GROUP_WEIGHTS
 from aucdist.pairs.penalty import PENALTIES, GroupL1
 from aucdist.pairs.smooth import MajorantRound
+from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
 from aucdist.papers.sdcd import MSGD, SDCD, OAMGra, OAMInf, OAMSeq, SDCDPerm
 from aucdist.papers.tpauc import OPAUC, SVRG, TPAUC, Exact, UniExp, UniSqu, UnivariateLBFGS
-from aucdist.parameters import PRIOR, Constraints, OneOf, at_most_1, count, keyword_parameters
+from aucdist.parameters import PRIOR, Constraints, OneOf, keyword_parameters
 from aucdist.solvers.base import Solution, solver_table
 
-TOP_CONSTRAINTS: Constraints = {
-    "max_fpr": at_most_1(optional=True),
-    "max_false_positives": count(optional=True),
-}
 NEAR_ZERO = 0.01
 """If the objective is surely above 1 minus this, the minimum is as good as w = 0, where the mean hinge is 1."""
 
@@ -261,7 +258,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
 
     def _set_weights(self, solution: Solution, blocks: Blocks, lowered: float) -> Fit:
         fit, c = super()._set_weights(solution, blocks, lowered), solution.certificate
-        is_top_only = self.max_fpr is not None or self.max_false_positives is not None
+        is_top_only = trained_max_fpr(self, blocks.n_neg) is not None
         if is_top_only and (not self.coef_.any() or c.dual - c.rounding > 1.0 - NEAR_ZERO):
             collapsed = CollapseWarning(
                 f"the minimum is near w = 0: the objective is 1 there, and no weights have one below {c.dual:.4g}. The positives "

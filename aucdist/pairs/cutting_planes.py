@@ -59,7 +59,7 @@ from aucdist.pairs.newton import (
 )
 from aucdist.pairs.penalty import L2, SmoothPenalty
 from aucdist.pairs.problem import PairObjective
-from aucdist.pairs.top_negatives import TOP_PARAMETERS
+from aucdist.pairs.top_negatives import TOP_CONSTRAINTS
 from aucdist.solvers import sample
 from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import higher
@@ -464,7 +464,7 @@ class AllPairs(Solver):
 
     name = "all-pairs"
     objective = "pairwise hinge"
-    takes = ("penalty", *TOP_PARAMETERS, "group_weight", "grade_weight")
+    takes = ("penalty", *TOP_CONSTRAINTS, "group_weight", "grade_weight")
     groups = True
     ignores_zero_weight = True
     takes_codes = True

@@ -46,7 +46,7 @@ from aucdist.pairs.cutting_planes import minimise_hinge
 from aucdist.pairs.loss import HINGE, RAMP
 from aucdist.pairs.penalty import L2
 from aucdist.pairs.problem import PairObjective, PairProblem, rounding_of_pairs
-from aucdist.pairs.top_negatives import TOP_PARAMETERS, CountedNegatives
+from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, CountedNegatives
 from aucdist.solvers import lbfgs, sample
 from aucdist.solvers.base import Round, Solver, solve
 from aucdist.solvers.lbfgs import Point
@@ -213,7 +213,7 @@ class RampLBFGS(Solver):
 
     name = "lbfgs"
     objective = "pairwise ramp"
-    takes = (*TOP_PARAMETERS, "group_weight", "grade_weight")
+    takes = (*TOP_CONSTRAINTS, "group_weight", "grade_weight")
     groups = True
     takes_tol = True
     signs = True

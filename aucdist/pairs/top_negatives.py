@@ -42,6 +42,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.counts import floats_of_keys, ordered_keys
 from aucdist.pairs.kernels import BITS, count_keys
 from aucdist.pairs.loss import running_sums
+from aucdist.parameters import Constraints, at_most_1, count
 from aucdist.solvers.rounding import EPS, Rounding
 
 LINE_SEARCH_WIDTH = 1e-9
@@ -94,8 +95,25 @@ class TopNegatives:
         return float(self.max_false_positives)
 
 
-TOP_PARAMETERS = ("max_fpr", "max_false_positives")
-"""The parameters of an estimator that say which negatives count."""
+TOP_CONSTRAINTS: Constraints = {
+    "max_fpr": at_most_1(optional=True),
+    "max_false_positives": count(optional=True),
+}
+"""The parameters of an estimator that say which negatives count, and their values."""
+
+
+def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
+    """Return the largest false positive rate that an estimator is trained for; None for all pairs.
+
+    Parameters
+    ----------
+    estimator : object
+        With or without the parameters of `TOP_CONSTRAINTS`.
+    n_neg : int
+        The number of all negatives, which turns ``max_false_positives`` into a rate.
+    """
+    rate, number = (getattr(estimator, name, None) for name in TOP_CONSTRAINTS)
+    return rate if number is None else min(number / n_neg, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

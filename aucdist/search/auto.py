@@ -20,7 +20,7 @@ from aucdist.maps.binning import missing_columns
 from aucdist.maps.bins import MAX_COLUMNS
 from aucdist.maps.leaves import MAX_ROWS
 from aucdist.metrics.measures import Measure, find_measure
-from aucdist.pairs.top_negatives import TOP_PARAMETERS
+from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
 from aucdist.search.choice import LAST, MIN_FOLDS, FoldScore, Rule, SettingScores, search_summary
 from aucdist.search.fold import check_measure, score_job
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
@@ -190,7 +190,7 @@ def candidates(
         maps += [{"map": "nystroem", "landmarks": LANDMARKS, "sigma": sigma} for sigma in ("median", "half-median")]
     if binned and n_features > 1 and min(n_pos, n_neg) >= MIN_ROWS:
         maps.append({"map": "bins", "interactions": min(PAIRS, n_features * (n_features - 1) // 2)})
-    is_top_only = any(getattr(estimator, name, None) is not None for name in TOP_PARAMETERS)
+    is_top_only = trained_max_fpr(estimator, n_neg) is not None
     enough, grown = MIN_ROWS_OF_TOP if is_top_only else MIN_ROWS, min(n_pos, MAX_ROWS) + min(n_neg, MAX_ROWS)
     if estimator.resolved_solver.takes_codes and min(n_pos, n_neg) >= enough and grown * n_features <= MAX_VALUES:
         try:
@@ -273,7 +273,7 @@ def auto_search(
         groups = [(usual, lams_for(estimator, n_pos, n_neg), {}), (forests, LAMS_OF_FORESTS, {})]
     else:
         n_first = n_fitted = n_folds
-        top = next({k: v} for k in TOP_PARAMETERS if (v := estimator.get_params()[k]) is not None)
+        top = next({k: v} for k in TOP_CONSTRAINTS if (v := estimator.get_params()[k]) is not None)
         over_all = [features for features in maps if features in ALL_PAIRS]
         groups = [(usual, LAMS_OF_TOP, top), (forests, LAMS_OF_LEAVES, top)]
         groups += [(over_all, LAMS_OF_ALL_PAIRS, dict.fromkeys(top))]
@@ -309,20 +309,6 @@ def _settings(
         points += [point | others for point in points_of(estimator, grid)] if maps else []
     names = {name: own[name] for point in points for name in point}
     return [names | point for point in points]
-
-
-def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
-    """Return the largest false positive rate that an estimator is trained for; None for all pairs.
-
-    Parameters
-    ----------
-    estimator : object
-        With or without ``max_fpr`` and ``max_false_positives``.
-    n_neg : int
-        The number of all negatives, which turns ``max_false_positives`` into a rate.
-    """
-    rate, number = (getattr(estimator, name, None) for name in TOP_PARAMETERS)
-    return rate if number is None else min(number / n_neg, 1.0)
 
 
 def default_metric(max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None) -> Json:

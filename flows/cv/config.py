@@ -130,7 +130,7 @@ class CvConfig(RunConfig):
         if self.model.chooses_features:
             if "features" in self.grid:
                 raise InputError("give either `features: auto` or values of `features` in the grid")
-            from aucdist.search.auto import trained_max_fpr
+            from aucdist.pairs.top_negatives import trained_max_fpr
 
             if "rule" not in self.model_fields_set and trained_max_fpr(self.model.built, 1) is None:
                 self.rule = "simplest"
@@ -171,7 +171,8 @@ class CvConfig(RunConfig):
         graded, has_metric = lowest_grade is not None, "metric" in self.model_fields_set
         if not self.model.chooses_features:
             return self.model_copy(update={"metric": "group_auc"}) if (grouped or graded) and not has_metric else self
-        from aucdist.search.auto import candidates, default_metric, trained_max_fpr
+        from aucdist.pairs.top_negatives import trained_max_fpr
+        from aucdist.search.auto import candidates, default_metric
 
         model = self.model.built
         maps = candidates(model, **size, missing=self.data.impute == "keep", grouped=grouped, note=note)

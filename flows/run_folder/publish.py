@@ -12,6 +12,7 @@ from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import Json
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
 from aucdist.model.linear_model import LinearModel
+from aucdist.pairs.top_negatives import trained_max_fpr
 from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import additive_section
 from aucdist.report.text import percent_text, seconds_text
@@ -117,8 +118,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         probabilities = class_evaluation.reported[1].mapped(
             lambda scores: estimator.probability_(scores + estimator.decision_intercept)[:, 1]
         )
-    attributes = ("features", "feature_map_", "max_fpr", "max_false_positives")
-    features, feature_map, max_fpr, number = (getattr(estimator, name, None) for name in attributes)
+    features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
     names, additive = list(rows.schema.feature_names), None
     if isinstance(feature_map, BinMap):  # only models of bins have shapes
         parts, monotone = estimator.shapes(), getattr(estimator, "monotone_", None)
@@ -136,7 +136,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         of_pairs=estimator.of_pairs,
         additive=additive,
         map_name=str(features["map"]) if isinstance(features, dict) else features,
-        max_fpr=max_fpr if number is None else number / class_evaluation.train.n_neg,
+        max_fpr=trained_max_fpr(estimator, class_evaluation.train.n_neg),
         leaks=fitted.leaks,
     )
 

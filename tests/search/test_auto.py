@@ -19,6 +19,7 @@ from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
 from aucdist.estimators import HingeClassifier
 from aucdist.metrics.measures import MEASURES
+from aucdist.pairs.top_negatives import trained_max_fpr
 from aucdist.search.auto import (
     ALL_PAIRS,
     FORESTS,
@@ -27,7 +28,6 @@ from aucdist.search.auto import (
     LEAVES,
     LEAVES_OF_TOP,
     auto_search,
-    trained_max_fpr,
 )
 from aucdist.search.choice import complexity
 from aucdist.search.fold import score_path
