@@ -35,7 +35,7 @@ fit then ends as ``finished``.
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -43,7 +43,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.pairs.cutting_planes import minimise_hinge
-from aucdist.pairs.loss import HINGE, RAMP
+from aucdist.pairs.loss import HINGE, RAMP, PairLoss
 from aucdist.pairs.penalty import L2
 from aucdist.pairs.problem import PairObjective, PairProblem, rounding_of_pairs
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, CountedNegatives
@@ -208,20 +208,31 @@ def descend(problem: SmoothPairProblem, point: Point, *, tol: float, passes: int
         )  # fmt: skip
 
 
-class RampLBFGS(Solver):
-    """L-BFGS to a stationary point, over all pairs or over those of the highest-scoring negatives."""
+class PairLBFGS(Solver):
+    """L-BFGS for a smooth loss of pairs, over all pairs or over those of the highest-scoring negatives.
+
+    A subclass has its `loss` and its `objective`, and sets `groups` if the loss takes pairs within groups.
+
+    Attributes
+    ----------
+    loss : PairLoss
+    """
 
     name = "lbfgs"
-    objective = "pairwise ramp"
-    takes = (*TOP_CONSTRAINTS, "group_weight", "grade_weight")
-    groups = True
-    takes_tol = True
-    signs = True
-    ignores_zero_weight = True
-    takes_codes = True
+    loss: ClassVar[PairLoss]
+    takes = tuple(TOP_CONSTRAINTS)
+    takes_tol = signs = ignores_zero_weight = takes_codes = True
 
     def rounds(
         self, blocks: Blocks, lam: float, start: np.ndarray | None = None, *, tol: float = 0.0, **options: Any
     ) -> Iterator[MajorantRound]:
         """Yield the weights, each better than the last; see `pair_lbfgs`, and `PairObjective.of` for the options."""
-        return pair_lbfgs(blocks, PairObjective.of(blocks, lam, RAMP, **options), start, tol=tol)
+        return pair_lbfgs(blocks, PairObjective.of(blocks, lam, self.loss, **options), start, tol=tol)
+
+
+class RampLBFGS(PairLBFGS):
+    """L-BFGS to a stationary point of the mean of the smoothed ramp."""
+
+    objective, loss = "pairwise ramp", RAMP
+    takes = (*PairLBFGS.takes, "group_weight", "grade_weight")
+    groups = True
