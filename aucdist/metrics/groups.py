@@ -9,11 +9,10 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
 from aucdist.metrics.counts import as_column, dot, labels_of, refuse
 from aucdist.metrics.intervals import check_level, score_interval, unseen_bound
-from aucdist.parameters import Number, OneOf
+from aucdist.parameters import OneOf, above_0
 
 GroupWeight = Literal["pairs", "groups"]
 
-FIRST = Number("above 0", lambda k: k > 0, optional=True)
 MAX_PLACES = 2**27
 """The largest number of ranks: their discounts take a gigabyte."""
 
@@ -216,7 +215,7 @@ def ndcg_of_groups(
     ([1.0, 0.0], 0.5)
     """
     OneOf(("linear", "exponential")).check("gain", gain)
-    FIRST.check("k", k)
+    above_0(optional=True).check("k", k)
     grade = as_column("labels", y_true)
     refuse("grade", grade, grade < 0, "is negative; grades are at least 0 here")
     if gain == "exponential":
@@ -265,7 +264,7 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     >>> recall_of_groups([1, 1, 0, 0, 1], [0.9, 0.1, 0.5, 0.7, 0.8], groups=["a", "a", "a", "b", "b"], k=1).mean
     0.75
     """
-    FIRST.check("k", k)
+    above_0().check("k", k)
     rows = _by_group(y_true, y_score, groups, sample_weight)
     ties = _ties(rows)
     relevant = np.add.reduceat(rows.weight * (rows.y > 0.0), ties.first)

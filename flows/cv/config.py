@@ -102,6 +102,7 @@ class CvConfig(RunConfig):
     """The smallest precision, for a metric that needs it."""
     min_recall: Rate = None
     """The smallest recall, for a metric that needs it."""
+    # A whole number: `aucdist.metrics` also takes a weight of rows, which no held-out rows are known by beforehand.
     k: CountOption = None
     """The number of rows with the highest scores that count, for a metric that needs it: of all held-out rows, or of each
     group."""

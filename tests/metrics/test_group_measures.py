@@ -160,6 +160,7 @@ def test_the_measures_of_a_report_are_those_of_the_functions():
         (lambda: ndcg_of_groups([2000, 1], [0.0, 1.0], groups=[1, 1], gain="exponential"), "grade at position 0 .* above 1000"),
         (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "Allowed: pairs, groups"),
         (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], k=0), "k must be a number above 0.*; got 0"),
+        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], k=None), "k must be a number above 0.*; got None"),
         (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
         (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "Allowed: linear, exponential"),
         (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
