@@ -185,6 +185,8 @@ class Blocks(ABC):
     """The fitted feature map that made these rows of others: see `unmapped`."""
     feature_names: tuple[str, ...] | None = None
     """The names of the columns, where they are known."""
+    threads: int = 0
+    """How many threads of this process run the steps; 0 where workers do."""
 
     def __init__(self, infos: Sequence[BlockInfo]):
         if not infos:
@@ -287,7 +289,7 @@ class LocalBlocks(Blocks):
                     f"block {number} has index {block.index}, but indices must be 0, 1, 2, ... in the order of the blocks: use "
                     f"Block.of(X, y, index={number})"
                 )
-        self._blocks, self._threads = list(blocks), number_of_threads(n_jobs)
+        self._blocks, self.threads = list(blocks), number_of_threads(n_jobs)
         self._memory: list[Any] = [None] * len(self._blocks)
 
     @classmethod
@@ -370,8 +372,8 @@ class LocalBlocks(Blocks):
     def reduce(self, step: Step, *args: Any) -> Summary:
         """Run the step on the blocks."""
         numbers = range(self.n_blocks)
-        if self._threads > 1 or not self.lasting:
-            after, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self._threads)
+        if self.threads > 1 or not self.lasting:
+            after, tree = run_step(step, self._blocks, self._memory, args, numbers, threads=self.threads)
         else:  # one thread, and blocks in memory: locks would cost more than a step on few rows
             tree, after = MergeTree(), []
             for number, argument in enumerate(numbers if first_argument(step) == "number" else self._blocks):

@@ -14,7 +14,7 @@ from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.storage.scratch import Copy, scratch
-from aucdist.engine.blocks import BlockInfo, Blocks, LocalBlocks, StoredBlock
+from aucdist.engine.blocks import BlockInfo, Blocks, StoredBlock
 from aucdist.engine.steps import Step, Summary, first_argument, memory_and_summary, reads_rows_itself
 
 Change = Callable[[Block], Block]
@@ -117,7 +117,7 @@ class ViewBlocks(Blocks):
         super().__init__(infos)
         if getattr(change, "same_rows", False):
             self.features_lasting |= blocks.features_lasting
-        self._ranges = ranges
+        self._ranges, self.threads = ranges, blocks.threads
         self.feature_names = blocks.feature_names if self.n_features == blocks.n_features else None
         self._with_memory = self._after_change.fork()
 
@@ -277,10 +277,7 @@ class ClassBlocks:
     @property
     def threads(self) -> int:
         """How many classes are fitted at the same time: as many as this process has threads, or up to `AT_ONCE` on workers."""
-        source = self.blocks._source if isinstance(self.blocks, ViewBlocks) else self.blocks
-        if isinstance(source, LocalBlocks):
-            return source._threads
-        return max(1, min(AT_ONCE, MAX_WEIGHTS // self.n_features))
+        return self.blocks.threads or max(1, min(AT_ONCE, MAX_WEIGHTS // self.n_features))
 
     def of_class(self, k: int) -> Blocks:
         """Return the rows with the labels of the class at position `k`: +1 for its rows, -1 for all others."""
