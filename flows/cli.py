@@ -55,12 +55,8 @@ class Commands(click.Group):
             return Commands(f"{cmd_name} ", name=cmd_name, help=GROUPS[cmd_name], no_args_is_help=True)
         if cmd_name not in self.rows:
             return None
-        return self.rows[cmd_name].as_click()
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command. Ctrl-C ends it at any time, even while its modules are imported."""
-        with report_interrupt():
-            return super().invoke(ctx)
+        with report_interrupt():  # this imports the command's configuration
+            return self.rows[cmd_name].as_click()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their summaries by section, without importing their modules."""
@@ -138,7 +134,7 @@ def main() -> None:
         # as for SIGTERM, whose handler may first write a checkpoint
         signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
     try:
-        app()
+        app.main()
     except ModuleNotFoundError as error:
         from aucdist.extras import explain_missing
 

@@ -74,10 +74,10 @@ class Command:
 
         The Prefect flow runs if Prefect has an API configured, else the plain function.
         """
-        from flows.config.cluster import api_configured
-
-        sys.modules.setdefault("scipy.stats", ImportedLater("scipy.stats"))
         with report_errors(debug):
+            from flows.config.cluster import api_configured
+
+            sys.modules.setdefault("scipy.stats", ImportedLater("scipy.stats"))
             config = config_from_options(resolve_name(self.model), f"aucdist {self.name}", options)
             if self.flow and api_configured():
                 flow = resolve_name(self.flow)  # this import configures Prefect's logging

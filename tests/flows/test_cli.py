@@ -121,12 +121,12 @@ def test_version_and_help() -> None:
         assert "Usage" in run(*args, "--help")[0]
 
 
-@pytest.mark.parametrize("moment", ["as_click", "run"])
+@pytest.mark.parametrize("moment", ["Command.as_click", "config_from_options"])
 def test_ctrl_c_while_a_command_is_loaded_is_an_interrupt(moment: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(command: object, **options: object) -> None:
+    def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"flows.command.Command.{moment}", interrupted)
+    monkeypatch.setattr(f"flows.command.{moment}", interrupted)
     assert run("train", "digits", code=130) == ("", "interrupted\n")
 
 
