@@ -326,7 +326,7 @@ def fit_and_evaluate(
         tested = np.searchsorted(row_id, evaluation.test.table["row_id"].to_numpy())
         groups = {name: values[tested] for name, values in groups.items()}
     fitted = FittedRun(
-        config, rows, estimator, evaluation, stages.seconds, training_profile, digests, leaks, search, free, bands, reached,
-        groups,
+        config, rows, estimator, evaluation, stages.seconds, training_profile, digests, leaks, search=search, free=free,
+        bands=bands, baselines=reached, named_groups=groups,
     )  # fmt: skip
     return fitted, checkpoints
