@@ -10,6 +10,7 @@ each class: landmarks, trees, pairs of bins, ``monotone="auto"``, calibration. E
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,22 +18,17 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from aucdist import estimators
+from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
-from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.steps import in_threads, one_blas_thread
-from aucdist.engine.view import ClassBlocks
+from aucdist.engine.view import ClassBlocks, ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features
 from aucdist.estimators.scores import count_scores, errors_name_class, mapped_rows, mean_and_spread
 from aucdist.estimators.tables import ENCODING
-from aucdist.estimators.validation import (
-    check_groups,
-    restore_on_failure,
-    training_blocks,
-    with_lowest_grade,
-    without_equal_weights,
-)
+from aucdist.estimators.validation import check_groups, restore_on_failure, training_blocks
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.maps.binning import draw_rows
 from aucdist.metrics.counts import ScoreCounts
@@ -259,6 +255,37 @@ def prepared(model: Any, blocks: Blocks, start: Start | None = None) -> Blocks:
         known = blocks.feature_map or (start and start.feature_map)
         model.feature_map_ = known or expander.fit_blocks(blocks, vars(model).get("monotone_"))
     return checked_codes(model, mapped_rows(model, blocks))
+
+
+def without_equal_weights(blocks: Blocks) -> Blocks:
+    """Return the blocks, without their sample weights if all weights are equal: objectives are weighted means."""
+    ends = blocks.sum(_weight_range)
+    if min(ends["low"]) != max(ends["high"]):
+        return blocks
+    view = ViewBlocks(blocks, partial(replace, weight=None))
+    return view if blocks.unmapped is blocks else view.mapped_by(blocks.feature_map, blocks.unmapped)
+
+
+def _weight_range(block: Block) -> Summary:
+    """Return the smallest and the largest weight of the block's rows."""
+    weight = block.weights()
+    return {"low": [float(weight.min(initial=np.inf))], "high": [float(weight.max(initial=-np.inf))]}
+
+
+def with_lowest_grade(blocks: Blocks) -> Blocks:
+    """Return rows with grades, labelled +1 above the lowest grade of the rows with a weight above 0, and -1 otherwise."""
+    lowest = min(blocks.sum(_lowest_grade)["lowest"])
+    return ViewBlocks(blocks, partial(_graded, lowest))
+
+
+def _lowest_grade(block: Block) -> Summary:
+    assert block.grade is not None
+    return {"lowest": [float(block.grade[block.weights() > 0].min(initial=np.inf))]}
+
+
+def _graded(lowest: float, block: Block) -> Block:
+    assert block.grade is not None
+    return replace(block, y=np.where(block.grade > lowest, 1, -1).astype(np.int8))
 
 
 def checked_codes(model: Any, mapped: Blocks) -> Blocks:

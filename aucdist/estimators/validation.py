@@ -10,20 +10,20 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length
 
 from aucdist import estimators
 from aucdist.data.block import Block, unmasked
 from aucdist.data.label_sets import LabelSets, check_distinct
 from aucdist.data.labels import group_numbers
-from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
-from aucdist.engine.view import AnyBlocks, ClassBlocks, ViewBlocks
+from aucdist.engine.blocks import Blocks, LocalBlocks
+from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
+from aucdist.estimators.dask_rows import check_columns, is_dask
 from aucdist.estimators.tables import (
     allows_missing,
     checked_rows,
     forget_columns,
-    holds_texts,
     names_of_features,
     refuse_lazy,
 )
@@ -56,11 +56,6 @@ def restore_on_failure(estimator: Any) -> Iterator[None]:
                 "`scale: standard` in a configuration), leave out columns of values like 1e200, or use a larger lam"
             ) from e
         raise
-
-
-def is_dask(thing: Any) -> bool:
-    """Return whether something is a dask collection."""
-    return hasattr(thing, "__dask_graph__")
 
 
 def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> AnyBlocks:
@@ -232,82 +227,6 @@ def _dask_blocks(estimator: Any, X: Any, y: Any, sample_weight: Any, groups: Any
         sets, encode = _encoder(estimator, values)
     several, graded, may_miss = sets is not None, estimator.grade_weight is not None, allows_missing(estimator)
     return blocks_from_collections(X, columns, encode, several=several, graded=graded, may_miss=may_miss), sets
-
-
-def check_columns(estimator: Any, X: Any, *, reset: bool = False) -> None:
-    """Check number and names of the columns of a dask collection as those of an array or a DataFrame in memory."""
-    rows = X._meta if hasattr(X, "columns") else np.zeros((1, X.shape[1]))
-    holds_texts(rows)  # raises an error for two columns of one name
-    validate_data(estimator, rows, reset=reset, skip_check_array=True)
-
-
-def map_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: int | None) -> Any:
-    """Return what a function makes of each chunk of the rows of a dask collection, as a dask Array.
-
-    `X`: of shape (n_samples, n_features).
-    `function`: of an array or a DataFrame; its result has a row for each.
-    `width`: their columns; None for one-dimensional results.
-    Raises InputError for other columns than those of the training rows.
-    """
-    import dask
-    import dask.array as da
-
-    check_columns(estimator, X)
-    tail = () if width is None else (width,)
-    names = getattr(estimator, "feature_names_in_", None)
-    if hasattr(X, "columns"):
-        chunks, lengths = list(X.to_delayed()), None
-    else:
-        X = X.rechunk({1: -1})
-        chunks, lengths = list(X.to_delayed().ravel()), X.chunks[0]
-    results = [
-        da.from_delayed(
-            dask.delayed(_on_rows)(function, chunk, names, tail, dtype),
-            (np.nan if lengths is None else lengths[i], *tail),
-            dtype,
-        )
-        for i, chunk in enumerate(chunks)
-    ]
-    return da.concatenate(results) if len(results) > 1 else results[0]
-
-
-def _on_rows(function: Callable[[Any], np.ndarray], rows: Any, names: Any, tail: tuple[int, ...], dtype: Any) -> Any:
-    if len(rows) == 0:
-        return np.zeros((0, *tail), dtype)
-    if names is not None and not hasattr(rows, "columns"):
-        rows = pd.DataFrame(rows, columns=names)  # else there is a warning for each chunk
-    return function(rows)
-
-
-def without_equal_weights(blocks: Blocks) -> Blocks:
-    """Return the blocks, without their sample weights if all weights are equal: objectives are weighted means."""
-    ends = blocks.sum(_weight_range)
-    if min(ends["low"]) != max(ends["high"]):
-        return blocks
-    view = ViewBlocks(blocks, partial(replace, weight=None))
-    return view if blocks.unmapped is blocks else view.mapped_by(blocks.feature_map, blocks.unmapped)
-
-
-def _weight_range(block: Block) -> Summary:
-    """Return the smallest and the largest weight of the block's rows."""
-    weight = block.weights()
-    return {"low": [float(weight.min(initial=np.inf))], "high": [float(weight.max(initial=-np.inf))]}
-
-
-def with_lowest_grade(blocks: Blocks) -> Blocks:
-    """Return rows with grades, labelled +1 above the lowest grade of the rows with a weight above 0, and -1 otherwise."""
-    lowest = min(blocks.sum(_lowest_grade)["lowest"])
-    return ViewBlocks(blocks, partial(_graded, lowest))
-
-
-def _lowest_grade(block: Block) -> Summary:
-    assert block.grade is not None
-    return {"lowest": [float(block.grade[block.weights() > 0].min(initial=np.inf))]}
-
-
-def _graded(lowest: float, block: Block) -> Block:
-    assert block.grade is not None
-    return replace(block, y=np.where(block.grade > lowest, 1, -1).astype(np.int8))
 
 
 def check_groups(estimator: Any, blocks: Blocks) -> None:
