@@ -2,6 +2,7 @@
 
 from abc import ABC
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
@@ -16,7 +17,7 @@ from aucdist.parameters import NOT_NEGATIVE, SEED, VERBOSITY, Constraints, check
 from aucdist.solvers.base import Solver
 
 PREFIX = "solver__"
-"""The prefix of the solver's own parameters among those of the estimator, as scikit-learn writes them."""
+"""The prefix of the solver's parameters among those of the estimator, as scikit-learn writes them."""
 
 
 @keyword_parameters
@@ -77,11 +78,8 @@ class WithSolver(BaseEstimator, ABC):
         """
         params: dict[str, Any] = super().get_params(deep)
         if deep and not isinstance(self.solver, Solver):
-            try:
-                own = self.resolved_solver.get_params()
-            except InputError:  # which `fit` reports
-                own = {}
-            params |= {PREFIX + name: value for name, value in own.items()}
+            with suppress(InputError):  # which `fit` reports
+                params |= {PREFIX + name: value for name, value in self.resolved_solver.get_params().items()}
         return params
 
     def plain_params(self) -> dict[str, Any]:
@@ -94,8 +92,8 @@ class WithSolver(BaseEstimator, ABC):
         params = self.get_params(deep=False)
         solver = params["solver"]
         if isinstance(solver, Solver):
-            own = solver.get_params()
-            params["solver"] = {"name": solver.name, **own} if own else solver.name
+            solver_params = solver.get_params()
+            params["solver"] = {"name": solver.name, **solver_params} if solver_params else solver.name
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -120,17 +118,17 @@ class WithSolver(BaseEstimator, ABC):
         """
         if "solver" in params:
             self.solver = params.pop("solver")
-        if own := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
+        if solver_names := [name.removeprefix(PREFIX) for name in params if name.startswith(PREFIX)]:
             self.solver = self.resolved_solver
-            check_names(own, self.solver, self.solvers)
+            check_names(solver_names, self.solver, self.solvers)
         refuse_moved(set(params).difference(self._get_param_names()), self.solvers)
         super().set_params(**params)
         return self
 
     def _copy_with(self, **params: Any) -> Self:
         """Return an unfitted copy with other values of those of the parameters that the estimator has."""
-        own = self.get_params(deep=False)
-        copy: Self = clone(self).set_params(**{name: value for name, value in params.items() if name in own})
+        names = self._get_param_names()
+        copy: Self = clone(self).set_params(**{name: value for name, value in params.items() if name in names})
         return copy
 
     @property
@@ -151,31 +149,33 @@ class WithSolver(BaseEstimator, ABC):
         InputError
             Naming the parameter, its value and what is allowed.
         """
-        own = self.resolved_solver
+        solver = self.resolved_solver
         # A subclass with solvers of its own inherits the parameters that solvers of its base class take.
         tables = [vars(cls).get("solvers", {}) for cls in type(self).__mro__]
-        for name in sorted({option for table in tables for solver in table.values() for option in solver.takes}):
-            if getattr(self, name) is not None and name not in own.takes:
-                takers = ", ".join(key for key, solver in self.solvers.items() if name in solver.takes)
+        for name in sorted({option for table in tables for other in table.values() for option in other.takes}):
+            if getattr(self, name) is not None and name not in solver.takes:
+                takers = ", ".join(key for key, other in self.solvers.items() if name in other.takes)
                 applies = f"applies to solver {takers}" if takers else "applies to no solver of this estimator"
-                raise InputError(f"{name} {applies}, not to {own.name!r}: set {name}=None")
+                raise InputError(f"{name} {applies}, not to {solver.name!r}: set {name}=None")
         check_constraints(self, self._parameter_constraints)
         expander = self._expander
         if self.monotone is not None and expander is not None:
             expander.check_directions()
-        if self.monotone is not None and not own.signs:
+        if self.monotone is not None and not solver.signs:
             raise InputError(
-                f"solver {own.name!r} does not support monotonic constraints (`monotone`); {self._solvers_that('signs')}"
+                f"solver {solver.name!r} does not support monotonic constraints (`monotone`); {self._solvers_that('signs')}"
             )
-        if own.penalties and (penalty := self.penalty) not in own.penalties:
-            names = [name for name, solver in self.solvers.items() if penalty in solver.penalties]
-            raise InputError(f"solver {own.name!r} has no penalty {penalty!r}; those that have it: {', '.join(names)}")
-        if getattr(self, "warm_start", False) and not own.takes_start:
+        if solver.penalties and (penalty := self.penalty) not in solver.penalties:
+            names = [name for name, other in self.solvers.items() if penalty in other.penalties]
             raise InputError(
-                f"solver {own.name!r} always starts from zero (warm_start must be False); {self._solvers_that('takes_start')}"
+                f"solver {solver.name!r} has no penalty {penalty!r}; those that have it: {', '.join(names)}"
             )
-        own.check_parameters()
-        own.check_for(self)
+        if getattr(self, "warm_start", False) and not solver.takes_start:
+            raise InputError(
+                f"solver {solver.name!r} always starts from zero (warm_start must be False); {self._solvers_that('takes_start')}"
+            )
+        solver.check_parameters()
+        solver.check_for(self)
         self._check_combination()
 
     def _check_combination(self) -> None:
@@ -212,17 +212,15 @@ def solver_of(solver_parameter: Any, solvers: Mapping[str, type[Solver]]) -> Sol
                 f"{objective}, by {', '.join(cls.__name__ for cls in solvers.values())}"
             )
         return solver_parameter
-    own = dict(solver_parameter) if isinstance(solver_parameter, Mapping) else {"name": solver_parameter}
-    if "name" not in own:
-        raise InputError(f"solver {own!r} has no name; it needs one of {', '.join(solvers)}")
-    name = own.pop("name")
+    spec = dict(solver_parameter) if isinstance(solver_parameter, Mapping) else {"name": solver_parameter}
+    if "name" not in spec:
+        raise InputError(f"solver {spec!r} has no name; it needs one of {', '.join(solvers)}")
+    name = spec.pop("name")
     if not isinstance(name, str) or name not in solvers:
         raise unknown("solver", name, solvers)
     solver = solvers[name]()
-    if own:
-        check_names(own, solver, solvers)
-        solver.set_params(**own)
-    return solver
+    check_names(spec, solver, solvers)
+    return solver.set_params(**spec)
 
 
 def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type[Solver]]) -> None:
@@ -230,12 +228,12 @@ def check_names(names: Iterable[str], solver: Solver, solvers: Mapping[str, type
 
     Raises InputError naming the solvers that have the parameter, or else the parameters of this solver.
     """
-    own = solver.get_params()
-    for name in [name for name in names if name not in own]:
+    params = solver.get_params()
+    for name in [name for name in names if name not in params]:
         if takers := solvers_with(name, solvers):
-            own_parameters = f"has {', '.join(own)}" if own else "has no parameters"
-            raise InputError(f"{name} applies to solver {', '.join(takers)}; {solver.name!r} {own_parameters}")
-        raise unknown(f"parameter of solver {solver.name}", name, own)
+            others = f"has {', '.join(params)}" if params else "has no parameters"
+            raise InputError(f"{name} applies to solver {', '.join(takers)}; {solver.name!r} {others}")
+        raise unknown(f"parameter of solver {solver.name}", name, params)
 
 
 def solvers_with(name: str, solvers: Mapping[str, type[Solver]]) -> list[str]:
