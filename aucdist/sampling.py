@@ -530,10 +530,10 @@ class MWMOTE(Sampler):
         """Return each minority row's weight as a start, and which minority rows are not noise."""
         from sklearn.neighbors import NearestNeighbors
 
-        own, others = rows[small], np.delete(rows, small, axis=0)
+        minority, majority = rows[small], np.delete(rows, small, axis=0)
         k3 = len(small) // 2 if self.k3 is None else self.k3
         _enough("neighbours (k1) and itself", self.k1 + 1, len(rows), "")
-        _enough("neighbours (k2)", self.k2, len(others), " of the larger class")
+        _enough("neighbours (k2)", self.k2, len(majority), " of the larger class")
         _enough("neighbours (k3)", max(k3, 2 if self.k3 is None else 1), len(small), " of the smaller class")
         around = NearestNeighbors(n_neighbors=self.k1 + 1).fit(rows).kneighbors(rows[small], return_distance=False)
         other = around != small[:, np.newaxis]
@@ -544,9 +544,11 @@ class MWMOTE(Sampler):
                 f"none of the {len(small)} rows of the smaller class has a row of the same class among its {self.k1} nearest "
                 "neighbours, so all of them count as noise: use a larger k1"
             )
-        nearest = NearestNeighbors(n_neighbors=self.k2).fit(others).kneighbors(own[kept], return_distance=False)  # 3
-        border = others[np.unique(nearest)]  # 4
-        distances, starts = NearestNeighbors(n_neighbors=k3).fit(own).kneighbors(border)  # 5, 6
+        nearest = (
+            NearestNeighbors(n_neighbors=self.k2).fit(majority).kneighbors(minority[kept], return_distance=False)
+        )  # 3
+        border = majority[np.unique(nearest)]  # 4
+        distances, starts = NearestNeighbors(n_neighbors=k3).fit(minority).kneighbors(border)  # 5, 6
         with np.errstate(divide="ignore"):  # equal rows of both classes are as close as can be
             closeness = np.minimum(rows.shape[1] / distances, self.c_f_th) * (self.c_max / self.c_f_th)
         density = closeness / closeness.sum(axis=1, keepdims=True)

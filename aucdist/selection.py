@@ -374,8 +374,8 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
     InputError
         If the column does not exist, or is the only one.
     """
-    own = [f"{name}={value}" for value in schema.categories[name]] if name in schema.categories else [name]
-    at = np.flatnonzero(np.isin(schema.feature_names, own))
+    names = [f"{name}={value}" for value in schema.categories[name]] if name in schema.categories else [name]
+    at = np.flatnonzero(np.isin(schema.feature_names, names))
     if not len(at):
         plain = [feature for feature in schema.feature_names if feature.partition("=")[0] not in schema.categories]
         raise unknown("column", name, [*schema.categories, *plain])
@@ -388,7 +388,7 @@ def take_column(block: Block, schema: Schema, name: str) -> tuple[np.ndarray, Bl
         taken = values[:, 0]
     others = np.setdiff1d(np.arange(block.n_features), at)
     remaining = {key: value for key, value in schema.categories.items() if key != name}
-    return taken, block.with_X(block.X[:, others]), replace(schema.without(own), categories=remaining)
+    return taken, block.with_X(block.X[:, others]), replace(schema.without(names), categories=remaining)
 
 
 def codes(values: np.ndarray) -> np.ndarray:

@@ -390,15 +390,15 @@ def unique_names(runs: Sequence[Run]) -> list[str]:
         with suppress(InputError):  # without a readable `config.yaml` there are no settings
             config = configuration_of(run.url)
             chosen = run.about["search"]["best"] if "search" in run.about else {}
-            own = flattened({key: value for key, value in config.items() if key not in IGNORED})
-            settings.append(own | {f"model.{key}": value for key, value in chosen.items()})
+            setting = flattened({key: value for key, value in config.items() if key not in IGNORED})
+            settings.append(setting | {f"model.{key}": value for key, value in chosen.items()})
     by_settings = [run.name for run in runs]
     if all(settings) and len(settings) == len(runs):
-        keys = list(dict.fromkeys(key for own in settings for key in own))
-        differing_keys = [key for key in keys if len({repr(own.get(key)) for own in settings}) > 1]
+        keys = list(dict.fromkeys(key for setting in settings for key in setting))
+        differing_keys = [key for key in keys if len({repr(setting.get(key)) for setting in settings}) > 1]
         parts = ([k for k in differing_keys if k.startswith(start)] for start in ("model.", "data.", ""))
         named = next((part for part in parts if part), [])[:MAX_KEYS]
-        texts = [", ".join(_setting_text(key, own.get(key))[:MAX_TEXT] for key in named) for own in settings]
+        texts = [", ".join(_setting_text(key, setting.get(key))[:MAX_TEXT] for key in named) for setting in settings]
         by_settings = [f"{run.name} ({text})" if text else run.name for run, text in zip(runs, texts, strict=True)]
     for candidates in ([run.name for run in runs], by_settings, [folder.rpartition("/")[2] for folder in folders]):
         if len(set(candidates)) == len(candidates):

@@ -82,7 +82,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
         about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None}
         if config.output:
             table = pd.concat(
-                [_table(own, spread, rows, name) for name, (own, spread) in models.items()], ignore_index=True
+                [_table(binary, spread, rows, name) for name, (binary, spread) in models.items()], ignore_index=True
             )
             source = source_of(config)
             if absolute(config.output) in map(absolute, source.format_of().part_urls(source)):
@@ -93,10 +93,10 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             )
             return about | {"output": shown(config.output)}
         by_class: dict[str, Json] = {
-            name: {"explained": None, "reasons": _reasons(own, spread, rows, config)}
+            name: {"explained": None, "reasons": _reasons(binary, spread, rows, config)}
             if config.reasons
-            else {"explained": _contributions(own, spread, rows, config.top)}
-            for name, (own, spread) in models.items()
+            else {"explained": _contributions(binary, spread, rows, config.top)}
+            for name, (binary, spread) in models.items()
         }
     if not model.classes:
         return about | by_class[""]
@@ -138,11 +138,11 @@ def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> 
         contributions.to_numpy(),
         strict=True,
     ):
-        own = parts[:-1]
-        order = np.argsort(-np.abs(own), kind="stable")
-        order = order[own[order] != 0.0][:top]
-        largest = [{"feature": names[k], "value": _value_of(values, names[k]), "adds": own[k]} for k in order]
-        rest = own.sum() - own[order].sum() if len(order) < len(own) else 0.0
+        contributed = parts[:-1]
+        order = np.argsort(-np.abs(contributed), kind="stable")
+        order = order[contributed[order] != 0.0][:top]
+        largest = [{"feature": names[k], "value": _value_of(values, names[k]), "adds": contributed[k]} for k in order]
+        rest = contributed.sum() - contributed[order].sum() if len(order) < len(contributed) else 0.0
         explained.append(
             {"row_id": row_id, "score": score, "constant": parts[-1], "contributions": largest, "rest": rest}
         )

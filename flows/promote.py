@@ -180,8 +180,8 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
                     "give --if always"
                 )
     data, name = data_of(run), f"the test rows of {shown(run)}"
-    own = data.test_source
-    rescored = _scored_by(in_use, IN_USE, own or source_of(data), name, None if own else new.row_id)
+    test_source = data.test_source
+    rescored = _scored_by(in_use, IN_USE, test_source or source_of(data), name, None if test_source else new.row_id)
     if not (np.array_equal(rescored.row_id, new.row_id) and np.array_equal(rescored.y, y)):
         raise InputError(
             f"{name} cannot be read again, because its data have changed since the run. Name rows with --data"

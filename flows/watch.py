@@ -239,8 +239,8 @@ def _count(
             )
     saved = reader.saved(state.url)
     try:
-        own = state.scores(batch, identity)
-        count = functools.partial(count_part, saved, watched.folder, watched.columns, scores, own)
+        new_scores = state.scores(batch, identity)
+        count = functools.partial(count_part, saved, watched.folder, watched.columns, scores, new_scores)
         counts = sum(parallel_map(count, reader.items), BatchCounts.none(watched.profile))
     finally:
         files.remove(saved.url)
@@ -248,7 +248,7 @@ def _count(
 
 
 def count_part(
-    saved: SavedReader, folder: str, columns: Sequence[str], scores: str | None, own: str, item: int | StoredPart
+    saved: SavedReader, folder: str, columns: Sequence[str], scores: str | None, new_scores: str, item: int | StoredPart
 ) -> BatchCounts:
     """Count the rows of one part, on a worker; score them and write the scores unless they are given."""
     model, (profile, _) = _model_at(folder)
@@ -261,7 +261,7 @@ def count_part(
     if scores is None:
         table = pd.DataFrame(np.atleast_2d(values.T).T, columns=list(columns))
         table.insert(0, ROW_ID, block.row_id)
-        files.write_bytes(_part(own, index), table.to_parquet(index=False, compression="zstd"))
+        files.write_bytes(_part(new_scores, index), table.to_parquet(index=False, compression="zstd"))
     else:
         table = _read_table(_part(scores, index), columns)
         if not np.array_equal(table[ROW_ID].to_numpy(), block.row_id):
@@ -296,8 +296,8 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
         )
         raise InputError(f"batch {batch} was watched with {other}")
     new, missing = read_labels(absolute(url), watched.model)
-    own = state.scores(batch, record["identity"])
-    folder = record["scores"] or (own if files.exists(own) else own.rpartition("/")[0])  # as 0.4.0 wrote them
+    place = state.scores(batch, record["identity"])
+    folder = record["scores"] or (place if files.exists(place) else place.rpartition("/")[0])  # as 0.4.0 wrote them
     parts = [name for name in files.names_in(folder) if name.startswith("part-") and name.endswith(".parquet")]
     if not parts:
         raise InputError(
@@ -382,11 +382,11 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
     bad, rows = (int(n) for n in BAD[name](confusion(counts_of(labelled), 0.0)))
     if name == "alerts":
         bad, rows = int((scores["score"] > 0).sum()), len(scores)
-    own = {"measure": name, "guaranteed": guaranteed, "bad": bad, "rows": rows}
-    tests = watched.state.guarantee_tests(watched.digest, batch, own)
+    test = {"measure": name, "guaranteed": guaranteed, "bad": bad, "rows": rows}
+    tests = watched.state.guarantee_tests(watched.digest, batch, test)
     all_bad, all_rows = ([test[key] for test in tests] for key in ("bad", "rows"))
     share = sum(all_bad) / max(sum(all_rows), 1)
-    return own | {
+    return test | {
         "evidence": min(evidence_against(all_bad, all_rows, allowed_share(name, guaranteed)), 1e300),
         "value": 1.0 - share if name in ("precision", "recall") else share
     }  # fmt: skip

@@ -184,14 +184,14 @@ class WatchState:
         url = self.at("performance", batch)
         return dict(read_json(url, Performance)) if files.exists(url) else None
 
-    def guarantee_tests(self, model: str, batch: str, own: Json) -> list[Json]:
+    def guarantee_tests(self, model: str, batch: str, test: Json) -> list[Json]:
         """Return the tests of the guarantee of a model by its batches, in their order.
 
         `model`: its digest.
-        `own`: of `batch`, in place of what was written before.
+        `test`: of `batch`, in place of what was written before.
         """
         tests = [
-            own if name == batch else (self._unless_damaged(self.performance, name) or {}).get("guarantee")
+            test if name == batch else (self._unless_damaged(self.performance, name) or {}).get("guarantee")
             for name, record in self.batches().items()
             if record["identity"]["model"] == model
         ]

@@ -91,8 +91,8 @@ def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np
     if len(measured):
         measures["macro_auc"] = _ends(macro_auc_interval(members[:, measured], scores[:, measured]))
     for k in measured.tolist():
-        own = performance(np.where(members[:, k], 1, -1), scores[:, k])
-        classes.append({"name": names[k], "n_pos": own["n_pos"], "auc": own["measures"]["auc"]})
+        class_result = performance(np.where(members[:, k], 1, -1), scores[:, k])
+        classes.append({"name": names[k], "n_pos": class_result["n_pos"], "auc": class_result["measures"]["auc"]})
     return {"rows": len(members), "measures": measures, "classes": classes}
 
 
@@ -121,9 +121,9 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
             tests.append(_loss("class auc", row["name"], row["auc"], areas[row["name"]]))
     if (ratio := now["measures"].get("calibration")) is not None:
         # the calibration has errors of its own, which also affect the metric on the test rows of the run
-        own = before["measures"].get("calibration", {"value": 1.0, "high": 1.0})
-        error = math.hypot(*((part["high"] - part["value"]) / Z_95 for part in (ratio, own)))
-        off = abs(ratio["value"] - own["value"])
+        in_run = before["measures"].get("calibration", {"value": 1.0, "high": 1.0})
+        error = math.hypot(*((part["high"] - part["value"]) / Z_95 for part in (ratio, in_run)))
+        off = abs(ratio["value"] - in_run["value"])
         p = math.erfc(off / error / math.sqrt(2)) if error > 0 else 1.0
         tests.append(_test("calibration", None, off, p))
     return alarms_of(tests, MIN_LOSS)

@@ -391,9 +391,9 @@ class Journal:
                     )
                 checkpoint = parse_checked(json.dumps(content).encode(), Checkpoint, "the manifest")
                 if checkpoint.fingerprint != self._fingerprint:
-                    stored, own = (json.dumps(f, sort_keys=True) for f in (checkpoint.fingerprint, self._fingerprint))
+                    stored, here = (json.dumps(f, sort_keys=True) for f in (checkpoint.fingerprint, self._fingerprint))
                     raise _DifferentFit(
-                        f"the checkpoint at {self.folder.url} is of another fit. There: {stored}. Here: {own}. Give this one "
+                        f"the checkpoint at {self.folder.url} is of another fit. There: {stored}. Here: {here}. Give this one "
                         "another id, or remove the folder"
                     )
                 entries = [Entry(*entry) for file in checkpoint.journal for entry in deserialize(self.folder.get(file))]

@@ -155,12 +155,12 @@ def _view(
     if keep == "unread":
         return ViewMemory(ChangedBlock(base, change, False), None), {}
     before = _block_of(base, source)
-    own = change.at(before) if hasattr(change, "at") else change
-    made = own(before)
+    block_change = change.at(before) if hasattr(change, "at") else change
+    made = block_change(before)
     info = change.info(made) if hasattr(change, "info") else BlockInfo.of(made)
     if keep == "memory":
         return ViewMemory(made, None), {"infos": [info]}
-    recipe = ChangedBlock(base, own, keep == "disk")
+    recipe = ChangedBlock(base, block_change, keep == "disk")
     recipe.keep(made)
     return ViewMemory(recipe, None), {"infos": [replace(info, lasting=False)]}
 

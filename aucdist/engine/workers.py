@@ -40,12 +40,12 @@ def check_versions(client: Any) -> None:
     Raises InputError if they have not; the message names each package, and who has which version.
     """
     versions = client.get_versions(packages=list(SAME))
-    own = _versions(versions["client"])
+    client_versions = _versions(versions["client"])
     others = {"the scheduler": versions["scheduler"]} | {
         f"worker {at}": versions["workers"][at] for at in sorted(versions["workers"])
     }
     wrong = []
-    for name, expected in own.items():
+    for name, expected in client_versions.items():
         by_version: dict[str, list[str]] = {}
         for holder, answer in others.items():
             by_version.setdefault(_versions(answer)[name], []).append(holder)

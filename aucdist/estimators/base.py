@@ -221,8 +221,8 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             elif name == "history_":
                 text = f"{kind} is not fitted, so it has no history_: call `fit` first"
             elif name == "predict_proba":
-                own = "fit it with calibration='logit', or " * ("calibration" in self._parameter_constraints)
-                text = f"this {kind} gives no probabilities: {own}fit a LinkClassifier"
+                calibrate = "fit it with calibration='logit', or " * ("calibration" in self._parameter_constraints)
+                text = f"this {kind} gives no probabilities: {calibrate}fit a LinkClassifier"
             raise AttributeError(text, name=name, obj=self)
 
     def _validated_blocks(self, X: Any, y: Any = None, sample_weight: Any = None) -> Blocks:

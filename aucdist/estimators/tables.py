@@ -201,12 +201,12 @@ def holds_texts(X: Any) -> bool:
     except TypeError:  # a table that narwhals does not know
         return False
     for at, (name, kind) in enumerate(schema.items()):
-        own = X.dtypes.iloc[at] if isinstance(kind, nw.Unknown) and hasattr(X, "iloc") else None
-        if str(own).startswith("period"):
-            raise InputError(_dates(name, str(own)))
-        if str(own).startswith(("interval", "complex")):
+        dtype = X.dtypes.iloc[at] if isinstance(kind, nw.Unknown) and hasattr(X, "iloc") else None
+        if str(dtype).startswith("period"):
+            raise InputError(_dates(name, str(dtype)))
+        if str(dtype).startswith(("interval", "complex")):
             raise InputError(
-                f"column {name!r} holds {own}; features are numbers, booleans, categories or strings: convert it, "
+                f"column {name!r} holds {dtype}; features are numbers, booleans, categories or strings: convert it, "
                 "or leave it out"
             )
     return not all(kind.is_numeric() or isinstance(kind, nw.Boolean | nw.Unknown) for kind in schema.values())

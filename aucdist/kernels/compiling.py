@@ -63,11 +63,11 @@ def _own_folder(file: str) -> Path:
         if os.access(folder, os.W_OK):
             return folder
     # Cached code is executed, so no other user may own the folder.
-    own = Path(tempfile.gettempdir()) / f"aucdist-kernels-{os.getuid()}"
-    own.mkdir(mode=0o700, exist_ok=True)
-    if own.stat().st_uid != os.getuid() or own.stat().st_mode & 0o022:
-        own = Path(tempfile.mkdtemp(prefix="aucdist-kernels-"))
-    return own / name
+    folder = Path(tempfile.gettempdir()) / f"aucdist-kernels-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.stat().st_uid != os.getuid() or folder.stat().st_mode & 0o022:
+        folder = Path(tempfile.mkdtemp(prefix="aucdist-kernels-"))
+    return folder / name
 
 
 @cache

@@ -93,8 +93,8 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
             np.empty(len(compared)),
         )
         for k, j in enumerate(fitted.used):
-            own, shares = values[k][int(fitted.missing[j]) :], fitted.bins[j].shares
-            spreads[k] = shares @ (own - shares @ own) ** 2
+            shape, shares = values[k][int(fitted.missing[j]) :], fitted.bins[j].shares
+            spreads[k] = shares @ (shape - shares @ shape) ** 2
         compared = np.sort(np.argsort(-spreads, kind="stable")[:MAX_COMPARED])
     if len(compared) < 2:
         return np.zeros((0, 2), dtype=np.int64)
@@ -201,7 +201,7 @@ class BinMap(FittedMap):
     @cached_property
     def parts(self) -> list[CodeFunctions]:
         """The basis functions of each code: those of the used features, then those of the pairs."""
-        own = [
+        feature_functions = [
             feature_part(
                 self.bins[j].edges, LINEAR_SCALE * standardised(self.bins[j]), bool(self.missing[j]), self.basis, self.strength,
                 linear=self.linear == "keep", ramps=self.ramps is not None and bool(self.ramps[j]),
@@ -209,7 +209,7 @@ class BinMap(FittedMap):
             for j in self.used
         ]  # fmt: skip
         grids = [pair_part(self.grid_size(a), self.grid_size(b), self.pair_strength) for a, b in self.pairs]
-        return own + grids
+        return feature_functions + grids
 
     @cached_property
     def code_basis(self) -> CodeBasis:

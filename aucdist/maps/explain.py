@@ -138,7 +138,7 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
     n = len(fitted.used)
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
     tables = np.split(table, fitted.code_basis.starts[1:-1])
-    own = {int(j): tables[k].copy() for k, j in enumerate(fitted.used)}
+    feature_cells = {int(j): tables[k].copy() for k, j in enumerate(fitted.used)}
     constant, pairs = intercept, []
     for k, (a, b) in enumerate(fitted.pairs):
         grid = tables[n + k].reshape(fitted.grid_size(a), fitted.grid_size(b))
@@ -150,14 +150,14 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
             shares.append(np.bincount(rows[missing:], fitted.bins[j].shares, minlength=fitted.grid_size(j)))
         row_means, column_means = grid @ shares[1], shares[0] @ grid
         middle = float(shares[0] @ row_means)
-        own[int(a)] += (row_means - middle)[fitted.grid(a)]
-        own[int(b)] += (column_means - middle)[fitted.grid(b)]
+        feature_cells[int(a)] += (row_means - middle)[fitted.grid(a)]
+        feature_cells[int(b)] += (column_means - middle)[fitted.grid(b)]
         constant += middle
         values = grid - row_means[:, np.newaxis] - column_means + middle
         first = (bool(fitted.missing[a]), bool(fitted.missing[b]))
         pairs.append(PairShape((int(a), int(b)), (edges[0], edges[1]), first, values, (shares[0], shares[1])))
     shapes = []
-    for j, cells in own.items():
+    for j, cells in feature_cells.items():
         bins, missing = fitted.bins[j], bool(fitted.missing[j])
         values = cells[int(missing) :]
         centre = float(bins.shares @ values)
@@ -296,8 +296,8 @@ def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]
     """
     names, roundings = list[str](), []
     for suffix, fitted in maps.items():
-        own = contribution_names(features, fitted)
-        columns = [f"{PREFIX}{name}{suffix}" for name in (*own, _free_name(CONSTANT, own))]
+        feature_names = contribution_names(features, fitted)
+        columns = [f"{PREFIX}{name}{suffix}" for name in (*feature_names, _free_name(CONSTANT, feature_names))]
         names += columns
         roundings.append(_free_name(f"{PREFIX}{ROUNDING}{suffix}", columns))
     n, taken = len(names) + len(roundings) - 1, set[str]()

@@ -128,8 +128,8 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
     shares = error * np.array([*STARTS.values()])
     budget = np.bincount(np.minimum(starts, len(places) - 1), shares, minlength=len(places))
     carried, best = 0.0, 0
-    for place, own in zip(places.tolist(), budget.tolist(), strict=True):
-        carried += own
+    for place, error_share in zip(places.tolist(), budget.tolist(), strict=True):
+        carried += error_share
         if bdtrc(positives[place] - 1, int(flagged[place]), least) <= carried:
             best = place
         else:

@@ -303,11 +303,11 @@ def _settings(
 
     All settings have a value for each parameter that one of them has: a table of settings has a column for each.
     """
-    own, points = estimator.get_params(), list[Point]()
+    params, points = estimator.get_params(), list[Point]()
     for maps, lams, others in groups:
-        grid = {"features": maps} | ({"lam": lams if lam is None else (lam,)} if "lam" in own else {})
+        grid = {"features": maps} | ({"lam": lams if lam is None else (lam,)} if "lam" in params else {})
         points += [point | others for point in points_of(estimator, grid)] if maps else []
-    names = {name: own[name] for point in points for name in point}
+    names = {name: params[name] for point in points for name in point}
     return [names | point for point in points]
 
 

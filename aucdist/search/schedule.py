@@ -57,7 +57,7 @@ def fit_settings(
             for i, result in zip(path, next(results_of_jobs), strict=True):
                 results[i].append(result)
         tables.append(
-            [SettingScores(point, tuple(own), max_passes) for point, own in zip(points, results, strict=True)]
+            [SettingScores(point, tuple(scores), max_passes) for point, scores in zip(points, results, strict=True)]
         )
     return tables
 

@@ -242,10 +242,10 @@ def api_configured() -> bool:
             return bool(url)
     # the active profile; without a file of profiles, that of Prefect
     named = [settings.get("PREFECT_PROFILES_PATH"), *(table.get("profiles_path") for table in tables)]
-    home, own = os.environ.get("PREFECT_HOME"), Path()
+    home, default = os.environ.get("PREFECT_HOME"), Path()
     with suppress(RuntimeError):  # the user has no home, as in a container
-        own = Path.home() / ".prefect"
-    path = next((Path(p) for p in named if p), Path(home or own) / "profiles.toml")
+        default = Path.home() / ".prefect"
+    path = next((Path(p) for p in named if p), Path(home or default) / "profiles.toml")
     if not path.is_file():
         prefect = find_spec("prefect")
         if home or any(named) or prefect is None or prefect.origin is None:

@@ -142,12 +142,12 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
 
     `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
     """
-    source, own = configured_source(config), config.test_source
+    source, test_source = configured_source(config), config.test_source
     source = source.format_of().pinned(source)
     train, schema, fingerprint = open_rows(source, None, config.name or "")
     test, test_schema = None, schema
-    if config.test is not None and own is not None:
-        test, test_schema, _ = open_rows(own, schema, config.test.name or "")
+    if config.test is not None and test_source is not None:
+        test, test_schema, _ = open_rows(test_source, schema, config.test.name or "")
     sets = test_sets = None
     if schema.classes:  # each class is fitted against the rest
         sets, test_sets = LabelSets.of_schema(schema), LabelSets.of_schema(test_schema)
@@ -234,9 +234,9 @@ def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -
                 f"audit.groups: {column!r} has {len(values)} values, but from 1 to {MAX_GROUPS} can be reported: "
                 "name another column"
             )
-        texts, own = np.array(["", *values], dtype=object), np.zeros(len(place), dtype=np.intp)
+        texts, codes = np.array(["", *values], dtype=object), np.zeros(len(place), dtype=np.intp)
         for k, value in enumerate(values):
             if (at := features.get(f"{column}={value}")) is not None:
-                own[X[place, at] > 0] = k + 1
-        texts_of_columns[column] = texts[own]
+                codes[X[place, at] > 0] = k + 1
+        texts_of_columns[column] = texts[codes]
     return texts_of_columns

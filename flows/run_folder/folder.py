@@ -377,7 +377,7 @@ def read_scores(run: str) -> pd.DataFrame:
         columns = [f"score {name}" for name in model.classes]
         if missing := [column for column in columns if column not in table]:
             raise InputError(f"{shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}. {REPAIR}")
-        table[columns] = (table[columns] + [own.intercept for own in model.weights]) / model.spreads
+        table[columns] = (table[columns] + [weights.intercept for weights in model.weights]) / model.spreads
     return table.sort_values(ROW_ID, ignore_index=True)
 
 

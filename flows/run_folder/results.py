@@ -232,14 +232,14 @@ def _baselines(fitted: FittedRun) -> list[Json]:
     if scored is None or evaluation.test is None:
         return []
     rows = scored.table.to_pandas().assign(score=scored.scores[:, 0]).sort_values("row_id")
-    y, own = rows[["y", "score"]].to_numpy().T
+    y, model_scores = rows[["y", "score"]].to_numpy().T
     table, results = confusion(evaluation.test, fitted.estimator.raw_threshold), []
     flagged = table["tp"] + table["fp"]
     for name, scores, seconds in fitted.baselines:
         counts, differences = counts_of(rows.assign(score=scores)), {}
         if not counts.weighted and min(counts.rows_pos, counts.rows_neg) > 1:
             tests: Json = {"test_auc": auc_test, "average_precision": average_precision_difference}
-            differences = {key: asdict(test(y, scores, own)) for key, test in tests.items()}
+            differences = {key: asdict(test(y, scores, model_scores)) for key, test in tests.items()}
         results.append(
             {
                 "name": name,

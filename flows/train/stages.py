@@ -306,8 +306,8 @@ def profile(
         estimator.class_models, evaluation.classes, estimator.class_spreads.tolist(), strict=True
     ):
         part, counts = class_evaluation.reported
-        own = score_bins(counts, part, model.decision_intercept)
-        bins.append(replace(own, edges=tuple(edge / spread for edge in own.edges)))
+        score_profile = score_bins(counts, part, model.decision_intercept)
+        bins.append(replace(score_profile, edges=tuple(edge / spread for edge in score_profile.edges)))
     kept = Profile(
         rows.train.n_samples, rows.train.n_features, columns, None if several else bins[0], checked, known,
         class_scores=dict(zip(rows.schema.classes, bins, strict=False)),

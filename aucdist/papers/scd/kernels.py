@@ -114,8 +114,8 @@ def dual_sweeps(rows, table, order, active, sweeps, w):
 def _dense_active(columns, j, shares, margins):
     column, total = columns.values[j], 0.0
     for i in range(margins.shape[0]):
-        own = shares[i] * column[i]
-        total += own if margins[i] < 1.0 else 0.0
+        term = shares[i] * column[i]
+        total += term if margins[i] < 1.0 else 0.0
     return total
 
 

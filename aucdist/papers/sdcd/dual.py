@@ -158,12 +158,12 @@ def ascend_dual(
         if not len(memory.weights[0]):
             # rounding may leave a variable above the weight of its pair
             np.minimum(table["value"], 1.0, out=table["value"])
-    own = Duals(table, steps.moved(duals.contribution, w, local), mean)
-    summary = {"w": own.contribution, "dual": sum_of(table)}
+    new_duals = Duals(table, steps.moved(duals.contribution, w, local), mean)
+    summary = {"w": new_duals.contribution, "dual": sum_of(table)}
     if steps.average:
         known = mean.n_steps > 0
         summary |= {"mean_w": mean.w if known else summary["w"], "mean_dual": mean.dual if known else summary["dual"]}
-    return memory.after(turn, block, own), summary
+    return memory.after(turn, block, new_duals), summary
 
 
 # ---- rounds: run by the client ----------------------------------------------------------------------------------------

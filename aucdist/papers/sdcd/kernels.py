@@ -364,18 +364,18 @@ class Buffers(NamedTuple):
 
 
 @kernel
-def add_to_reservoir(t, own, buffers):
+def add_to_reservoir(t, row_class, buffers):
     """Add row t to the buffer of its class by reservoir sampling, so that all rows so far are equally likely to be in it."""
     held, filled, seen, draws = buffers
     capacity = held.shape[1]
-    seen[own] += 1
-    if filled[own] < capacity:
-        held[own, filled[own]] = t
-        filled[own] += 1
+    seen[row_class] += 1
+    if filled[row_class] < capacity:
+        held[row_class, filled[row_class]] = t
+        filled[row_class] += 1
         return
-    draws[0], place = below(draws[0], seen[own])
+    draws[0], place = below(draws[0], seen[row_class])
     if place < capacity:
-        held[own, place] = t
+        held[row_class, place] = t
 
 
 @kernel(_nrt=True)
@@ -391,24 +391,24 @@ def learn_in_turn(data, w, buffers, bound):
         row_axpy(rows, i, -1.0, arrived)
     read, steps = 0, 0.0
     for t in range(n):
-        own = 1 if y[t] > 0 else 0
-        n_opponents = filled[1 - own]
+        row_class = 1 if y[t] > 0 else 0
+        n_opponents = filled[1 - row_class]
         read += 1 + n_opponents
         row_axpy(rows, t, 1.0, arrived)
         for b in range(n_opponents):
-            o = held[1 - own, b]
+            o = held[1 - row_class, b]
             margin = y[t] * (row_dot(rows, t, w) - row_dot(rows, o, w))
             if margin < 1.0:
                 square = lengths[t] + lengths[o] - 2.0 * row_dot(rows, o, arrived)
                 # No step can separate equal rows of both classes.
                 if square > 0.0:
-                    largest = bound * seen[1 - own] / n_opponents * weights[t] * weights[o]
+                    largest = bound * seen[1 - row_class] / n_opponents * weights[t] * weights[o]
                     step = min((1.0 - margin) / square, largest)
                     row_axpy(rows, t, y[t] * step, w)
                     row_axpy(rows, o, -y[t] * step, w)
                     steps += step
         row_axpy(rows, t, -1.0, arrived)  # exactly 0 again
-        add_to_reservoir(t, own, buffers)
+        add_to_reservoir(t, row_class, buffers)
     return read, steps
 
 
@@ -419,21 +419,21 @@ def learn_at_once(data, w, buffers, bound):
     active = np.empty(held.shape[1])
     read, steps = 0, 0.0
     for t in range(y.shape[0]):
-        own = 1 if y[t] > 0 else 0
-        n_opponents = filled[1 - own]
+        row_class = 1 if y[t] > 0 else 0
+        n_opponents = filled[1 - row_class]
         read += 1 + n_opponents
         score = row_dot(rows, t, w)
         total = 0.0
         for b in range(n_opponents):
-            o = held[1 - own, b]
+            o = held[1 - row_class, b]
             active[b] = weights[o] if y[t] * (score - row_dot(rows, o, w)) < 1.0 else 0.0
             total += active[b]
         if total > 0.0:
-            step = bound * seen[1 - own] / n_opponents * weights[t]
+            step = bound * seen[1 - row_class] / n_opponents * weights[t]
             for b in range(n_opponents):
                 if active[b] > 0.0:
-                    row_axpy(rows, held[1 - own, b], -y[t] * step * active[b], w)
+                    row_axpy(rows, held[1 - row_class, b], -y[t] * step * active[b], w)
             row_axpy(rows, t, y[t] * step * total, w)
             steps += step * total
-        add_to_reservoir(t, own, buffers)
+        add_to_reservoir(t, row_class, buffers)
     return read, steps

@@ -80,12 +80,12 @@ def collect_minority(
     """Find the rows of both classes that are in pairs; return those of the smaller class, and the codes of their groups."""
     weights = (ONES, ONES)
     if groups is None:
-        own, majority = (np.flatnonzero(block.y == label) for label in (sign, -sign))
-        own_codes, codes = (np.zeros(len(positions), dtype=np.int32) for positions in (own, majority))
+        minority, majority = (np.flatnonzero(block.y == label) for label in (sign, -sign))
+        minority_codes, codes = (np.zeros(len(positions), dtype=np.int32) for positions in (minority, majority))
     else:
-        (own, own_codes), (majority, codes) = (groups.rows_of(block, label) for label in (sign, -sign))
+        (minority, minority_codes), (majority, codes) = (groups.rows_of(block, label) for label in (sign, -sign))
         weights = (ONES, block.weights()[majority] * groups.factor[codes])
-    return SamplingMemory(majority, codes, weights=weights), {"rows": [block.take(own)], "codes": [own_codes]}
+    return SamplingMemory(majority, codes, weights=weights), {"rows": [block.take(minority)], "codes": [minority_codes]}
 
 
 def receive_minority(

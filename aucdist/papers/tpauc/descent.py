@@ -313,13 +313,13 @@ def prepare_sampling(
     """Compute the sampling probabilities of the rows. The moments and `n_samples` are those of all rows."""
     n, means = block.n_samples, moments.means
     products = products_with(block, means)
-    own = memory.share * n_samples * squared_distances(block, means, products)
-    mean = own.sum() / max(n, 1)
-    edges = np.cumsum(own if mean > 0.0 else np.ones(n))
+    spreads = memory.share * n_samples * squared_distances(block, means, products)
+    mean = spreads.sum() / max(n, 1)
+    edges = np.cumsum(spreads if mean > 0.0 else np.ones(n))
     edges = np.minimum(edges * (n / edges[-1:]), n)
     edges[-1:] = n  # rounding may leave the last edge below n
-    # A row's probability is own / (n mean), so this is 2 r_t / (n probability). Rows that are never drawn need no factor.
-    factors = 2.0 * memory.share * n_samples * mean / np.where(own > 0.0, own, np.inf)
+    # A row's probability is its spread / (n mean), so this is 2 r_t / (n probability). Rows that are never drawn need no factor.
+    factors = 2.0 * memory.share * n_samples * mean / np.where(spreads > 0.0, spreads, np.inf)
     difference = means[1] - means[0]
     eta = 1.0 / (2.0 * mean + 2.0 * (difference @ difference) + lam)
     curvature = n / n_samples * (2.0 * difference**2 + lam)

@@ -90,7 +90,7 @@ def square_epoch(rows, order, y, terms, v, out):
         out[j] = 0.0
     for t in range(n_steps):
         i = order[t]
-        own = 1 if y[i] > 0 else 0
+        row_class = 1 if y[i] > 0 else 0
         if t + AHEAD < n_steps:
             prefetch_row(rows, order[t + AHEAD])
         if t >= average_from:
@@ -101,16 +101,16 @@ def square_epoch(rows, order, y, terms, v, out):
                     out[j] = shrink * remaining * scale * v[j]
         along = 2.0 * eta * (positive - negative)
         at_row = n0 * products[i, 0] + n1 * products[i, 1] + n2 * products[i, 2] + scale * row_dot(rows, i, v)
-        step = eta * factors[i] * (at_row - (positive if own == 1 else negative))
+        step = eta * factors[i] * (at_row - (positive if row_class == 1 else negative))
         negative = shrink * negative - along * (gram[1, 0] - gram[0, 0]) - eta * gram[2, 0]
         positive = shrink * positive - along * (gram[1, 1] - gram[0, 1]) - eta * gram[2, 1]
-        negative -= step * (products[i, 0] - gram[own, 0])
-        positive -= step * (products[i, 1] - gram[own, 1])
+        negative -= step * (products[i, 0] - gram[row_class, 0])
+        positive -= step * (products[i, 1] - gram[row_class, 1])
         scale *= shrink
         n0 = shrink * n0 + along
         n1 = shrink * n1 - along
         n2 = shrink * n2 - eta
-        if own == 1:
+        if row_class == 1:
             n1 += step
         else:
             n0 += step
@@ -197,8 +197,8 @@ def opauc_full(data, order, rates, statistics, w):
     x, spread_w = np.zeros(d), np.zeros(d)
     for t in range(order.shape[0]):
         i = order[t]
-        own = 1 if y[i] > 0 else 0
-        other = 1 - own
+        row_class = 1 if y[i] > 0 else 0
+        other = 1 - row_class
         row_axpy(rows, i, 1.0, x)
         if counts[other] > 0.0:
             spread_w[:] = 0.0
@@ -211,13 +211,13 @@ def opauc_full(data, order, rates, statistics, w):
             a = 2.0 * eta * weights[i]
             for j in range(d):
                 # S w is the product with the second moments minus that with the mean, so c has the coefficient mean_w + miss.
-                own_part = miss * x[j] + (spread_w[j] - sums[other, j] * (mean_w + miss)) / counts[other]
-                w[j] = (1.0 - eta * lam) * w[j] - a * own_part
-        counts[own] += weights[i]
+                row_part = miss * x[j] + (spread_w[j] - sums[other, j] * (mean_w + miss)) / counts[other]
+                w[j] = (1.0 - eta * lam) * w[j] - a * row_part
+        counts[row_class] += weights[i]
         for j in range(d):
             if x[j] != 0.0:
-                sums[own, j] += weights[i] * x[j]
-                row_axpy(rows, i, weights[i] * x[j], squares[own, j])
+                sums[row_class, j] += weights[i] * x[j]
+                row_axpy(rows, i, weights[i] * x[j], squares[row_class, j])
         row_axpy(rows, i, -1.0, x)
 
 
@@ -280,26 +280,26 @@ def opauc_sketched(data, lengths, order, rates, statistics, w):
         _lift(w[j], sketch[j], with_v)
     for t in range(order.shape[0]):
         i = order[t]
-        own, other = (m, 0) if y[i] > 0 else (0, m)
+        class_start, other_start = (m, 0) if y[i] > 0 else (0, m)
         n = row_entries(rows, i, features, values)
         products[:] = 0.0
         for k in range(n):
             _lift(values[k], sketch[features[k]], products)
         along_v, push = row_dot(rows, i, w), 0.0
-        if totals[other] > 0.0:
-            count, a = totals[other], 2.0 * eta * weights[i]
+        if totals[other_start] > 0.0:
+            count, a = totals[other_start], 2.0 * eta * weights[i]
             for c in range(m):
-                at[c] = scale * with_v[other + c] + _dot(gram[other + c], places)
+                at[c] = scale * with_v[other_start + c] + _dot(gram[other_start + c], places)
             mean_w = at[0] / count
             miss = scale * along_v + _dot(products, places) - mean_w - y[i]
             scale *= shrink
             places *= shrink
             back = 0.0
             for c in range(1, m):
-                centred = at[c] - totals[other + c] * mean_w
-                places[other + c] -= a * centred / (rank * count)
-                back += centred * totals[other + c]
-            places[other] += a * (miss + back / (rank * count)) / count
+                centred = at[c] - totals[other_start + c] * mean_w
+                places[other_start + c] -= a * centred / (rank * count)
+                back += centred * totals[other_start + c]
+            places[other_start] += a * (miss + back / (rank * count)) / count
             if abs(scale) < SMALLEST_SCALE:
                 w *= scale
                 with_v *= scale
@@ -310,19 +310,19 @@ def opauc_sketched(data, lengths, order, rates, statistics, w):
         for c in range(1, m):
             state, sign = below(state, 2)
             r[c] = np.sqrt(weights[i]) * (2.0 * sign - 1.0)
-        push = -(push + _dot(r, places[own : own + m])) / scale
+        push = -(push + _dot(r, places[class_start : class_start + m])) / scale
         row_axpy(rows, i, push, w)
         along_v += push * lengths[i]
         _lift(push, products, with_v)
-        _lift(1.0, r, totals[own : own + m])
-        _lift(along_v, r, with_v[own : own + m])
+        _lift(1.0, r, totals[class_start : class_start + m])
+        _lift(along_v, r, with_v[class_start : class_start + m])
         for k in range(n):
-            _lift(values[k], r, sketch[features[k], own : own + m])
+            _lift(values[k], r, sketch[features[k], class_start : class_start + m])
         for c in range(m):
-            _lift(r[c], products, gram[own + c])
-            _lift(lengths[i] * r[c], r, gram[own + c, own : own + m])
+            _lift(r[c], products, gram[class_start + c])
+            _lift(lengths[i] * r[c], r, gram[class_start + c, class_start : class_start + m])
             for b in range(2 * m):
-                gram[b, own + c] += r[c] * products[b]
+                gram[b, class_start + c] += r[c] * products[b]
     draws[0] = state
     for j in range(w.shape[0]):
         w[j] = scale * w[j] + _dot(sketch[j], places)

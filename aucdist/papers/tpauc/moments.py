@@ -237,7 +237,7 @@ def squared_distances(block: Block, means: np.ndarray, products: np.ndarray) -> 
     `products`, of shape (n_rows, 2 or more), float64: inner products of the rows with the two means, in the first two
         columns.
     """
-    own = (block.y > 0).astype(np.int64)
-    with_own = products[np.arange(block.n_samples), own]
+    row_class = (block.y > 0).astype(np.int64)
+    with_mean = products[np.arange(block.n_samples), row_class]
     # Rounding can make the distance of a row that equals its class mean slightly negative.
-    return np.maximum(row_squares(block.rows) - 2.0 * with_own + (means**2).sum(axis=1)[own], 0.0)
+    return np.maximum(row_squares(block.rows) - 2.0 * with_mean + (means**2).sum(axis=1)[row_class], 0.0)

@@ -47,7 +47,7 @@ class RowsInPlane(NamedTuple):
     `y`, of shape (n_rows,), int8: labels, -1 or +1.
     `weight`, of shape (n_rows,), float64: weights of the rows, with mean 1.
     `pull`, of shape (n_rows,), float64: the contribution of the margin mean: y times the factor of the class.
-    `own`, of shape (n_rows, n_directions) or (0, 0), float64: the slope of each row's hinge along each direction
+    `row_slopes`, of shape (n_rows, n_directions) or (0, 0), float64: the slope of each row's hinge along each direction
         at c = 0; if it is empty, there is no variance reduction.
     """
 
@@ -56,7 +56,7 @@ class RowsInPlane(NamedTuple):
     y: np.ndarray
     weight: np.ndarray
     pull: np.ndarray
-    own: np.ndarray
+    row_slopes: np.ndarray
 
 
 class Plane(NamedTuple):
@@ -91,10 +91,10 @@ def steps_along(rows, plane, before, n_steps, seed, c):
     `seed`: int.
     `c`, of shape (n_directions,), float64: updated; 0 before the first step.
     """
-    (moves, scores, y, weight, pull, own), (gram, at_start, slopes, lam1, lam2, mu) = rows, plane
+    (moves, scores, y, weight, pull, row_slopes), (gram, at_start, slopes, lam1, lam2, mu) = rows, plane
     step = np.empty(c.shape[0])
     n_directions = c.shape[0]
-    reduced = own.shape[0] > 0
+    reduced = row_slopes.shape[0] > 0
     state = u64(seed)
     for k in range(n_steps):
         state, i = below(state, scores.shape[0])
@@ -103,7 +103,7 @@ def steps_along(rows, plane, before, n_steps, seed, c):
         for a in range(n_directions):
             slope = slope_at(margin, y[i] * moves[i, a], mu)
             if reduced:
-                slope = slopes[a] + weight[i] * lam2 * (slope - own[i, a])
+                slope = slopes[a] + weight[i] * lam2 * (slope - row_slopes[i, a])
             else:
                 slope = at_start[a] + weight[i] * (lam2 * slope - lam1 * pull[i] * moves[i, a])
             step[a] = eta * (slope + _dot(gram[a], c))

@@ -107,7 +107,7 @@ class MarginMemory:
     slopes: np.ndarray
 
     @property
-    def own(self) -> slice:
+    def positions(self) -> slice:
         """The positions of the block's rows among all rows."""
         return slice(self.first, self.first + len(self.y))
 
@@ -166,7 +166,7 @@ def evaluate_margins(
         "cut": combined(block, memory, below * memory.y),
     }
     if offset is not None:
-        summary["square"] = float(offset[memory.own] @ (memory.scores - lam1 * memory.centre))
+        summary["square"] = float(offset[memory.positions] @ (memory.scores - lam1 * memory.centre))
     return memory, summary
 
 
@@ -339,8 +339,8 @@ def project_on_directions(
         slopes = slope_at(y * memory.scores[:, np.newaxis], y * moves, mu)
         summary = {"slopes": memory.share @ slopes, "pull": (memory.share * memory.pull) @ moves}
     if memory.first >= 0:
-        own = directions[:, memory.own]
-        summary |= {"gram": own @ moves, "at_start": own @ memory.scores}
+        coordinates = directions[:, memory.positions]
+        summary |= {"gram": coordinates @ moves, "at_start": coordinates @ memory.scores}
     return replace(memory, moves=moves, slopes=slopes), summary
 
 
