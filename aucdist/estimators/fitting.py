@@ -33,6 +33,7 @@ from aucdist.maps.base import FittedMap, encoded
 from aucdist.maps.binning import draw_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
+from aucdist.pairs.groups import find_levels
 from aucdist.selection import fold_numbers
 from aucdist.solvers.base import Callback, Round, Solution, solve
 
@@ -236,8 +237,9 @@ def prepared(model: Any, blocks: Blocks, start: Start | None = None) -> Blocks:
     Weights that are all equal are left out where the solver takes none. The map of `start` is kept.
     """
     check_groups(model, blocks)
-    if blocks.has_grades and blocks.weight_neg <= 0:
-        blocks = with_lowest_grade(blocks)
+    if blocks.has_grades and blocks.weight_neg <= 0:  # the rows of the lowest grade have a weight of 0
+        grades = np.concatenate(blocks.sum(find_levels)["levels"])
+        blocks = ViewBlocks(blocks, partial(_labelled_by_grade, grades.min(initial=np.inf)))
     if min(blocks.weight_pos, blocks.weight_neg) <= 0:
         raise InputError(
             f"one class only ({blocks.n_pos} positive and {blocks.n_neg} negative rows; rows of weight 0 do not count): give "
@@ -272,18 +274,8 @@ def _weight_range(block: Block) -> Summary:
     return {"low": [float(weight.min(initial=np.inf))], "high": [float(weight.max(initial=-np.inf))]}
 
 
-def with_lowest_grade(blocks: Blocks) -> Blocks:
-    """Return rows with grades, labelled +1 above the lowest grade of the rows with a weight above 0, and -1 otherwise."""
-    lowest = min(blocks.sum(_lowest_grade)["lowest"])
-    return ViewBlocks(blocks, partial(_graded, lowest))
-
-
-def _lowest_grade(block: Block) -> Summary:
-    assert block.grade is not None
-    return {"lowest": [float(block.grade[block.weights() > 0].min(initial=np.inf))]}
-
-
-def _graded(lowest: float, block: Block) -> Block:
+def _labelled_by_grade(lowest: float, block: Block) -> Block:
+    """Return rows with grades, labelled +1 above the lowest grade, and -1 otherwise."""
     assert block.grade is not None
     return replace(block, y=np.where(block.grade > lowest, 1, -1).astype(np.int8))
 
