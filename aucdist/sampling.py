@@ -501,12 +501,12 @@ class MWMOTE(Sampler):
     def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:
         dense = as_dense(rows).astype(np.float64, copy=False)
         largest = int((labels == classes[-1]).sum())
-        share = 1.0 if isinstance(self.sampling_strategy, str) else self.sampling_strategy
+        ratio = 1.0 if isinstance(self.sampling_strategy, str) else self.sampling_strategy
         random = check_random_state(self.random_state)
         self.sampling_strategy_, made, sources = {}, [dense[:0]], [np.zeros(0, dtype=np.int64)]
         for label in classes[:-1].tolist():
             small = np.flatnonzero(labels == label)
-            n_new = max(0, round(share * largest) - len(small))
+            n_new = max(0, round(ratio * largest) - len(small))
             self.sampling_strategy_[label] = n_new
             if n_new:
                 made.append(self._made(dense, small, n_new, random))
@@ -523,8 +523,8 @@ class MWMOTE(Sampler):
         starts = random.choice(len(small), size=n_new, p=weights / weights.sum())  # 9, 11
         members = [np.flatnonzero(cluster == number) for number in range(cluster.max() + 1)]
         ends = [members[cluster[start]][random.randint(len(members[cluster[start]]))] for start in starts]
-        shares = random.uniform(size=(n_new, 1))
-        return minority_rows[starts] + shares * (minority_rows[ends] - minority_rows[starts])
+        gaps = random.uniform(size=(n_new, 1))
+        return minority_rows[starts] + gaps * (minority_rows[ends] - minority_rows[starts])
 
     def _weights(self, rows: np.ndarray, small: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return each minority row's weight as a start, and which minority rows are not noise."""

@@ -325,13 +325,13 @@ def _tests_over_folds(runs: Sequence[Run]) -> list[Json] | None:
         None in fold_values or not fold_values for fold_values in values.values()
     ):
         return None
-    share = searches[0]["test_over_train"]
-    shares = {run.name: search.get("groups") for run, search in zip(runs, searches, strict=True)}
+    test_over_train = searches[0]["test_over_train"]
+    groups = {run.name: search.get("groups") for run, search in zip(runs, searches, strict=True)}
 
     def test(a: Run, b: Run, _: str) -> Difference:
-        first, second = shares[a.name], shares[b.name]
-        within = corrected_groups_test(first, second, share) if first and second else None
-        return within or corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), share)
+        first, second = groups[a.name], groups[b.name]
+        within = corrected_groups_test(first, second, test_over_train) if first and second else None
+        return within or corrected_t_test(np.subtract(values[a.name], values[b.name]).tolist(), test_over_train)
 
     return _tests(runs, test)
 

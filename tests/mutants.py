@@ -64,8 +64,8 @@ NAMED = [
     ),
     (
         "pairs/bundle.py",
-        "        if (self._proximal_shares[~active] > 0).any():\n            self._proximal_shares = self.shares",
-        "        if False:\n            self._proximal_shares = self.shares",
+        "        if (self._proximal_weights[~active] > 0).any():\n            self._proximal_weights = self.weights",
+        "        if False:\n            self._proximal_weights = self.weights",
         "tests/pairs/test_pair_kernels.py",
     ),
     (

@@ -268,11 +268,11 @@ def n_flagged(counts: ScoreCounts, name: str, value: float) -> int:
     if name == "recall":
         return int(np.searchsorted(true / true[-1], value * (1.0 - slack), side="left"))
     if name == "precision":
-        shares = true[1:] / (true[1:] + false[1:])
-        good = np.flatnonzero(shares >= value * (1.0 - slack))
+        precisions = true[1:] / (true[1:] + false[1:])
+        good = np.flatnonzero(precisions >= value * (1.0 - slack))
         if len(good) == 0:
             raise InputError(
-                f"precision is {value}, but on these rows no threshold has a precision above {shares.max():.4g}: give a lower one"
+                f"precision is {value}, but on these rows no threshold has a precision above {precisions.max():.4g}: give a lower one"
             )
         return int(good[-1]) + 1
     rates = false / false[-1] if name == "fpr" else (true + false) / (true[-1] + false[-1])

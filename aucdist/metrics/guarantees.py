@@ -125,11 +125,11 @@ def _precise(positives: np.ndarray, flagged: np.ndarray, least: float, error: fl
         sizes.append(max(sizes[-1] + 1, int(sizes[-1] * STEP)))
     places = np.unique(np.minimum(np.searchsorted(flagged, sizes), len(flagged) - 1))
     starts = np.searchsorted(flagged[places], [fewest * factor for factor in STARTS])
-    shares = error * np.array([*STARTS.values()])
-    budget = np.bincount(np.minimum(starts, len(places) - 1), shares, minlength=len(places))
+    errors = error * np.array([*STARTS.values()])
+    budget = np.bincount(np.minimum(starts, len(places) - 1), errors, minlength=len(places))
     carried, best = 0.0, 0
-    for place, error_share in zip(places.tolist(), budget.tolist(), strict=True):
-        carried += error_share
+    for place, error_of_start in zip(places.tolist(), budget.tolist(), strict=True):
+        carried += error_of_start
         if bdtrc(positives[place] - 1, int(flagged[place]), least) <= carried:
             best = place
         else:

@@ -84,14 +84,14 @@ def threshold_at(
     (0.45, 0.8)
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)
-    shares = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
-    if cost is not None and all(value is None for value in shares.values()):
+    targets = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall}
+    if cost is not None and all(value is None for value in targets.values()):
         costs = Costs.of(cost)
         if costs.differ_by_row:
             _, cost_of_rows, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
             weighted = counts_of(y_true, y_score, weight * cost_of_rows, pos_label)
             return CostCounts(weighted, float(weight.sum())).cheapest_threshold()
-    return decisions.threshold_at(counts, **shares, cost=cost)
+    return decisions.threshold_at(counts, **targets, cost=cost)
 
 
 def guaranteed_threshold(

@@ -36,13 +36,13 @@ class Bundle:
 
     Attributes
     ----------
-    shares : ndarray of shape (n_points,)
-        The weights of the points in the best combination.
+    weights : ndarray of shape (n_points,)
+        Those of the points in the best combination.
     """
 
     def __init__(self, n_features: int):
-        self.shares = np.zeros(0)
-        self._proximal_shares = np.zeros(0)
+        self.weights = np.zeros(0)
+        self._proximal_weights = np.zeros(0)
         self._heights = np.zeros(0)
         self._rows = np.zeros((FIRST_CAPACITY, n_features))  # one gradient in each row
         self._gram = np.zeros((0, 0))
@@ -62,12 +62,12 @@ class Bundle:
             The vector whose inner product with another gradient is used: with kernels, the Gram matrix times the gradient.
         """
         active = self._idle < IDLE_ROUNDS
-        if (self._proximal_shares[~active] > 0).any():
-            self._proximal_shares = self.shares  # from an earlier proximal point
+        if (self._proximal_weights[~active] > 0).any():
+            self._proximal_weights = self.weights  # from an earlier proximal point
         if not active.all():
             self._gram = self._gram[np.ix_(active, active)]
             self._rows[: np.count_nonzero(active)] = self._gradients[active]
-            self.shares, self._proximal_shares = self.shares[active], self._proximal_shares[active]
+            self.weights, self._proximal_weights = self.weights[active], self._proximal_weights[active]
             self._heights, self._idle = self._heights[active], self._idle[active]
         if height == 0.0 and not gradient.any():
             zero_points = np.flatnonzero((self._heights == 0.0) & (self._gram.diagonal() == 0.0))
@@ -83,13 +83,14 @@ class Bundle:
         gram[n] = gram[:, n] = self._rows[: n + 1] @ (gradient if image is None else image)
         self._gram = gram
         self._heights, self._idle = np.append(self._heights, height), np.append(self._idle, 0)
-        share = 1.0 if n == 0 else 0.0
-        self.shares, self._proximal_shares = np.append(self.shares, share), np.append(self._proximal_shares, share)
+        weight = 1.0 if n == 0 else 0.0
+        self.weights = np.append(self.weights, weight)
+        self._proximal_weights = np.append(self._proximal_weights, weight)
 
     @property
     def height(self) -> float:
         """The height at zero of the best combination found last; for the hinge the weight of its active pairs."""
-        return float(self.shares @ self._heights)
+        return float(self.weights @ self._heights)
 
     def resolution(self, lam: float) -> float:
         """Return the smallest difference between two values of the dual with an L2 penalty that `maximise` can distinguish."""
@@ -98,7 +99,7 @@ class Bundle:
     @property
     def n_points(self) -> int:
         """The number of points."""
-        return len(self.shares)
+        return len(self.weights)
 
     def best_combination(self, penalty: Penalty) -> tuple[np.ndarray, float]:
         """Find the combination with the largest dual value, for a penalty without corners.
@@ -113,18 +114,18 @@ class Bundle:
             The dual value of the combination, computed from `w` itself.
         """
         centre = np.zeros(self._rows.shape[1])
-        self.shares = self._combine(penalty, centre, 0.0, self.shares)
+        self.weights = self._combine(penalty, centre, 0.0, self.weights)
         self._count_idle()
-        support = self.shares > 0
-        slope = self.shares[support] @ self._gradients[support]
+        support = self.weights > 0
+        slope = self.weights[support] @ self._gradients[support]
         w = penalty.minimiser(slope, centre, 0.0)
         return w, penalty.bound(self.height, slope, w)
 
     def best_value(self) -> float:
         """Return the largest dual value with ``|w|^2 / 2``, from the inner products of the points alone."""
-        self.shares = maximise(self._gram, self._heights, self.shares)
+        self.weights = maximise(self._gram, self._heights, self.weights)
         self._count_idle()
-        return float(self.height - 0.5 * self.shares @ self._gram @ self.shares)
+        return float(self.height - 0.5 * self.weights @ self._gram @ self.weights)
 
     def proximal_point(self, penalty: Penalty, centre: np.ndarray, mu: float) -> np.ndarray:
         """Return the minimiser of the lower model of the objective plus ``mu/2 |w - centre|^2``.
@@ -135,7 +136,7 @@ class Bundle:
         mu : float
             Above 0.
         """
-        b = self._proximal_shares = self._combine(penalty, centre, mu, self._proximal_shares)
+        b = self._proximal_weights = self._combine(penalty, centre, mu, self._proximal_weights)
         self._idle[b > 0] = 0
         return penalty.minimiser(b @ self._gradients, centre, mu)
 
@@ -156,7 +157,7 @@ class Bundle:
         bound : float
             A lower bound on the objective at all weights.
         """
-        b = self.shares = self._proximal_shares = self._combine(penalty, centre, mu, self._proximal_shares)
+        b = self.weights = self._proximal_weights = self._combine(penalty, centre, mu, self._proximal_weights)
         self._count_idle()
         w, value, slope = self._at(b, penalty, centre, mu)
         away = w - centre
@@ -164,7 +165,7 @@ class Bundle:
 
     def _count_idle(self) -> None:
         """Count the rounds since each point last had a weight."""
-        self._idle = np.where(self.shares > 0, 0, self._idle + 1)
+        self._idle = np.where(self.weights > 0, 0, self._idle + 1)
 
     def _combine(self, penalty: Penalty, centre: np.ndarray, mu: float, b: np.ndarray) -> np.ndarray:
         """Return the combination with the largest dual value.

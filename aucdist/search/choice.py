@@ -351,20 +351,20 @@ def search_summary(
     known = [value for value in values if value is not None]
     score = float(np.mean(known)) if len(known) == len(values) else None
     sizes = [folds.sizes(fold) for fold in folds.outer()]
-    share = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
+    test_over_train = float(np.mean([held_out / n_train for n_train, held_out in sizes]))
     fewest, shares = folds.fewest if classes is None else int(classes.n_rows.min()), mean_group_shares(results)
     summary = {
         "best": chosen.parameters,
         "score": score,
-        "interval": None if score is None else interval(known, measure, share, fewest, shares),
+        "interval": None if score is None else interval(known, measure, test_over_train, fewest, shares),
         "metric": measure.name,
         "rule": rule,
-        "test_over_train": share,
+        "test_over_train": test_over_train,
         "table": [row.summary() for row in rows],
         "nested": nested,
     }
     if classes is not None:
-        summary["of_classes"] = summary_of_classes(classes, results, rows, measure, rule, share)
+        summary["of_classes"] = summary_of_classes(classes, results, rows, measure, rule, test_over_train)
     return summary if shares is None else summary | {"groups": shares}
 
 
@@ -374,7 +374,7 @@ def summary_of_classes(
     rows: Sequence[SettingScores],
     measure: Measure,
     rule: Rule,
-    share: float,
+    test_over_train: float,
 ) -> Json:
     """Return the scores of each class over the folds, and their weighted mean.
 
@@ -385,7 +385,7 @@ def summary_of_classes(
     rows : sequence of SettingScores
         All settings.
     rule : {"best", "one-se", "simplest"}
-    share : float
+    test_over_train : float
         The number of held-out rows divided by that of training rows.
 
     Returns
@@ -401,8 +401,8 @@ def summary_of_classes(
     for k, (name, n) in enumerate(zip(classes.sets.names(), classes.n_rows.tolist(), strict=True)):
         values = [result["classes"][k] for result in chosen] if complete else []
         about = {"name": name, "n_pos": n, "folds": values, "alone": _alone(rows, k, measure, rule)}
-        class_summaries.append(about | _mean_and_interval(values, measure, share, n))
-    mean = _mean_and_interval(weighted, measure, share, int(classes.n_rows.min()))
+        class_summaries.append(about | _mean_and_interval(values, measure, test_over_train, n))
+    mean = _mean_and_interval(weighted, measure, test_over_train, int(classes.n_rows.min()))
     return {
         "topics": not classes.sets.exclusive,
         "weighted": mean["mean"],
@@ -412,13 +412,13 @@ def summary_of_classes(
     }
 
 
-def _mean_and_interval(values: Sequence[float], measure: Measure, share: float, fewest: int) -> Json:
+def _mean_and_interval(values: Sequence[float], measure: Measure, test_over_train: float, fewest: int) -> Json:
     if not values:
         return {"mean": None, "deviation": None, "interval": None}
     return {
         "mean": float(np.mean(values)),
         "deviation": float(np.std(values, ddof=1)),
-        "interval": interval(values, measure, share, fewest),
+        "interval": interval(values, measure, test_over_train, fewest),
     }
 
 

@@ -17,7 +17,7 @@ def test_bound_never_falls_and_idle_points_go(monkeypatch):
         bundle.add(float(r.random()), r.normal(size=3))
         bounds.append(bundle.best_combination(L2())[1])
     assert (np.diff(bounds) >= -1e-9).all()
-    assert len(bundle.shares) < 30
+    assert len(bundle.weights) < 30
 
 
 def test_near_minimises_the_model_with_the_proximal_term():

@@ -154,12 +154,12 @@ class LinkProblem:
 
         Any slopes give a bound, so errors of the scores do not matter. The error is that of the sums of the computed slopes.
         """
-        share = np.ones(2)
+        factors = np.ones(2)
         if self.fit_intercept and not self.penalise_intercept:
             slopes = np.abs(sums[:, 1])
-            share = slopes.min() / np.maximum(slopes, np.finfo(float).tiny)
-        conjugate = float(share @ (sums[:, 2] - sums[:, 0]))
-        v = project_onto_cone(-(share @ gradients), self.signs)
+            factors = slopes.min() / np.maximum(slopes, np.finfo(float).tiny)
+        conjugate = float(factors @ (sums[:, 2] - sums[:, 0]))
+        v = project_onto_cone(-(factors @ gradients), self.signs)
         square = float(v @ v)
         if self.fit_intercept and self.penalise_intercept:
             square += float(sums[:, 1].sum() ** 2)

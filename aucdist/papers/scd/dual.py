@@ -153,9 +153,9 @@ class SDCD(Solver):
             primal = 2.0 * lam * (blocks.reduce(loss_and_active_rows, w, constant)["loss"] + half_square)
             active = 2.0 * lam * float(ascended["total"])
             # w is a sum of steps, each with a rounding error of at most that of the largest entry that the variables allow
-            share = EPS * (taken + blocks.n_samples + len(w))
-            away = (share * active / lam) * np.append(rounding.largest, constant)
-            error = share * active + 2.0 * lam * rounding.half_square(w, away)
+            relative = EPS * (taken + blocks.n_samples + len(w))
+            away = (relative * active / lam) * np.append(rounding.largest, constant)
+            error = relative * active + 2.0 * lam * rounding.half_square(w, away)
             bound = higher(bound, (active - 2.0 * lam * half_square, error))
             scores = rounding.score(w[:-1]) + EPS * abs(float(w[-1]))
             passes = math.ceil(taken / blocks.n_samples + 0.5 * number)

@@ -198,11 +198,11 @@ class PrimalState:
     def _bound_error(self, bound: float) -> float:
         """Return a bound on the rounding error of the last lower bound."""
         total, v = balanced(self._point, intercept=self.intercept)
-        share = 3.0 * self.rounding.over_rows + EPS * self.t
-        error = (share * total) * self.rounding.largest
+        relative = 3.0 * self.rounding.over_rows + EPS * self.t
+        error = (relative * total) * self.rounding.largest
         if self.penalty == "l1":
-            return bound * (share + float(error.max(initial=0.0)) / self.lam)
-        return share * total + self.rounding.half_square(v, error) / (2.0 * self.lam)
+            return bound * (relative + float(error.max(initial=0.0)) / self.lam)
+        return relative * total + self.rounding.half_square(v, error) / (2.0 * self.lam)
 
     def round_at(self, summary: Summary) -> Round:
         """Return the round with the best weights and bound so far, given what `loss_and_dual_point` returns at `w`.
@@ -210,15 +210,15 @@ class PrimalState:
         That counts as one pass. An average takes half a pass more.
         """
         self.t, self.passes = self.t + 1, self.passes + 1.0
-        share, rounding, shown = 2.0 / (self.t + 1), self.rounding, self.w
+        step, rounding, shown = 2.0 / (self.t + 1), self.rounding, self.w
         loss, point = float(summary["loss"]), summary["point"]
         if self.average:
-            shown = self._mean = self._mean + share * (self.w - self._mean)
+            shown = self._mean = self._mean + step * (self.w - self._mean)
             loss, self.passes = float(self.blocks.sum(hinge_loss, shown, self.shares)["loss"]), self.passes + 0.5
         self.slope = point[0] - point[1]
         self.slope[-1] *= self.intercept
         self.slopes = self.slopes + self.slope
-        self._point = self._point + share * (point - self._point)
+        self._point = self._point + step * (point - self._point)
         bound = lower_bound(self._point, self.penalty, self.lam, intercept=self.intercept)
         self._bound = higher(self._bound, (bound, self._bound_error(bound)))
         self._reach = max(self._reach, rounding.reach(shown[:-1]) + abs(float(shown[-1])))

@@ -132,7 +132,7 @@ def ascend_dual(
     block: Block, memory: SamplingMemory, w: np.ndarray, steps: PairSteps, turn: Turn
 ) -> tuple[SamplingMemory, Summary]:
     """Take the block's share of a round's steps from w; the average begins with the last round that is a power of two."""
-    duals, n_steps = Duals.of(block, memory), int(turn.shares[block.index])
+    duals, n_steps = Duals.of(block, memory), int(turn.steps_of_blocks[block.index])
     rows, many_zeros = memory.rows(block, steps.sign), 2 * np.count_nonzero(duals.table["value"]) < n_used(duals.table)
     table, local = sum_of_tables((duals.table, 1.0)) if many_zeros else duals.table.copy(), w.copy()
     used = n_used(table)

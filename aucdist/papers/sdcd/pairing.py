@@ -68,7 +68,7 @@ class SamplingMemory:
 
     def after(self, turn: "Turn", block: Block, state: Any) -> "SamplingMemory":
         """Return the memory after the block's steps of a round."""
-        return replace(self, steps_taken=self.steps_taken + int(turn.shares[block.index]), state=state)
+        return replace(self, steps_taken=self.steps_taken + int(turn.steps_of_blocks[block.index]), state=state)
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Pairing:
         sigma, gamma = (k, 1.0) if combine == "add" else (1.0, 1.0 / k)
         return PairSteps(seed, self.sign, scale, sigma, gamma, self.blocks.n_blocks == 1, **kind)
 
-    def shares(self, n_steps: int) -> np.ndarray:
+    def steps_of_blocks(self, n_steps: int) -> np.ndarray:
         """Return how many of the steps each block takes, in proportion to its pairs: int64, of shape (n_blocks,)."""
         total = int(self._pairs_before[-1])
         return np.diff([n_steps * int(before) // total for before in self._pairs_before])
@@ -191,7 +191,7 @@ class PairSteps:
 
         The same array is overwritten each time.
         """
-        n_steps, key = int(turn.shares[block.index]), block_seed(self.seed, 0, block.index)
+        n_steps, key = int(turn.steps_of_blocks[block.index]), block_seed(self.seed, 0, block.index)
         first, buffer = memory.steps_taken, np.empty((min(n_steps, CHUNK), 3), dtype=np.int64)
         for taken in range(0, n_steps, CHUNK):
             drawn = buffer[: n_steps - taken]
@@ -207,7 +207,7 @@ class Turn:
     ----------
     number : int
         From 1.
-    shares : ndarray of shape (n_blocks,), int64
+    steps_of_blocks : ndarray of shape (n_blocks,), int64
         The steps that each block takes.
     taken : int
         The steps of all rounds so far, these included.
@@ -216,7 +216,7 @@ class Turn:
     """
 
     number: int
-    shares: np.ndarray
+    steps_of_blocks: np.ndarray
     taken: int
     passes: int
 
@@ -287,7 +287,7 @@ class PairSolver(Solver):
                 n_steps = int(min(size, n_left))
                 n_left, taken = n_left - n_steps, taken + n_steps
                 passes = math.ceil(2 * taken / n + 0.5 * number)
-                yield Turn(number, pairing.shares(n_steps), taken, passes)
+                yield Turn(number, pairing.steps_of_blocks(n_steps), taken, passes)
 
         return pairing, turns()
 

@@ -358,9 +358,9 @@ class UnivariateProblem:
         w, primal, lam, rounding = point.w, point.value, self.lam, self.rounding
         with np.errstate(all="ignore"):
             value = primal - 0.5 * lam * float(w @ w)
-            share = 4.0 * (rounding.score(w) + rounding.over_rows * (1.0 + rounding.reach(w)))
-            primal_error = share * (1.0 + value) + rounding.penalty(w, primal)
-            slope_error = (2.0 * share * (1.0 + value)) * rounding.largest
+            relative = 4.0 * (rounding.score(w) + rounding.over_rows * (1.0 + rounding.reach(w)))
+            primal_error = relative * (1.0 + value) + rounding.penalty(w, primal)
+            slope_error = (2.0 * relative * (1.0 + value)) * rounding.largest
             dual_error = primal_error + rounding.half_square(point.gradient, slope_error) / lam
             bound = lower_bound(primal, point.gradient, lam)
         return Round(w, primal, bound, passes, primal_error=primal_error, dual_error=dual_error)
