@@ -225,10 +225,10 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     preprocessor = replace(model.preprocessor, log1p=(), scale="none", shift=None, factor=None)
     probability: ProbabilityMap | None = None
     # Of ``points - cutoff`` it is that of the model at ``(points - shift) / factor``.
-    if isinstance(own := model.probability, LinkMap):
-        probability = replace(own, slope=own.slope / factor).shifted(cutoff - shift)
-    elif isinstance(own, IsotonicMap):
-        probability = replace(own, scores=factor * own.scores).shifted(cutoff - shift)
+    if isinstance(fitted := model.probability, LinkMap):
+        probability = replace(fitted, slope=fitted.slope / factor).shifted(cutoff - shift)
+    elif isinstance(fitted, IsotonicMap):
+        probability = replace(fitted, scores=factor * fitted.scores).shifted(cutoff - shift)
     return Scorecard(
         base, cutoff, tuple(features), model.schema, preprocessor, probability,
         model.reading, {"points_per_score": factor, "shift": shift} | scaling_options, rounding, model.about,
@@ -388,13 +388,13 @@ def sentences(card: Scorecard) -> list[str]:
     )
     for part, name in (("train", "training"), ("test", "test")):
         if values := rounding.get(part):
-            own, other, losses = values["auc"], values["auc_of_model"], ""
+            area, other, losses = values["auc"], values["auc_of_model"], ""
             if "loss" in values:
                 loss, before = (number_text(values[key], 5) for key in ("loss", "loss_of_model"))
                 losses = f"; {values['loss_name']} {loss} in place of {before}"
             texts.append(
-                f"On the {count_text(values['n_samples'])} {name} rows the AUC of the card is {auc_text(own, other)}, that of "
-                f"the model {auc_text(other, own)}{losses}."
+                f"On the {count_text(values['n_samples'])} {name} rows the AUC of the card is {auc_text(area, other)}, that of "
+                f"the model {auc_text(other, area)}{losses}."
             )
     if "not_measured" in rounding:
         texts.append(f"What rounding costs on the rows was not measured: {rounding['not_measured']}.")

@@ -376,8 +376,8 @@ def _probabilities(graph: Graph, model: LinearModel, scores: Term) -> Term | Non
     for k, weights in enumerate(model.weights):
         if weights.probability is None:
             return None
-        own = graph.vector(graph.apply("Gather", scores, [k], axis=1))
-        columns.append(graph.column(probability_of(own, weights.probability)))
+        class_scores = graph.vector(graph.apply("Gather", scores, [k], axis=1))
+        columns.append(graph.column(probability_of(class_scores, weights.probability)))
     probabilities = graph.apply("Concat", *columns, axis=1)
     if model.topics:
         return probabilities

@@ -416,7 +416,9 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     """
     if model.classes:
         members = zip(model.classes, model.spreads.tolist(), model.models, strict=True)
-        classes = [{"name": name, "spread": by, "model": _content(own, contributions)} for name, by, own in members]
+        classes = [
+            {"name": name, "spread": by, "model": _content(binary, contributions)} for name, by, binary in members
+        ]
         content = {
             "format": "aucdist models", "version": VERSION, "aucdist": __version__, "topics": model.topics, "classes": classes,
         }  # fmt: skip
@@ -429,14 +431,14 @@ def _content(model: LinearModel, contributions: bool) -> Json:
     described = portable(model)
     columns: list[Json] = []
     for column in described.columns:
-        own: Json = {"name": column.name, "kind": column.kind}
-        columns.append(own)
+        entry: Json = {"name": column.name, "kind": column.kind}
+        columns.append(entry)
         if column.kind == "category":
-            own |= {"values": list(column.values), "if_missing": column.if_missing, "if_unknown": column.if_unknown}
+            entry |= {"values": list(column.values), "if_missing": column.if_missing, "if_unknown": column.if_unknown}
         elif column.kind == "date":
-            own |= {"parts": list(column.parts), "date_format": model.reading.get("date_format")}
+            entry |= {"parts": list(column.parts), "date_format": model.reading.get("date_format")}
         elif column.kind == "hash":
-            own |= {"size": column.size}
+            entry |= {"size": column.size}
     content = {
         "format": "aucdist model",
         "version": VERSION,

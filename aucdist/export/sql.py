@@ -160,15 +160,15 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
     adds, pairs = _adds(score, values)
     constant, terms = score.constant, []
     for i, features in enumerate(described.features_by_column):
-        own = [(j, *adds[j]) for j in features if j in adds]
+        added = [(j, *adds[j]) for j in features if j in adds]
         if i not in texts:
-            terms += [expression for _, expression, _, _ in own]
+            terms += [expression for _, expression, _, _ in added]
             continue
         # one CASE expression for all features of a categorical column
-        constant += sum(at_zero for _, _, at_zero, _ in own)
+        constant += sum(at_zero for _, _, at_zero, _ in added)
         cases = [
             (is_category(i, str(described.features[j].item)), number(at_one - at_zero))
-            for j, _, at_zero, at_one in own
+            for j, _, at_zero, at_one in added
             if at_one != at_zero
         ]
         if cases:
@@ -449,11 +449,11 @@ class Query(Target):
         self.add("scored", selected, adds)
         suffixes = [f" {name}" for name in model.classes] or [""]
         best, outputs = s, dict(zip(s, (f"score{suffix}" for suffix in suffixes), strict=True))
-        if all(own.probability is not None for own in model.weights):
+        if all(weights.probability is not None for weights in model.weights):
             best = [self.alias(f"p{k}") for k in range(len(s))]
-            for k, own in enumerate(model.weights):
-                assert own.probability is not None
-                probability = probability_of(Term(self, s[k]), own.probability).name
+            for k, weights in enumerate(model.weights):
+                assert weights.probability is not None
+                probability = probability_of(Term(self, s[k]), weights.probability).name
                 probability = case([(f"{s[k]} IS NULL", "NULL")], probability)
                 self.add("probable", {best[k]: probability}, [*adds, *s, *best[:k]])
             if model.classes and not model.topics:
@@ -513,9 +513,9 @@ def typed_spellings(categories: Sequence[str]) -> dict[str, str]:
     """
     others: dict[str, str] = {}
     for typed, spellings in TRUTHS:
-        own = [value for value in categories if value.lower() in spellings]
-        if len(own) == 1:
-            others[typed] = own[0]
+        spelled = [value for value in categories if value.lower() in spellings]
+        if len(spelled) == 1:
+            others[typed] = spelled[0]
     for value in categories:
         if WHOLE.fullmatch(value):
             others[f"{value}.0"] = value
@@ -527,7 +527,7 @@ def typed_spellings(categories: Sequence[str]) -> dict[str, str]:
 def _category(cell: str, column: PortableColumn, words: Sequence[str]) -> str:
     """Return a cell of categories as text; NULL where it is missing, or an unknown one that counts as missing."""
     value = f"TRIM(CAST({cell} AS VARCHAR))"
-    typed = [(f"{value} = {text(other)}", text(own)) for other, own in typed_spellings(column.values).items()]
+    typed = [(f"{value} = {text(other)}", text(category)) for other, category in typed_spellings(column.values).items()]
     value = case(typed, value)
     missing = f"LOWER({value}) IN ({', '.join(text(word) for word in (*ANY_CASE, MISSING_CATEGORY))})"
     if others := [word for word in words if word not in column.values]:

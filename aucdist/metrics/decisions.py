@@ -318,15 +318,15 @@ def precision_at_recall(counts: ScoreCounts, min_recall: float) -> float:
 def recall_at_k(counts: ScoreCounts, k: float) -> float:
     """Return the share of all positives that are among the k highest-scoring rows."""
     true, _ = flagged_at(counts)
-    return _found_in_top(counts, k) / float(true[-1])
+    return _positives_in_top(counts, k) / float(true[-1])
 
 
 def precision_at_k(counts: ScoreCounts, k: float) -> float:
     """Return the share of the k highest-scoring rows that are positive."""
-    return _found_in_top(counts, k) / k
+    return _positives_in_top(counts, k) / k
 
 
-def _found_in_top(counts: ScoreCounts, k: float) -> float:
+def _positives_in_top(counts: ScoreCounts, k: float) -> float:
     above_0().check("k", k)
     true, false = flagged_at(counts)
     flagged = true + false

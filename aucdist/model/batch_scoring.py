@@ -384,11 +384,11 @@ def source_for_scoring(source: Source, model: LinearModel, *, labelled: bool = F
         If the features of the model have names that rows of this format cannot have, or if keys contradict each other.
     """
     file_format = source.format_of()
-    own = source.model_dump(include=source.model_fields_set)
-    rules = {key: value for key, value in model.reading.items() if key in file_format.fields and key not in own}
-    if own.get("header"):
+    fields = source.model_dump(include=source.model_fields_set)
+    rules = {key: value for key, value in model.reading.items() if key in file_format.fields and key not in fields}
+    if fields.get("header"):
         rules.pop("columns", None)  # the column names of files without a header
-    read = parse_source(rules | own, f"{source.display_name}, read as the model says", labelled=False)
+    read = parse_source(rules | fields, f"{source.display_name}, read as the model says", labelled=False)
     changes = {"classes": None, "features": None} | file_format.for_scoring(read, model.schema)
     if labelled:
         label = read.label if read.label is not None or not file_format.needs_label else model.schema.label

@@ -128,10 +128,10 @@ class Scorecard:
         from aucdist.maps.binning import Bins
         from aucdist.maps.bins import BinMap  # loads scikit-learn
 
-        own = {feature.name: feature for feature in self.features}
+        by_name = {feature.name: feature for feature in self.features}
         bins, missing = [], []
         for name in self.schema.feature_names:
-            feature = own.get(name)
+            feature = by_name.get(name)
             if feature is None:
                 bins.append(Bins(np.zeros(0), np.zeros(1), np.ones(1)))
             else:

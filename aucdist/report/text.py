@@ -280,12 +280,12 @@ def directions_text(free: Json) -> str:
     `free`: ``objective``, ``train_auc`` and ``test_auc`` (or None) without directions, and ``monotone`` with those of
         the model.
     """
-    own = free["monotone"]
-    less = 100.0 * (1.0 - free["objective"] / own["objective"]) if own["objective"] > 0.0 else 0.0
+    monotone = free["monotone"]
+    less = 100.0 * (1.0 - free["objective"] / monotone["objective"]) if monotone["objective"] > 0.0 else 0.0
     by = f" ({number_text(less, 2)} % less)" if less > 0.0 else ""
-    objectives = [number_text(value, 5) for value in (own["objective"], free["objective"])]
+    objectives = [number_text(value, 5) for value in (monotone["objective"], free["objective"])]
     key, rows = ("train_auc", "training") if free["test_auc"] is None else ("test_auc", "test")
-    areas = [auc_text(area, other) for area, other in ((own[key], free[key]), (free[key], own[key]))]
+    areas = [auc_text(area, other) for area, other in ((monotone[key], free[key]), (free[key], monotone[key]))]
     return (
         f"With monotonic constraints the objective is {objectives[0]} and the {rows} AUC is {areas[0]}. Without them "
         f"the objective is {objectives[1]}{by} and the AUC is {areas[1]}."

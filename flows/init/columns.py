@@ -130,8 +130,8 @@ class Table:
         empty = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))
         dictionaries, rows, positives = [empty[:0]], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for column in table.columns:
-            codes, own = distinct(column)
-            trimmed = pc.utf8_trim_whitespace(pa.concat_arrays([own.cast(pa.string()), empty])).dictionary_encode()
+            codes, values = distinct(column)
+            trimmed = pc.utf8_trim_whitespace(pa.concat_arrays([values.cast(pa.string()), empty])).dictionary_encode()
             places = as_numpy(trimmed.indices)[codes]
             counts, counts_pos = (
                 np.bincount(at, minlength=len(trimmed.dictionary)) for at in (places, places[positive])

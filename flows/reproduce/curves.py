@@ -89,8 +89,8 @@ class LearningCurves(ProtocolKind):
     def task_of(self, dataset: str, system: LearningCurveSystem) -> Task:
         """Return estimator, parameters and steps of a system."""
         points = system.points({"lam": [self.datasets[dataset].lam]})
-        own = {"estimator": system.model.estimator, "points": points, "steps": system.steps}
-        return own | {"every": self.every, "until": self.until}
+        task = {"estimator": system.model.estimator, "points": points, "steps": system.steps}
+        return task | {"every": self.every, "until": self.until}
 
     @staticmethod
     def run_task(task: Task) -> Result:
@@ -192,11 +192,11 @@ class Descent(KindOfTasks):
                 reference = common | {"estimator": model.estimator, "points": self.reference.points()}
             yield TaskKey(name, REFERENCE), reference
             for key, system in self.systems.items():
-                own = {"estimator": system.model.estimator, "points": system.points(), "sweeps": self.sweeps}
+                system_task = {"estimator": system.model.estimator, "points": system.points(), "sweeps": self.sweeps}
                 if system.relative_radius:
-                    own["reference"] = reference
+                    system_task["reference"] = reference
                 for seed in range(self.seeds if system.model.built.resolved_solver.random else 1):
-                    yield TaskKey(name, key, seed), common | own | {"seed": seed}
+                    yield TaskKey(name, key, seed), common | system_task | {"seed": seed}
 
     @staticmethod
     def run_task(task: Task) -> Result:
@@ -208,23 +208,23 @@ class Descent(KindOfTasks):
 
     def report(self, results: Results) -> Report:
         """Return the table of sweeps and seconds to the goal, the figures, and on how many data sets each claim holds."""
-        references = {n: own[0] for n in self.datasets if (own := results_of(results, n, REFERENCE))}
+        references = {n: fits[0] for n in self.datasets if (fits := results_of(results, n, REFERENCE))}
         cells: list[Json] = []
         figures: list[Figure] = []
         for dataset, reference in references.items():
             runs = {system: results_of(results, dataset, system) for system in self.systems}
-            best = min(reference["primal"], *(min(run["objective"]) for own in runs.values() for run in own))
+            best = min(reference["primal"], *(min(run["objective"]) for fits in runs.values() for run in fits))
             goal = best * (1.0 + self.goal)
-            for system, own in runs.items():
-                excess = _by_sweep(own, "objective", self.sweeps) / best - 1.0
+            for system, fits in runs.items():
+                excess = _by_sweep(fits, "objective", self.sweeps) / best - 1.0
                 at_goal = np.flatnonzero(excess.mean(axis=0) <= self.goal)
-                eta, seconds = self.systems[system].points()[own[0]["chosen"]].get("solver__eta"), None
-                if all(min(run["objective"]) <= goal for run in own):
-                    seconds = np.median([r["seconds"][np.argmax(np.array(r["objective"]) <= goal)] for r in own])
+                eta, seconds = self.systems[system].points()[fits[0]["chosen"]].get("solver__eta"), None
+                if all(min(run["objective"]) <= goal for run in fits):
+                    seconds = np.median([r["seconds"][np.argmax(np.array(r["objective"]) <= goal)] for r in fits])
                 cell = {
                     "eta": eta if isinstance(eta, int | float) else None,
                     "sweeps": at_goal[0] + 1 if len(at_goal) else None,
-                    "seconds": seconds, "excess": excess[:, -1].mean(), "zeros": np.mean([run["zeros"][-1] for run in own]),
+                    "seconds": seconds, "excess": excess[:, -1].mean(), "zeros": np.mean([run["zeros"][-1] for run in fits]),
                 }  # fmt: skip
                 cells.append({"dataset": dataset, "system": system} | cell)
             figures += self._figures(dataset, runs, reference, best)
@@ -241,10 +241,10 @@ class Descent(KindOfTasks):
         about = f"{n} x {d}, lam {reference['lam']:.3g}, best known {best:.6g}, no lower than {reference['dual']:.6g}"
         excess = "Relative excess over the best known"
         by_sweep = [
-            _mean_curve(s, sweeps, _by_sweep(own, "objective", self.sweeps) / best - 1.0) for s, own in runs.items()
+            _mean_curve(s, sweeps, _by_sweep(fits, "objective", self.sweeps) / best - 1.0) for s, fits in runs.items()
         ]
-        by_second = [_mean_curve(s, *_excess_by_second(own, best)) for s, own in runs.items()]
-        zeros = [_mean_curve(s, sweeps, _by_sweep(own, "zeros", self.sweeps)) for s, own in runs.items()]
+        by_second = [_mean_curve(s, *_excess_by_second(fits, best)) for s, fits in runs.items()]
+        zeros = [_mean_curve(s, sweeps, _by_sweep(fits, "zeros", self.sweeps)) for s, fits in runs.items()]
         plots = [("sweeps", "Sweeps", excess, by_sweep), ("seconds", "Seconds", excess, by_second)]
         lasso = any(point.get("penalty") == "l1" for s in self.systems.values() for point in s.points())
         if lasso and any((curve.y > 0.0).any() for curve in zeros):

@@ -142,12 +142,12 @@ class Shapes(KindOfTasks):
         counts: Json = {}
         figures: list[Figure] = []
         for key, system in self.systems.items():
-            own = cells["system"] == key
+            of_system = cells["system"] == key
             tables.append(
-                PageTable(f"{system.table}: {key}", shown[own], text, self.sizes, self.shapes, by=("n", "xi"))
+                PageTable(f"{system.table}: {key}", shown[of_system], text, self.sizes, self.shapes, by=("n", "xi"))
             )
             figures += self._figures(key, results)
-            counts[key] = {str(n): f"{hits.sum()} of {len(hits)}" for n, hits in near[own].groupby(cells["n"])}
+            counts[key] = {str(n): f"{hits.sum()} of {len(hits)}" for n, hits in near[of_system].groupby(cells["n"])}
         return Report(self.title, tables, figures, cells, counts)
 
     def cells(self, results: Results) -> pd.DataFrame:

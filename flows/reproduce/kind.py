@@ -241,9 +241,9 @@ class ProtocolKind(KindOfTasks):
         n_folds = self.protocol.folds if isinstance(self.protocol, Folds) else 1
         for dataset, _, data in self.present(versions):
             for name, system in getattr(self, "systems", {"all": None}).items():
-                own = data | {"protocol": shared} | self.task_of(dataset, system)
+                task = data | {"protocol": shared} | self.task_of(dataset, system)
                 for repeat, fold in itertools.product(range(self.protocol.repeats), range(n_folds)):
-                    yield TaskKey(dataset, name, repeat, fold), own | {"repeat": repeat, "fold": fold}
+                    yield TaskKey(dataset, name, repeat, fold), task | {"repeat": repeat, "fold": fold}
 
 
 def train_and_test(task: Task) -> tuple[Block, Block]:

@@ -125,8 +125,8 @@ class ReproduceOptions(Strict):
                     if "datasets" in changes:
                         data_sets = full[name]["datasets"]
                         full[name]["datasets"] = {key: data_sets[key] for key in changes.pop("datasets")}
-                    own = flattened(changes).items()
-                    settings += [f"experiments.{name}.{key}={json.dumps(value)}" for key, value in own]
+                    changed_keys = flattened(changes).items()
+                    settings += [f"experiments.{name}.{key}={json.dumps(value)}" for key, value in changed_keys]
         return config_of(Paper, raw, str(path), path.parent, settings, self.output)
 
 

@@ -204,7 +204,7 @@ class Scores(ProtocolKind):
         tables: list[PageTable] = []
         counts: Json = {}
         for measure, title in self.measures.items():
-            own = lines[lines["measure"] == measure]
+            measured = lines[lines["measure"] == measure]
             n = f".{DIGITS.get(measure, 4)}f"
             cell = (
                 f"{{mean:{n}}}", "{mark}", f"± {{deviation:{n}}}", f"{{least:{n}}} to {{most:{n}}}", f"paper {{paper:{n}}}",
@@ -212,15 +212,15 @@ class Scores(ProtocolKind):
                 f"at least the print - {self.tolerance:g}: {{{REACHED}}}" if shown else "{no}", "{chosen}",
             )  # fmt: skip
             # the means of the draws of each data set, and their range, beside the one printed figure
-            groups = own["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
-            draws = own.assign(dataset=groups + ", all draws").groupby(["dataset", "system"], sort=False)
+            groups = measured["dataset"].map({name: dataset.group for name, dataset in self.datasets.items()})
+            draws = measured.assign(dataset=groups + ", all draws").groupby(["dataset", "system"], sort=False)
             means = draws.agg(
                 mean=("mean", "mean"), least=("mean", "min"), most=("mean", "max"), paper=("paper", "first")
             )
-            with_draws = pd.concat([own, means.reset_index()])
+            with_draws = pd.concat([measured, means.reset_index()])
             table = self.page_table(title, with_draws, *cell)
             tables.append(replace(table, rows=with_draws["dataset"].unique()))
-            counts[measure] = self._counts(measure, own)
+            counts[measure] = self._counts(measure, measured)
         if self.claims:
             counts["claims"] = {claim.text: count_leads(claim, lines) for claim in self.claims}
         figures = [] if self.figure is None else list(self._figures(lines, results))
@@ -238,12 +238,16 @@ class Scores(ProtocolKind):
                     cell |= {"paper": target.value, "paper_deviation": target.deviation}
                 if runs := results_of(results, dataset, system):
                     best = int(np.argmax(np.mean([run[self.metric] for run in runs], axis=0)))
-                    own = np.array([run[measure][best] for run in runs]) * (100.0 if measure in G_MEANS else 1.0)
+                    scores = np.array([run[measure][best] for run in runs]) * (100.0 if measure in G_MEANS else 1.0)
                     # seconds are medians, because the first fold may include the compilation of kernels
-                    mean = np.median(own) if measure == "seconds" else own.mean()
-                    cell |= {"mean": mean, "deviation": own.std(ddof=1) if len(own) > 1 else None, "n_runs": len(own)}
+                    mean = np.median(scores) if measure == "seconds" else scores.mean()
+                    cell |= {
+                        "mean": mean,
+                        "deviation": scores.std(ddof=1) if len(scores) > 1 else None,
+                        "n_runs": len(scores),
+                    }
                     cell["chosen"] = self._texts(settings, [run["chosen"][best] for run in runs])
-                    values[system] = own
+                    values[system] = scores
                 cells.append(cell)
             if len(values) == len(self.systems):
                 self._rank(cells[-len(values) :], list(values.values()))
@@ -303,10 +307,10 @@ class Scores(ProtocolKind):
         for measure in G_MEANS:
             curves = []
             for system in self.systems:
-                own = lines["mean"][(lines["measure"] == measure) & (lines["system"] == system)].to_numpy()
-                (run,) = np.nonzero(~np.isnan(own))
+                percents = lines["mean"][(lines["measure"] == measure) & (lines["system"] == system)].to_numpy()
+                (run,) = np.nonzero(~np.isnan(percents))
                 if len(run):
-                    curves.append(Curve(system, run + 1.0, own[run]))
+                    curves.append(Curve(system, run + 1.0, percents[run]))
             yield Figure(f"{self.figure}: {measure} G-mean", curves, "Data set, in the order of the table", "G-mean, %")
 
 

@@ -135,8 +135,8 @@ class Survey:
 
         Raises InputError if they differ in their columns.
         """
-        own, theirs = ((part.columns, part.label, set(part.categories)) for part in (self, other))
-        if own != theirs:
+        ours, theirs = ((part.columns, part.label, set(part.categories)) for part in (self, other))
+        if ours != theirs:
             differing = ", ".join(sorted(set(self.columns) ^ set(other.columns)))
             raise InputError(
                 f"{other.where} has other columns than {self.where}: "

@@ -269,12 +269,12 @@ def open_rows(
                     for of in (stored, schema)
                 ]
                 if labels[0] != labels[1]:
-                    own, stored_labels = (
+                    labels_here, stored_labels = (
                         f"{'topics' if topics else 'classes'} {' against '.join(map(listed, names))}"  # type: ignore[arg-type]
                         for topics, *names in labels
                     )
                     raise InputError(
-                        f"{name} has the {own}, but the training data have the {stored_labels}: shard both with the same "
+                        f"{name} has the {labels_here}, but the training data have the {stored_labels}: shard both with the same "
                         "`labels` and `positive`"
                     )
         rows, positives = (tuple(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
