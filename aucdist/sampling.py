@@ -544,9 +544,7 @@ class MWMOTE(Sampler):
                 f"none of the {len(small)} rows of the smaller class has a row of the same class among its {self.k1} nearest "
                 "neighbours, so all of them count as noise: use a larger k1"
             )
-        nearest = (
-            NearestNeighbors(n_neighbors=self.k2).fit(majority).kneighbors(minority[kept], return_distance=False)
-        )  # 3
+        nearest = NearestNeighbors(n_neighbors=self.k2).fit(majority).kneighbors(minority[kept])[1]  # 3
         border = majority[np.unique(nearest)]  # 4
         distances, starts = NearestNeighbors(n_neighbors=k3).fit(minority).kneighbors(border)  # 5, 6
         with np.errstate(divide="ignore"):  # equal rows of both classes are as close as can be

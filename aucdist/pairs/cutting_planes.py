@@ -230,9 +230,9 @@ class CuttingPlanes:
     def _round(self, bound: float, w: np.ndarray) -> Round:
         """Return what is known now, with the bundle's bound and the weights it comes from."""
         gap_before, passes = self.gap, self._n_taken - self._n_taken_before
-        bound_error = self.penalty.bound_error(bound, w, self.bundle, self.rounding, self.cuts.weight_error)
+        best, rounding, cuts = self.best, self.rounding, self.cuts
+        bound_error = self.penalty.bound_error(bound, w, self.bundle, rounding, cuts.weight_error)
         dual, error = self._bound = higher(self._bound, (bound, bound_error))
-        best, rounding = self.best, self.rounding
         primal = self.value_at(best)
         self.gap = (primal - dual) / primal
         self._unchanged = self._unchanged + 1 if self.gap == gap_before else 0
@@ -241,9 +241,7 @@ class CuttingPlanes:
         sum_error = rounding.pair_hinge(best.w, best.loss, best.score_error) + rounding.penalty(
             best.w, self.penalty.value(best.w)
         )
-        primal_error = (
-            sum_error + self.cuts.value_error(reach) + self.cuts.weight_error * (1.0 + best.loss + 2.0 * reach)
-        )
+        primal_error = sum_error + cuts.value_error(reach) + cuts.weight_error * (1.0 + best.loss + 2.0 * reach)
         return Round(
             best.w.copy(), primal, dual, self._passes_before + passes, primal_error=primal_error,
             dual_error=error, slack=best.slack, stuck=self._is_stuck(dual, passes),
@@ -465,10 +463,7 @@ class AllPairs(Solver):
     name = "all-pairs"
     objective = "pairwise hinge"
     takes = ("penalty", *TOP_CONSTRAINTS, "group_weight", "grade_weight")
-    groups = True
-    ignores_zero_weight = True
-    takes_codes = True
-    signs = True
+    groups = signs = ignores_zero_weight = takes_codes = True
 
     def rounds(self, blocks: Blocks, lam: float, start: np.ndarray | None = None, **options: Any) -> Iterator[Round]:
         """Return rounds of the best weights so far and the best bound so far; see `PairObjective.of` for the options."""

@@ -91,12 +91,8 @@ def dual_ascent(
     table, order, local = memory.table.copy(), memory.order.copy(), w.copy()
     sweeps = sweeps._replace(seed=block_seed(sweeps.seed, number, block.index), n_steps=block.n_samples)
     active, taken = dual_sweeps(block.rows, table, order, memory.active, sweeps, local)
-    new_w = local if sweeps.sigma == 1.0 else memory.w + (local - w) / sweeps.sigma
-    return RowDuals(table, order, ActiveRows(*active), new_w), {
-        "w": new_w,
-        "total": table[:, DUAL].sum(),
-        "taken": taken,
-    }
+    w = local if sweeps.sigma == 1.0 else memory.w + (local - w) / sweeps.sigma
+    return RowDuals(table, order, ActiveRows(*active), w), {"w": w, "total": table[:, DUAL].sum(), "taken": taken}
 
 
 def loss_and_active_rows(block: Block, memory: RowDuals, w: np.ndarray, constant: float) -> tuple[RowDuals, Summary]:
