@@ -238,16 +238,14 @@ class Scores(ProtocolKind):
                     cell |= {"paper": target.value, "paper_deviation": target.deviation}
                 if runs := results_of(results, dataset, system):
                     best = int(np.argmax(np.mean([run[self.metric] for run in runs], axis=0)))
-                    scores = np.array([run[measure][best] for run in runs]) * (100.0 if measure in G_MEANS else 1.0)
+                    folds = np.array([run[measure][best] for run in runs]) * (100.0 if measure in G_MEANS else 1.0)
                     # seconds are medians, because the first fold may include the compilation of kernels
-                    mean = np.median(scores) if measure == "seconds" else scores.mean()
+                    mean = np.median(folds) if measure == "seconds" else folds.mean()
                     cell |= {
-                        "mean": mean,
-                        "deviation": scores.std(ddof=1) if len(scores) > 1 else None,
-                        "n_runs": len(scores),
-                    }
-                    cell["chosen"] = self._texts(settings, [run["chosen"][best] for run in runs])
-                    values[system] = scores
+                        "mean": mean, "deviation": folds.std(ddof=1) if len(runs) > 1 else None, "n_runs": len(runs),
+                        "chosen": self._texts(settings, [run["chosen"][best] for run in runs]),
+                    }  # fmt: skip
+                    values[system] = folds
                 cells.append(cell)
             if len(values) == len(self.systems):
                 self._rank(cells[-len(values) :], list(values.values()))
