@@ -4,7 +4,7 @@
     python tests/code_size.py --lower    # lower each budget to what its room has now; nothing is ever raised
 
 Comments, docstrings and line breaks are not counted. `tests/size_budget.yaml` has the budgets. A budget is lowered in the commit
-that earns it, and is raised only by hand, with a reason in that file.
+that earns it, and is raised only by hand, with a reason in the message of the commit.
 """
 
 import argparse
