@@ -102,15 +102,15 @@ TOP_CONSTRAINTS: Constraints = {
 """The parameters of an estimator that say which negatives count, and their values."""
 
 
-def trained_max_fpr(estimator: Any, n_neg: int) -> float | None:
+def trained_max_fpr(estimator: Any, n_neg: float) -> float | None:
     """Return the largest false positive rate that an estimator is trained for; None for all pairs.
 
     Parameters
     ----------
     estimator : object
         With or without the parameters of `TOP_CONSTRAINTS`.
-    n_neg : int
-        The number of all negatives, which turns ``max_false_positives`` into a rate.
+    n_neg : float
+        The number of all negatives, or their weight, which turns ``max_false_positives`` into a rate.
     """
     rate, number = (getattr(estimator, name, None) for name in TOP_CONSTRAINTS)
     return rate if number is None else min(number / n_neg, 1.0)
