@@ -82,7 +82,7 @@ def of_trees() -> Sentences:
     return [
         (
             page,
-            f"a mean AUC of {means['auto']:.3f}, bins with ten interactions (`bins + pairs`) have "
+            f"a mean AUC of {means['auto']:.3f}, bins with ten interactions (`bins + interactions`) have "
             f"{means['bins + pairs']:.3f}, LightGBM with the best of twenty settings has {means[BOOSTED]:.3f}, and LightGBM with "
             f"its defaults has {means['LightGBM, default']:.3f}.",
         ),
@@ -94,7 +94,7 @@ def of_trees() -> Sentences:
         (
             page,
             f"On the {len(with_svc)} sets where SVC has a result, its mean AUC is {beside_svc['SVC, RBF']:.3f}, that of bins "
-            f"with pairs is {beside_svc['bins + pairs']:.3f}, and that of `auto` is {beside_svc['auto']:.3f}. On the "
+            f"with interactions is {beside_svc['bins + pairs']:.3f}, and that of `auto` is {beside_svc['auto']:.3f}. On the "
             f"{n_finished} sets of the EBM, the three are {among['EBM']:.3f}, {among['bins + pairs']:.3f} "
             f"and {among['auto']:.3f}.",
         ),
@@ -288,7 +288,8 @@ def of_simulations() -> Sentences:
         ("docs/pages/benchmarks.md", f"At most {most} % of the thresholds missed"),
         (
             "docs/pages/how-to/alert-queues.md",
-            f"between {100 * missed.min():.2f} and {most} % of the thresholds missed their guarantee, in {len(missed)} cases",
+            f"In {len(missed)} simulated cases with a confidence of 95 %, the share of thresholds that missed their guarantee "
+            f"was between {100 * missed.min():.2f} and {most} %.",
         ),
     ]
 

@@ -16,6 +16,8 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 KEPT = DOCS / "benchmarks"
 PAGES = tuple(DOCS / "pages" / name for name in ("benchmarks.md", "internals/measurements.md"))
+ADDED_PAIRS, LABEL = r"(?<=bins)( \+|,)( 10)? pairs", r"\1\2 interactions"
+"""Interactions are called pairs in the labels of some files, and on no page: there a pair is one of rows."""
 MARKED = re.compile(r"(<!-- table ([a-z ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Cells = dict[str, str]
@@ -101,7 +103,7 @@ class Table:
         rows = list(filter(self.where, read(self.file)))
         for row in with_means(rows, self.mean_of) if self.mean_of else rows:
             cells = (form(row.get(column) or "") for column, form in self.columns.values())
-            yield f"| {' | '.join(cells)} |"
+            yield f"| {re.sub(ADDED_PAIRS, LABEL, ' | '.join(cells))} |"
         yield ""
         yield from measured_with(self.file)
 
