@@ -115,7 +115,9 @@ def test_the_page_of_a_rare_class_has_the_kept_figures_and_the_best_lam_of_each_
     for loss, rows in kept.groupby("loss"):
         assert f"| {loss} | " + " | ".join(f"{value:.3f}" for value in rows["average precision"]) + " |" in page
         best = rows.loc[rows["average precision"].idxmax()]
-        assert re.search(rf'"bins, {re.escape(str(loss))}": .*lam={best["lam"]}\)', page)
-        assert re.search(rf"bins, {re.escape(str(loss))} +average precision {best['average precision']:.3f}", page)
+        printed = re.search(rf"bins, {re.escape(str(loss))} +average precision (.*), standard.*, lam (.*)", page)
+        assert printed
+        assert [float(printed[1]), float(printed[2])] == [best["average precision"], float(best["lam"])]
+        assert rows["lam"].iloc[0] != best["lam"] != rows["lam"].iloc[-1], "the grid has the best value inside"
     seconds = kept[kept["loss"] == "top 1 %"].set_index("lam")["CPU seconds"]
     assert f"{seconds['1e-6']:.0f} CPU seconds with 1e-6, and {seconds['1e-3']:.0f} with 1e-3" in " ".join(page.split())
