@@ -219,11 +219,10 @@ def reasons_of(run: str, model: LinearModel) -> Json:
 
 
 def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[float]"]:
-    """Return the contribution of each column to the scores of rows, with the categories of a column summed, and the scores."""
-    table = model.explain(block.X)
+    """Return the contribution of each column to the scores of rows, with its features summed, and the scores."""
+    table, schema = model.explain(block.X), model.schema
     scores = table.sum(axis=1)
-    column = {f"{name}={value}": name for name, values in model.schema.categories.items() for value in values}
-    column |= {f"{name}.{part}": name for name, parts in model.schema.dates.items() for part in parts}
+    column = {schema.feature_names[j]: name for name, features in schema.by_column().items() for j in features}
     adds = table.iloc[:, :-1].rename(columns=column)
     return adds.T.groupby(level=0, sort=False).sum().T, scores
 

@@ -188,10 +188,6 @@ class Block:
             return as_csr(self.rows)
         return self.rows.values
 
-    def column(self, j: int) -> np.ndarray:
-        """Return a feature of all rows, float64 of shape (n_samples,); `Columns` is faster for many features of sparse rows."""
-        return as_dense(self.X[:, [j]]).ravel().astype(np.float64, copy=False)
-
     def weights(self) -> np.ndarray:
         """Return the sample weights, which are ones if none were given."""
         return np.ones(self.n_samples) if self.weight is None else self.weight

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block, EachBlock, each_of
+from aucdist.data.block import Block, Columns, EachBlock, each_of
 from aucdist.errors import InputError
 
 Arrays = tuple[np.ndarray | None, ...]
@@ -109,7 +109,7 @@ class TimeSplit:
 
     def _times(self, block: Block) -> np.ndarray:
         if self.groups is None or self.latest is None or block.group is None:
-            return block.column(self.column)
+            return Columns(block)[self.column]
         return np.asarray(self.latest[np.searchsorted(self.groups, block.group)])
 
 
@@ -165,7 +165,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
 
 
 def _time_and_labels(column: int, block: Block) -> Arrays:
-    return block.column(column), block.y, block.group, block.code
+    return Columns(block)[column], block.y, block.group, block.code
 
 
 def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: int | None = None) -> Split:

@@ -85,7 +85,7 @@ def roc(
     chance = np.array([0.0, 1.0]) if smallest is None else np.geomspace(smallest, 1, 100)
     axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
     if max_fpr is not None:
-        axes.axvline(max_fpr, linestyle="-.", color=NEG, linewidth=1, label="trained up to here")
+        axes.axvline(max_fpr, color=NEG, label="trained up to here")
     if point is not None:
         axes.plot(max(point[0], smallest or 0.0), point[1], "o", color=NEG, label="threshold")
 
@@ -145,7 +145,7 @@ def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) ->
     _plot_train_and_test(axes, train, test, lambda counts: thinned(*pr_curve(counts)))
     shown = train if test is None else test
     share = shown.n_pos / (shown.n_pos + shown.n_neg)
-    axes.axhline(share, linestyle="--", color=MUTED, linewidth=1, label="random order")
+    axes.axhline(share, color=MUTED, label="random order")
     axes.set(xlabel="Recall", ylabel="Precision", xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
 
 
@@ -160,9 +160,9 @@ def score_distributions(axes: Any, counts: ScoreCounts, threshold: float) -> Non
     for heights, name, colour, style in zip(bars, ("negative", "positive"), (NEG, POS), ("--", "-"), strict=True):
         raised = np.maximum(heights, floor)
         axes.stairs(raised, edges, baseline=floor, fill=True, alpha=0.25, color=colour)
-        axes.stairs(raised, edges, baseline=floor, linestyle=style, linewidth=1.5, color=colour, label=name)
+        axes.stairs(raised, edges, baseline=floor, style=style, linewidth=1.5, color=colour, label=name)
     if low <= 0.0 <= high:
-        axes.axvline(0.0, color=INK, linewidth=1, linestyle="-.", label="threshold")
+        axes.axvline(0.0, color=INK, label="threshold")
     label = "Weight per bar" if counts.weighted else "Rows per bar"
     axes.set(
         xlabel="Score", ylabel=label + ", log scale" * log_y, yscale="log" if log_y else "linear", ylim=(floor, None)

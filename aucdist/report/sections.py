@@ -169,11 +169,11 @@ def shape_plot(
     # densities, because bins have about equal numbers of rows and different widths
     density = shape.shares / np.diff(ends / 2)
     heights = low + 0.5 * reach * density / float(density.max())
-    axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25, linewidth=0)
-    axes.axhline(0.0, color=MUTED, linewidth=1, linestyle="--")
+    axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25)
+    axes.axhline(0.0, color=MUTED)
     if band is not None:
-        axes.stairs(band[1], ends, baseline=band[0], fill=True, color=POS, alpha=0.2, linewidth=0)
-    axes.stairs(shape.values, ends, baseline=None, color=POS, linewidth=1.8)
+        axes.stairs(band[1], ends, baseline=band[0], fill=True, color=POS, alpha=0.2)
+    axes.stairs(shape.values, ends, color=POS)
     if shape.missing is not None:
         axes.plot(ends[0], shape.missing, "D", color=INK, markersize=5, label="missing")
     axes.set(xlabel=name, ylabel="Adds to the score", ylim=(low, -low))

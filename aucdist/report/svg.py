@@ -148,10 +148,7 @@ class Axes:
         """Fill the area between two curves."""
         self.fill(np.concatenate([x, x[::-1]]), np.concatenate([high, low[::-1]]), **look)
 
-    def stairs(
-        self, values: Any, edges: Any, *, baseline: Any = None, fill: bool = False, linestyle: str = "-", linewidth: float = 1.8,
-        **look: Any,
-    ) -> None:  # fmt: skip
+    def stairs(self, values: Any, edges: Any, *, baseline: Any = None, fill: bool = False, **look: Any) -> None:
         """Draw a value for each interval between edges: as a line of steps, or filled down to a baseline."""
         x, y = np.repeat(edges, 2)[1:-1], np.repeat(values, 2)
         if fill:
@@ -159,15 +156,15 @@ class Axes:
             return
         if baseline is not None:
             x, y = np.pad(x, 1, mode="edge"), np.pad(y, 1, constant_values=baseline)
-        self.plot(x, y, linestyle, linewidth=linewidth, **look)
+        self.plot(x, y, **look)
 
-    def axhline(self, y: float, *, linestyle: str = "--", linewidth: float = 1.0, **look: Any) -> None:
+    def axhline(self, y: float, **look: Any) -> None:
         """Draw a horizontal line from one end to the other."""
-        self.plot([-np.inf, np.inf], [y, y], linestyle, linewidth=linewidth, **look)
+        self.plot([-np.inf, np.inf], [y, y], "--", linewidth=1, **look)
 
-    def axvline(self, x: float, *, linestyle: str = "--", linewidth: float = 1.0, **look: Any) -> None:
+    def axvline(self, x: float, **look: Any) -> None:
         """Draw a vertical line from one end to the other."""
-        self.plot([x, x], [-np.inf, np.inf], linestyle, linewidth=linewidth, **look)
+        self.plot([x, x], [-np.inf, np.inf], "-.", linewidth=1, **look)
 
     def note(self, text: str) -> None:
         """Put a text above the picture."""

@@ -217,9 +217,7 @@ class RunOptions(FileOptions):
     else runs."""
 
 
-def load_config(
-    model: type[Config], kind: str, config: str, settings: Sequence[str] = (), output: str | None = None
-) -> Config:
+def load_config(model: type[Config], kind: str, config: str, settings: Sequence[str], output: str | None) -> Config:
     """Read a configuration.
 
     `kind`: the project's own configurations are in ``configs/<kind>``.

@@ -24,7 +24,7 @@ from flows.reproduce import kind
 from flows.reproduce.kind import (
     DataSet,
     Folds,
-    KindOfTasks,
+    Kind,
     ProtocolKind,
     Result,
     Results,
@@ -162,7 +162,7 @@ class Claim(kind.Claim):
     """The final shares of zero weights also differ by at most this."""
 
 
-class Descent(KindOfTasks):
+class Descent(Kind):
     """The excess of the objective over the best known one: a figure for each data set and axis, and the claims."""
 
     kind: Literal["descent"]

@@ -24,7 +24,6 @@ from flows.config.model import ModelConfig
 from flows.reproduce.kind import (
     DataSet,
     Kind,
-    KindOfTasks,
     ProtocolKind,
     Result,
     Results,
@@ -90,7 +89,7 @@ class ShapeSystem(System):
     """The number of data sets for each size and shape. The figures show the first one."""
 
 
-class Shapes(KindOfTasks):
+class Shapes(Kind):
     """Estimates from rows x ~ N(0, I) with labels drawn from the link at the score w.x."""
 
     kind: Literal["shapes"]

@@ -2,8 +2,8 @@
 
 How to add a kind, in one new module and one row of `run.KINDS`:
 
-1. Derive a class from `KindOfTasks`, or from `Kind` if it has no tasks: then it needs neither 2. nor 3. Its fields are the keys
-   of the experiment in the YAML; ``kind: Literal["name"]`` names the kind.
+1. Derive a class from `Kind`. Without tasks it needs neither 2. nor 3. Its fields are the keys of the experiment in the YAML;
+   ``kind: Literal["name"]`` names the kind.
    Declare ``datasets`` if the experiment uses data sets of the catalog. Declare ``targets``, a list of models of one row each,
    if there are printed figures: in the YAML, ``targets`` is then the name of a CSV file beside it.
 2. ``tasks(versions)`` yields one `TaskKey` and one JSON mapping for each task. The mapping holds everything that decides the
@@ -149,6 +149,11 @@ class Kind(Strict):
         """
         yield from ()
 
+    @staticmethod
+    def run_task(task: Task) -> Result:
+        """Run one of the tasks in any process, and return its result in JSON types."""
+        raise NotImplementedError
+
     @abstractmethod
     def report(self, results: Results) -> Report:
         """Return the report of the experiment."""
@@ -156,15 +161,6 @@ class Kind(Strict):
     def page_table(self, title: str, lines: pd.DataFrame, *cell: str) -> PageTable:
         """Return a table with a row for each data set and a column for each system; `cell` are templates of texts."""
         return PageTable(title, lines, cell, self.datasets, getattr(self, "systems", ()))
-
-
-class KindOfTasks(Kind):
-    """An experiment whose report needs results of tasks."""
-
-    @staticmethod
-    @abstractmethod
-    def run_task(task: Task) -> Result:
-        """Run a task in any process, and return its result in JSON types."""
 
 
 class Claim(Strict):
@@ -225,7 +221,7 @@ class Splits(Strict):
     """lam times the number of training rows"""
 
 
-class ProtocolKind(KindOfTasks):
+class ProtocolKind(Kind):
     """An experiment each of whose tasks is one system, or all of them, on one fold or split of one data set."""
 
     datasets: Mapping[str, DataSet]

@@ -37,7 +37,7 @@ from flows.json_values import flattened, jsonable
 from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Shapes
-from flows.reproduce.kind import Kind, KindOfTasks, Result, Task, TaskKey, Version, read_version
+from flows.reproduce.kind import Kind, Result, Task, TaskKey, Version, read_version
 from flows.reproduce.page import Report, render_paper_page
 from flows.reproduce.scores import Scores
 
@@ -173,9 +173,7 @@ def run_task(task: Task) -> Result:
     with warnings.catch_warnings():
         # the papers' solvers stop after a fixed number of steps, even without convergence
         warnings.simplefilter("ignore")
-        kind = KINDS[task["kind"]]
-        assert issubclass(kind, KindOfTasks)
-        return kind.run_task(task)
+        return KINDS[task["kind"]].run_task(task)
 
 
 def _results(

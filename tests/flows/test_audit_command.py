@@ -8,10 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.command_line import run as command
+from support.linear_models import linear_model
 from support.runs import write_config
 
+from aucdist.data.block import Block
+from aucdist.data.dataset import Schema
+from aucdist.data.preprocess import Preprocessor
 from aucdist.metrics import operating_point, roc_auc_score
 from aucdist.model import load_model
+from flows import audit
 from flows.run_folder.folder import read_scores
 
 
@@ -76,6 +81,14 @@ def test_reasons_are_all_principal_ones(folder: Path, run: Path, record: dict) -
     shares = {column["column"]: column["alerts"] for column in reasons["columns"]}
     assert shares == pytest.approx({name: share for name, share in named.mean().items() if share > 0})
     assert reasons["most_of_an_alert"] == named.sum(axis=1).max()
+
+
+def test_the_features_of_a_hashed_column_are_one_column() -> None:
+    schema = Schema(("v", "h#0", "h#1"), "y", ("1",), ("0",), {}, {"h": 2})
+    scaling = Preprocessor((), "none", None, None)
+    model = linear_model(np.array([1.0, 2.0, 3.0]), 0.0, schema, scaling, {})
+    adds, _ = audit._added(model, Block.of(np.array([[1.0, 1.0, 1.0]]), np.array([1])))
+    assert adds.to_dict("list") == {"v": [1.0], "h": [5.0]}
 
 
 def test_page_and_record_have_what_a_reviewer_asks_for(run: Path, record: dict) -> None:

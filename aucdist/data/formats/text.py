@@ -241,7 +241,7 @@ def rows_of_cells(
 
 
 def first_row(
-    data: bytes, where: str, separator: str, *, start: int = 0, encoding: str = "utf-8", quote: str = '"'
+    data: bytes, where: str, separator: str, *, start: int = 0, encoding: str = "utf-8", quote: str
 ) -> tuple[int, list[str], int]:
     """Return the cells of the first row from `start` on, the number of the line after it, and where that line starts.
 

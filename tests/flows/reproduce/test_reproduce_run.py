@@ -22,7 +22,7 @@ from aucdist.pairs.problem import pairwise_objective
 from aucdist.selection import arrival, fold_numbers
 from flows.orchestration import flows
 from flows.reproduce import run as engine
-from flows.reproduce.kind import Kind, KindOfTasks, TaskKey
+from flows.reproduce.kind import Kind, TaskKey
 from flows.reproduce.page import PageTable, Report
 from flows.reproduce.run import Paper
 
@@ -92,7 +92,7 @@ def test_quick_000_agrees_with_the_paper(data_dir: Path, tmp_path: Path) -> None
     assert Path(result["run"], "report.html").is_file()
 
 
-class Squares(KindOfTasks):
+class Squares(Kind):
     """A kind without data sets and folds."""
 
     @staticmethod
