@@ -61,6 +61,8 @@ class WatchConfig(Strict):
     """The scores of these rows, as `aucdist score` writes them. By default the rows are scored."""
     labels: FileOption = None
     """The labels of a batch: a Parquet or CSV file with `row_id` and the label."""
+    alerts_only: bool = False
+    """Only alerts have labels, so AUC, partial AUC and recall raise no alarm."""
     batch: Annotated[str | None, Cli(metavar="NAME")] = Field(default=None, pattern=NAME)
     """The name of the batch. By default it is the name of the data, or for labels the last batch."""
     state: UrlOption = None
@@ -71,14 +73,16 @@ class WatchConfig(Strict):
     """How s3:// URLs are reached."""
 
     def _check(self) -> None:
-        if self.data is None and self.labels is None:
+        if not (self.data or self.labels):
             raise InputError("nothing to watch: name the rows of a batch, or give --labels of one that was watched")
-        if self.data is None and self.scores is not None:
+        if self.scores and not self.data:
             raise InputError("`scores` belong to the rows of a batch: name the rows as well")
+        if self.alerts_only and not self.labels:
+            raise InputError("--alerts-only says which rows have labels: give --labels as well")
 
 
 class Watched(NamedTuple):
-    """The model of a watch. `digest` identifies it in any folder."""
+    """The model of a watch. `digest` identifies it in any folder; `alerts_only` says that only alerts have labels."""
 
     folder: str
     digest: str
@@ -86,6 +90,7 @@ class Watched(NamedTuple):
     model: LinearModel
     profile: Profile
     state: WatchState
+    alerts_only: bool
 
     @property
     def columns(self) -> list[str]:
@@ -101,19 +106,19 @@ def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | N
     with started(config, "watch", observer, run_stage) as (stages, workers):
         watched = stages("open model", open_watched, config)
         batch = config.batch
-        if config.data is not None:
+        if config.data:
             batch = stages("compare rows", compare_rows, config, watched, workers, observer)
-        if config.labels is not None and (config.data is None or watched.state.read(batch)["rows"]):
+        if config.labels and (not config.data or watched.state.read(batch)["rows"]):
             batch = stages("join labels", join_labels, config.labels, batch, watched)
         page = stages("page", watched.state.write_page, f"Watching {files.shown(config.model)}")
-    assert batch is not None  # the configuration requires rows or labels
+    assert batch  # the configuration requires rows or labels
     return result_of(watched.state, batch, page) | {"seconds": stages.elapsed()}
 
 
 def result_of(state: WatchState, batch: str, page: str) -> Json:
     """Return what ``aucdist watch --json`` prints of a batch."""
     record, known = state.read(batch), state.performance(batch)
-    alarms = record["comparison"]["alarms"] + ([] if known is None else known["alarms"])
+    alarms = record["comparison"]["alarms"] + (known["alarms"] if known else [])
     return {
         "batch": batch, "version": record["version"], "rows": record["rows"], "alarms": alarms,
         "comparison": record["comparison"], "performance": known, "page": files.shown(page), "damaged": state.damaged,
@@ -123,13 +128,13 @@ def result_of(state: WatchState, batch: str, page: str) -> Json:
 def watch_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist watch` prints."""
     known, score = result["performance"], result["comparison"]["score"]
-    against = "the model" if result["version"] is None else f"version {result['version']}"
+    against = f"version {result['version']}" if result["version"] else "the model"
     of = "the score" if score.get("class") is None else f"the score of class {score['class']}, which has drifted most,"
     lines = [f"batch {result['batch']}: {result['rows']:,} rows against {against}, PSI of {of} {score['psi']:.3f}"]
-    if known is not None:
+    if known:
         positive = f", {known['n_pos']:,} of them positive" if "n_pos" in known else ""
         lines.append(f"{known['labelled']:,} of {result['rows']:,} rows have a label{positive}")
-        on_test_rows = {} if known["on_test_rows"] is None else known["on_test_rows"]["measures"]
+        on_test_rows = (known["on_test_rows"] or {"measures": {}})["measures"]
         lines += [measure_text(name, value, on_test_rows.get(name)) for name, value in known["measures"].items()]
         lines += [evidence_text(known["guarantee"])] if "guarantee" in known else []
     lines += result["damaged"]
@@ -140,15 +145,16 @@ def watch_lines(result: Json) -> list[str]:
 def open_watched(config: WatchConfig) -> Watched:
     """Open the model and the state."""
     store, change = read_version(absolute(config.model))
-    if change is None and config.state is None:
+    if not (change or config.state):
         raise InputError(
             f"{files.shown(config.model)} is not a model store, so the results of watching have no folder: name one with "
             "--state, or make a store with `aucdist promote`"
         )
-    folder = absolute(model_folder(config.model)) if change is None else store.folder_of(change)
+    folder = store.folder_of(change) if change else absolute(model_folder(config.model))
     model, (profile, _) = load_with_seen(folder)
     state = WatchState(absolute(config.state or f"{store.url}/watch").rstrip("/"))
-    return Watched(folder, digest_of_model(folder), None if change is None else change.version, model, profile, state)
+    version = change.version if change else None
+    return Watched(folder, digest_of_model(folder), version, model, profile, state, config.alerts_only)
 
 
 def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observer: RunObserver) -> str:
@@ -165,7 +171,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
         raise InputError(
             f"batch {batch} was watched already, with other rows or another model: name this one with --batch"
         )
-    scores = None if config.scores is None else absolute(config.scores).rstrip("/")
+    scores = absolute(config.scores).rstrip("/") if config.scores else None
     alarms = []
     try:
         counts, missing, unknown = _count(source, batch, identity, scores, watched, workers, observer)
@@ -226,7 +232,7 @@ def _count(
             labelled=False,
             name=batch,
         )
-    if scores is not None:
+    if scores:
         where = files.shown(scores)
         if not files.exists(f"{scores}/{batch_scoring.DONE}"):
             raise InputError(f"{where} has no complete scores: run `aucdist score` to its end, or leave --scores out")
@@ -277,7 +283,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     """Add labels to those of a batch, compute the metrics of the labelled rows, and return the name of the batch."""
     state = watched.state
     records = state.batches()
-    if batch is None:
+    if not batch:
         if not records:
             raise InputError(
                 f"no batch was watched in {files.shown(state.url)}: watch the rows first, then their labels"
@@ -291,9 +297,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
     record = records[batch]
     if record["identity"]["model"] != watched.digest:
         version = record["version"]
-        other = (
-            "another model: name that one" if version is None else f"version {version}: name it, as in URL@{version}"
-        )
+        other = f"version {version}: name it, as in URL@{version}" if version else "another model: name that one"
         raise InputError(f"batch {batch} was watched with {other}")
     new, missing = read_labels(absolute(url), watched.model)
     place = state.scores(batch, record["identity"])
@@ -343,7 +347,8 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
         "new": len(known) - len(before),
     }
     test = count_against_guarantee(watched, batch, labelled, scores)
-    alarms = metric_alarms(now, on_test_rows, guaranteed=test["measure"] if test else None)
+    expected = None if watched.alerts_only else on_test_rows
+    alarms = metric_alarms(now, expected, guaranteed=test["measure"] if test else None)
     if test:
         now["guarantee"] = test
         if test["evidence"] >= ALARM:
@@ -376,7 +381,7 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
     run = _run_of(watched)
     about = read_about(run) if files.exists(f"{run}/{METRICS}") else {}
     guarantee = (about.get("operating_point") or {}).get("guarantee")
-    if guarantee is None:
+    if not guarantee:
         return None
     name, guaranteed = guarantee["measure"], guarantee["guaranteed"]
     bad, rows = (int(n) for n in BAD[name](confusion(counts_of(labelled), 0.0)))

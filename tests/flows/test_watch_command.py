@@ -146,6 +146,10 @@ def test_labels_that_do_worse_than_promised_raise_alarms(store: str, tmp_path: P
     pd.DataFrame({"row_id": range(1500), "left": y}).to_csv(tmp_path / "labels.csv", index=False)
     alarms = watched(store, "--labels", tmp_path / "labels.csv", *state, code=3)["alarms"]
     assert {alarm["what"] for alarm in alarms} == {"auc", "partial_auc", "recall", "calibration"}
+    alarms = watched(store, "--labels", tmp_path / "labels.csv", "--alerts-only", *state, code=3)["alarms"]
+    assert {alarm["what"] for alarm in alarms} == {"calibration"}
+    said = run("watch", store, tmp_path / "rows.parquet", "--alerts-only", *state, code=2)[1]
+    assert "--alerts-only says which rows have labels" in said
 
 
 @pytest.mark.parametrize(
