@@ -57,7 +57,7 @@ class Decision(TypedDict, total=False):
     high: Required[float]
     rows: Required[Count]
     margin: Required[float]
-    measure: Literal["auc", "partial_auc", "macro_auc"]
+    measure: Literal["auc", "partial_auc", "average_precision", "macro_auc"]
     max_fpr: float
     condition: str
     holds: bool
@@ -283,7 +283,7 @@ def rollback(store: Store, to: int | None = None) -> Change:
         raise InputError(
             f"{files.shown(store.url)} is not a model store, so there is nothing to roll back: name a store"
         )
-    target = store.version(current.version).replaced if to is None else to
+    target = to or store.version(current.version).replaced
     if target is None:
         raise InputError(
             f"{files.shown(store.url)}: there is no version before {current.version} to go back to. Name one, as in URL@2"

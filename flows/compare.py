@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -213,6 +213,10 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
     column = next((values for run in runs if (values := run.column("cost")) is not None), None)
     cost = None if costs is None or (costs.differ_by_row and column is None) else costs.of_rows(y > 0, column)
     tests: dict[str, list[Json]] = {}
+
+    def paired(test: Callable[..., Difference]) -> list[Json]:
+        return _tests(runs, lambda a, b, _: test(y, a.score(), b.score()))
+
     if areas:
         tests["group_auc"] = _tests(runs, lambda a, b, _: paired_groups_test(areas[a.name], areas[b.name]))
         if (grade := runs[0].column("grade")) is not None:
@@ -223,12 +227,12 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
                 for run in runs
             }
             tests["ndcg@10"] = _tests(runs, lambda a, b, _: paired_groups_test(gains[a.name], gains[b.name]))
-    tests["auc"] = _tests(runs, lambda a, b, _: auc_test(y, a.score(), b.score()))
+    tests["auc"] = paired(auc_test)
     if max_fpr is not None:
-        tests["partial_auc"] = _tests(runs, lambda a, b, _: partial_auc_test(y, a.score(), b.score(), max_fpr))
+        tests["partial_auc"] = paired(partial(partial_auc_test, max_fpr=max_fpr))
     if cost is not None:
         tests["expected_cost"] = _tests(runs, lambda a, b, _: mean_cost_difference(y > 0, (a.wrong(), b.wrong()), cost))
-    tests["average_precision"] = _tests(runs, lambda a, b, _: average_precision_difference(y, a.score(), b.score()))
+    tests["average_precision"] = paired(average_precision_difference)
     if (folds := _tests_over_folds(runs)) is not None:
         tests["folds"] = folds
     return {

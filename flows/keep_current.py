@@ -38,6 +38,8 @@ class KeepCurrentConfig(Strict):
     """When the version in use is replaced, like `--if` of `aucdist promote`."""
     margin: float | None = Field(default=None, ge=0.0, lt=1.0)
     """The smallest difference that counts, like `--margin` of `aucdist promote`. By default `not-worse` uses 0.005."""
+    metric: Literal["average_precision"] | None = None
+    """The metric that is compared, like `--metric` of `aucdist promote`."""
     keep: CountOption = None
     """The number of versions to keep. Older ones are removed."""
     warm_start: bool = True
@@ -50,8 +52,9 @@ class KeepCurrentConfig(Strict):
     """The folder or URL below which the scores of each batch are written."""
 
     def _check(self) -> None:
-        if self.margin and self.condition == "always":
-            raise InputError("`margin` has no effect with `condition: always`: leave it out")
+        for key in ("margin", "metric"):
+            if getattr(self, key) and self.condition == "always":
+                raise InputError(f"`{key}` has no effect with `condition: always`: leave it out")
         if self.store.startswith("models:"):
             raise InputError(
                 "`store` is a folder or URL: a registered model of MLflow is promoted with `aucdist promote`"
@@ -61,7 +64,7 @@ class KeepCurrentConfig(Strict):
             raise InputError(
                 "runs are compared on rows that they were not trained on: give either `held_out`, or `train.data.test`"
             )
-        if self.window is not None or self.held_out is not None:
+        if self.window or self.held_out:
             source = source_of(data).source
             if data.name is not None or not isinstance(source, str) or not any(c in source for c in "*?["):
                 raise InputError(
@@ -87,14 +90,13 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: St
     """
     store, training = absolute(config.store), config.train
     with s3_as_configured(training, observer), lease(store, f"keep-current {training.name}") as held:
-        newest = with_newest_files(config)
         current = read_store(store).current
-        start = None if current is None or not config.warm_start else f"{store}/{current.folder}"
-        trained = train(newest, observer, run_stage, start)
+        start = f"{store}/{current.folder}" if current and config.warm_start else None
+        trained = train(with_newest_files(config), observer, run_stage, start)
         stages = Stages(observer, run_stage)
         promotion = stages("promote", promote, config, store, str(trained["run"]), held)
         scored, watched = None, None
-        if config.new is not None:  # score with the version that is now in use
+        if config.new:  # score with the version that is now in use
             current = read_store(store).current
             assert current is not None  # the run was promoted, or another version is in use
             batch = f"{config.batch or batch_name(config.new)}-version-{current.version:05d}"
@@ -106,15 +108,16 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: St
             watched = watch(WatchConfig.model_validate(watching), observer, run_stage)
     return {
         "store": files.shown(store), "run": trained["run"], "trained": trained, "promotion": promotion, "scored": scored,
-        "watched": watched, "alarms": [] if watched is None else watched["alarms"],
+        "watched": watched, "alarms": watched["alarms"] if watched else [],
     }  # fmt: skip
 
 
 def promote(config: KeepCurrentConfig, store: str, run: str, held: Lease) -> Json:
     """Promote the run if the condition holds, unless another run has taken over the lease of the store."""
     held.check()
-    result = promote_run(PromoteConfig(run=run, store=store, condition=config.condition, margin=config.margin))
-    removed = [] if config.keep is None else remove_old_versions(read_store(store), config.keep)
+    asked = config.model_dump(include={"condition", "margin", "metric"})
+    result = promote_run(PromoteConfig(run=run, store=store, **asked))
+    removed = remove_old_versions(read_store(store), config.keep) if config.keep else []
     return result | {"removed": removed}
 
 
@@ -123,7 +126,7 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
 
     Raises InputError if there are not enough files.
     """
-    if config.window is None and config.held_out is None:
+    if not (config.window or config.held_out):
         return config.train
     data = config.train.data
     source = source_of(data)
@@ -132,16 +135,14 @@ def with_newest_files(config: KeepCurrentConfig) -> TrainConfig:
         raise InputError(
             f"`held_out` takes all {len(matching)} files of {source.display_name}: wait for another one, or lower `held_out`"
         )
-    trained = matching[: len(matching) - held_out]
-    trained = trained if config.window is None else trained[-config.window :]
-    test = data.test
+    trained = matching[: len(matching) - held_out][-(config.window or 0) :]  # -0 takes all
+    changes: Json = {"source": source.model_copy(update={"source": trained})}
     if held_out:
-        test = TestConfig(source=source.model_copy(update={"source": matching[-held_out:]}))
-    changed = data.model_copy(update={"source": source.model_copy(update={"source": trained}), "test": test})
-    return config.train.model_copy(update={"data": changed})
+        changes["test"] = TestConfig(source=source.model_copy(update={"source": matching[-held_out:]}))
+    return config.train.model_copy(update={"data": data.model_copy(update=changes)})
 
 
 def keep_current_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist keep-current` prints."""
-    watched = [] if result["watched"] is None else watch_lines(result["watched"])
+    watched = watch_lines(result["watched"]) if result["watched"] else []
     return [f"trained {result['run']}", *promotion_lines(result["promotion"]), *watched]

@@ -37,7 +37,6 @@ def history(config: StoreConfig) -> Json:
             f"{shown(store.url)} is not a model store, or nothing was promoted to it: see `aucdist promote`"
         )
     decisions, damaged = read_decisions(store)
-    declined = [decision for decision in decisions if not decision.get("holds")]
     return {
         "store": shown(store.url), "current": store.current.version, "present": stored_version_numbers(store),
         "changes": [
@@ -47,7 +46,7 @@ def history(config: StoreConfig) -> Json:
             }
             for change in store.changes
         ],
-        "declined": declined, "damaged": damaged,
+        "declined": [decision for decision in decisions if not decision.get("holds")], "damaged": damaged,
     }  # fmt: skip
 
 
@@ -56,7 +55,7 @@ def history_lines(result: Json) -> list[str]:
     lines = []
     for change in result["changes"]:
         number = change["version"]
-        replaced = "" if change["replaced"] is None else f", replaced version {change['replaced']}"
+        replaced = f", replaced version {change['replaced']}" if change["replaced"] else ""
         origin = f", {change['run']}" if change["run"] else ""
         test = change["decision"]
         reason = f", {_test(test)}" if test else ""
@@ -110,7 +109,7 @@ def promotion_lines(result: Json) -> list[str]:
             )
         lines.append(f"drawn in {result['picture']}")
     if result["promoted"]:
-        after = "" if result["replaced"] is None else f"; it replaces version {result['replaced']}"
+        after = f"; it replaces version {result['replaced']}" if result["replaced"] else ""
         lines.append(f"{result['store']}: version {result['version']} is in use{after}")
     else:
         margin = test["margin"]
@@ -128,9 +127,11 @@ def promotion_lines(result: Json) -> list[str]:
 
 def measure_text(test: Json) -> str:
     """Return the name of the metric that was compared. The first model stores do not state it, and compared the AUC."""
-    if (measure := test.get("measure", "auc")) == "partial_auc":
-        return f"partial AUC up to a false positive rate of {test.get('max_fpr', math.nan):g}"
-    return {"auc": "AUC", "macro_auc": "mean AUC of the classes"}[measure]
+    names = {
+        "auc": "AUC", "average_precision": "average precision", "macro_auc": "mean AUC of the classes",
+        "partial_auc": f"partial AUC up to a false positive rate of {test.get('max_fpr', math.nan):g}",
+    }  # fmt: skip
+    return names[test.get("measure", "auc")]
 
 
 def decision_svg(decision: Json, title: str) -> str:
@@ -147,7 +148,7 @@ def decision_svg(decision: Json, title: str) -> str:
             colour, values = NEG if holds else POS, f"{test['value']:+.4f} ({test['low']:+.4f} to {test['high']:+.4f})"
             axes.plot([test["low"], test["high"]], [-place, -place], color=colour, linewidth=3)
             axes.plot([test["value"]], [-place], "os"[place], color=colour, markersize=7, label=f"{label}: {values}")
-        axes.axvline(0.0, color=GRID, linestyle="-")
+        axes.axvline(0.0, "-", color=GRID)
         axes.axvline(
             bound, color=MUTED, label=f"{decision['condition']} {'holds' if decision['holds'] else 'does not hold'}"
         )

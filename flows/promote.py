@@ -16,6 +16,7 @@ from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
 from aucdist.drift.batch import Z_95
 from aucdist.errors import InputError, Json
+from aucdist.metrics import average_precision_difference
 from aucdist.metrics.compare import Difference, auc_test, holm, macro_auc_test, measured_classes, partial_auc_test
 from aucdist.model import DIGESTS, PROFILE, files_of_model, load_model
 from aucdist.model.held_out import HeldOutRows, load_with_seen, refuse_trained_on, same_classes, score_labelled
@@ -29,8 +30,6 @@ from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
 from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of, model_folder
 
-LEVEL = 0.95
-"""The level of the intervals. The two ends leave an equal model a chance of 2.5 % to be promoted by `better`."""
 NOT_WORSE_BY = 0.005
 """The default margin of `not-worse`. With a margin of 0 it would be the same as `better`."""
 IN_USE = "the version in use"
@@ -49,14 +48,16 @@ class PromoteConfig(Strict):
     """When to replace the version in use: always, if the new model is significantly better, or if it is not worse by
     more than --margin."""
     margin: float | None = Field(default=None, ge=0.0, lt=1.0)
-    """The smallest difference that counts. Without it, `better` uses 0, and `not-worse` 0.005 for the AUC."""
+    """The smallest difference that counts. Without it, `better` uses 0, and `not-worse` 0.005."""
+    metric: Literal["average_precision"] | None = None
+    """The metric to compare: average_precision. By default the AUC, or the partial AUC that the run was trained for."""
     data: Annotated[UnlabelledRef | None, Cli(flag="--data", data=True)] = None
     """Labelled rows for the test, which neither model has seen. By default they are the test rows of the run."""
     keep: CountOption = None
     """Remove the oldest versions until N are left. By default none is removed."""
 
     def _check(self) -> None:
-        for option, value in (("a margin", self.margin), ("--data", self.data)):
+        for option, value in (("a margin", self.margin), ("a metric", self.metric), ("--data", self.data)):
             if value and self.condition == "always":
                 raise InputError(f"{option} has no effect with --if always: give --if better or --if not-worse")
 
@@ -78,6 +79,8 @@ class PairedScores(NamedTuple):
 def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     """Test the model of a run against the version in use.
 
+    The intervals are of 95 %, so an equal model has a chance of 2.5 % to be promoted by `better`.
+
     `run` and `in_use`: the run folder, and the folder of the version.
     Returns the difference, run minus version in use, with its interval; ``holds``; ``classes`` of several; as JSON values.
     Raises InputError if the rows cannot be read, or a model was trained on some of them.
@@ -93,7 +96,7 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         name, source = batch_name(config.data), source_of(config.data)
         before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(model_folder(run), shown(run), source, name)
         pair = PairedScores(name, rows.y, rows.scores, before.scores)
-    test, about = _test_ranking(pair, new, run)
+    test, about = _test_ranking(pair, new, run, config.metric)
     calibration = _test_calibration(pair, new, old)
     condition, margin = config.condition, config.margin
     if margin is None:
@@ -103,31 +106,40 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
     return jsonable(
         asdict(test)
         | about
-        | {"condition": condition, "margin": margin, "rows": len(pair.y), "of": pair.rows, "calibration": calibration}
-        | {"holds": test.low > bound and not worse}
+        | {
+            "condition": condition,
+            "margin": margin,
+            "rows": len(pair.y),
+            "of": pair.rows,
+            "calibration": calibration,
+            "holds": test.low > bound and not worse,
+        }
     )
 
 
-def _test_ranking(pair: PairedScores, new: LinearModel, run: str) -> tuple[Difference, Json]:
-    """Return the test of the AUC, the partial AUC or the macro AUC, and the metric."""
+def _test_ranking(pair: PairedScores, new: LinearModel, run: str, metric: str | None) -> tuple[Difference, Json]:
+    """Return the test of the AUC, the partial AUC, the average precision or the macro AUC, and the metric."""
     if not new.classes:
         n_pos, max_fpr = int((pair.y == 1).sum()), max_fpr_of(new, run)
-        if max_fpr is None:
-            return auc_test(pair.y, pair.new, pair.old, LEVEL), {"measure": "auc", "n_pos": n_pos}
-        test = partial_auc_test(pair.y, pair.new, pair.old, max_fpr, LEVEL)
+        if metric is not None or max_fpr is None:
+            compare = auc_test if metric is None else average_precision_difference
+            return compare(*pair[1:]), {"measure": metric or "auc", "n_pos": n_pos}
+        test = partial_auc_test(*pair[1:], max_fpr)
         return test, {"measure": "partial_auc", "n_pos": n_pos, "max_fpr": max_fpr}
+    if metric is not None:
+        raise InputError("models of several classes are compared by the mean of their AUCs: leave `metric` out")
     measured = measured_classes(pair.y)
     if not len(measured):
         raise InputError(
             f"{pair.rows}: no class has at least two rows and at least two rows outside it, so no AUC can be computed: "
             "name more rows with --data"
         )
-    tests = [auc_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k], LEVEL) for k in measured]
+    tests = [auc_test(np.where(pair.y[:, k], 1, -1), pair.new[:, k], pair.old[:, k]) for k in measured]
     classes = [
         {"name": new.classes[k], "n_pos": int(pair.y[:, k].sum()), **asdict(class_test), "p_holm": p}
         for k, class_test, p in zip(measured, tests, holm([class_test.p_value for class_test in tests]), strict=True)
     ]
-    test = macro_auc_test(pair.y[:, measured], pair.new[:, measured], pair.old[:, measured], LEVEL)
+    test = macro_auc_test(pair.y[:, measured], pair.new[:, measured], pair.old[:, measured])
     return test, {"measure": "macro_auc", "classes": classes}
 
 
@@ -162,8 +174,8 @@ def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:
         """Return the labels of a run's test rows, and their scores."""
         if not model.classes:
             return scored.y, scored.score()
-        members = members_of(scored.table["label"].to_numpy(), model.classes, topics=model.topics)
-        return members, np.column_stack([scored.score(name) for name in model.classes])
+        scores = np.column_stack([scored.score(name) for name in model.classes])
+        return members_of(scored.table["label"].to_numpy(), model.classes, topics=model.topics), scores
 
     new = read_run(run)
     y, scores = labels_and_scores(new)
@@ -211,25 +223,25 @@ def promote_run(config: PromoteConfig) -> Json:
     """
     run = config.run.rstrip("/")
     if config.store.startswith(SCHEME):
-        if config.keep is not None:
+        if config.keep:
             raise InputError("--keep is for a folder or bucket: MLflow keeps the versions of a registered model")
         target = registered_model(config.store)  # raises an error for a wrong URL before anything is read
         return promote_to_mlflow(target, run, _version_of(run), config.condition, partial(decide, config, run))
     check_name(config.store)
     store = read_store(config.store)  # opened before the decision, so that a change meanwhile makes the promotion fail
-    for change in store.versions.values() if config.keep is not None else ():
+    for change in store.versions.values() if config.keep else ():
         refuse_link(store.folder_of(change))  # checked before anything is promoted
     content, current, condition = _version_of(run), store.current, config.condition
     result: Json = {"store": shown(store.url), "run": shown(run), "condition": condition, "removed": []}
     decision: Any = None
-    if condition != "always" and current is not None:
+    if condition != "always" and current:
         decision = decide(config, run, store.folder_of(current)) | {"version": current.version}
         title = f"{shown(run).rpartition('/')[2]} against version {current.version}"
         result["picture"] = shown(keep_decision(store, decision | {"run": shown(run)}, decision_svg(decision, title)))
         if not decision["holds"]:
             return result | {"promoted": False, "version": current.version, "replaced": None, "decision": decision}
     change = promote(store, content, {"run": shown(run), "condition": condition, "decision": decision})
-    if config.keep is not None:
+    if config.keep:
         result["removed"] = remove_old_versions(read_store(store.url), config.keep)
     return result | {"promoted": True, "version": change.version, "replaced": change.replaced, "decision": decision}
 

@@ -217,9 +217,9 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
         )
     elif proved_excess(certificate) is None:
         texts.append("No lower bound above 0 was found, so nothing is proved about the distance from the minimum.")
-    if report.classes[0][1] is None:
+    if not report.classes[0][1]:
         texts.append(NO_TEST_ROWS)
-    if interval is not None and interval.low <= 0.5:
+    if interval and interval.low <= 0.5:
         texts.append(
             "The interval of the AUC includes 0.5: these rows do not show that the ranking is better than chance."
         )
@@ -229,7 +229,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
 def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ranking.Interval | None) -> list[str]:
     """Return the main results as sentences."""
     area, run = ranking.auc(shown), report.run
-    ends = None if interval is None else (interval.low, interval.high)
+    ends = (interval.low, interval.high) if interval else None
     measured = auc_with_interval(area, ends)
     if (error := ranking.auc_error(shown)) > 0:
         measured += (

@@ -162,9 +162,9 @@ class Axes:
         """Draw a horizontal line from one end to the other."""
         self.plot([-np.inf, np.inf], [y, y], "--", linewidth=1, **look)
 
-    def axvline(self, x: float, **look: Any) -> None:
+    def axvline(self, x: float, style: str = "-.", **look: Any) -> None:
         """Draw a vertical line from one end to the other."""
-        self.plot([x, x], [-np.inf, np.inf], "-.", linewidth=1, **look)
+        self.plot([x, x], [-np.inf, np.inf], style, linewidth=1, **look)
 
     def note(self, text: str) -> None:
         """Put a text above the picture."""

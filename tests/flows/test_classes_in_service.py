@@ -77,6 +77,8 @@ def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str
         np.testing.assert_array_equal(of_class.coef, other.coef)
     run("rollback", f"{store}@1")
     assert load_model(str(store)).models[0].coef[20] != model.models[0].coef[20]
+    _, err = run("promote", good, store, "--if", "better", "--metric", "average_precision", code=2)
+    assert "leave `metric` out" in err
     _, err = run("promote", good, store, "--if", "better", "--data", folder / "rows.csv", code=2)
     assert "was trained on" in err
 

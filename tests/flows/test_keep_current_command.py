@@ -66,8 +66,9 @@ def test_nights_train_compare_promote_score_and_watch(tmp_path: Path) -> None:
     assert (first["trained"]["n_samples"], first["scored"]["rows"], first["watched"]["rows"]) == (1200, 600, 600)
     assert first["watched"]["batch"] == "day50-version-00001"
     day(tmp_path, 3)
-    second = kept(night(tmp_path, day(fresh, 51, shift=2.0)), code=3)
+    second = kept(night(tmp_path, day(fresh, 51, shift=2.0), metric="average_precision"), code=3)
     decision = second["promotion"]["decision"]
+    assert decision["measure"] == "average_precision"
     assert (second["promotion"]["version"], decision["rows"], decision["of"]) == (2, 600, "the test rows of the run")
     assert {alarm["column"] for alarm in second["alarms"]} >= {"c"}
     assert (tmp_path / "store" / "watch" / "index.html").exists()
@@ -133,6 +134,10 @@ def test_the_newest_files_are_chosen(tmp_path: Path) -> None:
     [
         ({"held_out": None}, "give either `held_out`, or `train.data.test`"),
         ({"condition": "always", "margin": 0.1}, "`margin` has no effect with `condition: always`"),
+        (
+            {"condition": "always", "margin": 0.0, "metric": "average_precision"},
+            "`metric` has no effect with `condition",
+        ),
         ({"condition": "maybe"}, "condition"),
         ({"window": 0}, "window"),
         ({"store": ""}, "store"),

@@ -10,6 +10,7 @@ import pytest
 from support.command_line import result_of, run, sets
 from support.printed import run_page
 
+from aucdist.metrics import average_precision_difference
 from aucdist.metrics.compare import partial_auc_test
 from aucdist.model import load_model
 
@@ -88,6 +89,8 @@ def test_keep_leaves_so_many(runs: list[str], tmp_path: Path) -> None:
         (("{bad}", "{store}", "--if", "perhaps"), "condition: Input should be 'better', 'not-worse' or 'always'"),
         (("{bad}", "{store}", "--if", "better", "--margin", "2"), "margin: Input should be less than 1"),
         (("{bad}", "{store}", "--margin", "0.1"), "a margin has no effect with --if always"),
+        (("{bad}", "{store}", "--metric", "average_precision"), "a metric has no effect with --if always"),
+        (("{bad}", "{store}", "--if", "better", "--metric", "auc"), "metric: Input should be 'average_precision'"),
         (("{bad}", "{store}", "--keep", "0"), "keep: Input should be greater than or equal to 1"),
         (("{other}", "{store}", "--if", "better"), r"was trained on \d+ of the 719 test rows of .*: the same data was split"),
         (("{bad}", "{store}", "--if", "better", "--data", "digits"), "was trained on 1,078 of the 1,797 rows of digits"),
@@ -150,11 +153,17 @@ def test_other_data_is_compared_on_rows_that_the_version_in_use_has_not_seen(wee
     decision = promoted(both, again, "--if", "not-worse", "--margin", 0.4, "--data", data)["decision"]
     assert (decision["measure"], decision["max_fpr"], decision["rows"]) == ("partial_auc", 0.1, 1500)
     assert decision["holds"]
+    options = ("--if", "not-worse", "--margin", 0.4, "--data", data, "--metric", "average_precision")
+    precise = promoted(first, again, *options)["decision"]  # in place of the partial AUC of the version in use
+    assert precise["measure"] == "average_precision"
     new, old = (load_model(f"{folder}/model") for folder in (both, first))
     rows = pd.read_parquet(data)
     y, X = np.where(rows["y"] == 1, 1, -1), rows[list("abcd")].to_numpy()
     expected = partial_auc_test(y, new.decision_function(X), old.decision_function(X), 0.1, standardized=True)
     assert (decision["value"], decision["low"]) == pytest.approx((expected.value, expected.low))
+    expected = average_precision_difference(y, old.decision_function(X), new.decision_function(X))
+    assert (precise["value"], precise["low"]) == pytest.approx((expected.value, expected.low))
+    assert "average precision " in run("models", again)[0]
     loss = [((model.predict_proba(X)[:, 1] - (y == 1)) ** 2).mean() for model in (new, old)]
     assert decision["calibration"]["of_each"] == pytest.approx(loss)
     assert decision["calibration"]["value"] == pytest.approx(loss[1] - loss[0])
