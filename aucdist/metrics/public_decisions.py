@@ -162,8 +162,8 @@ def operating_point(
     y_true: ArrayLike,
     y_score: ArrayLike,
     threshold: float,
-    level: float = 0.95,
     *,
+    level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> OperatingPoint:
@@ -265,8 +265,8 @@ def expected_cost_interval(
     y_true: ArrayLike,
     y_score: ArrayLike,
     threshold: float,
-    level: float = 0.95,
     *,
+    level: float = 0.95,
     false_alarm: Any,
     miss: Any,
     sample_weight: ArrayLike | None = None,
@@ -377,7 +377,7 @@ def recall_at_fpr_interval(
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
-    seed: int = 0,
+    random_state: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
@@ -395,8 +395,8 @@ def recall_at_fpr_interval(
         The confidence of the interval, at least 0.5 and below 1.
     n_resamples : int, default=1000
         How many bootstrap samples are drawn, at least 100.
-    seed : int, default=0
-        Seed of the samples, not negative.
+    random_state : int, default=0
+        The seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
         rows are independent.
@@ -424,7 +424,7 @@ def recall_at_fpr_interval(
     '0.633 from 0.500 to 0.783'
     """
     return _bootstrapped(
-        decisions.recall_at_fpr, max_fpr, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
+        decisions.recall_at_fpr, max_fpr, (y_true, y_score, sample_weight, pos_label), level, n_resamples, random_state
     )
 
 
@@ -477,7 +477,7 @@ def fpr_at_recall_interval(
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
-    seed: int = 0,
+    random_state: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
@@ -495,8 +495,8 @@ def fpr_at_recall_interval(
         The confidence of the interval, at least 0.5 and below 1.
     n_resamples : int, default=1000
         How many bootstrap samples are drawn, at least 100.
-    seed : int, default=0
-        Seed of the samples, not negative.
+    random_state : int, default=0
+        The seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
         rows are independent.
@@ -524,7 +524,12 @@ def fpr_at_recall_interval(
     '0.095 from 0.052 to 0.242'
     """
     return _bootstrapped(
-        decisions.fpr_at_recall, min_recall, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
+        decisions.fpr_at_recall,
+        min_recall,
+        (y_true, y_score, sample_weight, pos_label),
+        level,
+        n_resamples,
+        random_state,
     )
 
 
@@ -572,7 +577,7 @@ def recall_at_k_interval(
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
-    seed: int = 0,
+    random_state: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
@@ -590,8 +595,8 @@ def recall_at_k_interval(
         The confidence of the interval, at least 0.5 and below 1.
     n_resamples : int, default=1000
         How many bootstrap samples are drawn, at least 100.
-    seed : int, default=0
-        Seed of the samples, not negative.
+    random_state : int, default=0
+        The seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
         rows are independent.
@@ -619,7 +624,7 @@ def recall_at_k_interval(
     '0.550 from 0.450 to 0.650'
     """
     return _bootstrapped(
-        decisions.recall_at_k, k, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
+        decisions.recall_at_k, k, (y_true, y_score, sample_weight, pos_label), level, n_resamples, random_state
     )
 
 
@@ -667,7 +672,7 @@ def precision_at_k_interval(
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
-    seed: int = 0,
+    random_state: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
@@ -685,8 +690,8 @@ def precision_at_k_interval(
         The confidence of the interval, at least 0.5 and below 1.
     n_resamples : int, default=1000
         How many bootstrap samples are drawn, at least 100.
-    seed : int, default=0
-        Seed of the samples, not negative.
+    random_state : int, default=0
+        The seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
         rows are independent.
@@ -714,7 +719,7 @@ def precision_at_k_interval(
     '0.660 from 0.540 to 0.780'
     """
     return _bootstrapped(
-        decisions.precision_at_k, k, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
+        decisions.precision_at_k, k, (y_true, y_score, sample_weight, pos_label), level, n_resamples, random_state
     )
 
 
@@ -771,7 +776,7 @@ def recall_at_precision_interval(
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
-    seed: int = 0,
+    random_state: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
@@ -789,8 +794,8 @@ def recall_at_precision_interval(
         The confidence of the interval, at least 0.5 and below 1.
     n_resamples : int, default=1000
         How many bootstrap samples are drawn, at least 100.
-    seed : int, default=0
-        Seed of the samples, not negative.
+    random_state : int, default=0
+        The seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
         rows are independent.
@@ -823,7 +828,7 @@ def recall_at_precision_interval(
         (y_true, y_score, sample_weight, pos_label),
         level,
         n_resamples,
-        seed,
+        random_state,
     )
 
 
@@ -880,7 +885,7 @@ def precision_at_recall_interval(
     *,
     level: float = 0.95,
     n_resamples: int = 1000,
-    seed: int = 0,
+    random_state: int = 0,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
@@ -898,8 +903,8 @@ def precision_at_recall_interval(
         The confidence of the interval, at least 0.5 and below 1.
     n_resamples : int, default=1000
         How many bootstrap samples are drawn, at least 100.
-    seed : int, default=0
-        Seed of the samples, not negative.
+    random_state : int, default=0
+        The seed of the samples, not negative.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
         rows are independent.
@@ -927,7 +932,12 @@ def precision_at_recall_interval(
     '0.462 from 0.253 to 0.608'
     """
     return _bootstrapped(
-        decisions.precision_at_recall, min_recall, (y_true, y_score, sample_weight, pos_label), level, n_resamples, seed
+        decisions.precision_at_recall,
+        min_recall,
+        (y_true, y_score, sample_weight, pos_label),
+        level,
+        n_resamples,
+        random_state,
     )
 
 
@@ -1018,10 +1028,10 @@ def _flagged(y_score: ArrayLike, threshold: float) -> np.ndarray:
 
 def _bootstrapped(
     measure: Callable[[ScoreCounts, float], float], parameter: float, rows: tuple[Any, ...], level: float, n_resamples: int,
-    seed: int,
+    random_state: int,
 ) -> Estimate:  # fmt: skip
     """Return a metric with one parameter, and its bootstrap interval; `rows` are those of `counts_of`."""
     counts = counts_of(*rows)
     return bootstrap_interval(
-        counts, lambda drawn: measure(drawn, parameter), level, n_resamples=n_resamples, seed=seed
+        counts, lambda drawn: measure(drawn, parameter), level, n_resamples=n_resamples, seed=random_state
     )

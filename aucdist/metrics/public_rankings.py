@@ -79,8 +79,8 @@ def roc_auc_score(
 def roc_auc_interval(
     y_true: ArrayLike,
     y_score: ArrayLike,
-    level: float = 0.95,
     *,
+    level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Interval:
@@ -140,7 +140,7 @@ def roc_auc_interval(
 
 
 def roc_auc_difference(
-    y_true: ArrayLike, first: ArrayLike, second: ArrayLike, level: float = 0.95, *, pos_label: Any = None
+    y_true: ArrayLike, first: ArrayLike, second: ArrayLike, *, level: float = 0.95, pos_label: Any = None
 ) -> Difference:
     """Test whether two models have the same AUC, on the same rows.
 
@@ -238,8 +238,8 @@ def partial_roc_auc_interval(
     y_true: ArrayLike,
     y_score: ArrayLike,
     max_fpr: float,
-    level: float = 0.95,
     *,
+    level: float = 0.95,
     standardized: bool = True,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
@@ -308,8 +308,8 @@ def partial_roc_auc_difference(
     first: ArrayLike,
     second: ArrayLike,
     max_fpr: float,
-    level: float = 0.95,
     *,
+    level: float = 0.95,
     standardized: bool = True,
     pos_label: Any = None,
 ) -> Difference:
@@ -417,8 +417,8 @@ def two_way_partial_auc_interval(
     y_score: ArrayLike,
     min_tpr: float,
     max_fpr: float,
-    level: float = 0.95,
     *,
+    level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
@@ -521,8 +521,8 @@ def average_precision_score(
 def average_precision_interval(
     y_true: ArrayLike,
     y_score: ArrayLike,
-    level: float = 0.95,
     *,
+    level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
 ) -> Estimate:
@@ -576,7 +576,7 @@ def average_precision_interval(
 
 
 def average_precision_difference(
-    y_true: ArrayLike, first: ArrayLike, second: ArrayLike, level: float = 0.95, *, pos_label: Any = None
+    y_true: ArrayLike, first: ArrayLike, second: ArrayLike, *, level: float = 0.95, pos_label: Any = None
 ) -> Difference:
     """Test whether two models have the same average precision, on the same rows.
 

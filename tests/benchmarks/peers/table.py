@@ -142,7 +142,7 @@ def _system_row(
     if first.scores is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # with few positives the interval is wide, as the row shows
-            interval = roc_auc_interval(contest.y_test, first.scores, LEVEL)
+            interval = roc_auc_interval(contest.y_test, first.scores, level=LEVEL)
         row |= {"AUC": interval.auc, "low": interval.low, "high": interval.high}
     if curve:
         row["mean AUC"] = curve[-1].auc
