@@ -11,7 +11,7 @@ of how close to the optimum they are::
     model.explain(X)               # what each feature adds
 
 Use `PairwiseHingeClassifier` if the order of the rows counts (with `max_fpr` if only the top counts), and `LinkClassifier` for
-probabilities. `PairwiseRampClassifier` tolerates rows that no linear score ranks correctly, and has no certificate.
+probabilities. `PairwiseRampClassifier` tolerates rows that no linear score ranks correctly, and has no lower bound.
 `aucdist.metrics` has metrics with intervals, `aucdist.maps` feature maps, and `aucdist.model` saved models. `aucdist.export`
 writes models for other systems. The command `aucdist --help` does the same for files.
 """

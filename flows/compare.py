@@ -136,7 +136,7 @@ def compare(config: CompareConfig) -> Json:
     several = runs[0].several
     if several and max_fpr is not None:
         raise InputError(
-            "max_fpr is for runs of two classes; runs of several are compared by the AUC of each class: leave it out"
+            "max_fpr is for runs of two classes; runs of several are compared by the AUC of each class: leave max_fpr out"
         )
     with run_folder(config.output, timestamped("compare")) as folder:
         compared = _compared_classes(runs) if several else _compared(runs, max_fpr)
@@ -306,7 +306,7 @@ def _areas_in_groups(runs: Sequence[Run]) -> dict[str, GroupMetric]:
 
 def common_costs(points: Sequence[Json | None]) -> Costs | None:
     """Return the costs that runs were trained for, by their operating points; None if there are none, or runs differ."""
-    costs = [point["wanted"]["cost"] for point in points if point and "cost" in point["wanted"]]
+    costs = [point["target"]["cost"] for point in points if point and "cost" in point["target"]]
     return Costs(**costs[0]) if costs and all(cost == costs[0] for cost in costs) else None
 
 

@@ -68,7 +68,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
         observer.stage("explain")
         model = load_model(model_folder(config.model))
         if config.classes and not model.classes:
-            raise InputError("`--class` is for models of several classes, but this model has two: leave it out")
+            raise InputError("`--class` is for models of several classes, but this model has two: leave --class out")
         for name in config.classes:
             if name not in model.classes:
                 raise unknown("class", name, model.classes)
@@ -158,12 +158,12 @@ def _reasons(model: LinearModel, spread: float, rows: Block, config: ExplainConf
         order = np.argsort(-adds, kind="stable")[: config.reasons]
         return [{"feature": reasons.names[k], "adds": sign * adds[k] / spread} for k in order if adds[k] > 0.0]
 
-    table = zip(
-        rows.row_id, model.decision_function(rows.X) / spread, reasons.beside_best, reasons.beside_average, strict=True
-    )
+    scores = model.decision_function(rows.X) / spread
+    table = zip(rows.row_id, scores, reasons.above_smallest, reasons.above_average, strict=True)
+    best_key, average_key = ("below_largest", "below_average") if config.lower else ("above_smallest", "above_average")
     return jsonable(
         [
-            {"row_id": row_id, "score": score, "beside_best": largest(best), "beside_average": largest(average)}
+            {"row_id": row_id, "score": score, best_key: largest(best), average_key: largest(average)}
             for row_id, score, best, average in table
         ]
     )
@@ -190,8 +190,9 @@ def explanation_lines(result: Json) -> list[str]:
         for row in said.get("reasons") or said["explained"] or ():
             lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
             if "contributions" not in row:
-                for beside, reference in (("beside_best", "most favourable values"), ("beside_average", "average row")):
-                    reasons = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in row[beside])
+                for key, parts in [*row.items()][2:]:
+                    reference = "average row" if key.endswith("average") else "most favourable values"
+                    reasons = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in parts)
                     lines.append(f"  compared with the {reference}: {reasons or 'nothing'}")
                 continue
             for part in row["contributions"]:

@@ -62,10 +62,10 @@ class ExportConfig(Strict):
         if self.to not in TARGETS:
             raise unknown("target", self.to, TARGETS)
         if self.to != "sql" and (self.table is not None or self.ids):
-            raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}: leave them out")
+            raise InputError(f"`table` and `ids` belong to sql, and this is an export to {self.to}: leave both out")
         if self.contributions and self.to == "scorecard":
             raise InputError(
-                "`contributions` belong to onnx, sql and json; the lines of a scorecard are contributions: leave it out"
+                "`contributions` belong to onnx, sql and json; a scorecard's lines are contributions: leave `contributions` out"
             )
         if self.to != "scorecard":
             if {"rows", "total", "points_to_double_odds", "base_points", "base_odds"} & self.model_fields_set:

@@ -54,7 +54,7 @@ class KeepCurrentConfig(Strict):
     def _check(self) -> None:
         for key in ("margin", "metric"):
             if getattr(self, key) and self.condition == "always":
-                raise InputError(f"`{key}` has no effect with `condition: always`: leave it out")
+                raise InputError(f"`{key}` has no effect with `condition: always`: leave `{key}` out")
         if self.store.startswith("models:"):
             raise InputError(
                 "`store` is a folder or URL: a registered model of MLflow is promoted with `aucdist promote`"

@@ -109,7 +109,7 @@ def above_lowest(counts: Iterable[str], positive: object, where: str) -> tuple[t
     if positive != "minority":
         raise InputError(
             "`positive` does not apply to `labels: grades`, where any two rows with different grades make a pair: "
-            "leave it out"
+            "leave `positive` out"
         )
     ordered = sorted(counts, key=lambda name: _grade(name, where))
     if len(ordered) < 2:

@@ -144,7 +144,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
         raise InputError(
             "the rows cannot be split by time, because "
             + ("all have the same time" if len(ordered) else "no row has a time")
-            + ": name another column under `split.time`, or split by `fraction`"
+            + ": name another column under `test.time`, or split by `fraction`"
         )
     n_last = round(last * len(ordered))
     starts = np.unique(ordered)[1:]

@@ -181,7 +181,7 @@ def times_of(train: Sample, test: Sample, schema: Schema) -> list[str]:
         if later > LATER:
             sentences.append(
                 f"By column {name!r}, {later:.0%} of the training rows are later than half of the test rows, but a model in use "
-                f"is trained on earlier rows only. Test on the last rows with `split: {{time: {name}, last: 0.2}}`, and choose "
+                f"is trained on earlier rows only. Test on the last rows with `test: {{time: {name}, last: 0.2}}`, and choose "
                 f"with `folds: {{time: {name}.days}}` in `aucdist cv`."
             )
     return sentences

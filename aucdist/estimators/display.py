@@ -18,7 +18,7 @@ from aucdist.estimators.conditioning import diagnosis
 from aucdist.estimators.scores import auc_of_rows, refuse_classes
 from aucdist.estimators.tables import labels_of_features, names_of_features
 from aucdist.extras import load_optional
-from aucdist.solvers.base import REACHED, Callback, Record, Solution, Status
+from aucdist.solvers.base import REACHED, REMEDIES, Callback, Record, Solution, Status
 
 REASONS = {
     Status.MAX_PASSES: "max_passes was reached",
@@ -147,14 +147,11 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
     c = model.certificate_
     if c.status not in REACHED:
         fault = None if ranges is None or model._map is not None else diagnosis(ranges, names_of_features(model))
-        proved = (
-            f"primal and dual are accurate only to {c.rounding:.3g}, so raise tol, or scale the features"
-            if c.status == Status.ROUNDING
-            else "raise max_passes, tol or lam. The certificate bounds the distance from the minimum"
-        )
+        accuracy = f"primal and dual are accurate only to {c.rounding:.3g}: " if c.status == Status.ROUNDING else ""
         yield ConvergenceWarning(
             f"{REASONS[c.status]} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
-            f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={model.tol:g}; {proved}"
+            f"(primal {c.primal:.6g}, dual {c.dual:.6g}), above tol={model.tol:g}; {accuracy}"
+            f"{REMEDIES[c.status]}. The certificate bounds the distance from the minimum"
             + ("" if fault is None else f". {fault}")
         )
     if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():

@@ -2,8 +2,8 @@
 
 With several classes or labels, one model is fitted for each class against the rest, and all of them use the same blocks. Work
 that needs no labels is done once: the rows are checked, put into blocks and searched for far columns, and a feature map that does
-not depend on the classes (``bins`` without pairs) is fitted and applied to all rows. Work that depends on the labels is done for
-each class: landmarks, trees, pairs of bins, ``monotone="auto"``, calibration. Each fit gives the same bits as a fit to
+not depend on the classes (``bins`` without interactions) is fitted and applied to all rows. Work that depends on the labels is
+done for each class: landmarks, trees, interactions, ``monotone="auto"``, calibration. Each fit gives the same bits as a fit to
 ``y == one_class``, and has its own history and certificate. As many fits run side by side as the blocks have threads.
 """
 

@@ -121,7 +121,7 @@ class LinearClassifier(BlockClassifier):
 
     @property
     def n_features_kept(self) -> int | None:
-        """The number of features and pairs with a weight that is not 0, if the penalty can leave features out; otherwise None.
+        """The number of features and interactions with a weight that is not 0; None if the penalty cannot leave features out.
 
         If the weights do not belong to single features, as with landmarks, it is the number of weights that are not 0.
         """
@@ -138,8 +138,8 @@ class LinearClassifier(BlockClassifier):
         """How much each feature moves the score of a model of bins, float64, in the order of the columns of `explain`.
 
         It is the standard deviation over the training rows of what the feature adds to the score, plus half of the standard
-        deviation of each pair that it is in. A model without bins raises an AttributeError, because its weights depend on the
-        units of the features.
+        deviation of each interaction that it is in. A model without bins raises an AttributeError, because its weights depend
+        on the units of the features.
         """
         check_is_fitted(self)
         try:
@@ -149,17 +149,17 @@ class LinearClassifier(BlockClassifier):
         importances = np.zeros(len(labels_of_features(self)))
         for shape in parts.shapes:
             importances[shape.feature] += shape.spread
-        for pair in parts.pairs:
+        for pair in parts.interactions:
             importances[list(pair.features)] += 0.5 * pair.spread
         return importances
 
     def shapes(self) -> Additive:
-        """Return what each feature and each pair of features adds to the score, as shapes.
+        """Return what each feature and each interaction adds to the score, as shapes.
 
         Returns
         -------
         Additive
-            Its ``shapes`` and ``pairs`` are in the units of the features. The sum of all contributions and ``constant`` is
+            Its ``shapes`` and ``interactions`` are in the units of the features. The sum of all contributions and ``constant`` is
             the score. See `aucdist.maps.explain`.
 
         Raises
@@ -172,7 +172,7 @@ class LinearClassifier(BlockClassifier):
         return additive(self._map, self.coef_[0], self.decision_intercept)
 
     def explain(self, X: Any) -> pd.DataFrame:
-        """Return what each feature, and each pair of features, adds to the score of each row.
+        """Return what each feature, and each interaction, adds to the score of each row.
 
         Parameters
         ----------
@@ -215,9 +215,9 @@ def lam_path(
     sample_weight: Any = None,
     stop: Callable[[Estimator], bool] | None = None,
 ) -> list[Estimator]:
-    """Fit one model for each value of `lam`, in much less time than single fits.
+    """Fit one model for each value of `lam`, each from the result of the previous one.
 
-    With ``all-pairs``, each fit starts from the lower bounds that the previous ones have found. With ``exact``, all use the
+    With ``all-pairs``, each fit starts from the weights and the lower bounds of the previous one. With ``exact``, all use the
     moments of one reading.
 
     Parameters

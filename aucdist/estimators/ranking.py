@@ -111,9 +111,10 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     max_fpr : float or None, default=None
         Only for the solver ``all-pairs``. Train for the partial AUC, the area under the ROC curve up to this false positive
         rate, above 0 and at most 1. Only this share of the negatives, the highest-scoring ones, then counts in the mean: see
-        `aucdist.pairs.top_negatives`. Choose the share of negatives that can be looked at, such as 0.01. With few negatives,
-        use `max_false_positives`. The objective is convex and has a certificate. If these negatives cannot be separated from
-        the positives, the minimum is near w = 0, and a `CollapseWarning` says so.
+        `aucdist.pairs.top_negatives`. Choose it somewhat larger than the false positive rate at which you work: with few
+        negatives in the loss, the fit overfits them. With few negatives in all, use `max_false_positives`. The objective is
+        convex and has a certificate. If these negatives cannot be separated from the positives, the minimum is near w = 0, and
+        a `CollapseWarning` says so.
     max_false_positives : int or None, default=None
         Only for the solver ``all-pairs``. Like `max_fpr`, with a number of negatives instead of a share. With sample weights,
         it is their total weight. With 1, only the highest-scoring negative counts, as in TopPush and the infinite push.
@@ -302,9 +303,10 @@ class PairwiseRampClassifier(PairRankingClassifier):
         features, try values from 1e-5 to 1e-2.
     max_fpr : float or None, default=None
         Train for the partial AUC, the area under the ROC curve up to this false positive rate, above 0 and at most 1. Only this
-        share of the negatives, the highest-scoring ones, counts in the mean: see `aucdist.pairs.smooth`. Choose the share of
-        negatives that can be looked at, such as 0.01. With few negatives, use `max_false_positives`. The fit starts from
-        certified minima of the pairwise hinge, which count as passes, unless `warm_start` gives it another start.
+        share of the negatives, the highest-scoring ones, counts in the mean: see `aucdist.pairs.smooth`. Choose it
+        somewhat larger than the false positive rate at which you work: with few negatives in the loss, the fit overfits them.
+        With few negatives in all, use `max_false_positives`. The fit starts from certified minima of the pairwise hinge, which
+        count as passes, unless `warm_start` gives it another start.
     max_false_positives : int or None, default=None
         Like `max_fpr`, with a number of negatives instead of a share. With sample weights, it is their total weight.
     group_weight : {"pairs", "groups"} or None, default=None

@@ -157,7 +157,7 @@ def _thresholds_of_rows(
             guarantee = guaranteed_threshold(positive, scores, confidence, sample_weight=sample_weight, **requirement)
             if not guarantee.holds:
                 raise InputError(
-                    f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
+                    f"no threshold guarantees {guarantee.measure} {guarantee.target:g} with confidence {confidence:g}, given "
                     f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for at most that, "
                     "lower the confidence, or give more rows"
                 )
@@ -297,7 +297,7 @@ class WithThreshold:
             requirement["alerts"] = alerts / per
         if confidence is not None and cost is not None:
             raise InputError(
-                "set_threshold: confidence is for fpr, alerts, precision and recall, not for cost: leave it out"
+                "set_threshold: confidence is for fpr, alerts, precision and recall, not for cost: leave confidence out"
             )
         if is_dask(X):
             raise InputError(

@@ -249,4 +249,6 @@ def check_groups(estimator: Any, blocks: Blocks) -> None:
     if estimator.group_weight is not None and not blocks.has_groups:
         raise InputError("group_weight is the weight of a group, but no groups are given: use fit(X, y, groups=...)")
     if estimator.grade_weight is not None and not blocks.has_grades:
-        raise InputError("grade_weight is the weight of a pair of grades, but the labels are not grades: leave it out")
+        raise InputError(
+            "grade_weight is the weight of a pair of grades, but the labels are not grades: leave grade_weight out"
+        )

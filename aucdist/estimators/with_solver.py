@@ -166,9 +166,9 @@ class WithSolver(BaseEstimator, ABC):
                 f"solver {solver.name!r} does not support monotonic constraints (`monotone`); {self._solvers_that('signs')}"
             )
         if solver.penalties and (penalty := self.penalty) not in solver.penalties:
-            names = [name for name, other in self.solvers.items() if penalty in other.penalties]
             raise InputError(
-                f"solver {solver.name!r} has no penalty {penalty!r}; those that have it: {', '.join(names)}"
+                f"solver {solver.name!r} does not support penalty={penalty!r}: use solver "
+                f"{' or '.join(name for name, other in self.solvers.items() if penalty in other.penalties)}"
             )
         if getattr(self, "warm_start", False) and not solver.takes_start:
             raise InputError(

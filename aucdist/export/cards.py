@@ -156,7 +156,7 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     Parameters
     ----------
     model : LinearModel
-        A model with the feature map ``bins``, without pairs.
+        A model with the feature map ``bins``, without interactions.
     scaling : Scaling, optional
         How scores become points; ``Scaling()`` by default.
     rows : int, optional
@@ -171,8 +171,8 @@ def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: in
     Raises
     ------
     InputError
-        If the model is not one of bins without pairs, if it lacks the log odds that the scaling needs, or if `rows` is below the
-        smallest number that the card can have.
+        If the model is not one of bins without interactions, if it lacks the log odds that the scaling needs, or if `rows` is
+        below the smallest number that the card can have.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
     steps = described.score
     if not isinstance(steps, Additive):
         raise InputError("a scorecard needs bins: train the model with `features: bins`")
-    if steps.pairs:
+    if steps.interactions:
         raise InputError(
             "each line of a scorecard has one feature, and this model has interactions: train it with `interactions: 0`"
         )

@@ -271,8 +271,8 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
     ----------
     model : LinearModel
     contributions : bool, default=False
-        Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each pair adds to the
-        score, and the constant. The property ``aucdist.contributions`` has their names. Rows without a score have NaN.
+        Whether there is an output ``contributions``, float64 of shape (rows, n): what each feature and each interaction adds to
+        the score, and the constant. The property ``aucdist.contributions`` has their names. Rows without a score have NaN.
 
     Returns
     -------

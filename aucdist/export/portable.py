@@ -265,7 +265,7 @@ def _score(model: LinearModel) -> tuple[Score, set[int]]:
         shapes = tuple(
             replace(shape, edges=edges_in_units(shape.edges, shape.feature, preprocessor)) for shape in parts.shapes
         )
-        for pair in parts.pairs:
+        for pair in parts.interactions:
             rows, columns = (
                 edges_in_units(edges, j, preprocessor) for edges, j in zip(pair.edges, pair.features, strict=True)
             )
@@ -321,9 +321,9 @@ def _node(trees: Forest, place: int, values: np.ndarray, preprocessor: Preproces
 
 
 def trees_of(score: Additive) -> list[Node]:
-    """Return a tree for each shape and each pair."""
+    """Return a tree for each shape and each interaction."""
     trees = [_bins(shape.feature, shape.edges, shape.values.tolist(), shape.missing) for shape in score.shapes]
-    for pair in score.pairs:
+    for pair in score.interactions:
         (a, b), (missing_row, missing_column) = pair.features, map(int, pair.missing)
         rows: list[Node] = []
         for values in pair.values:
@@ -387,8 +387,8 @@ def to_json(model: LinearModel, *, contributions: bool = False) -> str:
     model : LinearModel
         For several classes, the object has a description of each.
     contributions : bool, default=False
-        Whether ``contributions`` names what each shape and each pair adds, or each weight of a model without a feature map, in
-        the order of the object; the constant comes last.
+        Whether ``contributions`` names what each shape and each interaction adds, or each weight of a model without a feature
+        map, in the order of the object; the constant comes last.
 
     Returns
     -------

@@ -226,8 +226,8 @@ def to_sql(model: LinearModel, *, table: str = "rows", ids: Sequence[str] = (), 
     ids : sequence of str, default=()
         Columns of the table that the query returns with the scores. If empty, these are the columns that the model reads.
     contributions : bool, default=False
-        Whether columns ``adds_...`` say what each feature and each pair adds to the score, and the constant. Their sum is the
-        score, to the last bit if a system adds them in the order of the query's brackets.
+        Whether columns ``adds_...`` say what each feature and each interaction adds to the score, and the constant. Their sum is
+        the score, to the last bit if a system adds them in the order of the query's brackets.
 
     Returns
     -------

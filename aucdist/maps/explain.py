@@ -1,9 +1,9 @@
 """Explain additive models: the shape of each feature's contribution to the score, and its contribution for each row.
 
-A score is ``constant + sum of shapes + sum of pairs``. A loss over pairs of rows depends only on differences of scores,
-so each shape is given the mean 0 over the training rows. What a pair says about one of its features alone is moved to the shape
-of this feature. The rows and the columns of the grid of a pair therefore have mean 0, where the weight of a cell is the product
-of the shares of its row and its column.
+A score is ``constant + sum of shapes + sum of interactions``. A loss over pairs of rows depends only on differences of scores,
+so each shape is given the mean 0 over the training rows. What an interaction says about one of its features alone is moved to the
+shape of this feature. The rows and the columns of the grid of an interaction therefore have mean 0, where the weight of a cell
+is the product of the shares of its row and its column.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,8 +63,8 @@ class Shape:
 
 
 @dataclass(frozen=True, eq=False)
-class PairShape:
-    """The contribution of a pair of features beyond their own, in the cells of a grid.
+class InteractionShape:
+    """The contribution of an interaction beyond the shapes of its two features, in the cells of a grid.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class PairShape:
 
 @dataclass(frozen=True, eq=False)
 class Additive:
-    """A model of bins as a constant, shapes of features and shapes of pairs.
+    """A model of bins as a constant, shapes of features and shapes of interactions.
 
     Attributes
     ----------
@@ -102,17 +102,17 @@ class Additive:
         The score of a row whose contributions are all 0, which is about that of an average row.
     shapes : tuple of Shape
         One shape for each feature with more than one value, in the order of the features.
-    pairs : tuple of PairShape
-        One for each pair of features of the map, in its order.
+    interactions : tuple of InteractionShape
+        One for each interaction of the map, in its order.
     """
 
     constant: float
     shapes: tuple[Shape, ...]
-    pairs: tuple[PairShape, ...]
+    interactions: tuple[InteractionShape, ...]
 
 
 def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) -> Additive:
-    """Return the constant, the shapes and the pairs of a model of bins.
+    """Return the constant, the shapes and the interactions of a model of bins.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
     Returns
     -------
     Additive
-        Its constant, shapes and pairs add up to the score.
+        Its constant, shapes and interactions add up to the score.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
     table = expand(fitted.code_basis, np.ascontiguousarray(w, dtype=np.float64))
     tables = np.split(table, fitted.code_basis.starts[1:-1])
     feature_cells = {int(j): tables[k].copy() for k, j in enumerate(fitted.used)}
-    constant, pairs = intercept, []
+    constant, interactions = intercept, []
     for k, (a, b) in enumerate(fitted.pairs):
         grid = tables[n + k].reshape(fitted.grid_size(a), fitted.grid_size(b))
         edges, shares = [], []
@@ -155,7 +155,8 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
         constant += middle
         values = grid - row_means[:, np.newaxis] - column_means + middle
         first = (bool(fitted.missing[a]), bool(fitted.missing[b]))
-        pairs.append(PairShape((int(a), int(b)), (edges[0], edges[1]), first, values, (shares[0], shares[1])))
+        between = (edges[0], edges[1])
+        interactions.append(InteractionShape((int(a), int(b)), between, first, values, (shares[0], shares[1])))
     shapes = []
     for j, cells in feature_cells.items():
         bins, missing = fitted.bins[j], bool(fitted.missing[j])
@@ -164,11 +165,11 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
         constant += centre
         gap = float(cells[0]) - centre if missing else None
         shapes.append(Shape(j, bins.edges, values - centre, bins.shares, gap))
-    return Additive(constant, tuple(shapes), tuple(pairs))
+    return Additive(constant, tuple(shapes), tuple(interactions))
 
 
 def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
-    """Return what each feature and each pair adds to the score of each row.
+    """Return what each feature and each interaction adds to the score of each row.
 
     Parameters
     ----------
@@ -181,11 +182,11 @@ def contributions(fitted: BinMap, parts: Additive, block: Block) -> np.ndarray:
 
     Returns
     -------
-    ndarray of shape (n_samples, n_shapes + n_pairs), float64
+    ndarray of shape (n_samples, n_shapes + n_interactions), float64
         The sum of a row plus ``parts.constant`` is its score.
     """
     codes = fitted.codes(block)
-    grids = [pair.values.ravel() for pair in parts.pairs]
+    grids = [interaction.values.ravel() for interaction in parts.interactions]
     columns = [table[codes[:, k]] for k, table in enumerate([*(shape.cells for shape in parts.shapes), *grids])]
     return np.column_stack(columns) if columns else np.zeros((block.n_samples, 0))
 
@@ -233,7 +234,8 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
     -------
     DataFrame
         ``feature``, ``above`` and ``up to`` (bins; NaN in both for missing values), ``points`` rounded to a tenth, ``share`` of
-        the training rows. Neighbouring bins with equal points are merged. Pairs are left out: see `PairShape.values`.
+        the training rows. Neighbouring bins with equal points are merged. Interactions are left out: see
+        `InteractionShape.values`.
     """
     reach = sum(float(np.ptp(shape.cells)) for shape in parts.shapes)
     scale = total / reach if reach > 0 else 0.0
@@ -254,7 +256,7 @@ def points_table(parts: Additive, features: Sequence[str], total: int = 100) -> 
 def explanation(
     block: Block, features: Sequence[str], w: np.ndarray, intercept: float, fitted: FittedMap | None
 ) -> pd.DataFrame:
-    """Return what each feature, and each pair of features, adds to the score of each row.
+    """Return what each feature, and each interaction, adds to the score of each row.
 
     `block`: rows as the model's feature map takes them, or as the weights do.
     `w`: of shape (n_weights,), float64.
@@ -273,7 +275,7 @@ def explanation(
 
 
 def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> list[str]:
-    """Return the name of each contribution to a score: features, then pairs of them, without the constant.
+    """Return the name of each contribution to a score: features, then interactions, without the constant.
 
     Raises InputError for a map that mixes features.
     """
@@ -338,17 +340,17 @@ def _free_name(name: str, taken: Sequence[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Reasons:
-    """The contribution of each column and pair of features to the score of each row, compared with two reference values.
+    """The contribution of each column and each interaction to the score of each row, compared with two reference values.
 
     `names`: of columns; the categories of one column count as one.
-    `beside_best`, of shape (n_samples, n_names), float64: what it adds beyond its smallest possible contribution, over
+    `above_smallest`, of shape (n_samples, n_names), float64: what it adds beyond its smallest possible contribution, over
         all cells or categories; at least 0.
-    `beside_average`, of shape (n_samples, n_names), float64: what it adds beyond its mean over the training rows.
+    `above_average`, of shape (n_samples, n_names), float64: what it adds beyond its mean over the training rows.
     """
 
     names: list[str]
-    beside_best: np.ndarray
-    beside_average: np.ndarray
+    above_smallest: np.ndarray
+    above_average: np.ndarray
 
 
 def reasons(
@@ -378,7 +380,7 @@ def reasons(
     for place, name in enumerate(names):
         places.setdefault(name, []).append(place)
     total = np.column_stack([adds[:, among].sum(axis=1) for among in places.values()])
-    tables = [*(shape.cells for shape in parts.shapes), *(pair.values for pair in parts.pairs)]
+    tables = [*(shape.cells for shape in parts.shapes), *(interaction.values for interaction in parts.interactions)]
     least = []
     for name, among in places.items():
         smallest = float(tables[among[0]].min())

@@ -58,8 +58,8 @@ class Guarantee:
         Rows with a score above it are flagged.
     measure : str
         ``precision``, ``recall``, ``fpr`` or ``alerts``.
-    asked, guaranteed : float
-        What was asked for, and what the threshold guarantees: the same, or the best possible value.
+    target, guaranteed : float
+        The value that was requested, and the one that the threshold guarantees: the same, or the best possible value.
     confidence : float
         The probability with which the guarantee holds.
     rows : int
@@ -69,15 +69,15 @@ class Guarantee:
 
     threshold: float
     measure: str
-    asked: float
+    target: float
     guaranteed: float
     confidence: float
     rows: int
 
     @property
     def holds(self) -> bool:
-        """Whether the threshold guarantees what was asked for."""
-        return self.guaranteed == self.asked
+        """Whether the threshold guarantees the target."""
+        return self.guaranteed == self.target
 
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:

@@ -203,7 +203,7 @@ def find_measure(metric: str, **parameters: float | str | None) -> Measure:
             raise InputError(f"metric {metric!r} has its parameters after @: leave {key} out")
         if key not in measure.takes:
             takes = " and ".join(other.kind for other in MEASURES.values() if key in other.takes)
-            raise InputError(f"{key} applies to metric {takes}, not to {metric!r}: leave it out")
+            raise InputError(f"{key} applies to metric {takes}, not to {metric!r}: leave {key} out")
     if text:
         words, texts = (COST_COLUMN,) if measure.needs == "costs" else (), text.split(",")
         try:

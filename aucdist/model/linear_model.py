@@ -211,7 +211,7 @@ class LinearModel:
             return self.preprocessor.transform(block)
 
     def explain(self, X: Any) -> "pd.DataFrame":
-        """Return what each feature, and each pair of features, adds to the score of each row, of a model of two classes.
+        """Return what each feature, and each interaction, adds to the score of each row, of a model of two classes.
 
         Parameters
         ----------

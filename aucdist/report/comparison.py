@@ -53,7 +53,7 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
         sentences=sentences(result),
         warnings=[f"{run['name']}: {text}" for run in runs for text in run.get("warnings", ())],
         columns=columns,
-        one="topic" if result.get("topics") else "class",
+        class_noun="topic" if result.get("topics") else "class",
         classes=sorted(result.get("classes", ()), key=lambda row: (min(row["auc"].values()), row["name"])),
         tests=tests,
         figures=figures,

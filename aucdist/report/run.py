@@ -34,6 +34,7 @@ from aucdist.report.text import (
     search_verdict,
     target_text,
 )
+from aucdist.solvers.base import REMEDIES
 
 TOP_WEIGHTS = 30
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -185,7 +186,7 @@ def _two_classes(report: Report) -> Json:
         "decisions": _decisions(report),
         "rule": DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN)
         if point is None
-        else THRESHOLD_BY_TARGET.format(target_text(point["wanted"])),
+        else THRESHOLD_BY_TARGET.format(target_text(point["target"])),
         "thresholds": _thresholds(report, shown),
         "reliability": reliability,
         "shape": shape,
@@ -207,13 +208,14 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
     elif certificate["status"] == "rounding":
         precision = f"{certificate.get('rounding', 0.0):.2g}"
         texts.append(
-            f"Rounding errors ended the fit {passes}: the relative gap cannot be known better than to {precision}. {objective} "
-            "Scale the features."
+            f"Rounding errors ended the fit {passes}: the objective and its lower bound together are accurate only to "
+            f"{precision}. {objective} Scale the features."
         )
     elif certificate["status"] != "converged":
+        remedy = REMEDIES[certificate["status"]]
         texts.append(
-            f"The fit did not converge: it ended with status {certificate['status']} {passes}. {objective} Raise `max_passes` "
-            "or `lam`, or scale the features."
+            f"The fit did not converge: it ended with status {certificate['status']} {passes}. {objective} "
+            f"{remedy[0].upper()}{remedy[1:]}."
         )
     elif proved_excess(certificate) is None:
         texts.append("No lower bound above 0 was found, so nothing is proved about the distance from the minimum.")
@@ -382,7 +384,7 @@ def _decisions(report: Report) -> list[Json]:
 
 def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
     """Return the table of thresholds: rates for some shares of flagged rows, and at the threshold of the model."""
-    cost = report.run.get("operating_point", {}).get("wanted", {}).get("cost")
+    cost = report.run.get("operating_point", {}).get("target", {}).get("cost")
     if cost is not None and decisions.Costs(**cost).differ_by_row:
         cost = None  # the counts do not contain the costs of single rows
     n = shown.n_pos + shown.n_neg
@@ -448,7 +450,7 @@ def _several(report: Report) -> Json:
         }
     return {
         "several": True,
-        "one": "topic" if run["topics"] else "class",
+        "class_noun": "topic" if run["topics"] else "class",
         "which": "test" if tested else "training",
         "sentences": _verdict(run),
         "warnings": texts,

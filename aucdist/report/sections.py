@@ -20,8 +20,8 @@ from aucdist.report.text import number_text, search_verdict
 MAX_ROWS = 60
 MAX_SHAPES = 24
 """The largest number of shapes that are drawn, those with the widest spread."""
-MAX_PAIRS = 8
-"""The largest number of pairs that are drawn, those with the widest spread."""
+MAX_INTERACTIONS = 8
+"""The largest number of interactions that are drawn, those with the widest spread."""
 MAX_POINTS = 400
 """The largest number of rows in the table of points."""
 DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}
@@ -32,8 +32,8 @@ def search_section(search: Json) -> Json:
     """Return the variables of the section in the template.
 
     `search`: the object that ``aucdist cv --json`` prints.
-    Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first; ``one``, the
-        word for one of them.
+    Returns ``result``, the search itself; ``figure``, or None; ``table``; ``classes``, the worst first; ``class_noun``,
+        "class" or "topic".
     """
     by_class, table = search.get("of_classes", {}), search["table"]
     varied = [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
@@ -53,7 +53,7 @@ def search_section(search: Json) -> Json:
         "classes": sorted(
             by_class.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else measure.sign * row["mean"]
         ),
-        "one": "topic" if by_class.get("topics") else "class",
+        "class_noun": "topic" if by_class.get("topics") else "class",
     }
 
 
@@ -96,7 +96,7 @@ def additive_section(
     bands: Sequence[tuple[np.ndarray, np.ndarray]] | None,
     n_halves: int | None,
 ) -> Json:
-    """Return the variables of the section: ranking, figures of shapes and of pairs, points.
+    """Return the variables of the section: ranking, figures of shapes and of interactions, points.
 
     `parts`: the model taken apart (`aucdist.maps.explain`).
     `features`: names of the features as they came.
@@ -106,7 +106,7 @@ def additive_section(
     `n_halves`: the number of fits, each to a half of the training rows.
     """
     shapes = sorted(parts.shapes, key=lambda shape: (-shape.spread, shape.feature))
-    pairs = sorted(parts.pairs, key=lambda pair: -pair.spread)
+    interactions = sorted(parts.interactions, key=lambda shape: -shape.spread)
     band_of = {} if bands is None else dict(zip((s.feature for s in parts.shapes), bands, strict=True))
     drawn_values = [values for s in shapes for values in (s.values, *band_of.get(s.feature, ()))]
     reach = max((float(np.abs(values).max()) for values in drawn_values), default=1.0) or 1.0
@@ -120,23 +120,23 @@ def additive_section(
         svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 216.0)
         figures.append({"name": name, "arrow": arrow, "note": note, "figure": svg})
     heats = []
-    for k, pair in enumerate([pair for pair in pairs if pair.spread > 0][:MAX_PAIRS]):
+    for k, pair in enumerate([shape for shape in interactions if shape.spread > 0][:MAX_INTERACTIONS]):
         names = [features[j] for j in pair.features]
         title, note = " and ".join(names), _ends_text(pair.values)
         svg = plots.inline_svg(f"pair-{k}", title, note, functools.partial(pair_plot, pair=pair, names=names))
         heats.append({"name": title, "note": note, "figure": svg})
     spreads = [(features[shape.feature], shape.spread) for shape in parts.shapes]
-    spreads += [(" & ".join(features[j] for j in pair.features), pair.spread) for pair in parts.pairs]
+    spreads += [(" & ".join(features[j] for j in pair.features), pair.spread) for pair in parts.interactions]
     ranking = sorted(((name, spread) for name, spread in spreads if spread > 0), key=lambda row: -row[1])
     place = {features[shape.feature]: k for k, shape in enumerate(shapes)}  # features of a wide spread first
     points = points.sort_values("feature", key=lambda names: names.map(place), kind="stable")
     return {
         "ranking": ranking[:MAX_SHAPES],
-        "n_parts": len(parts.shapes) + len(parts.pairs),
+        "n_parts": len(parts.shapes) + len(parts.interactions),
         "shapes": figures,
         "n_halves": None if bands is None else n_halves,
         "has_directions": directions is not None and bool(directions.any()),
-        "pairs": heats,
+        "interactions": heats,
         "points": list(points.head(MAX_POINTS).itertuples(index=False, name=None)),
         "n_points": len(points),
         "infinite": np.inf,
@@ -180,7 +180,7 @@ def shape_plot(
 
 
 def pair_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
-    """Plot a heat map of what a pair of features adds to the score, beyond the contributions of the two features."""
+    """Plot a heat map of what an interaction adds to the score, beyond the contributions of its two features."""
     reach = float(np.abs(pair.values).max()) or 1.0
     for (row, column), value in np.ndenumerate(pair.values):
         across, up = column + np.array([-0.5, 0.5, 0.5, -0.5]), row + np.array([-0.5, -0.5, 0.5, 0.5])

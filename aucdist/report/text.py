@@ -20,6 +20,7 @@ SET_ON = {
     "test": "the test rows themselves (these figures look better than those of new rows)",
 }
 """The rows that set a threshold."""
+NOT_BOUNDED = "at an unknown distance from the minimum: no lower bound above 0 is known"
 COUNTS = {"trillion": 1e12, "billion": 1e9, "million": 1e6}
 GUARANTEES = {
     "precision": "the precision is at least {} %",
@@ -59,7 +60,10 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
             ("Status", f"{certificate['status']} after {passes}"),
         ]
     else:
-        gap = number_text(max(row["certificate"]["relative_gap"] for row in classes))
+        excesses = [proved_excess(row["certificate"]) for row in classes]
+        proved = [excess for excess in excesses if excess is not None]
+        most = f"at most {excess_text(max(proved))} above its minimum" if proved else NOT_BOUNDED
+        which = "each objective" if len(proved) in (0, len(classes)) else "where a bound is known, the objective"
         converged = sum(row["certificate"]["status"] == "converged" for row in classes)
         weighted, accuracy = (metrics.get(name) for name in ("test_auc_weighted", "test_accuracy"))
         rows = [
@@ -69,7 +73,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
             *([] if weighted is None else [("Mean test AUC, weighted by rows", auc_text(weighted))]),
             *([] if accuracy is None else [("Test accuracy", percent_text(accuracy))]),
             *([("Operating points", operating_points_text(classes))] if "operating_point" in classes[0] else []),
-            ("Certificates", f"largest relative gap {gap}; {converged} of {len(classes)} converged after {passes}"),
+            ("Certificates", f"{which} is {most}; {converged} of {len(classes)} converged after {passes}"),
         ]
     return [
         ("Run", str(run["run"])),
@@ -150,7 +154,7 @@ def operating_points_text(classes: Sequence[Json]) -> str:
         )
         origin += f" {kept} of {len(points)} thresholds guarantee their target, with {guaranteed} confidence each."
     return (
-        f"Target for each class: {target_text(points[0]['wanted'])}. On the {points[0]['rows']} rows, the mean recall of the "
+        f"Target for each class: {target_text(points[0]['target'])}. On the {points[0]['rows']} rows, the mean recall of the "
         f"classes is {percent_text(sum(recalls) / len(recalls))}, and the lowest is {percent_text(min(recalls))}.{origin}"
     )
 
@@ -178,21 +182,22 @@ def operating_point_text(point: Json) -> str:
     if "alerts_per_day" in point:
         days = f" The {rows} rows have {number_text(point['alerts_per_day'])} alerts a day."
     return (
-        f"Target on {SET_ON[set_on_of(point)]}: {target_text(point['wanted'])}. On the {rows} rows, {flagged} flagged. "
+        f"Target on {SET_ON[set_on_of(point)]}: {target_text(point['target'])}. On the {rows} rows, {flagged} flagged. "
         f"The recall is {' and the precision '.join(rates)}.{days}{cost}"
     )
 
 
 def _rate_text(rate: Json) -> str:
     """Return a rate as percent, with its interval if there is one."""
-    return percent_text(rate["value"]) + _ends(rate["interval"], percent_text)
+    value, ends = rate["value"], rate["interval"] or ()
+    return percent_text(value, *ends) + _ends(rate["interval"], lambda end: percent_text(end, value, *ends))
 
 
 def guarantee_text(point: Json) -> str:
     """Describe the guarantee of a threshold in a sentence; empty if none was requested. `point`: as above."""
     if (guarantee := point.get("guarantee")) is None:
         return ""
-    words, guaranteed = GUARANTEES[guarantee["measure"]], number_text(100 * guarantee["asked"], 4)
+    words, guaranteed = GUARANTEES[guarantee["measure"]], number_text(100 * guarantee["target"], 4)
     target = words.format(guaranteed)
     if not guarantee["holds"]:  # rounded down, so that the guarantee holds
         best = guarantee["guaranteed"]
@@ -268,7 +273,7 @@ def certificate_text(certificate: Json) -> str:
     """
     excess = proved_excess(certificate)
     if excess is None:
-        return "without a certificate: no positive lower bound is known"
+        return NOT_BOUNDED
     if excess == 0:
         return "the minimum, up to rounding errors"
     return f"at most {excess_text(excess)} above the minimum"
@@ -339,7 +344,7 @@ def count_text(number: float) -> str:
 
 
 def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str = "", *, significant: bool) -> str:
-    """Describe in a sentence which of two models has the higher metric, and by how much.
+    """Describe in a sentence which of two models has the higher metric and by how much, or that they do not differ significantly.
 
     `names`: of the models; the difference is the first minus the second.
     `test`: ``value``, ``low`` and ``high`` of the difference.
@@ -350,12 +355,11 @@ def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str 
         return f"{names[0]} and {names[1]} have the same {metric}."
     if value < 0:
         names, ends = names[::-1], (-test["high"], -test["low"])
-    interval = " to ".join(map(difference_text, ends))
-    chance = "" if significant else ", which is not significant"
-    return (
-        f"The {metric} of {names[0]} is higher than that of {names[1]} by {difference_text(abs(value))} (95 % interval "
-        f"{interval}{p}){chance}."
-    )
+    subject, size = f"The {metric} of {names[0]}", difference_text(abs(value))
+    compared = f"is higher than that of {names[1]} by {size}"
+    if not significant:
+        compared = f"and that of {names[1]} do not differ significantly: the difference is {size}"
+    return f"{subject} {compared} (95 % interval {' to '.join(map(difference_text, ends))}{p})."
 
 
 def difference_text(value: float | None) -> str:
@@ -382,10 +386,13 @@ def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> 
     return auc_text(value, *interval) + _ends(interval, lambda end: auc_text(end, value, *interval))
 
 
-def percent_text(share: float) -> str:
-    """Return a share as percent with one decimal, or with as many as show two digits of its distance to 0 or 1."""
-    rest = 100 * min(share, 1 - share)
-    decimals = 1 if rest <= 0 or rest >= 1 else min(1 - math.floor(math.log10(rest)), 12)
+def percent_text(share: float, *beside: float) -> str:
+    """Return a share as percent with one decimal, or with as many as show two digits of its distance to 0 or 1.
+
+    Shares `beside` it in a text are taken into account, as by `auc_text`.
+    """
+    rest = min((100 * part for other in (share, *beside) for part in (other, 1 - other) if part > 0), default=100.0)
+    decimals = 1 if rest >= 1 else min(1 - math.floor(math.log10(rest)), 12)
     return f"{100 * share:.{decimals}f} %"
 
 

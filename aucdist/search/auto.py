@@ -29,7 +29,7 @@ from aucdist.search.schedule import FitJob, Point, points_of, race
 Features = Json | None
 """A feature map as `features` of an estimator names it; None for none."""
 PAIRS = 40
-"""The number of pairs of features of bins."""
+"""The number of interactions of bins."""
 MIN_ROWS = 50
 """The smallest number of rows of a class for which pairs and leaves are tried. With a limit of 400 rows, leaves were not tried on
 a table of customers with 270 positives, on which they have an AUC of 0.905 and bins 0.849. With few positives, the rule of the
@@ -153,7 +153,7 @@ def candidates(
     """Return the feature maps to try, the simplest first.
 
     They are None, which stands for no map; bins whose shapes rise or fall like a linear model (`monotone`, which
-    `points_of` takes out of the map); bins; landmarks of two widths; bins with pairs; and leaves if LightGBM can be
+    `points_of` takes out of the map); bins; landmarks of two widths; bins with interactions; and leaves if LightGBM can be
     loaded. If rows have groups, there are also leaves of trees that are grown within them, and for the top of the list
     there are `LEAVES_OF_TOP`. If the estimator has directions, bins with other directions and landmarks are left out.
 

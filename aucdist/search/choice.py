@@ -28,7 +28,7 @@ bundles is 4 %."""
 SEED = 0
 """The seed by which groups are assigned to bundles."""
 SECOND_MEASURE = "average_precision"
-"""The measure that decides if the AUC does not. In five folds of a table with 852 positives, bins with pairs had an AUC
+"""The measure that decides if the AUC does not. In five folds of a table with 852 positives, bins with interactions had an AUC
 of 0.8889 and 0.558 by this metric, and leaves had 0.8971 and 0.572."""
 CLEAR_SE = 0.5
 """The number of standard errors from which on a difference is clear. On 98 sets, the rule ``simplest`` has a mean AUC
@@ -37,7 +37,7 @@ MIN_FOLDS = 3
 """The standard error of a difference over fewer folds is too uncertain: it gets a lower bound."""
 MIN_ERROR_OF_LACK = 0.05
 """This lower bound, as a share of what the best setting lacks to a perfect value. On two folds of a table with 852 positives,
-leaves were 0.0001 behind bins with pairs on each fold, and were dropped because the two differences were equal."""
+leaves were 0.0001 behind bins with interactions on each fold, and were dropped because the two differences were equal."""
 
 Rule = Literal["best", "one-se", "simplest"]
 Point = Json
@@ -246,7 +246,7 @@ def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
 def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
     """Return a key that orders feature maps from the simplest to the most complex. `features`: as in a configuration.
 
-    None comes first, then bins, landmarks, landmarks of half the width, bins with pairs by the number of pairs, and leaves by
+    None comes first, then bins, landmarks, landmarks of half the width, bins with interactions by their number, and leaves by
     their number. A map with monotonic constraints comes just before the same map without them.
     """
     if monotone is not None:

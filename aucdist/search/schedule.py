@@ -240,7 +240,7 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
             refuse_moved([name], estimator.solvers)
             raise unknown(f"parameter of {type(estimator).__name__} in the grid", name, allowed)
         if len(values) == 0:
-            raise InputError(f"the grid has no values for {name}: give some, or leave it out")
+            raise InputError(f"the grid has no values for {name}: give some, or leave {name} out")
         if len(set(map(repr, values))) < len(values):
             raise InputError(f"the grid has a value of {name} twice: remove one of them")
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]

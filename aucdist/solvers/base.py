@@ -36,6 +36,13 @@ class Status(StrEnum):
 
 REACHED = (Status.CONVERGED, Status.STATIONARY)
 """The status of a fit that has reached `tol`."""
+REMEDIES = {
+    Status.MAX_PASSES: "raise `max_passes`, `tol` or `lam`, or scale the features",
+    Status.FINISHED: "raise `tol`, give the solver more steps (`epochs` or `n_outer`), or use the default solver",
+    Status.DIVERGED: "give the solver a smaller `eta`, or use the default solver",
+    Status.ROUNDING: "raise `tol`, or scale the features",
+}
+"""What to do about a fit that has not reached `tol`."""
 
 
 @dataclass(frozen=True)

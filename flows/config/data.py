@@ -136,7 +136,7 @@ class TestConfig(Strict):
             )
         for key in sorted({"last", "gap", "keep"} & self.model_fields_set if self.time is None else ()):
             raise InputError(
-                f"`{key}` belongs to `time`, the column that says which rows come last: leave it out, or give `time`"
+                f"`{key}` belongs to `time`, the column that says which rows come last: leave `{key}` out, or give `time`"
             )
         if self.groups is not None and self.is_separate_data_set:
             raise InputError(
@@ -169,11 +169,10 @@ class DataConfig(DataRef):
     files that are larger than the memory of this process. Rows keep the order of the files. Shards are always read in
     this way."""
     test: TestConfig | None = None
-    """The test rows. Without them there is no test AUC. The key may be called `split` if the rows are taken from this
-    data set."""
+    """The test rows. Without them there is no test AUC. `split` is the earlier name of this key, and is still read."""
     threshold_rows: ShareOrNone = None
     """The share of the training rows that sets the threshold of `operating_point` and is left out of the fit. These
-    threshold rows are drawn at random, or are the last rows if `split.time` is given. The key may also be called
+    threshold rows are drawn at random, or are the last rows if `test.time` is given. The key may also be called
     `calibration`, its earlier name."""
     impute: Literal["refuse", "keep", "mean", "median"] = "refuse"
     """What replaces missing numbers (of a source with `missing: keep`). It is learnt from the training rows. The median
@@ -195,9 +194,7 @@ class DataConfig(DataRef):
             content["threshold_rows"] = content.pop("calibration")
         if "split" in content:
             if content.get("test") is not None:
-                raise InputError(
-                    "`split` and `test` are both given, and each says which rows are the test: remove one of them"
-                )
+                raise InputError("`test` and its earlier name `split` are both given: remove one of them")
             content.setdefault("test", content.pop("split"))  # `--set data.test=null` removes the default
         return content
 
@@ -216,7 +213,9 @@ class DataConfig(DataRef):
 def refuse_for_classes(config: Any) -> None:
     """Raise an InputError if a configuration of a run has a key that is for two classes."""
     if config.shapes.requested:
-        raise InputError("shapes is for two classes: leave it out, or set `positive` to one class in place of `each`")
+        raise InputError(
+            "shapes is for two classes: leave `shapes` out, or set `positive` to one class in place of `each`"
+        )
 
 
 def source_of(config: DataRef | TestConfig) -> Source:
@@ -246,8 +245,7 @@ def configured_source(config: DataConfig) -> Source:
     if groups is not None:
         if source.is_sharded or source.groups is not None or source.qid == "use":
             raise InputError(
-                "`split.groups` is not for shards or for a source with `groups`, which keep their own groups whole; "
-                "leave it out"
+                "`test.groups` is not for shards or for a source with `groups`, which keep their own groups whole: remove it"
             )
         changes["groups"] = groups
     return source.model_copy(update=changes)

@@ -182,7 +182,7 @@ class OperatingPointConfig(Strict):
     alerts: float | None = Field(default=None, ge=0)
     """At most this share of all rows is flagged. With `per`, it is the number of rows that are flagged."""
     per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(default=None, pattern=r"^(day|[1-9][0-9]* rows)$")
-    """The unit of `alerts`. With `day`, `alerts` is the mean number of alerts per day, which needs `split.time` with a
+    """The unit of `alerts`. With `day`, `alerts` is the mean number of alerts per day, which needs `test.time` with a
     column of dates. With `1000 rows`, it is the number of alerts among 1,000 rows."""
     precision: Rate = None
     """At least this share of the flagged rows is positive."""
@@ -214,7 +214,9 @@ class OperatingPointConfig(Strict):
                 f"alerts is {self.alerts:g}, but a share is at most 1: give its unit by `per`, such as `day` or `1000 rows`"
             )
         if self.confidence is not None and self.cost is not None:
-            raise InputError("`confidence` is for fpr, alerts, precision and recall, not for cost: leave it out")
+            raise InputError(
+                "`confidence` is for fpr, alerts, precision and recall, not for cost: leave `confidence` out"
+            )
 
     @property
     def row_costs(self) -> Costs | None:
@@ -248,6 +250,6 @@ class OperatingPointConfig(Strict):
         if rows is None:
             raise InputError(
                 "operating_point: alerts per day need rows that were split by a column of dates when the model was trained: "
-                "train with `split: {time: COLUMN}`, or give `per: 1000 rows`"
+                "train with `test: {time: COLUMN}`, or give `per: 1000 rows`"
             )
         return {"alerts": min(self.alerts / rows, 1.0)}

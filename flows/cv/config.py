@@ -57,7 +57,9 @@ class FoldsConfig(Strict):
 
     def _check(self) -> None:
         if self.time is not None and self.repeats > 1:
-            raise InputError("`repeats` has no effect with `time`, because there is only one order: leave it out")
+            raise InputError(
+                "`repeats` has no effect with `time`, because there is only one order: leave `repeats` out"
+            )
         if self.time is None and (self.gap_rows or self.gap_time):
             raise InputError("`gap_rows` and `gap_time` need `time`: the column that says which rows come first")
         if self.groups is not None and self.duplicates == "together":

@@ -130,7 +130,7 @@ def describe(
     if source.format in FORMATS_WITHOUT_COLUMNS:
         if time or groups:
             raise InputError(
-                f"--time and --groups need named columns, which files of format {source.format!r} do not have: leave them out"
+                f"--time and --groups need named columns, which files of format {source.format!r} do not have: leave both out"
             )
         return _without_columns(name, source, output)
     if not source.format_of().needs_label:
@@ -294,20 +294,20 @@ def _test_rows(columns: list[Column], time: str | None, groups: str | None, n_po
     random = "test: {fraction: 0.2, seed: 0}"
     if time is not None or groups is not None:
         keys = {"time": time, "last": LAST} if time is not None else {"fraction": 0.2, "seed": 0}
-        return [f"split: {flow(keys | ({'groups': groups} if groups else {}))}"]
+        return [f"test: {flow(keys | ({'groups': groups} if groups else {}))}"]
     dates = [c for c in columns if c.kind == "dates" and "days" in c.parts and c.late[0] and not BIRTH.search(c.name)]
     if not dates:
         return [random]
     date_column = min(dates, key=lambda c: c.missing)
     rows, positives = date_column.late
-    split = f"split: {flow({'time': date_column.name, 'last': LAST})}"
+    by_time = f"test: {flow({'time': date_column.name, 'last': LAST})}"
     if min(positives, rows - positives) < MIN_LATE <= n_pos:
         return [
             random,
-            f"# {split}  # a test like the future; but of the last {rows:,} rows {positives:,} are positive",
+            f"# {by_time}  # a test like the future; but of the last {rows:,} rows {positives:,} are positive",
         ]
     reason = "the last rows are the test; `gap: 30` leaves out the 30 days before, if labels are known late"
-    return [f"{split}  # {reason}"]
+    return [f"{by_time}  # {reason}"]
 
 
 def _without_columns(name: str, source: Source, output: Path | None) -> Description:

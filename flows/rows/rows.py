@@ -191,7 +191,7 @@ class Rows:
         if rows.in_this_process:
             if cache == "stream":
                 raise InputError(
-                    "cache: stream is for shards or for workers, but the rows are in this process already: leave it out"
+                    "cache: stream is for shards or for workers, but the rows are in this process already: leave `cache` out"
                 )
             return rows.load(workers)
         stream, reason = choose_cache(cache, rows.n_bytes, rows.largest_block, worker_memory(workers.client))

@@ -93,7 +93,7 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
             n_shards = len(read_manifest(require(str(source.source))).shards)
             raise InputError(
                 f"`blocks` is {n_blocks}, but {config.name or source.display_name} is sharded, and its "
-                f"{n_shards} shards are the blocks: leave it out"
+                f"{n_shards} shards are the blocks: leave `blocks` out"
             )
         if (test := config.test_source) is not None and not test.is_sharded:
             raise InputError(
@@ -216,7 +216,9 @@ def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -
     """
     source = data.test_source or configured_source(data)
     if source.is_sharded:
-        raise InputError("audit.groups needs columns of the files, and shards have only features: leave it out")
+        raise InputError(
+            "audit.groups needs columns of the files, and shards have only features: leave `audit.groups` out"
+        )
     names = list(columns)
     changes: Json = {"keep": names, "drop": None, "dates": {}, "hashed": {}, "groups": None, "cost_column": None}
     changes |= {"categorical": names, "missing": "keep", "features": None, "unknown": "ignore", "layout": "dense"}

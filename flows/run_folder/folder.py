@@ -155,7 +155,10 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
             try:
                 draft.rename(parent / name)
             except OSError as e:
-                raise RunError(f"the run is lost: cannot make {parent / name}: {e.strerror}") from None
+                raise RunError(
+                    f"the run is lost: cannot create {parent / name}: {e.strerror}. Name another folder with --output, and "
+                    "run again"
+                ) from None
 
         with _full_disk_explained(parent), in_use(draft):
             yield RunFolder(str(parent / name), draft, publish)
@@ -195,7 +198,8 @@ def _remote(output: str, name: str) -> Iterator[RunFolder]:
             with storage_errors(url, "write"), long_retries():
                 if retried(lambda: fs.exists(f"{path}/{METRICS}")):
                     raise RunError(
-                        f"the run is lost: {shown(url)} already exists, and belongs to another run. Name another output"
+                        f"the run is lost: {shown(url)} already exists, and belongs to another run. Name another folder with "
+                        "--output, and run again"
                     )
                 is_published = True
                 for file in files:

@@ -323,7 +323,7 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
         "alerts": (table["tp"] + table["fp"]) / (counts.n_pos + counts.n_neg),
     }
     intervals = None if counts.weighted else operating_point(counts, threshold)
-    point: Json = {"wanted": requirement, "threshold": 0.0, "rows": rows} | {
+    point: Json = {"target": requirement, "threshold": 0.0, "rows": rows} | {
         name: {"value": value, "interval": _ends(getattr(intervals, name, None))} for name, value in rates.items()
     }
     if intervals is not None:

@@ -94,7 +94,8 @@ class GuaranteeResult(TypedDict):
     """The guarantee of an operating point."""
 
     measure: Measure
-    asked: Number
+    target: Annotated[Number, Field(validation_alias=AliasChoices("target", "asked"))]
+    """The first files of 0.5.0 call it `asked`."""
     guaranteed: Guaranteed
     confidence: Number
     holds: bool
@@ -105,7 +106,8 @@ class GuaranteeResult(TypedDict):
 class OperatingPoint(TypedDict, total=False):
     """An operating point."""
 
-    wanted: Required[Annotated[Requirement, Field(min_length=1)]]
+    target: Required[Annotated[Requirement, Field(min_length=1, validation_alias=AliasChoices("target", "wanted"))]]
+    """Versions before 0.5.0 call it `wanted`."""
     rows: str
     set_on: SetOn
     recall: Rate

@@ -112,14 +112,14 @@ class TrainConfig(RunConfig):
         check_estimator(model, missing=self.data.impute == "keep" and not chooses)
         if self.shapes.compare_free and getattr(model, "monotone", None) is None and not chooses:
             raise InputError(
-                "shapes: `compare_free` compares with a fit without `monotone`, which the model does not have: leave it out"
+                "shapes: `compare_free` compares with a fit without `monotone`, but the model has none: leave `compare_free` out"
             )
         if self.shapes.halves is not None and self.model.map_name not in ("bins", AUTO):
             raise InputError(
                 f"shapes: `halves` are for models of bins, and `features` is {self.model.map_name!r}: use `features: bins`"
             )
         if self.data.of_each and self.audit is not None:
-            raise InputError("audit is for two classes: leave it out, or set `positive` to one class")
+            raise InputError("audit is for two classes: leave `audit` out, or set `positive` to one class")
         if self.checkpoint is not None and model.resolved_solver.random and model.random_state is None:
             raise InputError(
                 f"checkpoint: solver {model.resolved_solver.name!r} draws random numbers, and a fit that resumes has to draw "

@@ -85,7 +85,7 @@ def test_plots_of_gains_and_shapes_and_importances():
     figure = model.plot_shapes()
     moving = [shape for shape in model.shapes().shapes if shape.spread > 0]
     assert len(figure.axes) == len(moving)
-    (pair,) = model.shapes().pairs
+    (pair,) = model.shapes().interactions
     expected = np.zeros(3)
     for shape in model.shapes().shapes:
         expected[shape.feature] = shape.spread

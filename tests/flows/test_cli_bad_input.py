@@ -59,7 +59,9 @@ SETTINGS: dict[str, list[str]] = {  # what the message must name
     "data={name: digits, split: {last: 0.2}}": ["exactly one of"],
     "data={name: digits, split: {fraction: 0.2, gap: 3}}": ["`gap` belongs to `time`"],
     "data={name: digits, split: {time: seen, seed: 1}}": ["`seed` works with `fraction` only"],
-    "data={name: digits, split: {fraction: 0.2}, test: {fraction: 0.2}}": ["`split` and `test` are both given"],
+    "data={name: digits, split: {fraction: 0.2}, test: {fraction: 0.2}}": [
+        "`test` and its earlier name `split` are both given"
+    ],
     "data={name: digits, calibration: 0.2, threshold_rows: 0.3}": ["calibration", "threshold_rows"],
     "data.log1p=[nosuch]": ["nosuch"],
     "data.log1p=[a": ["data.log1p", "YAML"],

@@ -95,15 +95,15 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     args = ("explain", folder, tmp_path / "rows.csv", "--rows", n)
     reasons = result_of(*args, "--reasons", 3)["reasons"]
     model = load_model(f"{folder}/model")
-    assert {part["feature"] for row in reasons for part in row["beside_best"]} == {"age", "job", "sum"}
+    assert {part["feature"] for row in reasons for part in row["compared_with_best"]} == {"age", "job", "sum"}
     assert (
-        min(part["adds"] for row in reasons for part in row["beside_best"]) > 0.0
+        min(part["adds"] for row in reasons for part in row["compared_with_best"]) > 0.0
     )  # a column in its best cell is no reason
-    totals = np.array([sum(part["adds"] for part in row["beside_best"]) for row in reasons])
+    totals = np.array([sum(part["adds"] for part in row["compared_with_best"]) for row in reasons])
     scores = np.array([row["score"] for row in reasons])
     # All three columns are shown, so the sums differ from the scores by what the best row has.
     np.testing.assert_allclose(scores - totals, (scores - totals)[0], atol=1e-9)
-    average = model.reasons(frame).beside_average
+    average = model.reasons(frame).above_average
     assert np.abs(average.mean(axis=0)[[0, 1]]).max() < 0.05
     assert "compared with the average row: " in run(*args[:3], "--rows", 2, "--reasons", 1)[0]
     assert "give one of them" in run(*args, "--reasons", 1, "--output", tmp_path / "a.csv", code=2)[1]
@@ -111,7 +111,7 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     lowered = result_of(*args, "--reasons", 3, "--lower")["reasons"]
     for name in ("age", "job", "sum"):
         up, down = (
-            [sum(part["adds"] for part in row["beside_best"] if part["feature"] == name) for row in rows]
+            [sum(part["adds"] for part in row["compared_with_best"] if part["feature"] == name) for row in rows]
             for rows in (reasons, lowered)
         )
         np.testing.assert_allclose(np.subtract(up, down), max(up), atol=1e-9)

@@ -60,7 +60,7 @@ def test_pairs_say_nothing_of_one_feature_alone(model):
     X, y = rows()
     parts = additive(fitted, w)
     adds = contributions(fitted, parts, Block.of(X, y))
-    for k, pair in enumerate(parts.pairs):
+    for k, pair in enumerate(parts.interactions):
         np.testing.assert_allclose(pair.shares[0] @ pair.values, 0.0, atol=1e-12)
         np.testing.assert_allclose(pair.values @ pair.shares[1], 0.0, atol=1e-12)
         at = []

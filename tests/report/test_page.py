@@ -323,6 +323,28 @@ def test_warnings_come_first(report):
     assert "test rows" not in text.replace("no test rows", "")
 
 
+@pytest.mark.parametrize(
+    ("status", "advice"),
+    [
+        ("max-passes", "Raise max_passes, tol or lam, or scale the features."),
+        ("finished", "Raise tol, give the solver more steps (epochs or n_outer), or use the default solver."),
+        ("diverged", "Give the solver a smaller eta, or use the default solver."),
+        ("rounding", "the objective and its lower bound together are accurate only to 0.0012."),
+    ],
+)
+def test_the_advice_is_that_of_the_status(report, status, advice):
+    bounds = {"primal": 0.2, "dual": 0.19, "relative_gap": 0.05, "rounding": 0.00123}
+    page = render_run_page(replace(report, run=report.run | {"certificate": bounds | {"status": status}}))
+    assert advice in text_of(page)
+
+
+def test_ties_are_mentioned_where_there_are_some(report):
+    y, distinct = np.repeat([1, -1], [40, 60]), np.linspace(1.0, 0.0, 100)
+    for values, has_ties in ((distinct, False), (np.round(distinct, 1), True)):
+        text = text_of(render_run_page(with_test(report, ScoreCounts.from_scores(y, values))))
+        assert ("(a tie counts one half): AUC" in text) == has_ties
+
+
 def test_keys_in_warnings_are_set_as_code(report):
     page = render_run_page(replace(report, leaks=["choose by `folds: {duplicates: together}`, not by <b>"]))
     assert "choose by <code>folds: {duplicates: together}</code>, not by &lt;b&gt;" in page
@@ -332,7 +354,7 @@ def test_a_stationary_point_is_no_failure_and_no_proof(report):
     run = report.run | {"certificate": {"primal": 0.2, "dual": 0.0, "relative_gap": 1.0, "status": "stationary"}}
     text = text_of(render_run_page(replace(report, run=run)))
     assert "not convex: the weights are a stationary point" in text
-    assert "without a certificate" in text
+    assert "at an unknown distance from the minimum" in text
     assert "did not converge" not in text
 
 
@@ -579,7 +601,8 @@ def test_an_insignificant_difference_is_not_claimed(result):
     result["differences"]["auc"] = [pair("a", "b", 0.001, 0.4, -0.001, 0.003), pair("a", "c", 0.0, 1.0, -0.1, 0.1)]
     unsure, same = sentences(result)
     assert unsure.startswith(
-        "The test AUC of a is higher than that of b by 0.001 (95 % interval -0.001 to 0.003, p = 0.4), which is not significant."
+        "The test AUC of a and that of b do not differ significantly: the difference is 0.001 (95 % interval -0.001 to 0.003, "
+        "p = 0.4)."
     )
     assert same == "a and c have the same test AUC."
     assert p_text(1e-9) == "below 0.0001"

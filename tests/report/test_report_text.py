@@ -16,6 +16,7 @@ from aucdist.report.text import (
     certificate_text,
     count_text,
     number_text,
+    operating_point_text,
     percent_text,
     proved_excess,
     rounded_up_text,
@@ -68,6 +69,25 @@ def test_the_ends_of_an_interval_have_the_decimals_of_the_auc():
     assert dict(summary_rows(RUN | {"metrics": metrics}))["Test AUC"] == "0.99900 (95 % interval 0.99850 to 0.99931)"
 
 
+def test_the_ends_of_an_interval_have_the_decimals_of_the_rate():
+    rate = {"value": 33 / 35, "interval": [0.80843, 0.99300]}
+    point = {"target": {"alerts": 0.1}, "rows": "test", "recall": rate, "alerts": {"value": 0.0, "interval": None}}
+    assert "The recall is 94.29 % (95 % interval 80.84 % to 99.30 %)." in operating_point_text(point)
+
+
+def test_the_summary_of_several_classes_bounds_their_objectives():
+    run = RUN | {"topics": False, "classes": [{"certificate": RUN["certificate"]}, {"certificate": RUN["certificate"]}]}
+    said = dict(summary_rows(run))["Certificates"]
+    assert said == "each objective is at most 0.078 % above its minimum; 2 of 2 converged after 23 passes"
+    run["classes"][1] = {"certificate": {"primal": 0.2, "dual": 0.0, "status": "stationary"}}
+    assert dict(summary_rows(run))["Certificates"].startswith("where a bound is known, the objective is at most 0.078 %")
+    run["classes"] = run["classes"][1:]
+    said = dict(summary_rows(run))["Certificates"]
+    assert said.startswith(
+        "each objective is at an unknown distance from the minimum: no lower bound above 0 is known; 0 of 1"
+    )
+
+
 def test_summary_without_test_rows_interval_or_dual():
     run = {key: value for key, value in RUN.items() if "n_test" not in key} | {
         "metrics": dict.fromkeys(RUN["metrics"]) | {"train_auc": 0.9},
@@ -77,7 +97,7 @@ def test_summary_without_test_rows_interval_or_dual():
     assert rows["Test AUC"] == rows["Test average precision"] == "not measured"
     assert "Test data" not in rows
     assert rows["Objective"] == "0.2, lower bound unknown"
-    assert rows["Certificate"].startswith("without a certificate")
+    assert rows["Certificate"].startswith("at an unknown distance from the minimum")
     assert rows["Status"] == "max-passes after 23 passes"
 
 
@@ -225,7 +245,7 @@ def assert_page_fits(window: Browser, page: Path, width: int) -> None:
 def test_operating_points_have_a_table_of_their_own_that_fits(tmp_path: Path) -> None:
     report, rate = made(4), {"value": 0.5, "interval": [0.4, 0.6]}
     cost = {"value": 1.4429511, "interval": [1.3211019, 1.5970482], "without_model": 4.264}
-    point = {"wanted": {"cost": {"false_alarm": 5, "miss": "cost_column"}}, "rows": "test", "expected_cost": cost}
+    point = {"target": {"cost": {"false_alarm": 5, "miss": "cost_column"}}, "rows": "test", "expected_cost": cost}
     for k, row in enumerate(report.run["classes"]):
         row |= {"name": f"class {k}", "operating_point": point | dict.fromkeys(("recall", "precision", "fpr"), rate)}
     page = tmp_path / "page.html"

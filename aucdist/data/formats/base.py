@@ -400,7 +400,7 @@ class TableFormat(Format):
         if source.missing_values and source.missing == "refuse":
             raise InputError("`missing_values` says what stands for a missing value: give `missing: keep` with it")
         if source.labels == "topics":
-            raise InputError("`labels: topics` applies to svmlight files only: leave it out for tables")
+            raise InputError("`labels: topics` applies to svmlight files only: leave `labels` out for tables")
         costs = [] if source.cost_column is None else [source.cost_column]
         ways = {"cost_column": costs, "categorical": source.categorical, "hashed": source.hashed, "dates": source.dates}
         way_of: dict[str | int, str] = {}

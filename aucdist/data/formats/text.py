@@ -71,7 +71,7 @@ def as_utf8(data: bytes, where: str, source: SourceFields, first_line: int = 1) 
     if encoding == "utf-16":
         encoding = MARKS.get(data[:2]) or ("utf-16-be" if data[:1] == b"\0" else "utf-16-le")
     elif not data.isascii() and is_text_in("utf-8", data):
-        raise InputError(f"{where} is UTF-8 text, and `encoding` says {encoding}: leave it out (--set encoding=utf-8)")
+        raise InputError(f"{where} is UTF-8 text, but `encoding` is {encoding}: set it to utf-8 (--set encoding=utf-8)")
     try:
         return data.decode(encoding).removeprefix("\ufeff").encode()
     except UnicodeError as e:

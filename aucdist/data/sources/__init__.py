@@ -49,7 +49,9 @@ class Source(SourceFields):
             if key not in file_format.fields | COMMON_FIELDS and getattr(self, key) != field.default:
                 # a key without effect is an error
                 allowed = ", ".join(formats_with(key))
-                raise InputError(f"`{key}` does not apply to format {self.format!r}, only to {allowed}: leave it out")
+                raise InputError(
+                    f"`{key}` does not apply to format {self.format!r}, only to {allowed}: leave `{key}` out"
+                )
         labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
         if file_format.needs_label and self.label is None and labelled:
             raise InputError(
@@ -60,7 +62,7 @@ class Source(SourceFields):
             raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
         if self.sha256 is not None and not isinstance(self.source, str):
             raise InputError(
-                "`sha256` is the checksum of one file, but several sources are given: leave it out, or give one source"
+                "`sha256` is the checksum of one file, but several sources are given: leave `sha256` out, or give one source"
             )
         if self.source in ("", []) or self.positive == []:
             raise InputError("`source` and `positive` may not be empty: give a value, or leave the key out")

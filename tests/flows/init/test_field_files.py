@@ -104,7 +104,7 @@ def test_many_classes_need_the_positive_one() -> None:
 
 
 def test_dates_are_split_by_time_and_the_last_line_names_the_guess() -> None:
-    assert described()["split"] == {"time": "seen", "last": 0.2}
+    assert described()["test"] == {"time": "seen", "last": 0.2}
     last = run("init", "visits.csv", "--label", "y", "--force")[0].splitlines()[-1]
     assert last.startswith("'yes' is taken as the positive class, because it is the rarer class (rows of each: no: ")
     assert last.endswith("Use --positive CLASS to name another")
@@ -112,7 +112,7 @@ def test_dates_are_split_by_time_and_the_last_line_names_the_guess() -> None:
 
 def test_a_file_trains_without_a_yaml() -> None:
     table = visits()
-    result = result_of("train", "visits.csv", "--label", "y", *sets("model.tol=0.5", "data.split.gap=30"))
+    result = result_of("train", "visits.csv", "--label", "y", *sets("model.tol=0.5", "data.test.gap=30"))
     text = (Path(result["run"]) / "visits.yaml").read_text()
     assert yaml.safe_load(text)["data"]["source"]["source"] == str(Path("visits.csv").absolute())
     day = pd.to_datetime(table["seen"])
@@ -132,7 +132,7 @@ def test_the_time_of_a_split_is_no_feature_unless_it_is_kept() -> None:
     assert "seen.weekday" in features
     run("score", without["run"], "visits.csv", "scores")
     assert sum(len(pd.read_parquet(file)) for file in Path("scores").glob("*.parquet")) == N
-    kept = result_of(*args, "--set", "data.split.keep=true")
+    kept = result_of(*args, "--set", "data.test.keep=true")
     assert {"seen.days", "seen.weekday"} <= set(load_model(f"{kept['run']}/model").schema.feature_names)
     number = result_of(*args, "--time", "cost", "--set", "data.direct=true")
     assert "cost" not in load_model(f"{number['run']}/model").schema.feature_names

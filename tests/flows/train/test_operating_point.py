@@ -32,7 +32,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_metrics_are_those_of_the_test_rows(result: dict[str, Any]) -> None:
     table, point = read_scores(result["run"]), result["operating_point"]
     expected = operating_point(table["y"], table["score"], 0.0)
-    assert (point["wanted"], point["rows"]) == ({"fpr": 0.01}, "test")
+    assert (point["target"], point["rows"]) == ({"fpr": 0.01}, "test")
     for name in ("recall", "fpr", "precision", "alerts"):
         estimate = getattr(expected, name)
         assert point[name]["value"] == pytest.approx(estimate.value)
@@ -111,7 +111,7 @@ def test_report_begins_with_what_the_user_asked_for(result: dict[str, Any]) -> N
 )
 def test_sentence(requirement: dict[str, float], target: str) -> None:
     point = {
-        "wanted": requirement, "rows": "test", "recall": {"value": 0.6712, "interval": [0.61, 0.72]},
+        "target": requirement, "rows": "test", "recall": {"value": 0.6712, "interval": [0.61, 0.72]},
         "precision": {"value": 0.4, "interval": None}, "alerts": {"value": 0.02, "interval": None},
     }  # fmt: skip
     assert operating_point_text(point) == (
@@ -140,7 +140,7 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
     assert cost["value"] == pytest.approx(by_hand)
     assert cost["interval"][0] < by_hand < cost["interval"][1]
     assert cost["without_model"] == pytest.approx(min(40 * positive.mean(), (~positive).mean()))
-    assert point["wanted"] == {"cost": {"false_alarm": 1.0, "miss": 40.0}}
+    assert point["target"] == {"cost": {"false_alarm": 1.0, "miss": 40.0}}
     page = page_of(result)
     assert (
         "Target on the training rows: the lowest cost, at 1 for a false alarm and 40 for a miss. On the test rows, "
@@ -159,7 +159,7 @@ def test_search_chooses_by_the_top(tmp_path: Path, metric: str) -> None:
     result = searched("digits", *settings, output=tmp_path)
     assert result["metric"] == f"{metric}@0.05"
     assert all(0.0 < value <= 1.0 for row in result["table"] for value in row["folds"])
-    assert result["refit"]["operating_point"]["wanted"] == {"recall": 0.9}
+    assert result["refit"]["operating_point"]["target"] == {"recall": 0.9}
     X, y = load_digits(return_X_y=True)
     flagged = load_model(f"{result['run']}/model").predict(X) == 1
     assert 0.8 < flagged[y == 8].mean() < 1.0
