@@ -47,7 +47,7 @@ MOVED = {
     "aucdist.maps.forest": "aucdist.maps.leaves",
     "aucdist.maps.rising_leaves": "aucdist.maps.leaves",
 }
-"""The present modules of the records of models that were saved before 0.5.0."""
+"""Modules that were renamed in 0.5.0: the old name, which stored models have, and the new one."""
 
 
 def serialize(tree: Any) -> bytes:

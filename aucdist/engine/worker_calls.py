@@ -25,7 +25,7 @@ SECONDS_UNTIL_NOTICED = 30.0
 """The client waits at most this long until the scheduler, too, knows that a worker is lost. Before, it would name that worker."""
 
 SECONDS_BETWEEN_LOOKS = 2.0
-"""How often it is looked whether a worker that works on a step is still there."""
+"""Seconds between two checks that a worker that works on a step is still there."""
 
 SECONDS_WITHOUT_WORKERS = 120.0
 """A cluster that has no worker at all for so long is lost."""

@@ -31,7 +31,7 @@ LONG = 512
 """Arrays of fewer values are sent as they are."""
 
 SECONDS_BETWEEN_LOOKS = 1.0
-"""A step whose rows nobody wants any more, as the client is gone, ends with a block after so long."""
+"""If the client is gone, a step stops at the end of a block after this many seconds."""
 
 Answer = dict[str, Any]
 

@@ -10,7 +10,8 @@ from typing import Any
 from aucdist.errors import InputError, RunError
 
 SAME = ("aucdist", "dask", "distributed", "cloudpickle", "numpy", "scipy", "numba")
-"""Packages of which everyone must have the same version: those that speak to each other, and those that decide the bits."""
+"""Packages whose versions must agree on client, scheduler and workers: those that exchange messages, and those on which the last
+bits of a result depend."""
 FIGURES = {
     "aucdist_round": "Rounds of the solver so far",
     "aucdist_passes": "Passes over the training rows so far",

@@ -161,7 +161,7 @@ class CellCuts(PairCuts):
         return hard, hard
 
     def anchors_at(self, step: float, scores: np.ndarray, cutoff: Cutoff | None) -> tuple[Anchors, np.ndarray, float]:
-        """Return an anchor for each cell, the numbers of these cells, and what all weigh together; one reduction."""
+        """Return an anchor for each cell, the numbers of these cells, and the total weight of all; one reduction."""
         edges = self._edges
         if edges is None:
             evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)

@@ -25,7 +25,7 @@ STEPS_OF_FINE_STAIR = 15
 """The same where only the highest-scoring negatives count, and few rows are in the band: the mean over their few pairs is not
 smooth. 62 fits with which this was not chosen take 2,757 passes with it, and 3,014 without."""
 MAX_ROWS_OF_FINE_STAIR = 30_000
-"""The largest number of rows in the band for the fine stair. With 3,000, fits take 11 % more passes."""
+"""The largest number of rows in the band for the fine staircase. With 3,000, fits take 11 % more passes."""
 
 SLACK_OF_GAP = 0.05
 """The slack may be this share of the gap."""
@@ -54,7 +54,7 @@ class Cut:
     cutoff : Cutoff or None
         Which negatives count for it; None for all.
     step : float
-        How far w is on the way from the present point to the one scored last.
+        The step length along the line from the current point to the trial point.
     slopes : ndarray of float64
         The derivatives by the anchors' scores, in the form that `PairCuts.finish` takes.
     scale : float
@@ -85,7 +85,7 @@ def take_cut(
     number: int, memory: PairMemory, step: float, shifts: np.ndarray, anchors: Anchors, cutoff: Cutoff | None,
     exact: tuple[Anchors, Cutoff | None] | None,
 ) -> tuple[PairMemory, Summary]:  # fmt: skip
-    """Take a cut at a step of the way, over the rows from the cutoff on, or over all for None.
+    """Take a cut at a step length, over the rows from the cutoff on, or over all for None.
 
     With `exact`, the anchors and the cutoff of the loss itself, that is summed as well, as ``"exact_loss"``.
     """
@@ -111,14 +111,14 @@ def take_cut(
 
 
 def shifts(h: float, n: int) -> np.ndarray:
-    """Return the shifts of a stair of n steps and half-width h: ascending, the middle one 0; only that for h = 0."""
+    """Return the shifts of a staircase of n steps and half-width h: ascending, the middle one 0; only that for h = 0."""
     if h == 0.0:
         return np.zeros(1)
     return h * ((2 * np.arange(n) + 1 - n) / n)
 
 
 class PairCuts(PairProblem):
-    """The hinge over the pairs that count, and its cuts, along lines from the present point.
+    """The hinge over the pairs that count, and its cuts, along lines from the current point.
 
     Parameters
     ----------
@@ -126,14 +126,14 @@ class PairCuts(PairProblem):
         Both classes must be there.
     objective : PairObjective
     start : ndarray of shape (n_features,), float64
-        The first present point.
+        The first current point.
     stride : int, default=1
         As of `PairProblem`.
 
     Attributes
     ----------
     here : Cut
-        The cut at the present point, where the line begins along which cuts are taken. Before the first
+        The cut at the current point, where the line begins along which cuts are taken. Before the first
         cut, only its point and the error of its scores are set.
     scores : ndarray of float64
         What the client has of the anchors' scores there.
@@ -154,7 +154,7 @@ class PairCuts(PairProblem):
         self._target = self.scores, 0.0  # the scores at the end of the line, and a bound on their error
 
     def score(self, w: np.ndarray) -> np.ndarray:
-        """Score all rows at w, the end of the line that starts at the present point."""
+        """Score all rows at w, the trial point: the end of the line that starts at the current point."""
         self._target = super().score(w), self.rounding.score(w)
         return self._target[0]
 
@@ -163,7 +163,7 @@ class PairCuts(PairProblem):
         return 0.0
 
     def scores_at(self, step: float) -> np.ndarray:
-        """Return the scores that the client has of anchors at a step of the way."""
+        """Return the scores that the client has of anchors at a step length."""
         return self.scores + step * (self._target[0] - self.scores)
 
     def cutoffs(self, step: float, scores: np.ndarray) -> tuple[Cutoff | None, Cutoff | None]:
@@ -173,7 +173,7 @@ class PairCuts(PairProblem):
         )
 
     def anchors_at(self, step: float, scores: np.ndarray, cutoff: Cutoff | None) -> tuple[Anchors, np.ndarray, float]:
-        """Return the anchors as they are sent and as they count, what `slopes_of_anchors` takes, and what they weigh together."""
+        """Return the anchors as they are sent and as they count, what `slopes_of_anchors` takes, and their total weight."""
         weights = self.negatives.counted(scores, self.weights, cutoff)
         return *self.sort_anchors(scores, weights), float(weights.sum())
 
@@ -182,7 +182,7 @@ class PairCuts(PairProblem):
         return self.loss.anchor_slopes(slope_sums, anchors, order)
 
     def cut(self, step: float, w: np.ndarray, gap: float) -> Cut:
-        """Return a cut at a step of the way from the present point to the one scored last.
+        """Return a cut at a step length along the line from the current point to the trial point.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class PairCuts(PairProblem):
         )  # fmt: skip
 
     def finish(self, cut: Cut, keep: bool) -> Cut:
-        """Return a cut with its gradient; with `keep` the present point moves to it."""
+        """Return a cut with its gradient; with `keep` the current point moves to it."""
         gradient = self.gradient(cut.slopes, cut.scale, cut.step if keep else None)
         cut = replace(cut, gradient=gradient, slopes=np.zeros(0))
         if keep:

@@ -1,4 +1,4 @@
-"""The solver ``all-pairs``: Newton steps and cutting planes for the pairwise hinge, with or without a fraction of the negatives.
+"""The solver ``all-pairs``: Newton steps and cutting planes for the pairwise hinge over all or the highest-scoring negatives.
 
 Minimises ``P(w) = penalty(w) + mean over the pairs that count of max(0, 1 - w.(x_i - x_j))``, where a pair weighs w_i
 w_j if rows have weights. The problem has three parts, each of which has variants:
@@ -111,8 +111,8 @@ STALL_SHARE_OF_PLANES = 0.8
 on."""
 
 ROWS_PER_ROUND = 10
-"""Before the interior-point method, there must have been a round of cutting planes for each this many rows, because the cost of a
-step of that method grows with the number of rows."""
+"""The interior-point method starts only after one round of cutting planes for every `ROWS_PER_ROUND` rows, because a step of it
+costs more with more rows."""
 
 CUT_OVERSHOOT = 0.03
 """The next cut is taken beyond the point of the line search, by this share of the rest of the way (mu of Franc and
@@ -147,7 +147,7 @@ MAX_NULL_STEPS = 4
 
 
 class CuttingPlanes:
-    """The present point and the cuts so far: `rounds` for one lam after another start from them.
+    """The current point and the cuts so far: `rounds` for one lam after another start from them.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class CuttingPlanes:
         return point.loss + self.penalty.value(point.w)
 
     def rounds(self, lam: float) -> Iterator[Round]:
-        """Return the rounds for lam, which go on from the present point and the cuts so far."""
+        """Return the rounds for lam, which go on from the current point and the cuts so far."""
         return itertools.chain.from_iterable(self._methods(lam))
 
     def _methods(self, lam: float) -> Iterator[Iterator[Round]]:
@@ -416,7 +416,7 @@ class CuttingPlanes:
     def accept(self, cut: Cut, *, follow: bool = False, worst: float = np.inf) -> bool:
         """Add a cut to the bundle, unless its objective is above `worst`, and return whether it was added.
 
-        The present point moves to the point of the cut if the objective is lower there, or in any case with `follow`.
+        The current point moves to the point of the cut if the objective is lower there, or in any case with `follow`.
 
         Returns
         -------

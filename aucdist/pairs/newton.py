@@ -67,13 +67,13 @@ MAX_ROWS_DRAWN = 10_000
 
 ROWS_OF_TOP = 20_000
 """The number of rows to draw where only the highest-scoring negatives count, which may be few of those that are drawn. With
-10 000, a9a with 5 % of the negatives takes 31 passes; with 20 000 it takes 18."""
+10,000, a9a with 5 % of the negatives takes 31 passes; with 20 000 it takes 18."""
 
 BAND_MARGIN = 2.5
 """Rows are drawn from a band that is wider by this factor."""
 
 OUTSIDE_SHARE = 0.5
-"""So many times as many rows are drawn from outside of this band, because a line search reaches them."""
+"""The number of rows drawn from outside of this band, as a multiple of those from inside. A line search reaches them."""
 
 MARGIN_BELOW = 0.25
 """Among the highest-scoring negatives, rows are drawn down to this many band widths below their band."""
@@ -265,7 +265,7 @@ class Samples:
         return samples[0], samples[-1]
 
     def follow(self, step: float) -> None:
-        """Move with the present point, which is now at this step along the direction that was searched last."""
+        """Move with the current point, which has moved by this step length along the direction that was searched last."""
         for sample in self.samples:
             sample.follow(step)
 
@@ -307,7 +307,7 @@ class Samples:
 
 @dataclass(eq=False)
 class RowSample:
-    """A sample of the rows at the present point: the anchors, then rows of the larger class.
+    """A sample of the rows at the current point: the anchors, then rows of the larger class.
 
     Attributes
     ----------

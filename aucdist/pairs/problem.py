@@ -37,9 +37,9 @@ class ClassRows:
     weight : ndarray of shape (n_rows,), float64, or None
         None where all rows weigh 1.
     scores : ndarray of shape (n_rows,), float64
-        At the point that was scored last.
+        At the trial point, which was scored last.
     present : ndarray of shape (n_rows,), float64
-        At the present point of cutting planes, where the line to the point that was scored last begins.
+        At the current point of cutting planes, where the line to the trial point begins.
     """
 
     positions: np.ndarray
@@ -53,7 +53,7 @@ class ClassRows:
         return ones(len(self.positions)) if self.weight is None else self.weight
 
     def scores_at(self, step: float | None) -> np.ndarray:
-        """Return the scores at the point that was scored last, or at a step of the way to it from the present point."""
+        """Return the scores at the trial point, or at a step length along the line to it from the current point."""
         if step is None:
             return self.scores
         scores = self.scores - self.present
@@ -62,7 +62,10 @@ class ClassRows:
         return scores
 
     def moved(self, step: float | None) -> "ClassRows":
-        """Return the rows with the present point at a step of the way; None for where it is. No other point is scored then."""
+        """Return the rows after the current point has moved by this step length towards the trial point; None moves it nowhere.
+
+        Call this before another point is scored.
+        """
         present = self.present if step is None else self.scores_at(step)
         return replace(self, scores=present, present=present)
 
@@ -134,7 +137,7 @@ def sort_by_class(
     groups : PairGroups, optional
         The groups of the rows that make pairs, where not all of both classes do.
     start : ndarray of shape (n_features,), float64, or None
-        The present point, at which the rows are scored; None for none.
+        The current point, at which the rows are scored; None for none.
     stride : int
         Weights and scores of one in `stride` anchors are sent; these anchors are drawn by their ids.
     """
@@ -215,7 +218,7 @@ def rows_from(cutoff: Cutoff | None, rows: ScoredRows) -> tuple[Any, ScoredRows]
 def add_up_gradient(
     block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, step: float | None = None
 ) -> tuple[PairMemory, Summary]:
-    """Return the sum of the rows times the derivatives by their scores; keep only the scores at the present point.
+    """Return the sum of the rows times the derivatives by their scores; keep only the scores at the current point.
 
     Parameters
     ----------
@@ -224,7 +227,7 @@ def add_up_gradient(
     offsets : ndarray of shape (n_blocks + 1,), int64
         Where each block's anchors begin and end among all.
     step : float or None
-        The present point moves to this step of the way; None for where it is.
+        The current point moves by this step length towards the trial point; None moves it nowhere.
     """
     if memory.cells is None:
         anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
@@ -261,7 +264,7 @@ class PairProblem:
     negatives : CountedNegatives, optional
         Which negatives count; all by default.
     start : ndarray of shape (n_features,), float64, optional
-        The present point, where lines begin (`aucdist.pairs.cuts`).
+        The current point, where lines begin (`aucdist.pairs.cuts`).
     stride : int, default=1
         Only one in `stride` anchors is sent to the client, with its score and weight.
 
@@ -319,7 +322,7 @@ class PairProblem:
     def gradient(self, slopes: np.ndarray, scale: float = 1.0, step: float | None = None) -> np.ndarray:
         """Return the gradient of the mean times a factor, of shape (n_features,), from the slopes by the scores of the anchors.
 
-        `step`: where they were taken, if that becomes the present point; see `add_up_gradient`.
+        `step`: where they were taken, if that becomes the current point; see `add_up_gradient`.
         """
         total: np.ndarray = self.blocks.reduce(add_up_gradient, slopes, self.offsets, step)["gradient"]
         return total * (self.sign * scale / self.mass)

@@ -27,7 +27,7 @@ its margin, so positives that no weights can rank among the first hardly count. 
 w = 0, there may still be good weights. The certified minimum of the hinge over the same negatives, and that over all
 pairs, are each improved by a few steps, and the fit continues from the better one. For each choice of negatives the
 objective has the majorant above. The largest of these is convex, is nowhere below the objective, equals it at w, and
-has the gradient of the present choice among its slopes there, so the same bound holds. But if scores tie at the
+has the gradient of the current choice among its slopes there, so the same bound holds. But if scores tie at the
 boundary, the objective has a corner, where the bound may stay above `tol` although no step decreases the objective. The
 fit then ends as ``finished``.
 """

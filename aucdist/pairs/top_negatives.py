@@ -256,7 +256,7 @@ def cutoff_of(scores: np.ndarray, weights: np.ndarray, target: float, above: flo
     scores, weights : ndarray of shape (n_rows,), float64
         At least one row.
     target : float
-        What the rows that count are to weigh.
+        The total weight of the rows that are to count.
     above : float
         The weight of other rows, whose scores are higher than all of these.
     """
@@ -341,7 +341,7 @@ def fractions_of_bands(scores: np.ndarray, knots: Knots, starts: np.ndarray, wid
 
 
 def weigh_bands(scores: np.ndarray, weights: np.ndarray, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
-    """Return what negatives weigh in each of some bands of a width."""
+    """Return the total weight of the negatives that count, for each of some bands of a width."""
     near = scores > knots[0][0]  # no others count
     return np.array([weights[near] @ fractions for fractions in fractions_of_bands(scores[near], knots, starts, width)])
 
@@ -380,7 +380,7 @@ def gather_cell(
 def weigh_larger(
     number: int, memory: Any, step: float | None, knots: Knots, starts: np.ndarray, width: float
 ) -> Summary:
-    """Return what the negatives, the larger class, weigh in each of some bands of a width."""
+    """Return the total weight of the negatives that count, the larger class, for each of some bands of a width."""
     return {"weighs": weigh_bands(*negatives_at(memory, step, are_anchors=False), knots, starts, width)}
 
 
@@ -397,9 +397,9 @@ def cutoff_in_blocks(
     blocks : Blocks
         Their memory is a `PairMemory`.
     target : float
-        What the rows that count are to weigh.
+        The total weight of the rows that are to count.
     step : float or None
-        Where on the way to the point that was scored last; None for that point.
+        The step length along the line from the current point to the trial point; None for the trial point.
     are_anchors : bool
         Whether the negatives are the smaller class.
     """
@@ -423,7 +423,7 @@ def cutoff_in_blocks(
 
 
 def weigh_bands_in_blocks(blocks: Blocks, step: float, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
-    """Return what the negatives, the larger class, weigh in each of some bands of a width; one reduction."""
+    """Return the total weight of the negatives that count, the larger class, for each of some bands of a width; one reduction."""
     weighs: np.ndarray = blocks.reduce(weigh_larger, step, knots, starts, width)["weighs"]
     return weighs
 
@@ -474,7 +474,7 @@ class CountedNegatives:
     def soft_and_hard_cutoff(
         self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, pair_half_width: float, cutoff_width: float
     ) -> tuple[Cutoff | None, Cutoff | None]:  # fmt: skip
-        """Return how much negatives count for a cut at a step of the way, and for the loss there; None where all count.
+        """Return how much negatives count for a cut at a step length, and for the loss there; None where all count.
 
         Parameters
         ----------
