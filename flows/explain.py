@@ -158,12 +158,21 @@ def _reasons(model: LinearModel, spread: float, rows: Block, config: ExplainConf
         order = np.argsort(-adds, kind="stable")[: config.reasons]
         return [{"feature": reasons.names[k], "adds": sign * adds[k] / spread} for k in order if adds[k] > 0.0]
 
-    scores = model.decision_function(rows.X) / spread
-    table = zip(rows.row_id, scores, reasons.above_smallest, reasons.above_average, strict=True)
-    best_key, average_key = ("below_largest", "below_average") if config.lower else ("above_smallest", "above_average")
+    table = zip(
+        rows.row_id,
+        model.decision_function(rows.X) / spread,
+        reasons.above_smallest,
+        reasons.above_average,
+        strict=True,
+    )
     return jsonable(
         [
-            {"row_id": row_id, "score": score, best_key: largest(best), average_key: largest(average)}
+            {
+                "row_id": row_id,
+                "score": score,
+                "compared_with_best": largest(best),
+                "compared_with_average": largest(average),
+            }
             for row_id, score, best, average in table
         ]
     )
@@ -190,9 +199,9 @@ def explanation_lines(result: Json) -> list[str]:
         for row in said.get("reasons") or said["explained"] or ():
             lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
             if "contributions" not in row:
-                for key, parts in [*row.items()][2:]:
-                    reference = "average row" if key.endswith("average") else "most favourable values"
-                    reasons = ", ".join(f"{part['feature']} {part['adds']:+.4g}" for part in parts)
+                for key, reference in (("best", "most favourable values"), ("average", "average row")):
+                    parts = [f"{part['feature']} {part['adds']:+.4g}" for part in row[f"compared_with_{key}"]]
+                    reasons = ", ".join(parts)
                     lines.append(f"  compared with the {reference}: {reasons or 'nothing'}")
                 continue
             for part in row["contributions"]:

@@ -157,7 +157,7 @@ def _thresholds_of_rows(
             guarantee = guaranteed_threshold(positive, scores, confidence, sample_weight=sample_weight, **requirement)
             if not guarantee.holds:
                 raise InputError(
-                    f"no threshold guarantees {guarantee.measure} {guarantee.target:g} with confidence {confidence:g}, given "
+                    f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
                     f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for at most that, "
                     "lower the confidence, or give more rows"
                 )

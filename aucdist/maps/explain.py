@@ -155,8 +155,9 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
         constant += middle
         values = grid - row_means[:, np.newaxis] - column_means + middle
         first = (bool(fitted.missing[a]), bool(fitted.missing[b]))
-        between = (edges[0], edges[1])
-        interactions.append(InteractionShape((int(a), int(b)), between, first, values, (shares[0], shares[1])))
+        interactions.append(
+            InteractionShape((int(a), int(b)), (edges[0], edges[1]), first, values, (shares[0], shares[1]))
+        )
     shapes = []
     for j, cells in feature_cells.items():
         bins, missing = fitted.bins[j], bool(fitted.missing[j])

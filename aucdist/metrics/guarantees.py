@@ -58,8 +58,8 @@ class Guarantee:
         Rows with a score above it are flagged.
     measure : str
         ``precision``, ``recall``, ``fpr`` or ``alerts``.
-    target, guaranteed : float
-        The value that was requested, and the one that the threshold guarantees: the same, or the best possible value.
+    asked, guaranteed : float
+        The target that was asked for, and what the threshold guarantees: the same, or the best possible value.
     confidence : float
         The probability with which the guarantee holds.
     rows : int
@@ -69,7 +69,7 @@ class Guarantee:
 
     threshold: float
     measure: str
-    target: float
+    asked: float
     guaranteed: float
     confidence: float
     rows: int
@@ -77,7 +77,7 @@ class Guarantee:
     @property
     def holds(self) -> bool:
         """Whether the threshold guarantees the target."""
-        return self.guaranteed == self.target
+        return self.guaranteed == self.asked
 
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:

@@ -22,9 +22,9 @@ from aucdist.report.text import (
     count_text,
     difference_sentence,
     directions_text,
-    excess_text,
     group_sentences,
     number_text,
+    objectives_text,
     operating_points_text,
     percent_text,
     point_sentences,
@@ -34,7 +34,7 @@ from aucdist.report.text import (
     search_verdict,
     target_text,
 )
-from aucdist.solvers.base import REMEDIES
+from aucdist.solvers.base import REASONS
 
 TOP_WEIGHTS = 30
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -197,25 +197,15 @@ def _two_classes(report: Report) -> Json:
 
 
 def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: list[str]) -> list[str]:
-    certificate = report.run["certificate"]
-    texts = []
-    passes = f"after {number_text(report.run['passes'], 6)} passes"
-    objective = f"The objective is {certificate_text(certificate)}."
-    if certificate["status"] == "stationary":
+    certificate, texts = report.run["certificate"], []
+    if (status := certificate["status"]) == "stationary":
         texts.append(
             "The objective is not convex: the weights are a stationary point, and other weights may have a lower objective."
         )
-    elif certificate["status"] == "rounding":
-        precision = f"{certificate.get('rounding', 0.0):.2g}"
+    elif status != "converged":
         texts.append(
-            f"Rounding errors ended the fit {passes}: the objective and its lower bound together are accurate only to "
-            f"{precision}. {objective} Scale the features."
-        )
-    elif certificate["status"] != "converged":
-        remedy = REMEDIES[certificate["status"]]
-        texts.append(
-            f"The fit did not converge: it ended with status {certificate['status']} {passes}. {objective} "
-            f"{remedy[0].upper()}{remedy[1:]}."
+            f"The fit did not converge: it ended with status {status} after {number_text(report.run['passes'], 6)} passes. The "
+            f"objective is {certificate_text(certificate)}. {REASONS[status][1]}."
         )
     elif proved_excess(certificate) is None:
         texts.append("No lower bound above 0 was found, so nothing is proved about the distance from the minimum.")
@@ -461,26 +451,18 @@ def _several(report: Report) -> Json:
 
 
 def _verdict(run: Json) -> list[str]:
-    metrics, n = run["metrics"], len(run["classes"])
-    plural = "topics" if run["topics"] else "classes"
+    metrics = run["metrics"]
+    of = f"of {len(run['classes'])} {'topics' if run['topics'] else 'classes'}, each against the rest, is"
     if metrics["test_auc"] is None:
-        first = f"The mean training AUC of {n} {plural}, each against the rest, is {auc_text(metrics['train_auc'])}."
+        sentences = [f"The mean training AUC {of} {auc_text(metrics['train_auc'])}."]
     else:
-        first = (
-            f"The mean test AUC of {n} {plural}, each against the rest, is {auc_text(metrics['test_auc'])}; weighted by their "
-            f"test rows it is {auc_text(metrics['test_auc_weighted'])}."
-        )
-    proved = [e for row in run["classes"] if (e := proved_excess(row["certificate"])) is not None]
-    sentences = [first]
+        weighted = f"weighted by their test rows it is {auc_text(metrics['test_auc_weighted'])}"
+        sentences = [f"The mean test AUC {of} {auc_text(metrics['test_auc'])}; {weighted}."]
     if metrics.get("test_accuracy") is not None:
         sentences.append(f"The predicted class is right for {percent_text(metrics['test_accuracy'])} of the test rows.")
     if "operating_point" in run["classes"][0]:
         sentences.append(operating_points_text(run["classes"]))
-    if proved:
-        subject = f"each of the {n} {plural}" if len(proved) == n else f"{len(proved)} of the {n} {plural}"
-        most = excess_text(max(proved))
-        sentences.append(f"For {subject}, the training objective is at most {most} above its minimum.")
-    return sentences
+    return [*sentences, objectives_text(run)]
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ A page is one self-contained HTML file, without scripts and external resources.
 import functools
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,10 +60,6 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
             ("Status", f"{certificate['status']} after {passes}"),
         ]
     else:
-        excesses = [proved_excess(row["certificate"]) for row in classes]
-        proved = [excess for excess in excesses if excess is not None]
-        most = f"at most {excess_text(max(proved))} above its minimum" if proved else NOT_BOUNDED
-        which = "each objective" if len(proved) in (0, len(classes)) else "where a bound is known, the objective"
         converged = sum(row["certificate"]["status"] == "converged" for row in classes)
         weighted, accuracy = (metrics.get(name) for name in ("test_auc_weighted", "test_accuracy"))
         rows = [
@@ -73,7 +69,7 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
             *([] if weighted is None else [("Mean test AUC, weighted by rows", auc_text(weighted))]),
             *([] if accuracy is None else [("Test accuracy", percent_text(accuracy))]),
             *([("Operating points", operating_points_text(classes))] if "operating_point" in classes[0] else []),
-            ("Certificates", f"{which} is {most}; {converged} of {len(classes)} converged after {passes}"),
+            ("Certificates", f"{objectives_text(run)} {converged} of {len(classes)} converged after {passes}"),
         ]
     return [
         ("Run", str(run["run"])),
@@ -148,11 +144,9 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     recalls = [point["recall"]["value"] for point in points]
     origin = f" The thresholds were set on {SET_ON[set_on]}." if (set_on := set_on_of(points[0])) != "training" else ""
     if "guarantee" in points[0]:
-        kept, guaranteed = (
-            sum(point["guarantee"]["holds"] for point in points),
-            f"{number_text(100 * points[0]['guarantee']['confidence'])} %",
-        )
-        origin += f" {kept} of {len(points)} thresholds guarantee their target, with {guaranteed} confidence each."
+        kept, confidence = sum(point["guarantee"]["holds"] for point in points), points[0]["guarantee"]["confidence"]
+        sure = f"{number_text(100 * confidence)} % confidence each"
+        origin += f" {kept} of {len(points)} thresholds guarantee their target, with {sure}."
     return (
         f"Target for each class: {target_text(points[0]['target'])}. On the {points[0]['rows']} rows, the mean recall of the "
         f"classes is {percent_text(sum(recalls) / len(recalls))}, and the lowest is {percent_text(min(recalls))}.{origin}"
@@ -189,15 +183,14 @@ def operating_point_text(point: Json) -> str:
 
 def _rate_text(rate: Json) -> str:
     """Return a rate as percent, with its interval if there is one."""
-    value, ends = rate["value"], rate["interval"] or ()
-    return percent_text(value, *ends) + _ends(rate["interval"], lambda end: percent_text(end, value, *ends))
+    return _with_interval(percent_text, rate["value"], rate["interval"])
 
 
 def guarantee_text(point: Json) -> str:
     """Describe the guarantee of a threshold in a sentence; empty if none was requested. `point`: as above."""
     if (guarantee := point.get("guarantee")) is None:
         return ""
-    words, guaranteed = GUARANTEES[guarantee["measure"]], number_text(100 * guarantee["target"], 4)
+    words, guaranteed = GUARANTEES[guarantee["measure"]], number_text(100 * guarantee["asked"], 4)
     target = words.format(guaranteed)
     if not guarantee["holds"]:  # rounded down, so that the guarantee holds
         best = guarantee["guaranteed"]
@@ -279,6 +272,18 @@ def certificate_text(certificate: Json) -> str:
     return f"at most {excess_text(excess)} above the minimum"
 
 
+def objectives_text(run: Json) -> str:
+    """Bound in a sentence how far the objectives of several classes are above their minima. `run`: as for `summary_rows`."""
+    classes, excesses = run["classes"], (proved_excess(row["certificate"]) for row in run["classes"])
+    if not (proved := [excess for excess in excesses if excess is not None]):
+        return f"The training objectives are {NOT_BOUNDED}."
+    return (
+        f"For {'each' if len(proved) == len(classes) else len(proved)} of the {len(classes)} "
+        f"{'topics' if run['topics'] else 'classes'}, the training objective is at most {excess_text(max(proved))} above its "
+        "minimum."
+    )
+
+
 def directions_text(free: Json) -> str:
     """Describe the cost of monotonic constraints in a sentence.
 
@@ -355,11 +360,13 @@ def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str 
         return f"{names[0]} and {names[1]} have the same {metric}."
     if value < 0:
         names, ends = names[::-1], (-test["high"], -test["low"])
-    subject, size = f"The {metric} of {names[0]}", difference_text(abs(value))
-    compared = f"is higher than that of {names[1]} by {size}"
+    by = f"is higher than that of {names[1]} by"
     if not significant:
-        compared = f"and that of {names[1]} do not differ significantly: the difference is {size}"
-    return f"{subject} {compared} (95 % interval {' to '.join(map(difference_text, ends))}{p})."
+        by = f"and that of {names[1]} do not differ significantly: the difference is"
+    return (
+        f"The {metric} of {names[0]} {by} {difference_text(abs(value))} (95 % interval "
+        f"{' to '.join(map(difference_text, ends))}{p})."
+    )
 
 
 def difference_text(value: float | None) -> str:
@@ -374,16 +381,12 @@ def auc_text(value: float | None, *beside: float) -> str:
     """
     if value is None:
         return "not measured"
-    missing = min((1 - v for v in (value, *beside) if v < 1), default=1.0)
-    decimals = 4 if missing >= 0.001 else min(1 - math.floor(math.log10(missing)), 12)
-    return f"{value:.{decimals}f}"
+    return f"{value:.{_decimals(4, (1 - v for v in (value, *beside)))}f}"
 
 
 def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
     """Return an AUC and its interval, if there is one, with the same decimals."""
-    if value is None or interval is None:
-        return auc_text(value)
-    return auc_text(value, *interval) + _ends(interval, lambda end: auc_text(end, value, *interval))
+    return auc_text(value) if value is None else _with_interval(auc_text, value, interval)
 
 
 def percent_text(share: float, *beside: float) -> str:
@@ -391,9 +394,20 @@ def percent_text(share: float, *beside: float) -> str:
 
     Shares `beside` it in a text are taken into account, as by `auc_text`.
     """
-    rest = min((100 * part for other in (share, *beside) for part in (other, 1 - other) if part > 0), default=100.0)
-    decimals = 1 if rest >= 1 else min(1 - math.floor(math.log10(rest)), 12)
+    decimals = _decimals(1, (100 * part for other in (share, *beside) for part in (other, 1 - other)))
     return f"{100 * share:.{decimals}f} %"
+
+
+def _decimals(least: int, rests: Iterable[float]) -> int:
+    """Return how many decimals show two digits of the smallest number above 0, from `least` to 12."""
+    smallest = min((rest for rest in rests if rest > 0), default=1.0)
+    return min(max(least, 1 - math.floor(math.log10(smallest))), 12)
+
+
+def _with_interval(text: Callable[..., str], value: float, interval: Sequence[float] | None) -> str:
+    """Return a value and its interval, if there is one, with the same decimals."""
+    ends = interval or ()
+    return text(value, *ends) + _ends(interval, lambda end: text(end, value, *ends))
 
 
 def seconds_text(value: float) -> str:

@@ -186,16 +186,15 @@ class DataConfig(DataRef):
 
     @model_validator(mode="before")
     @classmethod
-    def _split_says_the_test(cls, content: Any) -> Any:
+    def _with_names_of_today(cls, content: Any) -> Any:
         if not isinstance(content, dict):
             return content
         content = dict(content)
-        if "calibration" in content and "threshold_rows" not in content:  # its name in 0.4.0
-            content["threshold_rows"] = content.pop("calibration")
-        if "split" in content:
-            if content.get("test") is not None:
-                raise InputError("`test` and its earlier name `split` are both given: remove one of them")
-            content.setdefault("test", content.pop("split"))  # `--set data.test=null` removes the default
+        for key, earlier in (("threshold_rows", "calibration"), ("test", "split")):  # the names in 0.4.0
+            if earlier in content:
+                if content.get(key) is not None:
+                    raise InputError(f"`{key}` and its earlier name `{earlier}` are both given: remove one of them")
+                content.setdefault(key, content.pop(earlier))  # `--set data.test=null` removes the default
         return content
 
     @property

@@ -94,8 +94,7 @@ class GuaranteeResult(TypedDict):
     """The guarantee of an operating point."""
 
     measure: Measure
-    target: Annotated[Number, Field(validation_alias=AliasChoices("target", "asked"))]
-    """The first files of 0.5.0 call it `asked`."""
+    asked: Number
     guaranteed: Guaranteed
     confidence: Number
     holds: bool

@@ -112,12 +112,12 @@ REFUSED = {
         ({"penalty": "l3"}, "unknown penalty 'l3'"),
         (
             {"penalty": "l1"},
-            "solver 'sdcd' does not support penalty='l1': use solver='scd' or 'comid' or 'rda' or 'psa'",
+            "solver 'sdcd' does not support penalty='l1': use solver scd or comid or rda or psa",
         ),
         ({"penalty": "l1", "solver": "pegasos"}, "solver 'pegasos' does not support penalty='l1'"),
         (
             {"solver": "psa"},
-            "solver 'psa' does not support penalty='l2': use solver='sdcd' or 'cdcd' or 'scd' or 'comid' or 'rda' or 'pegasos'",
+            "solver 'psa' does not support penalty='l2': use solver sdcd or cdcd or scd or comid or rda or pegasos",
         ),
         ({"penalty": "l1", "solver": "psa"}, "psa needs radius"),
         ({"penalty": "l1", "solver": "psa", "solver__radius": 0.0}, "radius must be .*; got 0.0"),

@@ -211,7 +211,7 @@ def test_each_class_has_a_guarantee_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
-    guarantee = {"measure": "precision", "target": 0.8, "guaranteed": 0.63459, "confidence": 0.95, "holds": False}
+    guarantee = {"measure": "precision", "asked": 0.8, "guaranteed": 0.63459, "confidence": 0.95, "holds": False}
     point = {"guarantee": guarantee | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
     text = guarantee_text(point)
     assert text.startswith(
@@ -219,13 +219,13 @@ def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
         "rows (100 rows, 30 of them positive)."
     )
     assert text.endswith(" The best guarantee is that the precision is at least 63.45 %.")
-    rare = guarantee | {"measure": "fpr", "target": 0.001, "guaranteed": 0.01234, "n_pos": 3, "n_neg": 7}
+    rare = guarantee | {"measure": "fpr", "asked": 0.001, "guaranteed": 0.01234, "n_pos": 3, "n_neg": 7}
     assert guarantee_text({**point, "guarantee": rare}).endswith("that the false positive rate is at most 1.3 %.")
 
 
 def test_an_operating_point_with_its_earlier_keys_is_read() -> None:
-    guarantee = {"measure": "recall", "confidence": 0.95, "holds": False, "n_pos": 3, "n_neg": 7}
-    now = {"target": {"recall": 0.8}, "guarantee": guarantee | {"target": 0.8, "guaranteed": 0.6}}
-    earlier = {"wanted": {"recall": 0.8}, "guarantee": guarantee | {"asked": 0.8, "promised": 0.6}}
+    guarantee = {"measure": "recall", "asked": 0.8, "confidence": 0.95, "holds": False, "n_pos": 3, "n_neg": 7}
+    now = {"target": {"recall": 0.8}, "guarantee": guarantee | {"guaranteed": 0.6}}
+    earlier = {"wanted": {"recall": 0.8}, "guarantee": guarantee | {"promised": 0.6}}
     for point in (now, earlier):
         assert parse_checked(json.dumps(point).encode(), OperatingPoint, "point") == now

@@ -78,14 +78,13 @@ def test_the_ends_of_an_interval_have_the_decimals_of_the_rate():
 def test_the_summary_of_several_classes_bounds_their_objectives():
     run = RUN | {"topics": False, "classes": [{"certificate": RUN["certificate"]}, {"certificate": RUN["certificate"]}]}
     said = dict(summary_rows(run))["Certificates"]
-    assert said == "each objective is at most 0.078 % above its minimum; 2 of 2 converged after 23 passes"
+    bound = "the training objective is at most 0.078 % above its minimum"
+    assert said == f"For each of the 2 classes, {bound}. 2 of 2 converged after 23 passes"
     run["classes"][1] = {"certificate": {"primal": 0.2, "dual": 0.0, "status": "stationary"}}
-    assert dict(summary_rows(run))["Certificates"].startswith("where a bound is known, the objective is at most 0.078 %")
+    assert dict(summary_rows(run))["Certificates"].startswith(f"For 1 of the 2 classes, {bound}")
     run["classes"] = run["classes"][1:]
     said = dict(summary_rows(run))["Certificates"]
-    assert said.startswith(
-        "each objective is at an unknown distance from the minimum: no lower bound above 0 is known; 0 of 1"
-    )
+    assert said.startswith("The training objectives are at an unknown distance from the minimum: ")
 
 
 def test_summary_without_test_rows_interval_or_dual():
