@@ -200,8 +200,9 @@ def explanation_lines(result: Json) -> list[str]:
             lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
             if "contributions" not in row:
                 for key, reference in (("best", "most favourable values"), ("average", "average row")):
-                    parts = [f"{part['feature']} {part['adds']:+.4g}" for part in row[f"compared_with_{key}"]]
-                    reasons = ", ".join(parts)
+                    reasons = ", ".join(
+                        f"{part['feature']} {part['adds']:+.4g}" for part in row[f"compared_with_{key}"]
+                    )
                     lines.append(f"  compared with the {reference}: {reasons or 'nothing'}")
                 continue
             for part in row["contributions"]:

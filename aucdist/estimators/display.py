@@ -18,7 +18,7 @@ from aucdist.estimators.conditioning import diagnosis
 from aucdist.estimators.scores import auc_of_rows, refuse_classes
 from aucdist.estimators.tables import labels_of_features, names_of_features
 from aucdist.extras import load_optional
-from aucdist.solvers.base import REACHED, REASONS, Callback, Record, Solution, Status
+from aucdist.solvers.base import REACHED, REASONS, Callback, Record, Solution
 
 MAX_SHAPES = 6
 MAX_CLASSES = 12
@@ -142,10 +142,10 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
     if c.status not in REACHED:
         fault = None if ranges is None or model._map is not None else diagnosis(ranges, names_of_features(model))
         reason, remedy = REASONS[c.status]
-        accuracy = f", which are accurate only to {c.rounding:.3g}" if c.status == Status.ROUNDING else ""
         yield ConvergenceWarning(
             f"{reason} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
-            f"(primal {c.primal:.6g}, dual {c.dual:.6g}{accuracy}), above tol={model.tol:g}. "
+            f"(primal {c.primal:.6g}, dual {c.dual:.6g}"
+            f"{f', accurate only to {c.rounding:.3g}' if c.status == 'rounding' else ''}), above tol={model.tol:g}. "
             f"{remedy}. The certificate bounds the distance from the minimum" + ("" if fault is None else f". {fault}")
         )
     if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():

@@ -274,11 +274,11 @@ def certificate_text(certificate: Json) -> str:
 
 def objectives_text(run: Json) -> str:
     """Bound in a sentence how far the objectives of several classes are above their minima. `run`: as for `summary_rows`."""
-    classes, excesses = run["classes"], (proved_excess(row["certificate"]) for row in run["classes"])
-    if not (proved := [excess for excess in excesses if excess is not None]):
+    proved = [excess for row in run["classes"] if (excess := proved_excess(row["certificate"])) is not None]
+    if not proved:
         return f"The training objectives are {NOT_BOUNDED}."
     return (
-        f"For {'each' if len(proved) == len(classes) else len(proved)} of the {len(classes)} "
+        f"For {'each' if len(proved) == len(run['classes']) else len(proved)} of the {len(run['classes'])} "
         f"{'topics' if run['topics'] else 'classes'}, the training objective is at most {excess_text(max(proved))} above its "
         "minimum."
     )
@@ -360,9 +360,8 @@ def difference_sentence(metric: str, names: tuple[str, str], test: Json, p: str 
         return f"{names[0]} and {names[1]} have the same {metric}."
     if value < 0:
         names, ends = names[::-1], (-test["high"], -test["low"])
-    by = f"is higher than that of {names[1]} by"
-    if not significant:
-        by = f"and that of {names[1]} do not differ significantly: the difference is"
+    unsure = f"and that of {names[1]} do not differ significantly: the difference is"
+    by = f"is higher than that of {names[1]} by" if significant else unsure
     return (
         f"The {metric} of {names[0]} {by} {difference_text(abs(value))} (95 % interval "
         f"{' to '.join(map(difference_text, ends))}{p})."

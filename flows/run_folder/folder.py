@@ -156,8 +156,7 @@ def _local(parent: Path, name: str) -> Iterator[RunFolder]:
                 draft.rename(parent / name)
             except OSError as e:
                 raise RunError(
-                    f"the run is lost: cannot create {parent / name}: {e.strerror}. Name another folder with --output, and "
-                    "run again"
+                    f"the run is lost: cannot create {parent / name}: {e.strerror}. Name another folder with --output"
                 ) from None
 
         with _full_disk_explained(parent), in_use(draft):
