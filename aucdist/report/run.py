@@ -205,7 +205,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
     elif status != "converged":
         texts.append(
             f"The fit did not converge: it ended with status {status} after {number_text(report.run['passes'], 6)} passes. The "
-            f"objective is {certificate_text(certificate)}. {REASONS[status][1]}."
+            f"objective is {certificate_text(certificate)}. {REASONS.get(status, REASONS['max-passes'])[1]}."
         )
     elif proved_excess(certificate) is None:
         texts.append("No lower bound above 0 was found, so nothing is proved about the distance from the minimum.")
@@ -292,7 +292,7 @@ def _beside_baselines(report: Report, shown: ScoreCounts, rows: str) -> list[str
             f"`--set model.features={features}` searches further; it may choose trees, which cannot be read."
         )
     else:
-        if report.additive and not report.additive["pairs"]:
+        if report.additive and not report.additive["interactions"]:
             sentences.append("Try `--set 'model.features={map: bins, interactions: 10}'`.")
         sentences.append("Search `lam` by `aucdist cv`. If nobody has to read the model, take the one that ranks best.")
     return [" ".join(sentences)]
