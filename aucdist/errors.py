@@ -11,6 +11,19 @@ MAX_NAMES = 12
 """The largest number of allowed names that a message lists."""
 MAX_SHOWN = 200
 """The largest number of characters of a name that a message shows."""
+UNFINISHED = {
+    "max-passes": ("max_passes was reached", "Raise `max_passes`, `tol` or `lam`, or scale the features"),
+    "finished": (
+        "the solver took all its steps",
+        "Raise `tol`, give the solver more steps (`epochs` or `n_outer`), or use the default solver"
+    ),
+    "diverged": (
+        "the steps diverged in the next round, as eta is too long: the weights are those",
+        "Give the solver a smaller `eta`, or use the default solver"
+    ),
+    "rounding": ("rounding errors are as large as the remaining gap or the next step,", "Raise `tol`, or scale the features"),
+}  # fmt: skip
+"""For each status of a fit that has not reached `tol`: why it ended, and what to do about it."""
 
 
 class InputError(ValueError):

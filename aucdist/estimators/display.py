@@ -13,12 +13,12 @@ from sklearn.utils import estimator_html_repr
 
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import Blocks
-from aucdist.errors import InputError
+from aucdist.errors import UNFINISHED, InputError
 from aucdist.estimators.conditioning import diagnosis
 from aucdist.estimators.scores import auc_of_rows, refuse_classes
 from aucdist.estimators.tables import labels_of_features, names_of_features
 from aucdist.extras import load_optional
-from aucdist.solvers.base import REACHED, REASONS, Callback, Record, Solution
+from aucdist.solvers.base import REACHED, Callback, Record, Solution
 
 MAX_SHAPES = 6
 MAX_CLASSES = 12
@@ -141,7 +141,7 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
     c = model.certificate_
     if c.status not in REACHED:
         fault = None if ranges is None or model._map is not None else diagnosis(ranges, names_of_features(model))
-        reason, remedy = REASONS[c.status]
+        reason, remedy = UNFINISHED[c.status]
         yield ConvergenceWarning(
             f"{reason} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
             f"(primal {c.primal:.6g}, dual {c.dual:.6g}"

@@ -439,7 +439,7 @@ def _content(model: LinearModel, contributions: bool) -> Json:
             entry |= {"parts": list(column.parts), "date_format": model.reading.get("date_format")}
         elif column.kind == "hash":
             entry |= {"size": column.size}
-    content = {
+    content: Json = {
         "format": "aucdist model",
         "version": VERSION,
         "aucdist": __version__,
@@ -466,6 +466,8 @@ def _content(model: LinearModel, contributions: bool) -> Json:
         "threshold": 0.0,
         "probability": None if model.probability is None else model.probability.to_json(),
     }
+    if "interactions" in content["score"]:
+        content["score"]["pairs"] = content["score"].pop("interactions")  # the key of this version of the format
     if contributions:
         content["contributions"] = model.contribution_names()
     return content

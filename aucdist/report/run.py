@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from aucdist.errors import Json
+from aucdist.errors import UNFINISHED, Json
 from aucdist.metrics import decisions, ranking
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.intervals import IntervalWarning
@@ -34,7 +34,6 @@ from aucdist.report.text import (
     search_verdict,
     target_text,
 )
-from aucdist.solvers.base import REASONS
 
 TOP_WEIGHTS = 30
 SHARES = (0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -205,7 +204,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
     elif status != "converged":
         texts.append(
             f"The fit did not converge: it ended with status {status} after {number_text(report.run['passes'], 6)} passes. The "
-            f"objective is {certificate_text(certificate)}. {REASONS.get(status, REASONS['max-passes'])[1]}."
+            f"objective is {certificate_text(certificate)}. {UNFINISHED.get(status, UNFINISHED['max-passes'])[1]}."
         )
     elif proved_excess(certificate) is None:
         texts.append("No lower bound above 0 was found, so nothing is proved about the distance from the minimum.")

@@ -36,21 +36,6 @@ class Status(StrEnum):
 
 REACHED = (Status.CONVERGED, Status.STATIONARY)
 """The status of a fit that has reached `tol`."""
-REASONS = {
-    Status.MAX_PASSES: ("max_passes was reached", "Raise `max_passes`, `tol` or `lam`, or scale the features"),
-    Status.FINISHED: (
-        "the solver took all its steps",
-        "Raise `tol`, give the solver more steps (`epochs` or `n_outer`), or use the default solver"
-    ),
-    Status.DIVERGED: (
-        "the steps diverged in the next round, as eta is too long: the weights are those",
-        "Give the solver a smaller `eta`, or use the default solver"
-    ),
-    Status.ROUNDING: (
-        "rounding errors are as large as the remaining gap or the next step,", "Raise `tol`, or scale the features"
-    ),
-}  # fmt: skip
-"""Why a fit has not reached `tol`, and what to do about it."""
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ def test_sigterm_ends_with_143_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_sighup_is_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-    monkeypatch.setattr(cli, "app", lambda: signal.raise_signal(signal.SIGHUP))
+    monkeypatch.setattr(cli.app, "main", lambda: signal.raise_signal(signal.SIGHUP))
     try:
         signal.signal(signal.SIGHUP, signal.SIG_DFL)
         with pytest.raises(SystemExit) as ended:

@@ -180,7 +180,7 @@ def test_bootstrap_interval_holds_the_value_and_depends_on_the_seed_alone(name, 
     assert bootstrap.value == getattr(metrics, name)(y, scores, **at)
     assert bootstrap.low < bootstrap.value < bootstrap.high
     assert interval(y[::-1], scores[::-1], **at, n_resamples=200) == bootstrap
-    assert interval(y, scores, **at, n_resamples=200, seed=1) != bootstrap
+    assert interval(y, scores, **at, n_resamples=200, random_state=1) != bootstrap
 
 
 @pytest.mark.slow

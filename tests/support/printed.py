@@ -10,7 +10,7 @@ from types import ModuleType
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NUMBER = re.compile(r"\d+(?:\.(\d+))?(e-?\d+)?")
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-STEP = re.compile(r"^(?:cat > (\S+)|python -) <<'(\w+)'\n(.*?)^\2$|^aucdist ([^\n]*)$", re.MULTILINE | re.DOTALL)
+STEP = re.compile(r"^(?:cat > (\S+)|python -) <<'(\w+)'\n(.*?)^\2$|^aucdist ((?:\\\n|[^\n])*)$", re.MULTILINE | re.DOTALL)
 """What a shell block does: it writes a file, runs Python code, or runs the command `aucdist`."""
 
 
@@ -42,7 +42,7 @@ def run_page(page: Path) -> list[tuple[str, str]]:
         elif "onnx" not in command or importlib.util.find_spec("onnx"):
             words = [
                 name
-                for word in shlex.split(command.partition(" > ")[0])
+                for word in shlex.split(command.replace("\\\n", "").partition(" > ")[0])
                 for name in sorted(Path().glob(word)) or [word]
             ]
             printed.append((command, run(*words)[0]))

@@ -41,6 +41,8 @@ SETTLED = 1e-3
 MAX_SHAPE_HALVINGS = 6
 
 N_CHAINS = 4
+N_ROUNDS = 10
+N_SAMPLES = 10_000
 SKIPPED = 0.1
 """The burn-in: additional samples at the start of each round that are discarded, as a share of the samples of a
 chain."""
@@ -140,7 +142,7 @@ def shape_derivatives(block: Block, theta: np.ndarray, xi: float) -> Summary:
 
 def bayes_shape(
     blocks: Blocks, mode: np.ndarray, *, fit_intercept: bool, penalise_intercept: bool, most_xi: float, seed: int,
-    n_rounds: int, n_samples: int,
+    n_rounds: int = N_ROUNDS, n_samples: int = N_SAMPLES,
 ) -> Iterator[ShapeEstimate]:  # fmt: skip
     """Estimate the means of the priors by maximum marginal likelihood.
 
