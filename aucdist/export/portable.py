@@ -439,7 +439,7 @@ def _content(model: LinearModel, contributions: bool) -> Json:
             entry |= {"parts": list(column.parts), "date_format": model.reading.get("date_format")}
         elif column.kind == "hash":
             entry |= {"size": column.size}
-    content: Json = {
+    content = {
         "format": "aucdist model",
         "version": VERSION,
         "aucdist": __version__,
@@ -466,8 +466,6 @@ def _content(model: LinearModel, contributions: bool) -> Json:
         "threshold": 0.0,
         "probability": None if model.probability is None else model.probability.to_json(),
     }
-    if "interactions" in content["score"]:
-        content["score"]["pairs"] = content["score"].pop("interactions")  # the key of this version of the format
     if contributions:
         content["contributions"] = model.contribution_names()
     return content
@@ -488,5 +486,9 @@ def _plain(part: Any) -> Any:
             "then": branch_true, "else": branch_false,
         }  # fmt: skip
     if is_dataclass(part):
-        return {field.name: _plain(getattr(part, field.name)) for field in fields(part) if field.name != "shares"}
+        return {  # version 1 calls interactions pairs, and programs elsewhere read it
+            "pairs" if field.name == "interactions" else field.name: _plain(getattr(part, field.name))
+            for field in fields(part)
+            if field.name != "shares"
+        }
     return part

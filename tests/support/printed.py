@@ -10,7 +10,9 @@ from types import ModuleType
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NUMBER = re.compile(r"\d+(?:\.(\d+))?(e-?\d+)?")
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-STEP = re.compile(r"^(?:cat > (\S+)|python -) <<'(\w+)'\n(.*?)^\2$|^aucdist ((?:\\\n|[^\n])*)$", re.MULTILINE | re.DOTALL)
+STEP = re.compile(
+    r"^(?:cat > (\S+)|python -) <<'(\w+)'\n(.*?)^\2$|^aucdist ((?:\\\n|[^\n])*)$", re.MULTILINE | re.DOTALL
+)
 """What a shell block does: it writes a file, runs Python code, or runs the command `aucdist`."""
 
 
