@@ -283,7 +283,7 @@ def rollback(store: Store, to: int | None = None) -> Change:
         raise InputError(
             f"{files.shown(store.url)} is not a model store, so there is nothing to roll back: name a store"
         )
-    target = to or store.version(current.version).replaced
+    target = store.version(current.version).replaced if to is None else to
     if target is None:
         raise InputError(
             f"{files.shown(store.url)}: there is no version before {current.version} to go back to. Name one, as in URL@2"

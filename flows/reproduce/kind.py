@@ -26,7 +26,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -130,6 +130,8 @@ class Kind(Strict):
     title: str
     datasets: Mapping[str, DataSet] = Field(default={}, max_length=0)
     """This kind of experiment has no data sets."""
+    run_task: ClassVar[Any]
+    """A static method that runs a task in any process and returns its result in JSON types. A kind without tasks has none."""
 
     def present(self, versions: Versions) -> Iterator[tuple[str, Version, Task]]:
         """Yield each data set that is present, with its version and what a task needs to read it."""
@@ -148,11 +150,6 @@ class Kind(Strict):
         `versions`: the version of each data set; absent data sets have no rows.
         """
         yield from ()
-
-    @staticmethod
-    def run_task(task: Task) -> Result:
-        """Run one of the tasks in any process, and return its result in JSON types."""
-        raise NotImplementedError
 
     @abstractmethod
     def report(self, results: Results) -> Report:

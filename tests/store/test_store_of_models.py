@@ -58,6 +58,8 @@ def test_promote_and_roll_back(url, tmp_path):
         assert (change.version, change.replaced) == (value, value - 1 or None)
         assert load_model(url).coef.tolist() == [value]
     assert [load_model(f"{url}@{n}").coef[0] for n in (1, 2, 3)] == [1, 2, 3]
+    with pytest.raises(InputError, match="has no version 0"):
+        rollback(read_store(url), 0)
     assert rollback(read_store(url)).version == 2
     assert load_model(url).coef.tolist() == [2]
     assert rollback(read_store(url)).version == 1
