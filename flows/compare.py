@@ -17,10 +17,10 @@ from aucdist.errors import InputError, Json
 from aucdist.metrics import (
     GroupMetric,
     ScoreCounts,
-    auc_of_groups,
     average_precision_difference,
-    ndcg_of_groups,
-    paired_groups_test,
+    group_auc,
+    group_metric_difference,
+    group_ndcg,
 )
 from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm, partial_auc_test
 from aucdist.metrics.decisions import Costs, DecisionCosts, mean_cost_difference
@@ -218,15 +218,15 @@ def _compared(runs: Sequence[Run], max_fpr: float | None) -> Json:
         return _tests(runs, lambda a, b, _: test(y, a.score(), b.score()))
 
     if areas:
-        tests["group_auc"] = _tests(runs, lambda a, b, _: paired_groups_test(areas[a.name], areas[b.name]))
+        tests["group_auc"] = _tests(runs, lambda a, b, _: group_metric_difference(areas[a.name], areas[b.name]))
         if (grade := runs[0].column("grade")) is not None:
             gains = {
-                run.name: ndcg_of_groups(
+                run.name: group_ndcg(
                     grade - min(0.0, float(grade.min())), run.score(), groups=runs[0].column("group"), k=10
                 )
                 for run in runs
             }
-            tests["ndcg@10"] = _tests(runs, lambda a, b, _: paired_groups_test(gains[a.name], gains[b.name]))
+            tests["group_ndcg@10"] = _tests(runs, lambda a, b, _: group_metric_difference(gains[a.name], gains[b.name]))
     tests["auc"] = paired(auc_test)
     if max_fpr is not None:
         tests["partial_auc"] = paired(partial(partial_auc_test, max_fpr=max_fpr))
@@ -298,7 +298,7 @@ def _areas_in_groups(runs: Sequence[Run]) -> dict[str, GroupMetric]:
     weight = runs[0].about.get("groups", {}).get("group_weight", "pairs")  # missing in older runs
     try:
         return {
-            run.name: auc_of_groups(y, run.score(), groups=runs[0].column("group"), group_weight=weight) for run in runs
+            run.name: group_auc(y, run.score(), groups=runs[0].column("group"), group_weight=weight) for run in runs
         }
     except InputError:  # no group has a pair
         return {}

@@ -13,11 +13,10 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import OperatingPoint
 from aucdist.metrics.groups import (
     GroupMetric,
-    auc_of_groups,
-    group_auc_score,
-    ndcg_of_groups,
-    paired_groups_test,
-    recall_of_groups,
+    group_auc,
+    group_metric_difference,
+    group_ndcg,
+    group_recall,
 )
 from aucdist.metrics.guarantees import Guarantee
 from aucdist.metrics.intervals import Estimate, IntervalWarning
@@ -75,7 +74,6 @@ __all__ = [
     "OperatingPoint",
     "Reliability",
     "ScoreCounts",
-    "auc_of_groups",
     "average_precision_difference",
     "average_precision_interval",
     "average_precision_score",
@@ -88,12 +86,13 @@ __all__ = [
     "fpr_at_recall",
     "fpr_at_recall_interval",
     "g_mean_score",
-    "group_auc_score",
+    "group_auc",
+    "group_metric_difference",
+    "group_ndcg",
+    "group_recall",
     "guaranteed_threshold",
     "log_loss",
-    "ndcg_of_groups",
     "operating_point",
-    "paired_groups_test",
     "partial_roc_auc_difference",
     "partial_roc_auc_interval",
     "partial_roc_auc_score",
@@ -107,7 +106,6 @@ __all__ = [
     "recall_at_k_interval",
     "recall_at_precision",
     "recall_at_precision_interval",
-    "recall_of_groups",
     "refinement_loss",
     "reliability_curve",
     "roc_auc_difference",

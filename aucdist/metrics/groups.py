@@ -87,7 +87,7 @@ class GroupMetric:
         return score_interval(mean, variance, level, freedom)
 
 
-def auc_of_groups(
+def group_auc(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, group_weight: GroupWeight = "pairs"
 ) -> GroupMetric:
     """Return the AUC within each group: the share of its pairs whose higher-graded row has the higher score.
@@ -119,8 +119,8 @@ def auc_of_groups(
 
     Examples
     --------
-    >>> from aucdist.metrics import auc_of_groups
-    >>> areas = auc_of_groups([0, 1, 0, 1, 1], [0.1, 0.2, 0.8, 0.7, 0.3], groups=["a", "a", "b", "b", "c"])
+    >>> from aucdist.metrics import group_auc
+    >>> areas = group_auc([0, 1, 0, 1, 1], [0.1, 0.2, 0.8, 0.7, 0.3], groups=["a", "a", "b", "b", "c"])
     >>> areas.values.tolist(), areas.n_without, areas.mean
     ([1.0, 0.0], 1, 0.5)
     """
@@ -142,42 +142,7 @@ def auc_of_groups(
     return _group_values(won, pairs, rows, has_pairs, "rows of two classes", weights)
 
 
-def group_auc_score(
-    y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, group_weight: GroupWeight = "pairs"
-) -> float:
-    """Return the mean AUC within groups (GAUC). `auc_of_groups` also returns the AUC of each group.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        Labels or grades.
-    y_score, groups : array-like of shape (n_samples,)
-        As for `auc_of_groups`.
-    sample_weight : array-like of shape (n_samples,), optional
-        As for `auc_of_groups`.
-    group_weight : {"pairs", "groups"}, default="pairs"
-        As for `auc_of_groups`.
-
-    Returns
-    -------
-    float
-        The mean AUC, from 0 to 1: 0.5 is a random order within the groups and 1 a perfect one.
-
-    Raises
-    ------
-    InputError
-        If lengths differ, or no group has a pair.
-
-    Examples
-    --------
-    >>> from aucdist.metrics import group_auc_score
-    >>> group_auc_score([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.7], groups=["a", "a", "b", "b"])
-    0.5
-    """
-    return auc_of_groups(y_true, y_score, groups=groups, sample_weight=sample_weight, group_weight=group_weight).mean
-
-
-def ndcg_of_groups(
+def group_ndcg(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: float | None = 10, gain: str = "linear"
 ) -> GroupMetric:
     """Return the normalised discounted cumulative gain of the first k rows of each group, as `sklearn.metrics.ndcg_score` does.
@@ -187,7 +152,7 @@ def ndcg_of_groups(
     y_true : array-like of shape (n_samples,)
         Grades, at least 0.
     y_score, groups : array-like of shape (n_samples,)
-        As for `auc_of_groups`.
+        As for `group_auc`.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. A row of weight 2 counts as two rows, also among the first k. For weights that are not
         whole numbers, the discounts are interpolated linearly.
@@ -209,8 +174,8 @@ def ndcg_of_groups(
 
     Examples
     --------
-    >>> from aucdist.metrics import ndcg_of_groups
-    >>> ndcg = ndcg_of_groups([2, 1, 0, 0, 1], [0.9, 0.5, 0.1, 0.7, 0.3], groups=["a", "a", "a", "b", "b"], k=1)
+    >>> from aucdist.metrics import group_ndcg
+    >>> ndcg = group_ndcg([2, 1, 0, 0, 1], [0.9, 0.5, 0.1, 0.7, 0.3], groups=["a", "a", "a", "b", "b"], k=1)
     >>> ndcg.values.tolist(), ndcg.mean
     ([1.0, 0.0], 0.5)
     """
@@ -233,7 +198,7 @@ def ndcg_of_groups(
     return _group_values(gained, possible, rows, counted, "a grade above 0")
 
 
-def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> GroupMetric:
+def group_recall(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, k: int = 10) -> GroupMetric:
     """Return for each group the share of its relevant rows that are among its first k rows.
 
     Parameters
@@ -241,7 +206,7 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     y_true : array-like of shape (n_samples,)
         Labels or grades. Rows with a label above 0 are relevant.
     y_score, groups : array-like of shape (n_samples,)
-        As for `auc_of_groups`.
+        As for `group_auc`.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. A row of weight 2 counts as two rows, also among the first k.
     k : int, default=10
@@ -260,8 +225,8 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
 
     Examples
     --------
-    >>> from aucdist.metrics import recall_of_groups
-    >>> recall_of_groups([1, 1, 0, 0, 1], [0.9, 0.1, 0.5, 0.7, 0.8], groups=["a", "a", "a", "b", "b"], k=1).mean
+    >>> from aucdist.metrics import group_recall
+    >>> group_recall([1, 1, 0, 0, 1], [0.9, 0.1, 0.5, 0.7, 0.8], groups=["a", "a", "a", "b", "b"], k=1).mean
     0.75
     """
     above_0().check("k", k)
@@ -275,13 +240,13 @@ def recall_of_groups(y_true: Any, y_score: Any, *, groups: Any, sample_weight: A
     return _group_values(gained, total, rows, has_positives, "a label above 0")
 
 
-def paired_groups_test(first: GroupMetric, second: GroupMetric, level: float = 0.95) -> Difference:
+def group_metric_difference(first: GroupMetric, second: GroupMetric, level: float = 0.95) -> Difference:
     """Test whether two models have the same mean over groups, by flipping the signs of whole groups.
 
     Parameters
     ----------
     first, second : GroupMetric
-        A metric of the two models from the same labels and groups, such as what `ndcg_of_groups` returns. Both have values of
+        A metric of the two models from the same labels and groups, such as what `group_ndcg` returns. Both have values of
         shape (n_groups,).
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
@@ -300,12 +265,12 @@ def paired_groups_test(first: GroupMetric, second: GroupMetric, level: float = 0
     Examples
     --------
     >>> import numpy as np
-    >>> from aucdist.metrics import auc_of_groups, paired_groups_test
+    >>> from aucdist.metrics import group_auc, group_metric_difference
     >>> random, user = np.random.default_rng(0), np.repeat(np.arange(50), 20)
     >>> clicked = random.random(1000) < 0.3
     >>> first, second = clicked + random.normal(size=1000), random.normal(size=1000)
-    >>> areas = [auc_of_groups(clicked, scores, groups=user) for scores in (first, second)]
-    >>> difference = paired_groups_test(*areas)
+    >>> areas = [group_auc(clicked, scores, groups=user) for scores in (first, second)]
+    >>> difference = group_metric_difference(*areas)
     >>> difference.value > 0, difference.p_value < 0.05
     (True, True)
     """

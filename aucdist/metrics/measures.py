@@ -25,7 +25,7 @@ from aucdist.metrics.decisions import (
     recall_at_k,
     recall_at_precision,
 )
-from aucdist.metrics.groups import GroupWeight, auc_of_groups, ndcg_of_groups, recall_of_groups
+from aucdist.metrics.groups import GroupWeight, group_auc, group_ndcg, group_recall
 from aucdist.metrics.partial import MIN_TPR, SHARE, partial_auc, shrunk_partial_auc, two_way_partial_auc
 from aucdist.metrics.probability import brier, calibration_loss, log_loss
 from aucdist.metrics.ranking import auc, average_precision
@@ -146,7 +146,7 @@ MEASURES = {
         Measure("brier_loss", "Brier score", brier, "probability", sign=-1),
         Measure("log_loss", "log-loss", log_loss, "probability", largest=math.inf, sign=-1),
         Measure("calibration_loss", "calibration loss", calibration_loss, "probability", sign=-1),
-        Measure("group_auc", "AUC within groups", auc_of_groups, "groups"),
+        Measure("group_auc", "AUC within groups", group_auc, "groups"),
         Measure("partial_auc", "partial AUC at FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
         Measure("shrunk_partial_auc", "shrunk partial AUC at FPR ≤ {max_fpr}", shrunk_partial_auc, takes=("max_fpr",)),
         Measure(
@@ -158,8 +158,8 @@ MEASURES = {
         Measure("precision_at_recall", "precision at recall ≥ {min_recall}", precision_at_recall, takes=("min_recall",)),
         Measure("recall_at_k", "recall of the first {k}", recall_at_k, takes=("k",)),
         Measure("precision_at_k", "precision of the first {k}", precision_at_k, takes=("k",)),
-        Measure("ndcg", "NDCG of the first {k} of each group", ndcg_of_groups, "groups", takes=("k",), least_grade=0.0),
-        Measure("group_recall", "recall of the first {k} of each group", recall_of_groups, "groups", takes=("k",)),
+        Measure("group_ndcg", "NDCG of the first {k} of each group", group_ndcg, "groups", takes=("k",), least_grade=0.0),
+        Measure("group_recall", "recall of the first {k} of each group", group_recall, "groups", takes=("k",)),
         Measure(
             "expected_cost", "expected cost of a row", CostCounts.mean, "costs", takes=("false_alarm", "miss"),
             largest=math.inf, sign=-1,
@@ -170,8 +170,10 @@ MEASURES = {
 
 WITHIN_GROUPS = tuple(kind for kind, measure in MEASURES.items() if measure.needs == "groups")
 """Metrics of the rows of each group; the others are of all rows together."""
-REPORTED_WITHIN_GROUPS = ("group_auc", "ndcg@5", "ndcg@10", "group_recall@5", "group_recall@10")
+REPORTED_WITHIN_GROUPS = ("group_auc", "group_ndcg@5", "group_ndcg@10", "group_recall@5", "group_recall@10")
 """What a report shows of groups, as full names."""
+RENAMED = {"ndcg": "group_ndcg"}
+"""Keys of metrics until 0.4.0, which are still read."""
 
 
 def find_measure(metric: str, **parameters: float | str | None) -> Measure:
@@ -192,6 +194,7 @@ def find_measure(metric: str, **parameters: float | str | None) -> Measure:
         If there is no such metric, or it lacks a parameter or does not take one, or a value is out of its range.
     """
     kind, at, text = metric.partition("@")
+    kind = RENAMED.get(kind, kind)
     measure = MEASURES.get(kind)
     if measure is None or (at and not measure.takes):
         raise unknown("metric", metric, MEASURES)

@@ -321,7 +321,7 @@ def default_metric(max_fpr: float | None, *, grouped: bool = False, lowest_grade
     if max_fpr is not None:
         return {"metric": "shrunk_partial_auc", "max_fpr": max_fpr}
     if grouped and lowest_grade is not None and lowest_grade >= 0:
-        return {"metric": "ndcg", "k": FIRST_ROWS}
+        return {"metric": "group_ndcg", "k": FIRST_ROWS}
     return {"metric": "group_auc" if grouped or lowest_grade is not None else "auc"}
 
 

@@ -38,7 +38,7 @@ class ModelConfig(Strict):
     features: str | Json | None = None
     """The feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins,
     bins: 64, basis: cumulative, linear: keep, interactions: 0}. `auto` chooses the map by cross-validation, and lam as well
-    unless it is given. It chooses by the AUC, or by `metric`: {map: auto, metric: ndcg, k: 5} chooses by the NDCG of
+    unless it is given. It chooses by the AUC, or by `metric`: {map: auto, metric: group_ndcg, k: 5} chooses by the NDCG of
     the first 5 rows, and {map: auto, metric: expected_cost, false_alarm: 1, miss: 40} by the expected cost."""
 
     def _check(self) -> None:
@@ -59,10 +59,11 @@ class ModelConfig(Strict):
         """The full name of the metric that chooses the feature map; None for the default of `aucdist.search.auto`."""
         if not isinstance(self.features, dict) or not self.chooses_features:
             return None
-        from aucdist.metrics.measures import MEASURES, find_measure
+        from aucdist.metrics.measures import MEASURES, RENAMED, find_measure
 
         parameters = {key: value for key, value in self.features.items() if key not in ("map", "metric")}
         metric: Any = self.features.get("metric")
+        metric = RENAMED.get(metric, metric)
         metrics = {m.kind: m.takes for m in MEASURES.values() if m.needs in ("ranking", "groups", "costs")}
         if metric is None and not parameters:
             return None

@@ -95,7 +95,7 @@ class CvConfig(RunConfig):
     metric: str = "auc"
     """The score by which settings are compared. The page about cross-validation lists the metrics and what each of them
     needs. With several classes it is the mean over the classes. Smaller is better for costs and for names that end in
-    `_loss`. With groups, the default is `group_auc`. With grades and `features: auto`, it is `ndcg` with `k: 10`."""
+    `_loss`. With groups, the default is `group_auc`. With grades and `features: auto`, it is `group_ndcg` with `k: 10`."""
     max_fpr: Rate = None
     """The largest false positive rate, for a metric that needs it."""
     min_tpr: float | None = Field(default=None, ge=0, lt=1)

@@ -15,7 +15,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier
-from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
+from aucdist.metrics.groups import group_auc, group_ndcg
 from aucdist.search.auto import auto_search, try_settings
 from aucdist.search.choice import choose
 from aucdist.search.folds import Folds
@@ -93,8 +93,8 @@ class System:
 def value(rows: GroupRows, scores: np.ndarray) -> float:
     """Return what the folds choose by: NDCG of the first ten rows for grades, and the AUC within groups for two classes."""
     if rows.is_graded:
-        return ndcg_of_groups(rows.grade, scores, groups=rows.group, k=10).mean
-    return auc_of_groups(rows.grade, scores, groups=rows.group).mean
+        return group_ndcg(rows.grade, scores, groups=rows.group, k=10).mean
+    return group_auc(rows.grade, scores, groups=rows.group).mean
 
 
 def by_folds(

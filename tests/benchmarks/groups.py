@@ -19,7 +19,7 @@ from aucdist.data.preprocess import fit_preprocessor
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import find_source, parse_source
 from aucdist.errors import unknown
-from aucdist.metrics.groups import GroupMetric, auc_of_groups, ndcg_of_groups, paired_groups_test
+from aucdist.metrics.groups import GroupMetric, group_auc, group_metric_difference, group_ndcg
 from benchmarks.common import Row
 from benchmarks.group_systems import GroupRows, System, all_systems
 
@@ -88,7 +88,7 @@ def _rows_of(name: str, data: GroupSet, systems: Sequence[System], slow_peers: b
                 continue
             row[f"{measure} low"], row[f"{measure} high"] = values.interval()
             if beside:
-                test = paired_groups_test(values, beside[measure])
+                test = group_metric_difference(values, beside[measure])
                 row |= {f"{measure} over {BESIDE}": test.value, f"{measure} over, low": test.low,
                         f"{measure} over, high": test.high}  # fmt: skip
         if system.name == BESIDE:
@@ -110,10 +110,10 @@ def _held_out_scores(system: System, data: GroupSet) -> tuple[np.ndarray, str]:
 
 
 def _measures(grade: np.ndarray, scores: np.ndarray, group: np.ndarray, graded: bool) -> dict[str, GroupMetric]:
-    measures = {"GAUC": auc_of_groups(grade, scores, groups=group)}
+    measures = {"GAUC": group_auc(grade, scores, groups=group)}
     if graded:
-        measures["NDCG@10"] = ndcg_of_groups(grade, scores, groups=group, k=10)
-        measures["NDCG@10, 2^grade"] = ndcg_of_groups(grade, scores, groups=group, k=10, gain="exponential")
+        measures["NDCG@10"] = group_ndcg(grade, scores, groups=group, k=10)
+        measures["NDCG@10, 2^grade"] = group_ndcg(grade, scores, groups=group, k=10, gain="exponential")
     return measures
 
 

@@ -11,7 +11,7 @@ from support.command_line import result_of, run
 
 from aucdist.metrics import ScoreCounts
 from aucdist.metrics.compare import auc_test, corrected_t_test, partial_auc_test
-from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
+from aucdist.metrics.groups import group_auc, group_ndcg
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc
 
@@ -173,7 +173,7 @@ def test_runs_with_groups(runs: list[str], tmp_path: Path) -> None:
         table.assign(group=table["row_id"] % 20, grade=grade).to_parquet(f"{made}/scores.parquet", index=False)
     result = result_of("compare", *runs, "--output", tmp_path / "out")
     tables = [pd.read_parquet(f"{made}/scores.parquet").sort_values("row_id") for made in runs]
-    for name, of in (("group_auc", auc_of_groups), ("ndcg@10", ndcg_of_groups)):
+    for name, of in (("group_auc", group_auc), ("group_ndcg@10", group_ndcg)):
         first, second = (of(table["grade"], table["score"], groups=table["group"]) for table in tables)
         (test,) = result["differences"][name]
         assert test["value"] == pytest.approx(first.mean - second.mean)

@@ -26,7 +26,7 @@ from aucdist.metrics.compare import (
     placements,
     sign_flip_test,
 )
-from aucdist.metrics.groups import auc_of_groups, paired_groups_test
+from aucdist.metrics.groups import group_auc, group_metric_difference
 from aucdist.metrics.intervals import bootstrap_interval, t_quantile
 from aucdist.metrics.ranking import auc as auc_of
 from aucdist.metrics.ranking import auc_interval, average_precision, delong_variance
@@ -161,7 +161,9 @@ TESTS = {
     "auc": auc_test,
     "partial": lambda y, a, b: partial_auc_test(y, a, b, 0.2),
     "precision": average_precision_difference,
-    "groups": lambda y, a, b: paired_groups_test(*(auc_of_groups(y, s, groups=np.arange(len(y)) % 10) for s in (a, b))),
+    "groups": lambda y, a, b: group_metric_difference(
+        *(group_auc(y, s, groups=np.arange(len(y)) % 10) for s in (a, b))
+    ),
 }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from aucdist.metrics import auc_of_groups, average_precision_interval, partial_roc_auc_interval, roc_auc_interval
+from aucdist.metrics import average_precision_interval, group_auc, partial_roc_auc_interval, roc_auc_interval
 
 N_NEG, MAX_FPR = 500, 0.2
 CELLS = [(n_pos, area) for n_pos in (10, 20, 50, 150) for area in (0.7, 0.9, 0.98)]
@@ -56,7 +56,7 @@ def coverage_of_groups(n_groups: int, shift: float, repeats: int) -> float:
         group = np.repeat(np.arange(n), random.integers(4, 31, n))
         y = random.random(len(group)) < 0.3
         slope = shift + 0.5 * random.normal(size=n)
-        return auc_of_groups(y.astype(int), random.normal(size=len(group)) + slope[group] * y, groups=group)
+        return group_auc(y.astype(int), random.normal(size=len(group)) + slope[group] * y, groups=group)
 
     truth = drawn(40_000).mean
     intervals = [drawn(n_groups).interval() for _ in range(repeats)]

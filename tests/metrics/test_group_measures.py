@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
 from aucdist.errors import InputError
-from aucdist.metrics.groups import GroupMetric, auc_of_groups, group_auc_score, ndcg_of_groups, recall_of_groups
+from aucdist.metrics.groups import GroupMetric, group_auc, group_ndcg, group_recall
 from aucdist.metrics.measures import REPORTED_WITHIN_GROUPS, ScoredGroups, find_measure
 
 
@@ -32,21 +32,21 @@ def test_gauc_counts_pairs(seed):
                 pairs[group[i]] = pairs.get(group[i], 0) + weight[i] * weight[j]
     if not pairs:
         with pytest.raises(InputError, match="groups has rows of two classes"):
-            group_auc_score(y, score, groups=group, sample_weight=weight)
+            group_auc(y, score, groups=group, sample_weight=weight)
         return
-    gauc = auc_of_groups(y, score, groups=group, sample_weight=weight)
+    gauc = group_auc(y, score, groups=group, sample_weight=weight)
     assert gauc.mean == pytest.approx(sum(won.values()) / sum(pairs.values()), rel=1e-12)
     assert gauc.n_without == len(np.unique(group)) - len(pairs)
-    each = group_auc_score(y, score, groups=group, sample_weight=weight, group_weight="groups")
+    each = group_auc(y, score, groups=group, sample_weight=weight, group_weight="groups").mean
     assert each == pytest.approx(np.mean([won[g] / pairs[g] for g in pairs]), rel=1e-12)
 
 
 def test_ndcg_by_hand():
     # The first two of grades 3, 0, 2: 3 / 1 + 0 / log2(3), at best 3 / 1 + 2 / log2(3).
-    ndcg = ndcg_of_groups([3, 0, 2, 0, 0], [3.0, 2.0, 1.0, 1.0, 2.0], groups=[1, 1, 1, 2, 2], k=2)
+    ndcg = group_ndcg([3, 0, 2, 0, 0], [3.0, 2.0, 1.0, 1.0, 2.0], groups=[1, 1, 1, 2, 2], k=2)
     assert ndcg.values.tolist() == pytest.approx([3 / (3 + 2 / np.log2(3))])
     assert ndcg.n_without == 1
-    exponential = ndcg_of_groups([3, 0, 2], [3.0, 2.0, 1.0], groups=[1, 1, 1], k=2, gain="exponential")
+    exponential = group_ndcg([3, 0, 2], [3.0, 2.0, 1.0], groups=[1, 1, 1], k=2, gain="exponential")
     assert exponential.mean == pytest.approx(7 / (7 + 3 / np.log2(3)))
 
 
@@ -56,7 +56,7 @@ def test_ndcg_is_that_of_scikit_learn(seed, k):
     rows = [np.flatnonzero(group == g) for g in np.unique(group)]
     there = [at for at in rows if len(at) > 1 and y[at].any()]
     if there:
-        ndcg = ndcg_of_groups(y, score, groups=group, k=k)
+        ndcg = group_ndcg(y, score, groups=group, k=k)
         values = [ndcg_score(y[at][None], score[at][None], k=k) for at in there]
         np.testing.assert_allclose(ndcg.values, values, rtol=1e-12, atol=1e-15)
         assert ndcg.n_without == len(rows) - len(there)
@@ -64,8 +64,8 @@ def test_ndcg_is_that_of_scikit_learn(seed, k):
 
 def test_recall_by_hand():
     y, score = [1, 0, 1, 1, 0, 0], [5.0, 4.0, 4.0, 1.0, 2.0, 1.0]
-    assert recall_of_groups(y, score, groups=[7, 7, 7, 7, 8, 8], k=2).values.tolist() == pytest.approx([1.5 / 3])
-    assert recall_of_groups(y, score, groups=[7, 7, 7, 7, 8, 8], k=9).mean == 1.0
+    assert group_recall(y, score, groups=[7, 7, 7, 7, 8, 8], k=2).values.tolist() == pytest.approx([1.5 / 3])
+    assert group_recall(y, score, groups=[7, 7, 7, 7, 8, 8], k=9).mean == 1.0
 
 
 def by_places(y, score, weight, k):
@@ -96,7 +96,7 @@ def test_a_weight_is_so_many_rows(seed, k, whole):
     if not there:
         return
     given_weights = {"groups": group, "sample_weight": weight, "k": k}
-    ndcg, recall = (of(y, score, **given_weights) for of in (ndcg_of_groups, recall_of_groups))
+    ndcg, recall = (of(y, score, **given_weights) for of in (group_ndcg, group_recall))
     assert ndcg.groups.tolist() == there
     for g, value, part in zip(there, ndcg.values, recall.values[np.isin(recall.groups, there)], strict=True):
         mine = group == g
@@ -106,7 +106,7 @@ def test_a_weight_is_so_many_rows(seed, k, whole):
         assert part == pytest.approx(recalled / (weight * (y > 0))[mine].sum(), rel=1e-11)
     if whole:
         again = np.repeat(np.arange(len(y)), weight.astype(int))
-        for of, kept in ((ndcg_of_groups, ndcg), (recall_of_groups, recall)):
+        for of, kept in ((group_ndcg, ndcg), (group_recall, recall)):
             repeated = of(y[again], score[again], groups=group[again], k=k)
             same = np.isin(repeated.groups, there)
             np.testing.assert_allclose(
@@ -115,11 +115,11 @@ def test_a_weight_is_so_many_rows(seed, k, whole):
 
 
 def test_one_row_of_weight_two_is_a_group_of_two_rows():
-    weighed = ndcg_of_groups([1, 1, 0], [0.3, 0.1, 0.2], groups=[0, 1, 1], sample_weight=[2, 1, 1], k=5)
-    repeated = ndcg_of_groups([1, 1, 1, 0], [0.3, 0.3, 0.1, 0.2], groups=[0, 0, 1, 1], k=5)
+    weighed = group_ndcg([1, 1, 0], [0.3, 0.1, 0.2], groups=[0, 1, 1], sample_weight=[2, 1, 1], k=5)
+    repeated = group_ndcg([1, 1, 1, 0], [0.3, 0.3, 0.1, 0.2], groups=[0, 0, 1, 1], k=5)
     assert weighed.values.tolist() == repeated.values.tolist()
     assert weighed.n_without == 0
-    alone = ndcg_of_groups([1, 1, 0], [0.3, 0.1, 0.2], groups=[0, 1, 1], k=5)
+    alone = group_ndcg([1, 1, 0], [0.3, 0.1, 0.2], groups=[0, 1, 1], k=5)
     assert (alone.n_without, alone.groups.tolist()) == (1, [1])
 
 
@@ -143,29 +143,29 @@ def test_groups_that_are_all_alike_have_an_interval_that_is_no_point(value):
 def test_the_measures_of_a_report_are_those_of_the_functions():
     y, score, group, _ = drawn(3)
     measured = [find_measure(name).of(ScoredGroups(y, score, group)).mean for name in REPORTED_WITHIN_GROUPS]
-    calls = [auc_of_groups, *(functools.partial(of, k=k) for of in (ndcg_of_groups, recall_of_groups) for k in (5, 10))]
+    calls = [group_auc, *(functools.partial(of, k=k) for of in (group_ndcg, group_recall) for k in (5, 10))]
     assert measured == [of(y, score, groups=group).mean for of in calls]
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1]), "lengths"),
-        (lambda: group_auc_score([0, 1], [0.0, np.nan], groups=[1, 1]), "score at position 1 .* is not finite"),
-        (lambda: group_auc_score([0, np.nan], [0.0, 1.0], groups=[1, 1]), "label at position 1 .* is missing"),
-        (lambda: recall_of_groups(["a", "b"], [0.0, 1.0], groups=[1, 1]), "labels are not numbers"),
-        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=np.ma.array([1, 1], mask=[0, 1])), "groups at position 1 .* masked"),
-        (lambda: group_auc_score([0, 1, 1], [0.0, 1.0, 2.0], groups=[1, np.nan, np.nan]), "groups at position 1 .* missing"),
-        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=np.array(["a", None], object)), "groups at position 1 .* missing"),
-        (lambda: ndcg_of_groups([2000, 1], [0.0, 1.0], groups=[1, 1], gain="exponential"), "grade at position 0 .* above 1000"),
-        (lambda: group_auc_score([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "Allowed: pairs, groups"),
-        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], k=0), "k must be a number above 0.*; got 0"),
-        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], k=None), "k must be a number above 0.*; got None"),
-        (lambda: ndcg_of_groups([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
-        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "Allowed: linear, exponential"),
-        (lambda: recall_of_groups([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
-        (lambda: recall_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1, -1]), "weight at position 1 .* negative"),
-        (lambda: ndcg_of_groups([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1e9, 1], k=None), "give a `k`"),
+        (lambda: group_auc([0, 1], [0.0, 1.0], groups=[1]), "lengths"),
+        (lambda: group_auc([0, 1], [0.0, np.nan], groups=[1, 1]), "score at position 1 .* is not finite"),
+        (lambda: group_auc([0, np.nan], [0.0, 1.0], groups=[1, 1]), "label at position 1 .* is missing"),
+        (lambda: group_recall(["a", "b"], [0.0, 1.0], groups=[1, 1]), "labels are not numbers"),
+        (lambda: group_ndcg([0, 1], [0.0, 1.0], groups=np.ma.array([1, 1], mask=[0, 1])), "groups at position 1 .* masked"),
+        (lambda: group_auc([0, 1, 1], [0.0, 1.0, 2.0], groups=[1, np.nan, np.nan]), "groups at position 1 .* missing"),
+        (lambda: group_ndcg([0, 1], [0.0, 1.0], groups=np.array(["a", None], object)), "groups at position 1 .* missing"),
+        (lambda: group_ndcg([2000, 1], [0.0, 1.0], groups=[1, 1], gain="exponential"), "grade at position 0 .* above 1000"),
+        (lambda: group_auc([0, 1], [0.0, 1.0], groups=[1, 1], group_weight="rows"), "Allowed: pairs, groups"),
+        (lambda: group_recall([0, 1], [0.0, 1.0], groups=[1, 1], k=0), "k must be a number above 0.*; got 0"),
+        (lambda: group_recall([0, 1], [0.0, 1.0], groups=[1, 1], k=None), "k must be a number above 0.*; got None"),
+        (lambda: group_ndcg([0, -1], [0.0, 1.0], groups=[1, 1]), "negative"),
+        (lambda: group_ndcg([0, 1], [0.0, 1.0], groups=[1, 1], gain="square"), "Allowed: linear, exponential"),
+        (lambda: group_recall([0, 0], [0.0, 1.0], groups=[1, 1]), "a label above 0"),
+        (lambda: group_recall([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1, -1]), "weight at position 1 .* negative"),
+        (lambda: group_ndcg([0, 1], [0.0, 1.0], groups=[1, 1], sample_weight=[1e9, 1], k=None), "give a `k`"),
     ],
 )  # fmt: skip
 def test_what_has_no_value(call, message):

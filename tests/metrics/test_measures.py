@@ -245,7 +245,9 @@ def test_intervals_refuse_weights_but_not_masks():
 @pytest.mark.parametrize("name", [n for n in metrics.__all__ if inspect.isfunction(getattr(metrics, n))])
 def test_functions_take_labels_first_and_a_positive_label_that_must_be_there(name):
     parameters = inspect.signature(getattr(metrics, name)).parameters
-    assert next(iter(parameters)) == ("first" if name == "paired_groups_test" else "y_true")  # it takes two measures
+    assert next(iter(parameters)) == (
+        "first" if name == "group_metric_difference" else "y_true"
+    )  # it takes two measures
     if "pos_label" in parameters and set(parameters) <= {"y_true", "y_score", "y_proba", "sample_weight", "pos_label"}:
         with pytest.raises(InputError, match="got 'maybe'"):
             getattr(metrics, name)(["no", "yes"], [0.1, 0.2], pos_label="maybe")

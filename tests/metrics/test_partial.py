@@ -325,7 +325,8 @@ def test_names_hold_their_parameters():
         with pytest.raises(InputError, match=said):
             find_measure(name)
     with pytest.raises(
-        InputError, match="k applies to metric recall_at_k and precision_at_k and ndcg and group_recall, not to 'auc'"
+        InputError,
+        match="k applies to metric recall_at_k and precision_at_k and group_ndcg and group_recall, not to 'auc'",
     ):
         find_measure("auc", k=3)
     with pytest.raises(InputError, match=r"'partial_auc@0\.1' has its parameters after @: leave max_fpr out"):

@@ -9,7 +9,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
-from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
+from aucdist.metrics.groups import group_auc, group_ndcg
 from aucdist.metrics.measures import find_measure
 from aucdist.search.auto import LAMS, auto_search
 from aucdist.search.fold import measured, scored_groups
@@ -68,14 +68,14 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
     model = PairwiseHingeClassifier(lam=0.01, **({"grade_weight": "one"} if graded else {})).fit(X, y, groups=user)
     scores, inside = X @ model.coef_[0], user % 3 == 0
     grade = y if graded else (y > 0).astype(int)
-    measure, ndcg = find_measure("group_auc"), find_measure("ndcg@3")
+    measure, ndcg = find_measure("group_auc"), find_measure("group_ndcg@3")
     for weights in (None, weight):
         held_out = masked_blocks(in_blocks(X, grade, graded, group=user, weight=weights), inside)
         of = {"groups": user[inside], "sample_weight": None if weights is None else weights[inside]}
-        expected = auc_of_groups(grade[inside], scores[inside], **of)
+        expected = group_auc(grade[inside], scores[inside], **of)
         assert measured(model, held_out, measure).mean == pytest.approx(expected.mean, abs=1e-14)
         assert measured(model, held_out, measure, "groups").mean == pytest.approx(expected.values.mean(), abs=1e-14)
-        expected = ndcg_of_groups(grade[inside], scores[inside], k=3, **of)
+        expected = group_ndcg(grade[inside], scores[inside], k=3, **of)
         assert measured(model, held_out, ndcg).mean == pytest.approx(expected.mean, abs=1e-14)
     assert len(scored_groups(held_out, model.coef_[0]).y) == inside.sum()
     with pytest.raises(InputError, match="the rows have no groups"):
@@ -104,13 +104,13 @@ def test_a_search_with_groups_chooses_by_the_auc_within_them(tmp_path, graded):
 
 def test_a_search_by_ndcg(tmp_path):
     search = cross_validate(write(tmp_path, graded=True, metric="ndcg", k=5), QUIET)
-    assert search["metric"] == "ndcg@5"
+    assert search["metric"] == "group_ndcg@5"
     assert 0.5 < search["score"] <= 1.0
     config = write(tmp_path, graded=True, metric="ndcg", k=5)
     lower_grades(tmp_path)
     with pytest.raises(InputError, match="the lowest one is -1: choose 'group_auc'"):
         cross_validate(config, QUIET)
-    with pytest.raises(InputError, match="metric 'ndcg' needs k"):
+    with pytest.raises(InputError, match="metric 'group_ndcg' needs k"):
         write(tmp_path, metric="ndcg")
 
 
@@ -153,10 +153,10 @@ def train_by(tmp_path, features, **more):
 
 def test_features_of_grades_are_chosen_by_ndcg_or_what_is_given(tmp_path):
     search = train_by(tmp_path, "auto", graded=True)
-    assert (search["metric"], search["rule"]) == ("ndcg@10", "simplest")
+    assert (search["metric"], search["rule"]) == ("group_ndcg@10", "simplest")
     assert search["table"][0]["standard_error"] > 0
     by_ndcg = train_by(tmp_path, {"map": "auto", "metric": "ndcg", "k": 3}, graded=True)
-    assert by_ndcg["metric"] == "ndcg@3"
+    assert by_ndcg["metric"] == "group_ndcg@3"
     assert [row["mean"] for row in by_ndcg["table"]] != [row["mean"] for row in search["table"]]
     assert train_by(tmp_path, {"map": "auto", "metric": "average_precision"})["metric"] == "average_precision"
 

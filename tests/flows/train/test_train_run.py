@@ -17,7 +17,7 @@ from support.runs import QUIET, Following, load_cv, page_of, searched, trained, 
 from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
 from aucdist.metrics import average_precision_difference, average_precision_interval, roc_auc_difference
-from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
+from aucdist.metrics.groups import group_auc, group_ndcg
 from aucdist.model import load_model
 from aucdist.report.text import group_rows
 from flows.json_values import jsonable
@@ -170,12 +170,12 @@ def test_run(tmp_path, graded, direct):
     groups = result["groups"]
     with_pairs = int((train.groupby("user")["label"].nunique() > 1).sum())
     assert (groups["with_pairs"], groups["without_pairs"]) == (with_pairs, train["user"].nunique() - with_pairs)
-    expected = auc_of_groups(labels, scores["score"], groups=scores["group"])
+    expected = group_auc(labels, scores["score"], groups=scores["group"])
     assert groups["measures"]["group_auc"]["value"] == expected.mean
     assert groups["measures"]["group_auc"]["interval"] == list(expected.interval())
     assert expected.mean > 0.7
-    ndcg = ndcg_of_groups(labels, scores["score"], groups=scores["group"])
-    assert groups["measures"]["ndcg@10"]["value"] == ndcg.mean
+    ndcg = group_ndcg(labels, scores["score"], groups=scores["group"])
+    assert groups["measures"]["group_ndcg@10"]["value"] == ndcg.mean
     page = page_of(result)
     for _, value in group_rows(groups):
         assert value in page
