@@ -348,12 +348,12 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     }
     test = count_against_guarantee(watched, batch, labelled, scores)
     expected = None if watched.alerts_only else on_test_rows
-    alarms = metric_alarms(now, expected, guaranteed=test["measure"] if test else None)
+    alarms = metric_alarms(now, expected, guaranteed=test["metric"] if test else None)
     if test:
         now["guarantee"] = test
         if test["evidence"] >= ALARM:
             alarms.append(
-                {"what": "guarantee", "column": test["measure"], "value": test["value"], "p": 1.0 / test["evidence"]}
+                {"what": "guarantee", "column": test["metric"], "value": test["value"], "p": 1.0 / test["evidence"]}
             )
     files.write_bytes(state.at("labels", batch, ".parquet"), known.to_parquet(index=False))
     state.write(
@@ -375,7 +375,7 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
     """Test the guarantee of the threshold on labelled rows; None if there is none, as for several classes.
 
     `scores`: of all rows of the batch: a guarantee of alerts needs no labels.
-    Returns ``measure`` and ``guaranteed``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee
+    Returns ``metric`` and ``guaranteed``; ``bad`` and ``rows``, of this batch; ``evidence``, the e-value against the guarantee
         by all batches of the model, and ``value``, the metric over them.
     """
     run = _run_of(watched)
@@ -383,11 +383,11 @@ def count_against_guarantee(watched: Watched, batch: str, labelled: pd.DataFrame
     guarantee = (about.get("operating_point") or {}).get("guarantee")
     if not guarantee:
         return None
-    name, guaranteed = guarantee["measure"], guarantee["guaranteed"]
+    name, guaranteed = guarantee["metric"], guarantee["guaranteed"]
     bad, rows = (int(n) for n in BAD[name](confusion(counts_of(labelled), 0.0)))
     if name == "alerts":
         bad, rows = int((scores["score"] > 0).sum()), len(scores)
-    test = {"measure": name, "guaranteed": guaranteed, "bad": bad, "rows": rows}
+    test = {"metric": name, "guaranteed": guaranteed, "bad": bad, "rows": rows}
     tests = watched.state.guarantee_tests(watched.digest, batch, test)
     all_bad, all_rows = ([test[key] for test in tests] for key in ("bad", "rows"))
     share = sum(all_bad) / max(sum(all_rows), 1)

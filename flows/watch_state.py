@@ -27,7 +27,7 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import ALARM_TEXTS, NAMES, render_watch_page
 from flows.config.loading import NAME
 from flows.json_values import json_text
-from flows.run_folder.schema import Guaranteed
+from flows.run_folder.schema import Guaranteed, GuaranteedMetric
 
 PAGE = "index.html"
 Number = int | float
@@ -112,7 +112,7 @@ class Metrics(TypedDict):
 class GuaranteeTest(TypedDict):
     """The guarantee of a threshold, the number of labelled rows against it, and the number of rows that it concerns."""
 
-    measure: Literal["precision", "recall", "fpr", "alerts"]
+    metric: GuaranteedMetric
     guaranteed: Guaranteed
     bad: Count
     rows: Count

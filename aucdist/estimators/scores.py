@@ -155,9 +155,9 @@ def _thresholds_of_rows(
                 thresholds.append(threshold_at(positive, scores, sample_weight=sample_weight, **requirement))
                 continue
             guarantee = guaranteed_threshold(positive, scores, confidence, sample_weight=sample_weight, **requirement)
-            if not guarantee.holds:
+            if not guarantee.meets_target:
                 raise InputError(
-                    f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
+                    f"no threshold guarantees {guarantee.metric} {guarantee.target:g} with confidence {confidence:g}, given "
                     f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for at most that, "
                     "lower the confidence, or give more rows"
                 )

@@ -90,7 +90,7 @@ class GroupMetric:
 def group_auc(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, group_weight: GroupWeight = "pairs"
 ) -> GroupMetric:
-    """Return the AUC within each group: the share of its pairs whose higher-graded row has the higher score.
+    """Return the AUC within each group (GAUC): the share of its pairs whose higher-graded row has the higher score.
 
     A tie counts one half. How far apart the two grades are does not matter.
 

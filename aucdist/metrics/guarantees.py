@@ -56,28 +56,28 @@ class Guarantee:
     ----------
     threshold : float
         Rows with a score above it are flagged.
-    measure : str
+    metric : str
         ``precision``, ``recall``, ``fpr`` or ``alerts``.
-    asked, guaranteed : float
-        The target that was asked for, and what the threshold guarantees: the same, or the best possible value.
+    target, guaranteed : float
+        The target, and what the threshold guarantees: the same, or the best possible value.
     confidence : float
         The probability with which the guarantee holds.
-    rows : int
-        Rows that the bound counts: for recall the positive ones, for the false positive rate the negative ones, for precision the
-        flagged ones.
+    n_rows : int
+        The number of rows that the bound counts: for recall the positive ones, for the false positive rate the negative ones, for
+        precision the flagged ones.
     """
 
     threshold: float
-    measure: str
-    asked: float
+    metric: str
+    target: float
     guaranteed: float
     confidence: float
-    rows: int
+    n_rows: int
 
     @property
-    def holds(self) -> bool:
+    def meets_target(self) -> bool:
         """Whether the threshold guarantees the target."""
-        return self.guaranteed == self.asked
+        return self.guaranteed == self.target
 
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:
@@ -165,6 +165,6 @@ def evidence_against(bad: Sequence[int], rows: Sequence[int], allowed: float) ->
     return float(weight @ ratios + 1.0 - weight.sum())
 
 
-def allowed_share(measure: str, guaranteed: float) -> float:
+def allowed_share(metric: str, guaranteed: float) -> float:
     """Return the share of bad rows that a guarantee allows, as `BAD` counts them."""
-    return 1.0 - guaranteed if measure in ("precision", "recall") else guaranteed
+    return 1.0 - guaranteed if metric in ("precision", "recall") else guaranteed

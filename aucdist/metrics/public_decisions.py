@@ -149,7 +149,7 @@ def guaranteed_threshold(
     >>> from aucdist.metrics import guaranteed_threshold
     >>> scores = np.arange(200)
     >>> guarantee = guaranteed_threshold(scores >= 140, scores, recall=0.9)  # 59 of 60 positives are flagged
-    >>> guarantee.threshold, guarantee.holds
+    >>> guarantee.threshold, guarantee.meets_target
     (140.5, True)
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)

@@ -16,7 +16,7 @@ from aucdist.extras import load_optional
 SET_ON = {
     "training": "the training rows",
     "out_of_fold": "out-of-fold scores of the training rows",
-    "calibration": "the threshold rows, which the fit has not seen",
+    "threshold_rows": "the threshold rows, which the fit has not seen",
     "test": "the test rows themselves (these figures look better than those of new rows)",
 }
 """The rows that set a threshold."""
@@ -144,9 +144,10 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     recalls = [point["recall"]["value"] for point in points]
     origin = f" The thresholds were set on {SET_ON[set_on]}." if (set_on := set_on_of(points[0])) != "training" else ""
     if "guarantee" in points[0]:
-        kept, confidence = sum(point["guarantee"]["holds"] for point in points), points[0]["guarantee"]["confidence"]
-        sure = f"{number_text(100 * confidence)} % confidence each"
-        origin += f" {kept} of {len(points)} thresholds guarantee their target, with {sure}."
+        guarantees = [point["guarantee"] for point in points]
+        n_met = sum(guarantee["meets_target"] for guarantee in guarantees)
+        sure = f"{number_text(100 * guarantees[0]['confidence'])} % confidence each"
+        origin += f" {n_met} of {len(points)} thresholds guarantee their target, with {sure}."
     return (
         f"Target for each class: {target_text(points[0]['target'])}. On the {points[0]['rows']} rows, the mean recall of the "
         f"classes is {percent_text(sum(recalls) / len(recalls))}, and the lowest is {percent_text(min(recalls))}.{origin}"
@@ -190,17 +191,17 @@ def guarantee_text(point: Json) -> str:
     """Describe the guarantee of a threshold in a sentence; empty if none was requested. `point`: as above."""
     if (guarantee := point.get("guarantee")) is None:
         return ""
-    words, guaranteed = GUARANTEES[guarantee["measure"]], number_text(100 * guarantee["asked"], 4)
+    words, guaranteed = GUARANTEES[guarantee["metric"]], number_text(100 * guarantee["target"], 4)
     target = words.format(guaranteed)
-    if not guarantee["holds"]:  # rounded down, so that the guarantee holds
+    if not guarantee["meets_target"]:  # rounded down, so that the guarantee holds
         best = guarantee["guaranteed"]
         guaranteed = f"{math.floor(1e4 * best) / 100:g}" if "least" in words else rounded_up_text(100 * best)
     guaranteed = words.format(guaranteed)
     n_pos, n_neg = guarantee["n_pos"], guarantee["n_neg"]
-    known = {"test": "test", "calibration": "threshold"}.get(set_on_of(point), "training")
+    known = {"test": "test", "threshold_rows": "threshold"}.get(set_on_of(point), "training")
     rows = f"{known} rows ({n_pos + n_neg:,} rows, {n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
-    if guarantee["holds"]:
+    if guarantee["meets_target"]:
         return f"With {sure}, {guaranteed} on new rows drawn like the {rows}."
     return f"No threshold can guarantee with {sure} that {target}, given the {rows}. The best guarantee is that {guaranteed}."
 

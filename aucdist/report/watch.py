@@ -52,8 +52,8 @@ def alarm_text(alarm: Json) -> str:
 
 def evidence_text(test: Json) -> str:
     """Describe the test of a guarantee in a line of text."""
-    least = "at least" if test["measure"] in ("precision", "recall") else "at most"
-    requirement = f"{NAMES[test['measure']].lower()} {least} {test['guaranteed']:.4g}"
+    least = "at least" if test["metric"] in ("precision", "recall") else "at most"
+    requirement = f"{NAMES[test['metric']].lower()} {least} {test['guaranteed']:.4g}"
     return f"Guaranteed: {requirement}; the e-value against it is {test['evidence']:.3g} ({ALARM:g} raises an alarm)"
 
 

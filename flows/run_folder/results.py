@@ -118,7 +118,7 @@ class Evaluation(NamedTuple):
 
     `test`: None without test rows.
     `groups`: what `group_results` returns.
-    `set_on`: the rows that set the threshold: ``training``, ``out_of_fold`` or ``calibration``.
+    `set_on`: the rows that set the threshold: ``training``, ``out_of_fold`` or ``threshold_rows``.
     """
 
     classes: list[ClassEvaluation]
@@ -367,7 +367,7 @@ def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json
         return facts
     return facts | {
         "guarantee": {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
-        | {"holds": guarantee.holds, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}
+        | {"meets_target": guarantee.meets_target, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}
     }
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
 
-from pydantic import AliasChoices, Field, with_config
+from pydantic import AliasChoices, BeforeValidator, Field, with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.own_files import OPEN, Count
@@ -10,8 +10,6 @@ from aucdist.errors import Json
 from aucdist.report.text import GUARANTEES, SET_ON
 
 Number = int | float
-Guaranteed = Annotated[Number, Field(validation_alias=AliasChoices("guaranteed", "promised"))]
-"""A guaranteed value. The first files of 0.5.0 call it `promised`."""
 Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
 
 
@@ -45,11 +43,21 @@ class Search(TypedDict):
     test_over_train: Number
 
 
+def read_as(*names: str) -> Any:
+    """Return the annotation of a key that is written by the first name. Files of earlier versions have one of the others."""
+    return Field(validation_alias=AliasChoices(*names))
+
+
+Guaranteed = Annotated[Number, read_as("guaranteed", "promised")]
+"""A guaranteed value."""
 if TYPE_CHECKING:
     SetOn = str
-    Measure = str
+    GuaranteedMetric = str
 else:
-    SetOn, Measure = Literal[tuple(SET_ON)], Literal[tuple(GUARANTEES)]
+    SetOn = Annotated[
+        Literal[tuple(SET_ON)], BeforeValidator(lambda name: "threshold_rows" if name == "calibration" else name)
+    ]  # files of earlier versions have `calibration`
+    GuaranteedMetric = Annotated[Literal[tuple(GUARANTEES)], read_as("metric", "measure")]
 
 
 class ThresholdRows(TypedDict):
@@ -93,11 +101,11 @@ class Requirement(TypedDict, total=False):
 class GuaranteeResult(TypedDict):
     """The guarantee of an operating point."""
 
-    measure: Measure
-    asked: Number
+    metric: GuaranteedMetric
+    target: Annotated[Number, read_as("target", "asked")]
     guaranteed: Guaranteed
     confidence: Number
-    holds: bool
+    meets_target: Annotated[bool, read_as("meets_target", "holds")]
     n_pos: Count
     n_neg: Count
 
@@ -105,8 +113,7 @@ class GuaranteeResult(TypedDict):
 class OperatingPoint(TypedDict, total=False):
     """An operating point."""
 
-    target: Required[Annotated[Requirement, Field(min_length=1, validation_alias=AliasChoices("target", "wanted"))]]
-    """Versions before 0.5.0 call it `wanted`."""
+    target: Required[Annotated[Requirement, Field(min_length=1), read_as("target", "wanted")]]
     rows: str
     set_on: SetOn
     recall: Rate

@@ -241,7 +241,7 @@ def evaluate(
     models, set_on, test, groups = estimator.class_models, "training", None, None
     calibration: Sequence[Any] = [None] * len(models)
     if point is not None and blocks.calibration is not None:
-        calibration, set_on = list(blocks.calibration.each_class()), "calibration"
+        calibration, set_on = list(blocks.calibration.each_class()), "threshold_rows"
     elif point is not None and point.scores_unseen(models[0]):
         set_on = "out_of_fold"
     tested: Sequence[ScoreCounts | None] = [None] * len(models)

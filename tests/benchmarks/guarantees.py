@@ -87,8 +87,8 @@ def share_of_misses(case: Case, repeats: int, seed: int = 0) -> dict[str, float]
         rates = case.rates(guarantee.threshold)
         value = rates[case.measure]
         wrong += value < guarantee.guaranteed if least else value > guarantee.guaranteed
-        refused += not guarantee.holds
-        if guarantee.holds:
+        refused += not guarantee.meets_target
+        if guarantee.meets_target:
             true.append(value)
             recalls.append(rates["recall"])
     mean = [float(np.mean(column)) if column else math.nan for column in (true, recalls)]

@@ -135,17 +135,20 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
     result = trained(visits, "operating_point={precision: 0.8, confidence: 0.95}")
     point, about = result["operating_point"], read_about(result["run"])
     assert result["n_samples"] == 2400
-    assert (point["set_on"], about["threshold_rows"]["rows"]) == ("calibration", "calibration")
+    assert (point["set_on"], about["threshold_rows"]["rows"]) == ("threshold_rows", "threshold_rows")
     kept = pd.read_parquet(f"{result['run']}/threshold.parquet")
     y = np.repeat([1, 0], [int(kept["pos"].sum()), int(kept["neg"].sum())])
     scores = np.concatenate([np.repeat(kept["score"], kept[side].astype(int)) for side in ("pos", "neg")])
     guarantee = guaranteed_threshold(y, scores, precision=0.8)
     assert len(y) == 600
     assert load_model(result["run"]).intercept == -guarantee.threshold
-    assert (point["guarantee"]["guaranteed"], point["guarantee"]["holds"]) == (guarantee.guaranteed, guarantee.holds)
+    assert (
+        point["guarantee"].items()
+        >= {"guaranteed": guarantee.guaranteed, "meets_target": guarantee.meets_target}.items()
+    )
     assert "drawn like the threshold rows (600 rows, " in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
-    assert changed["operating_point"]["guarantee"]["holds"]
+    assert changed["operating_point"]["guarantee"]["meets_target"]
     assert threshold_lines(changed)[1].startswith(
         "With 90 % confidence, the recall is at least 90 % on new rows drawn like"
     )
@@ -177,7 +180,7 @@ def test_a_guarantee_needs_rows_that_the_fit_has_not_seen(run: str) -> None:
 def test_out_of_fold_guarantees_are_possible(visits: Path) -> None:
     result = trained(visits, "operating_point={recall: 0.9, confidence: 0.9, out_of_fold: true}")
     assert result["operating_point"]["set_on"] == "out_of_fold"
-    assert result["operating_point"]["guarantee"]["holds"]
+    assert result["operating_point"]["guarantee"]["meets_target"]
     assert result["n_samples"] == 3000
 
 
@@ -204,28 +207,32 @@ def test_each_class_has_a_guarantee_of_its_own(tmp_path: Path) -> None:
     assert result["n_samples"] == pytest.approx(1150, abs=12)  # of 1 797: four fifths, and four fifths of these
     for row in result["classes"]:
         guarantee = row["operating_point"]["guarantee"]
-        assert (guarantee["measure"], guarantee["holds"], guarantee["rows"]) == ("recall", True, guarantee["n_pos"])
+        assert (guarantee["metric"], guarantee["meets_target"]) == ("recall", True)
+        assert guarantee["n_rows"] == guarantee["n_pos"]
     assert "10 of 10 thresholds guarantee their target" in page_of(result)
     with pytest.raises(InputError, match="several classes"):
         change(result["run"], recall=0.5)
 
 
 def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
-    guarantee = {"measure": "precision", "asked": 0.8, "guaranteed": 0.63459, "confidence": 0.95, "holds": False}
-    point = {"guarantee": guarantee | {"n_pos": 30, "n_neg": 70}, "set_on": "calibration"}
+    guarantee = {"metric": "precision", "target": 0.8, "guaranteed": 0.63459, "confidence": 0.95, "meets_target": False}
+    point = {"guarantee": guarantee | {"n_pos": 30, "n_neg": 70}, "set_on": "threshold_rows"}
     text = guarantee_text(point)
     assert text.startswith(
         "No threshold can guarantee with 95 % confidence that the precision is at least 80 %, given the threshold "
         "rows (100 rows, 30 of them positive)."
     )
     assert text.endswith(" The best guarantee is that the precision is at least 63.45 %.")
-    rare = guarantee | {"measure": "fpr", "asked": 0.001, "guaranteed": 0.01234, "n_pos": 3, "n_neg": 7}
+    rare = guarantee | {"metric": "fpr", "target": 0.001, "guaranteed": 0.01234, "n_pos": 3, "n_neg": 7}
     assert guarantee_text({**point, "guarantee": rare}).endswith("that the false positive rate is at most 1.3 %.")
 
 
 def test_an_operating_point_with_its_earlier_keys_is_read() -> None:
-    guarantee = {"measure": "recall", "asked": 0.8, "confidence": 0.95, "holds": False, "n_pos": 3, "n_neg": 7}
-    now = {"target": {"recall": 0.8}, "guarantee": guarantee | {"guaranteed": 0.6}}
-    earlier = {"wanted": {"recall": 0.8}, "guarantee": guarantee | {"promised": 0.6}}
+    names = {"metric": "measure", "target": "asked", "guaranteed": "promised", "meets_target": "holds"}
+    guarantee = {"metric": "recall", "target": 0.8, "guaranteed": 0.6, "confidence": 0.95, "meets_target": False}
+    guarantee |= {"n_pos": 3, "n_neg": 7}
+    now = {"target": {"recall": 0.8}, "guarantee": guarantee, "set_on": "threshold_rows"}
+    former = {names.get(name, name): value for name, value in guarantee.items()}
+    earlier = {"wanted": {"recall": 0.8}, "guarantee": former, "set_on": "calibration"}
     for point in (now, earlier):
         assert parse_checked(json.dumps(point).encode(), OperatingPoint, "point") == now

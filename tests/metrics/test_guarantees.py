@@ -29,7 +29,7 @@ def test_recall_keeps_as_many_positives_as_the_bound_needs():
     needed = next(k for k in range(61) if stats.binom.sf(k - 1, 60, 0.9) <= 0.05)
     guarantee = guaranteed_threshold(y, SCORES, recall=0.9)
     assert int((SCORES[140:] > guarantee.threshold).sum()) == needed == 59
-    assert (guarantee.holds, guarantee.guaranteed, guarantee.rows) == (True, 0.9, 60)
+    assert (guarantee.meets_target, guarantee.guaranteed, guarantee.n_rows) == (True, 0.9, 60)
 
 
 def test_false_positive_rate_and_alerts_keep_below_the_bound():
@@ -38,7 +38,7 @@ def test_false_positive_rate_and_alerts_keep_below_the_bound():
         allowed = max(k for k in range(n) if stats.binom.cdf(k, n, 0.1) <= 0.05)
         guarantee = guaranteed_threshold(y, SCORES, **{measure: 0.1})
         assert int((SCORES[of] > guarantee.threshold).sum()) == allowed
-        assert (guarantee.holds, guarantee.rows) == (True, n)
+        assert (guarantee.meets_target, guarantee.n_rows) == (True, n)
 
 
 def test_precision_takes_the_longest_list_whose_tests_all_pass():
@@ -46,8 +46,8 @@ def test_precision_takes_the_longest_list_whose_tests_all_pass():
     y = labels(np.r_[np.arange(150, 200), np.arange(0, 150, 3)])
     guarantee = guaranteed_threshold(y, SCORES, precision=0.8)
     flagged = guarantee.threshold < SCORES
-    assert guarantee.holds
-    assert guarantee.rows == flagged.sum()
+    assert guarantee.meets_target
+    assert guarantee.n_rows == flagged.sum()
     assert 50 < flagged.sum() < 70
     assert stats.binom.sf(y[flagged].sum() - 1, flagged.sum(), 0.8) <= 0.05
     assert guarantee.threshold in SCORES  # that of the next row itself: no midpoint
@@ -56,16 +56,16 @@ def test_precision_takes_the_longest_list_whose_tests_all_pass():
 def test_what_cannot_be_guaranteed_is_said_with_what_can():
     y = labels(np.arange(180, 200))
     recall = guaranteed_threshold(y, SCORES, recall=0.95)
-    assert not recall.holds
+    assert not recall.meets_target
     assert recall.guaranteed == pytest.approx(0.05 ** (1 / 20))
     assert SCORES[179] < recall.threshold < SCORES[180]
     rate = guaranteed_threshold(y, SCORES, fpr=1e-3)
-    assert (rate.holds, rate.guaranteed) == (False, pytest.approx(1 - 0.05 ** (1 / 180)))
+    assert (rate.meets_target, rate.guaranteed) == (False, pytest.approx(1 - 0.05 ** (1 / 180)))
     precision = guaranteed_threshold(labels(np.arange(0, 200, 2)), SCORES, precision=0.9)
-    assert not precision.holds
+    assert not precision.meets_target
     assert 0.2 < precision.guaranteed < 0.5
     perfect = guaranteed_threshold(labels(np.arange(100, 200)), SCORES, precision=1.0)
-    assert (perfect.holds, perfect.rows) == (False, 200)
+    assert (perfect.meets_target, perfect.n_rows) == (False, 200)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_scores_of_one_value_have_two_thresholds():
     counts = ScoreCounts.from_scores(np.r_[np.ones(50), -np.ones(50)].astype(int), np.zeros(100))
     assert of_counts(counts, recall=0.9).threshold < 0
     assert of_counts(counts, fpr=0.1).threshold == 0
-    assert not of_counts(counts, precision=0.8).holds
+    assert not of_counts(counts, precision=0.8).meets_target
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.prevalence == 0.02 and c.n_pos == 100], ids=str)
@@ -137,4 +137,4 @@ def test_a_broken_guarantee_is_seen_and_a_kept_one_is_not():
 def test_a_share_of_one_lets_every_row_be_flagged(measure):
     guarantee = guaranteed_threshold(labels(np.arange(190, 200)), SCORES, **{measure: 1.0})
     assert (guarantee.threshold < SCORES).all()
-    assert guarantee.holds
+    assert guarantee.meets_target

@@ -118,7 +118,8 @@ def test_sentence(requirement: dict[str, float], target: str) -> None:
         f"Target on the training rows: {target}. On the test rows, 2.0 % of the rows are flagged. The recall is 67.1 % "
         "(95 % interval 61.0 % to 72.0 %) and the precision 40.0 %."
     )
-    counted = point | {"precision": {"value": 0.4, "interval": [0.16, 0.68]}, "n_alerts": 15, "set_on": "calibration"}
+    counted = point | {"precision": {"value": 0.4, "interval": [0.16, 0.68]}, "n_alerts": 15}
+    counted["set_on"] = "threshold_rows"
     assert operating_point_text(counted).startswith("Target on the threshold rows, which the fit has not seen: ")
     assert "On the test rows, 15 rows are flagged." in operating_point_text(counted)
     assert operating_point_text(counted).endswith(" and the precision 40.0 % (95 % interval 16.0 % to 68.0 %).")
