@@ -30,7 +30,18 @@ from pydantic import Field, with_config
 from pydantic_core import to_json
 from typing_extensions import TypedDict
 
-from aucdist.data.own_files import CHECKED, OPEN, Count, FileName, FilePath, Positive, Sha256, read_json, to_jsonable
+from aucdist.data.own_files import (
+    CHECKED,
+    OPEN,
+    Count,
+    FileName,
+    FilePath,
+    Positive,
+    Sha256,
+    read_as,
+    read_json,
+    to_jsonable,
+)
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 
@@ -57,7 +68,7 @@ class Decision(TypedDict, total=False):
     high: Required[float]
     rows: Required[Count]
     margin: Required[float]
-    measure: Literal["auc", "partial_auc", "average_precision", "macro_auc"]
+    metric: Annotated[Literal["auc", "partial_auc", "average_precision", "macro_auc"], read_as("metric", "measure")]
     max_fpr: float
     condition: str
     holds: bool

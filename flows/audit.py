@@ -184,9 +184,9 @@ def _figures(rows: pd.DataFrame) -> Json:
     measured, flagged = drift.performance(y, scores), int((scores > 0).sum())
     alerts = {"value": flagged / len(rows), "interval": list(clopper_pearson(flagged, len(rows)))}
     figures: Json = {"rows": len(rows), "positives": measured["n_pos"]}
-    for name, measure in measured["measures"].items():
-        figures[name] = {"value": measure["value"], "interval": [measure["low"], measure["high"]]}
-    if not measured["measures"]:  # rows of one class
+    for name, metric in measured["metrics"].items():
+        figures[name] = {"value": metric["value"], "interval": [metric["low"], metric["high"]]}
+    if not measured["metrics"]:  # rows of one class
         figures["recall" if measured["n_pos"] else "fpr"] = alerts
     return figures | {"alerts": alerts}
 

@@ -25,7 +25,7 @@ from aucdist.metrics import (
 from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm, partial_auc_test
 from aucdist.metrics.decisions import Costs, DecisionCosts, mean_cost_difference
 from aucdist.metrics.intervals import Estimate, bootstrap_interval
-from aucdist.metrics.measures import MEASURES
+from aucdist.metrics.named import NAMED_METRICS
 from aucdist.metrics.partial import SHARE, partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
 from aucdist.report.comparison import render_comparison_page, sentences
@@ -268,7 +268,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: n
             estimates["expected_cost"] = DecisionCosts.of(run.y > 0, run.wrong(), cost).interval()
         estimates["average_precision"] = average_precision_interval(run.counts)
     for name in BY_BOOTSTRAP:
-        estimates[name] = bootstrap_interval(run.counts, MEASURES[name].of, n_resamples=RESAMPLES)
+        estimates[name] = bootstrap_interval(run.counts, NAMED_METRICS[name].of, n_resamples=RESAMPLES)
     values = {name: {"value": e.value, "interval": [e.low, e.high]} for name, e in estimates.items()}
     return _about(run) | values | {"warnings": [str(w.message) for w in caught]}
 

@@ -123,9 +123,9 @@ def _test_ranking(pair: PairedScores, new: LinearModel, run: str, metric: str | 
         n_pos, max_fpr = int((pair.y == 1).sum()), max_fpr_of(new, run)
         if metric is not None or max_fpr is None:
             compare = auc_test if metric is None else average_precision_difference
-            return compare(*pair[1:]), {"measure": metric or "auc", "n_pos": n_pos}
+            return compare(*pair[1:]), {"metric": metric or "auc", "n_pos": n_pos}
         test = partial_auc_test(*pair[1:], max_fpr)
-        return test, {"measure": "partial_auc", "n_pos": n_pos, "max_fpr": max_fpr}
+        return test, {"metric": "partial_auc", "n_pos": n_pos, "max_fpr": max_fpr}
     if metric is not None:
         raise InputError("models of several classes are compared by the mean of their AUCs: leave `metric` out")
     measured = measured_classes(pair.y)
@@ -140,7 +140,7 @@ def _test_ranking(pair: PairedScores, new: LinearModel, run: str, metric: str | 
         for k, class_test, p in zip(measured, tests, holm([class_test.p_value for class_test in tests]), strict=True)
     ]
     test = macro_auc_test(pair.y[:, measured], pair.new[:, measured], pair.old[:, measured])
-    return test, {"measure": "macro_auc", "classes": classes}
+    return test, {"metric": "macro_auc", "classes": classes}
 
 
 def _test_calibration(pair: PairedScores, new: LinearModel, old: LinearModel) -> Json | None:
@@ -156,7 +156,7 @@ def _test_calibration(pair: PairedScores, new: LinearModel, old: LinearModel) ->
     better = old_losses - new_losses
     value, reach = float(better.mean()), Z_95 * float(better.std(ddof=1)) / math.sqrt(len(better))
     return {
-        "measure": "brier_loss",
+        "metric": "brier_loss",
         "value": value,
         "low": value - reach,
         "high": value + reach,

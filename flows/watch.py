@@ -26,7 +26,7 @@ from aucdist.metrics.guarantees import ALARM, BAD, allowed_share, evidence_again
 from aucdist.model import batch_scoring, digest_of_model
 from aucdist.model.held_out import load_with_seen
 from aucdist.model.linear_model import LinearModel
-from aucdist.report.watch import alarm_text, evidence_text, measure_text
+from aucdist.report.watch import alarm_text, evidence_text, metric_text
 from aucdist.store import lease, read_version
 from flows.compute.clusters import StageRunner, Workers, started
 from flows.config.cluster import ClusterOption, S3Option
@@ -134,8 +134,8 @@ def watch_lines(result: Json) -> list[str]:
     if known:
         positive = f", {known['n_pos']:,} of them positive" if "n_pos" in known else ""
         lines.append(f"{known['labelled']:,} of {result['rows']:,} rows have a label{positive}")
-        on_test_rows = (known["on_test_rows"] or {"measures": {}})["measures"]
-        lines += [measure_text(name, value, on_test_rows.get(name)) for name, value in known["measures"].items()]
+        on_test_rows = (known["on_test_rows"] or {"metrics": {}})["metrics"]
+        lines += [metric_text(name, value, on_test_rows.get(name)) for name, value in known["metrics"].items()]
         lines += [evidence_text(known["guarantee"])] if "guarantee" in known else []
     lines += result["damaged"]
     lines += [f"ALARM: {alarm_text(alarm)}" for alarm in result["alarms"]] or ["no alarms"]

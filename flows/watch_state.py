@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import AliasChoices, Field, with_config
+from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.formats.table_form import PLAIN
 from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels
-from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, json_digest, read_json, read_parquet
+from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, json_digest, read_as, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
@@ -33,9 +33,9 @@ PAGE = "index.html"
 Number = int | float
 if TYPE_CHECKING:
     AlarmKind = str
-    MeasureName = str
+    MetricName = str
 else:
-    AlarmKind, MeasureName = Literal[tuple(ALARM_TEXTS)], Literal[tuple(NAMES)]
+    AlarmKind, MetricName = Literal[tuple(ALARM_TEXTS)], Literal[tuple(NAMES)]
 
 
 class Alarm(TypedDict):
@@ -92,7 +92,7 @@ class Batch(TypedDict):
     rows: Count
     number: NotRequired[Count]
     scores: str | None
-    comparison: Annotated[BatchComparison, Field(validation_alias=AliasChoices("comparison", "found"))]
+    comparison: Annotated[BatchComparison, read_as("comparison", "found")]
 
 
 class Estimate(TypedDict):
@@ -106,7 +106,7 @@ class Estimate(TypedDict):
 class Metrics(TypedDict):
     """The metrics of rows with labels."""
 
-    measures: dict[MeasureName, Estimate]
+    metrics: Annotated[dict[MetricName, Estimate], read_as("metrics", "measures")]
 
 
 class GuaranteeTest(TypedDict):
@@ -129,9 +129,9 @@ class Performance(Metrics):
 
     labelled: Count
     alarms: list[Alarm]
-    on_test_rows: Annotated[Metrics | None, Field(validation_alias=AliasChoices("on_test_rows", "promised"))]
+    on_test_rows: Annotated[Metrics | None, read_as("on_test_rows", "promised")]
     n_pos: NotRequired[Count]
-    guarantee: NotRequired[Annotated[GuaranteeTest, Field(validation_alias=AliasChoices("guarantee", "kept"))]]
+    guarantee: NotRequired[Annotated[GuaranteeTest, read_as("guarantee", "kept")]]
 
 
 @dataclass(frozen=True)

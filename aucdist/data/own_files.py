@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from aucdist.data.storage import files
@@ -43,6 +43,11 @@ ROW_ID = "row_id"
 UNLABELLED = {"labelled": False}
 """The validation context of pydantic for a source that needs no label: its rows are only scored, or a file of ours says how they
 were read."""
+
+
+def read_as(*names: str) -> Any:
+    """Return the annotation of a key that is written by the first name. Files of earlier versions have one of the others."""
+    return Field(validation_alias=AliasChoices(*names))
 
 
 def _file_name(name: str) -> str:

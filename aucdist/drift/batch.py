@@ -54,27 +54,27 @@ def performance(
     `scores`, of shape (n_samples,): above 0 a row is called positive.
     `max_fpr`: the false positive rate up to which the model was trained.
     `probability`: from scores to the probabilities of both classes.
-    Returns ``rows``, ``n_pos``, ``measures``: ``auc``, ``partial_auc``, ``recall``, ``fpr``, ``precision`` and
+    Returns ``rows``, ``n_pos``, ``metrics``: ``auc``, ``partial_auc``, ``recall``, ``fpr``, ``precision`` and
         ``calibration``, the number of positives over the number that the probabilities expect; each with ``value``,
         ``low``, ``high``. Empty where a class has no rows.
     """
     n_pos = int((y == 1).sum())
-    measures: dict[str, dict[str, float]] = {}
+    metrics: dict[str, dict[str, float]] = {}
     if 0 < n_pos < len(y):
         counts = ScoreCounts.from_scores(y, scores)
         with warnings.catch_warnings():
             # warnings about few rows, because the number of rows is shown next to the interval
             warnings.simplefilter("ignore")
-            measures["auc"] = _ends(auc_interval(counts))
+            metrics["auc"] = _ends(auc_interval(counts))
             if max_fpr is not None:
-                measures["partial_auc"] = _ends(partial_auc_interval(counts, max_fpr))
+                metrics["partial_auc"] = _ends(partial_auc_interval(counts, max_fpr))
         point = operating_point(counts, 0.0)
-        measures |= {name: _ends(getattr(point, name)) for name in ("recall", "fpr", "precision")}
+        metrics |= {name: _ends(getattr(point, name)) for name in ("recall", "fpr", "precision")}
         p = np.zeros(0) if probability is None else probability(scores)[:, 1]
         if (expected := float(p.sum())) > 0:
             ratio, reach = n_pos / expected, Z_95 * math.sqrt(float((p * (1 - p)).sum())) / expected
-            measures["calibration"] = {"value": ratio, "low": max(ratio - reach, 0.0), "high": ratio + reach}
-    return {"rows": len(y), "n_pos": n_pos, "measures": measures}
+            metrics["calibration"] = {"value": ratio, "low": max(ratio - reach, 0.0), "high": ratio + reach}
+    return {"rows": len(y), "n_pos": n_pos, "metrics": metrics}
 
 
 def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np.ndarray) -> Json:
@@ -82,18 +82,18 @@ def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np
 
     `members`, of shape (n_samples, n_classes), bool: which classes each row has.
     `scores`: of shape (n_samples, n_classes).
-    Returns ``rows``; ``measures``: ``macro_auc``, the mean over the classes that have two rows and two others; and
+    Returns ``rows``; ``metrics``: ``macro_auc``, the mean over the classes that have two rows and two others; and
         ``classes``: for each of these ``name``, ``n_pos`` and ``auc``.
     """
     measured = measured_classes(members)
-    measures: dict[str, dict[str, float]] = {}
+    metrics: dict[str, dict[str, float]] = {}
     classes: list[Json] = []
     if len(measured):
-        measures["macro_auc"] = _ends(macro_auc_interval(members[:, measured], scores[:, measured]))
+        metrics["macro_auc"] = _ends(macro_auc_interval(members[:, measured], scores[:, measured]))
     for k in measured.tolist():
         class_result = performance(np.where(members[:, k], 1, -1), scores[:, k])
-        classes.append({"name": names[k], "n_pos": class_result["n_pos"], "auc": class_result["measures"]["auc"]})
-    return {"rows": len(members), "measures": measures, "classes": classes}
+        classes.append({"name": names[k], "n_pos": class_result["n_pos"], "auc": class_result["metrics"]["auc"]})
+    return {"rows": len(members), "metrics": metrics, "classes": classes}
 
 
 def _ends(estimate: Estimate | Interval) -> dict[str, float]:
@@ -109,19 +109,19 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
     `now` and `on_test_rows`: as `performance` returns them; the second is None if the run had no test rows.
     `guaranteed`: a metric with a guarantee, which is tested over all batches together and left out here.
     """
-    before = on_test_rows or {"measures": {}}
+    before = on_test_rows or {"metrics": {}}
     tests = [
-        _loss(name, None, now["measures"][name], before["measures"][name])
+        _loss(name, None, now["metrics"][name], before["metrics"][name])
         for name in ("macro_auc", "auc", "partial_auc", "recall")
-        if name in now["measures"] and name in before["measures"] and name != guaranteed
+        if name in now["metrics"] and name in before["metrics"] and name != guaranteed
     ]
     areas = {row["name"]: row["auc"] for row in before.get("classes", ())}
     for row in now.get("classes", ()):
         if row["name"] in areas:
             tests.append(_loss("class auc", row["name"], row["auc"], areas[row["name"]]))
-    if (ratio := now["measures"].get("calibration")) is not None:
+    if (ratio := now["metrics"].get("calibration")) is not None:
         # the calibration has errors of its own, which also affect the metric on the test rows of the run
-        in_run = before["measures"].get("calibration", {"value": 1.0, "high": 1.0})
+        in_run = before["metrics"].get("calibration", {"value": 1.0, "high": 1.0})
         error = math.hypot(*((part["high"] - part["value"]) / Z_95 for part in (ratio, in_run)))
         off = abs(ratio["value"] - in_run["value"])
         p = math.erfc(off / error / math.sqrt(2)) if error > 0 else 1.0

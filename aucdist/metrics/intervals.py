@@ -132,7 +132,7 @@ def clopper_pearson(successes: float, n: float, level: float = 0.95) -> tuple[fl
 
 def bootstrap_interval(
     counts: ScoreCounts,
-    measure: Callable[[ScoreCounts], float],
+    metric: Callable[[ScoreCounts], float],
     level: float = 0.95,
     *,
     n_resamples: int = 1000,
@@ -151,7 +151,7 @@ def bootstrap_interval(
     ----------
     counts : ScoreCounts
         Counts without weights.
-    measure : callable
+    metric : callable
         Takes counts and returns a number, from 0 to 1.
     level : float
         At least 0.5 and below 1.
@@ -168,7 +168,7 @@ def bootstrap_interval(
     check_level(level)
     count(100).check("n_resamples", n_resamples)
     refuse_weights(counts)
-    value = float(measure(counts))
+    value = float(metric(counts))
     random = np.random.default_rng(seed)
     kinds = [np.repeat(np.arange(len(counts.values)), n.astype(np.int64)) for n in (counts.pos, counts.neg)]
     values = np.empty(n_resamples)
@@ -176,7 +176,7 @@ def bootstrap_interval(
         drawn = (kind[random.integers(len(kind), size=len(kind))] for kind in kinds)
         pos, neg = (np.bincount(at, minlength=len(counts.values)).astype(np.float64) for at in drawn)
         in_sample = pos + neg > 0
-        values[i] = measure(
+        values[i] = metric(
             ScoreCounts(counts.values[in_sample], pos[in_sample], neg[in_sample], counts.rows_pos, counts.rows_neg)
         )
     fewest = min(counts.rows_pos, counts.rows_neg)

@@ -1027,11 +1027,11 @@ def _flagged(y_score: ArrayLike, threshold: float) -> np.ndarray:
 
 
 def _bootstrapped(
-    measure: Callable[[ScoreCounts, float], float], parameter: float, rows: tuple[Any, ...], level: float, n_resamples: int,
+    metric: Callable[[ScoreCounts, float], float], parameter: float, rows: tuple[Any, ...], level: float, n_resamples: int,
     random_state: int,
 ) -> Estimate:  # fmt: skip
     """Return a metric with one parameter, and its bootstrap interval; `rows` are those of `counts_of`."""
     counts = counts_of(*rows)
     return bootstrap_interval(
-        counts, lambda drawn: measure(drawn, parameter), level, n_resamples=n_resamples, seed=random_state
+        counts, lambda drawn: metric(drawn, parameter), level, n_resamples=n_resamples, seed=random_state
     )

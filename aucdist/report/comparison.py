@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aucdist.errors import Json
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, find_measure
+from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, find_metric
 from aucdist.report import plots
 from aucdist.report.text import count_text, difference_sentence, difference_text, number_text, render_template
 
@@ -28,16 +28,16 @@ def render_comparison_page(result: Json, curves: Sequence[tuple[str, ScoreCounts
             tests.append(_tests("Differences of the expected cost of a test row", BY_CLASS, result["cost_differences"]))
         columns = OF_CLASSES
     else:
-        measures = MEASURES
+        metrics = NAMED_METRICS
         if max_fpr is not None:
-            measures = MEASURES | {"partial_auc": find_measure("partial_auc", max_fpr=max_fpr)}
-        columns = {name: measures[name].heading for name in runs[0] if name in measures}
+            metrics = NAMED_METRICS | {"partial_auc": find_metric("partial_auc", max_fpr=max_fpr)}
+        columns = {name: metrics[name].heading for name in runs[0] if name in metrics}
         tests = []
         for name, pairs in result["differences"].items():
             if name == "folds":
                 heading, method = "Value over the folds of the search", "corrected resampled t-test"
             else:
-                heading, method = columns.get(name) or find_measure(name).heading, "paired sign-flip test"
+                heading, method = columns.get(name) or find_metric(name).heading, "paired sign-flip test"
                 if name.partition("@")[0] in WITHIN_GROUPS:
                     method = "sign-flip test of groups"
             tests.append(_tests(heading, method, pairs))
@@ -77,7 +77,7 @@ def sentences(result: Json) -> list[str]:
                 )
         return texts
     in_groups = differences.get("group_auc", [])
-    measures = [
+    metrics = [
         (in_groups, "test AUC within groups"),
         (differences["auc"], "test AUC of all rows together" if in_groups else "test AUC"),
         (
@@ -87,7 +87,7 @@ def sentences(result: Json) -> list[str]:
         (differences.get("expected_cost", []), "expected cost"),
         (differences.get("average_precision", []), "average precision"),
     ]
-    for tests, metric in measures:
+    for tests, metric in metrics:
         for test in tests:
             p, names = p_text(test["p_holm"]), (test["first"], test["second"])
             p = f", p {p if p.startswith('below') else f'= {p}'}"

@@ -149,14 +149,14 @@ def _two_classes(report: Report) -> Json:
     if (counts := report.probabilities) is not None:
         from aucdist.metrics import probability  # loads SciPy
 
-        measures: dict[str, Callable[[ScoreCounts], float]] = {
+        metrics: dict[str, Callable[[ScoreCounts], float]] = {
             "Brier score": probability.brier,
             "Log loss": probability.log_loss,
             "Calibration loss": probability.calibration_loss,
             "Refinement loss": probability.refinement_loss,
             "Expected calibration error": probability.expected_calibration_error,
         }
-        losses = [(name, number_text(measure(counts))) for name, measure in measures.items()]
+        losses = [(name, number_text(metric(counts))) for name, metric in metrics.items()]
         description = ", ".join(f"{name} {value}" for name, value in losses)
         plot = functools.partial(plots.reliability_diagram, counts=counts)
         figure = plots.inline_svg("reliability", "Reliability", description, plot)

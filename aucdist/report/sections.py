@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from aucdist.errors import Json
-from aucdist.metrics.measures import find_measure
+from aucdist.metrics.named import find_metric
 from aucdist.report import plots
 from aucdist.report.svg import INK, MUTED, NEG, POS, grid_text
 from aucdist.report.text import number_text, search_verdict
@@ -37,21 +37,21 @@ def search_section(search: Json) -> Json:
     """
     by_class, table = search.get("of_classes", {}), search["table"]
     varied = [name for name in search["best"] if len({repr(row["parameters"][name]) for row in table}) > 1]
-    measure, rows = find_measure(search["metric"]), table
+    metric, rows = find_metric(search["metric"]), table
     if len(rows) > MAX_ROWS:  # those with the best means
-        rows = sorted(rows, key=lambda row: math.inf if row["mean"] is None else -measure.sign * row["mean"])[:MAX_ROWS]
+        rows = sorted(rows, key=lambda row: math.inf if row["mean"] is None else -metric.sign * row["mean"])[:MAX_ROWS]
     return {
         "result": search,
         "figure": _curve_figure(search, varied[0]) if len(varied) == 1 else None,
         "table": {
             "parameters": list(search["best"]),
-            "metric": measure.heading,
+            "metric": metric.heading,
             "counts_features": any("features_kept" in row for row in rows),
             "n_left_out": len(table) - len(rows),
             "rows": [row | {"chosen": row["parameters"] == search["best"]} for row in rows],
         },
         "classes": sorted(
-            by_class.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else measure.sign * row["mean"]
+            by_class.get("rows", ()), key=lambda row: math.inf if row["mean"] is None else metric.sign * row["mean"]
         ),
         "class_noun": "topic" if by_class.get("topics") else "class",
     }
@@ -70,7 +70,7 @@ def _curve_figure(search: Json, name: str) -> str | None:
     errors = np.array(
         [row.get("standard_error", error) for row, error in zip(rows, standard_errors, strict=True)], dtype=float
     )
-    heading = find_measure(search["metric"]).heading
+    heading = find_metric(search["metric"]).heading
     chosen = next(i for i, row in enumerate(rows) if row["parameters"] == search["best"])
 
     def draw(axes: Any) -> None:

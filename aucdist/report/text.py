@@ -92,17 +92,17 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
 
     `groups`: ``groups`` of the object that ``aucdist train --json`` prints.
     """
-    from aucdist.metrics.measures import find_measure  # here, because the command line reads this module as it begins
+    from aucdist.metrics.named import find_metric  # here, because the command line reads this module as it begins
 
     if not groups["grouped"]:
         return []
     without = groups["without_pairs"]
     rest = "" if not without else f"; {without:,} more have rows of one class only and do not count"
     rows = [("Groups", f"{groups['with_pairs']:,} with pairs{rest}")]
-    for name, measure in groups["measures"].items():
+    for name, metric in groups["metrics"].items():
         equally = " with equal weights" if name == "group_auc" and groups.get("group_weight") == "groups" else ""
-        value = auc_with_interval(measure["value"], measure["interval"])
-        rows.append((find_measure(name).heading, f"{value} over {measure['groups']:,} groups{equally}"))
+        value = auc_with_interval(metric["value"], metric["interval"])
+        rows.append((find_metric(name).heading, f"{value} over {metric['groups']:,} groups{equally}"))
     return rows
 
 
@@ -232,9 +232,9 @@ def search_verdict(search: Json) -> str:
 
     `search`: the object that ``aucdist cv --json`` prints.
     """
-    from aucdist.metrics.measures import find_measure  # here, because the command line reads this module as it begins
+    from aucdist.metrics.named import find_metric  # here, because the command line reads this module as it begins
 
-    best, measured = parameters_text(search["best"]), find_measure(search["metric"]).phrase
+    best, measured = parameters_text(search["best"]), find_metric(search["metric"]).phrase
     score, spread = search["score"], search["interval"]
     if score is None:
         return f"Chosen: {best}; no score, because a fold failed."

@@ -28,7 +28,7 @@ ALARM_TEXTS = {
     "class auc": "the AUC of class {column} is {value:.3f} lower than on the test rows",
     "auc": "the AUC is {value:.3f} lower than on the test rows",
     "partial_auc": "the partial AUC is {value:.3f} lower than on the test rows",
-    "guarantee": "the threshold no longer keeps its guarantee: over all batches the {measure} is {value:.3f}",
+    "guarantee": "the threshold no longer keeps its guarantee: over all batches the {metric} is {value:.3f}",
     "recall": "the recall at the operating point is {value:.3f} lower than on the test rows",
     "new": "{column}: {share} of the rows have a category that training did not have",
     "unreadable": "the rows cannot be read like the training rows: {text}",
@@ -44,10 +44,10 @@ def alarm_text(alarm: Json) -> str:
     if alarm["what"] in ("new", "unreadable"):
         return ALARM_TEXTS[alarm["what"]].format(**{"text": "", **alarm}, share=percent_text(alarm["value"]))
     p = "p < 1e-12" if alarm["p"] < 1e-12 else f"p = {alarm['p']:.1g}"
-    measure = NAMES.get(alarm["column"], alarm["column"] or "").lower()
+    metric = NAMES.get(alarm["column"], alarm["column"] or "").lower()
     share = percent_text(alarm["value"])
     points = share.replace("%", "percentage points")
-    return f"{ALARM_TEXTS[alarm['what']].format(**alarm, share=share, points=points, measure=measure)} ({p})"
+    return f"{ALARM_TEXTS[alarm['what']].format(**alarm, share=share, points=points, metric=metric)} ({p})"
 
 
 def evidence_text(test: Json) -> str:
@@ -57,7 +57,7 @@ def evidence_text(test: Json) -> str:
     return f"Guaranteed: {requirement}; the e-value against it is {test['evidence']:.3g} ({ALARM:g} raises an alarm)"
 
 
-def measure_text(name: str, value: dict[str, float], on_test_rows: dict[str, float] | None) -> str:
+def metric_text(name: str, value: dict[str, float], on_test_rows: dict[str, float] | None) -> str:
     """Describe a metric with its interval, and its value on the test rows of the run."""
     text = f"{NAMES[name]}: {_interval(value)}"
     return text if on_test_rows is None else f"{text}, on the test rows {_interval(on_test_rows)}"
@@ -93,9 +93,7 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
         Path(__file__).with_name("watch.html"),
         title=title,
         sentences=_sentences(records),
-        measures=[
-            _measure(name, records) for name in NAMES if any(name in measures for measures in _measures(records))
-        ],
+        metrics=[_metric(name, records) for name in NAMES if any(name in metrics for metrics in _metrics(records))],
         overall=[
             _series(score_label, f"{psi[-1]:.3f}" if psi else "", psi, _alarmed(records, "score"), MIN_PSI),
             _series("Rows unlike the training rows", last_rare, rare, _alarmed(records, "rare"), None),
@@ -138,16 +136,16 @@ def _series(name: str, last: str, values: Sequence[float | None], alarmed: Seque
     return {"name": name, "last": last, "values": values, "alarmed": alarmed, "least": least, "low": 0.0, "high": high}
 
 
-def _measures(records: Sequence[Json], kind: str = "performance") -> list[dict[str, dict[str, float]]]:
+def _metrics(records: Sequence[Json], kind: str = "performance") -> list[dict[str, dict[str, float]]]:
     """Return the metrics of each batch, or those on the test rows of the run; empty if there are none."""
-    return [(record.get(kind) or {}).get("measures", {}) for record in records]
+    return [(record.get(kind) or {}).get("metrics", {}) for record in records]
 
 
-def _measure(name: str, records: Sequence[Json]) -> Json:
+def _metric(name: str, records: Sequence[Json]) -> Json:
     """Return the picture of a metric: its intervals, and those on the test rows."""
-    values = [measures.get(name) for measures in _measures(records)]
+    values = [metrics.get(name) for metrics in _metrics(records)]
     performances = [record["performance"] or {} for record in records]
-    on_test_rows = [measures.get(name) for measures in _measures(performances, "on_test_rows")]
+    on_test_rows = [metrics.get(name) for metrics in _metrics(performances, "on_test_rows")]
     shown = [v for v in [*values, *on_test_rows] if v is not None]
     return {
         "name": NAMES[name],

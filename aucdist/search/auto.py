@@ -1,4 +1,4 @@
-"""The search of `features: auto`: the feature maps and values of lam that it tries, its measure, its folds and its rule."""
+"""The search of `features: auto`: the feature maps and values of lam that it tries, its metric, its folds and its rule."""
 
 import math
 import time
@@ -19,10 +19,10 @@ from aucdist.extras import load_optional
 from aucdist.maps.binning import missing_columns
 from aucdist.maps.bins import MAX_COLUMNS
 from aucdist.maps.leaves import MAX_ROWS
-from aucdist.metrics.measures import Measure, find_measure
+from aucdist.metrics.named import Metric, find_metric
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
 from aucdist.search.choice import LAST, MIN_FOLDS, FoldScore, Rule, SettingScores, search_summary
-from aucdist.search.fold import check_measure, score_job
+from aucdist.search.fold import check_metric, score_job
 from aucdist.search.folds import Folds, gathered, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, Point, points_of, race
 
@@ -126,7 +126,7 @@ class AutoSearch:
     ----------
     points : list of dict
         The settings: maps, and values of lam unless one is given.
-    measure : Measure
+    metric : Metric
         The metric of the folds.
     rule : str
     n_first : int
@@ -138,7 +138,7 @@ class AutoSearch:
     """
 
     points: list[Point]
-    measure: Measure
+    metric: Metric
     n_first: int = MAX_FOLDS
     n_folds: int = MAX_FOLDS
     n_fitted: int = MAX_FOLDS
@@ -260,8 +260,8 @@ def auto_search(
     maps = candidates(estimator, **size, missing=missing, grouped=grouped, note=note)
     rate = trained_max_fpr(estimator, n_neg)
     default = default_metric(rate, grouped=grouped, lowest_grade=lowest_grade)
-    measure = find_measure(**default) if metric is None else find_measure(metric)
-    check_measure(measure, grouped, lowest_grade)
+    chosen = find_metric(**default) if metric is None else find_metric(metric)
+    check_metric(chosen, grouped, lowest_grade)
     fewest = min(n_pos, n_neg, *([] if n_groups is None else [n_groups]))
     n_folds = max(2, min(MAX_FOLDS, fewest))
     n_first, n_fitted = (min(n_folds, math.ceil(rows * n_folds / fewest)) for rows in (FIRST_HELD_OUT, MIN_HELD_OUT))
@@ -279,7 +279,7 @@ def auto_search(
         groups += [(over_all, LAMS_OF_ALL_PAIRS, dict.fromkeys(top))]
     return AutoSearch(
         _settings(estimator, groups, lam),
-        measure,
+        chosen,
         n_first=n_first,
         n_folds=n_folds,
         n_fitted=max(n_fitted, min(MIN_FOLDS, n_folds)),
@@ -312,7 +312,7 @@ def _settings(
 
 
 def default_metric(max_fpr: float | None, *, grouped: bool = False, lowest_grade: float | None = None) -> Json:
-    """Return the default metric for the choice of a feature map: ``metric`` and its parameters for `find_measure`.
+    """Return the default metric for the choice of a feature map: ``metric`` and its parameters for `find_metric`.
 
     For the top of the list it is the partial AUC, which is shrunk towards the AUC if there are few positives
     (`aucdist.metrics.partial.shrunk_partial_auc`). Within groups it is the AUC of their pairs. If the rows of groups
@@ -396,7 +396,7 @@ def choose_features(
         classes = searched_classes(class_blocks.sets, y, folds, note)
         rows = replace(class_blocks, sets=classes.sets)
     table, n_jobs = try_settings(estimator, search, rows, folds, done)
-    summary = search_summary(table, folds, search.measure, search.rule, classes)
+    summary = search_summary(table, folds, search.metric, search.rule, classes)
     summary |= {
         "folds": {"number": search.n_folds, "fitted": len(table[0].results), "repeats": 1, "seed": folds.seed},
         "placement": "masks",
@@ -432,14 +432,14 @@ def try_settings(
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # the table shows which fits did not converge
-                    results.append(score_job(rough, job, folds.sides(job.fold), rows, search.measure))
+                    results.append(score_job(rough, job, folds.sides(job.fold), rows, search.metric))
             except ValueError as error:  # InputError is a ValueError
                 results.append([{"error": str(error)} for _ in job.points])
             done(number, n_tasks, job.points[0])
         return results
 
     fitted = folds.outer()[: search.n_fitted]
-    return race(rough, search.points, fitted, search.measure, search.n_first, run_jobs), n_tasks
+    return race(rough, search.points, fitted, search.metric, search.n_first, run_jobs), n_tasks
 
 
 def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Point]:

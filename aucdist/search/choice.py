@@ -13,7 +13,7 @@ from aucdist.errors import Json, RunError
 from aucdist.metrics.compare import Difference, corrected_t_test
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.intervals import t_quantile
-from aucdist.metrics.measures import MEASURES, Measure
+from aucdist.metrics.named import NAMED_METRICS, Metric
 from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
 
@@ -27,8 +27,8 @@ MAX_BUNDLES = 1024
 bundles is 4 %."""
 SEED = 0
 """The seed by which groups are assigned to bundles."""
-SECOND_MEASURE = "average_precision"
-"""The measure that decides if the AUC does not. In five folds of a table with 852 positives, bins with interactions had an AUC
+SECOND_METRIC = "average_precision"
+"""The metric that decides if the AUC does not. In five folds of a table with 852 positives, bins with interactions had an AUC
 of 0.8889 and 0.558 by this metric, and leaves had 0.8971 and 0.572."""
 CLEAR_SE = 0.5
 """The number of standard errors from which on a difference is clear. On 98 sets, the rule ``simplest`` has a mean AUC
@@ -198,7 +198,7 @@ class SettingScores:
         )
 
 
-def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
+def choose(rows: Sequence[SettingScores], metric: Metric, rule: Rule) -> int:
     """Return the position of the chosen setting.
 
     ``best`` has the best mean; among equals the larger lam, then the earlier one. ``one-se`` is the setting with the largest lam
@@ -222,7 +222,7 @@ def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
     """
     passes = max(row.max_passes for row in rows)
     means = {
-        i: measure.sign * row.mean for i, row in enumerate(rows) if row.max_passes == passes and row.mean is not None
+        i: metric.sign * row.mean for i, row in enumerate(rows) if row.max_passes == passes and row.mean is not None
     }
     if not means:
         raise RunError(f"every setting failed; the first error: {next(e for row in rows for e in row.errors)}")
@@ -233,11 +233,11 @@ def choose(rows: Sequence[SettingScores], measure: Measure, rule: Rule) -> int:
     if rule == "one-se":
         near = [i for i in means if means[i] >= means[best] - (rows[best].standard_error or 0.0)]
         return max(near, key=lambda i: (lam[i], means[i], -i))
-    near = [i for i in means if errors_behind(rows[i].values, rows[best].values, measure) <= CLEAR_SE]
-    seconds: dict[int, list[Any]] = {i: [result.get(SECOND_MEASURE) for result in rows[i].results] for i in near}
+    near = [i for i in means if errors_behind(rows[i].values, rows[best].values, metric) <= CLEAR_SE]
+    seconds: dict[int, list[Any]] = {i: [result.get(SECOND_METRIC) for result in rows[i].results] for i in near}
     if not any(None in values for values in seconds.values()):
         best = max(near, key=lambda i: float(np.mean(seconds[i])))
-        near = [i for i in near if errors_behind(seconds[i], seconds[best], MEASURES[SECOND_MEASURE]) <= CLEAR_SE]
+        near = [i for i in near if errors_behind(seconds[i], seconds[best], NAMED_METRICS[SECOND_METRIC]) <= CLEAR_SE]
     maps = [complexity_of(row.parameters) for row in rows]
     simplest = min(maps[i] for i in near)
     return max((i for i in near if maps[i] == simplest), key=lambda i: (means[i], lam[i], -i))
@@ -270,21 +270,21 @@ def complexity_of(point: Point) -> tuple[float, int, int]:
     return complexity(point.get("features"), point.get("monotone"))
 
 
-def errors_behind(values: Sequence[float | None], best: Sequence[float | None], measure: Measure) -> float:
+def errors_behind(values: Sequence[float | None], best: Sequence[float | None], metric: Metric) -> float:
     """Return how far a setting is behind the best one: the mean difference over the folds divided by its standard error."""
     best_values = np.array(best, dtype=float)
-    differences = measure.sign * (best_values - np.array(values, dtype=float))
+    differences = metric.sign * (best_values - np.array(values, dtype=float))
     n, mean = len(differences), float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(n) if n > 1 else 0.0
     if n < MIN_FOLDS:
         error = max(
-            error, MIN_ERROR_OF_LACK * abs((measure.largest if measure.sign > 0 else 0.0) - float(best_values.mean()))
+            error, MIN_ERROR_OF_LACK * abs((metric.largest if metric.sign > 0 else 0.0) - float(best_values.mean()))
         )
     return mean / error if error > 0.0 else math.copysign(math.inf, mean) if mean else 0.0
 
 
 def interval(
-    values: Sequence[float], measure: Measure, test_over_train: float, fewest: int, shares: Shares | None = None
+    values: Sequence[float], metric: Metric, test_over_train: float, fewest: int, shares: Shares | None = None
 ) -> tuple[float, float] | None:
     """Return a 95 % interval of the mean over folds, by the corrected resampled t-test or by the variance of groups.
 
@@ -292,7 +292,7 @@ def interval(
     ----------
     values : sequence of float
         One per fold.
-    measure : Measure
+    metric : Metric
         If it is a share, the interval is clipped to 0 and 1.
     test_over_train : float
         The number of held-out rows divided by that of training rows.
@@ -311,12 +311,12 @@ def interval(
     test = groups_test or corrected_t_test(values, test_over_train, LEVEL)
     if test.method == "exact-bound":
         q = (1 - LEVEL) ** (1 / fewest)
-        return (q * test.value, 1 - q * (1 - test.value)) if measure.largest == 1.0 else None
-    return max(test.low, 0.0), min(test.high, measure.largest)
+        return (q * test.value, 1 - q * (1 - test.value)) if metric.largest == 1.0 else None
+    return max(test.low, 0.0), min(test.high, metric.largest)
 
 
 def search_summary(
-    rows: Sequence[SettingScores], folds: Folds, measure: Measure, rule: Rule, classes: SearchedClasses | None = None,
+    rows: Sequence[SettingScores], folds: Folds, metric: Metric, rule: Rule, classes: SearchedClasses | None = None,
     nested: Sequence[Json] | None = None,
 ) -> Json:  # fmt: skip
     """Choose a setting, and return the results of all settings under the keys of ``aucdist cv --json``.
@@ -340,7 +340,7 @@ def search_summary(
     RunError
         If every setting failed.
     """
-    chosen = rows[choose(rows, measure, rule)]
+    chosen = rows[choose(rows, metric, rule)]
     results, values = chosen.results, chosen.values
     if nested is not None:
         settings, values = [row.parameters for row in rows], [choice["value"] for choice in nested]
@@ -356,15 +356,15 @@ def search_summary(
     summary = {
         "best": chosen.parameters,
         "score": score,
-        "interval": None if score is None else interval(known, measure, test_over_train, fewest, shares),
-        "metric": measure.name,
+        "interval": None if score is None else interval(known, metric, test_over_train, fewest, shares),
+        "metric": metric.name,
         "rule": rule,
         "test_over_train": test_over_train,
         "table": [row.summary() for row in rows],
         "nested": nested,
     }
     if classes is not None:
-        summary["of_classes"] = summary_of_classes(classes, results, rows, measure, rule, test_over_train)
+        summary["of_classes"] = summary_of_classes(classes, results, rows, metric, rule, test_over_train)
     return summary if shares is None else summary | {"groups": shares}
 
 
@@ -372,7 +372,7 @@ def summary_of_classes(
     classes: SearchedClasses,
     chosen: Sequence[FoldScore],
     rows: Sequence[SettingScores],
-    measure: Measure,
+    metric: Metric,
     rule: Rule,
     test_over_train: float,
 ) -> Json:
@@ -400,9 +400,9 @@ def summary_of_classes(
     class_summaries = []
     for k, (name, n) in enumerate(zip(classes.sets.names(), classes.n_rows.tolist(), strict=True)):
         values = [result["classes"][k] for result in chosen] if complete else []
-        about = {"name": name, "n_pos": n, "folds": values, "alone": _alone(rows, k, measure, rule)}
-        class_summaries.append(about | _mean_and_interval(values, measure, test_over_train, n))
-    mean = _mean_and_interval(weighted, measure, test_over_train, int(classes.n_rows.min()))
+        about = {"name": name, "n_pos": n, "folds": values, "alone": _alone(rows, k, metric, rule)}
+        class_summaries.append(about | _mean_and_interval(values, metric, test_over_train, n))
+    mean = _mean_and_interval(weighted, metric, test_over_train, int(classes.n_rows.min()))
     return {
         "topics": not classes.sets.exclusive,
         "weighted": mean["mean"],
@@ -412,24 +412,24 @@ def summary_of_classes(
     }
 
 
-def _mean_and_interval(values: Sequence[float], measure: Measure, test_over_train: float, fewest: int) -> Json:
+def _mean_and_interval(values: Sequence[float], metric: Metric, test_over_train: float, fewest: int) -> Json:
     if not values:
         return {"mean": None, "deviation": None, "interval": None}
     return {
         "mean": float(np.mean(values)),
         "deviation": float(np.std(values, ddof=1)),
-        "interval": interval(values, measure, test_over_train, fewest),
+        "interval": interval(values, metric, test_over_train, fewest),
     }
 
 
-def _alone(rows: Sequence[SettingScores], k: int, measure: Measure, rule: Rule) -> Json | None:
+def _alone(rows: Sequence[SettingScores], k: int, metric: Metric, rule: Rule) -> Json | None:
     """Return the setting that the class at position `k` alone would have chosen, and its mean."""
     class_results = [
         replace(row, results=tuple({**r, "value": r["classes"][k]} if "value" in r else r for r in row.results))
         for row in rows
     ]
     try:
-        best = class_results[choose(class_results, measure, rule)]
+        best = class_results[choose(class_results, metric, rule)]
     except RunError:
         return None
     return {"parameters": best.parameters, "mean": best.mean}

@@ -19,15 +19,15 @@ from aucdist.estimators.linear import lam_path
 from aucdist.estimators.scores import Scorer, count_costs, count_scores, mapped_rows, scores_of
 from aucdist.maps.base import changed, encoded, with_weight
 from aucdist.metrics.groups import GroupMetric, GroupWeight
-from aucdist.metrics.measures import MEASURES, WITHIN_GROUPS, Measure, ScoredGroups
-from aucdist.search.choice import SECOND_MEASURE, FoldScore, Point, group_shares
+from aucdist.metrics.named import NAMED_METRICS, WITHIN_GROUPS, Metric, ScoredGroups
+from aucdist.search.choice import SECOND_METRIC, FoldScore, Point, group_shares
 from aucdist.search.folds import FoldMasks, masked_blocks
 from aucdist.search.schedule import FitJob
 from aucdist.solvers.base import REACHED
 
 
 def score_job(
-    estimator: BlockClassifier, job: FitJob, sides: FoldMasks, rows: AnyBlocks, measure: Measure,
+    estimator: BlockClassifier, job: FitJob, sides: FoldMasks, rows: AnyBlocks, metric: Metric,
     prepare: Preprocessor | None = None,
 ) -> list[FoldScore]:  # fmt: skip
     """Fit and score the settings of a job on the original blocks, where rows outside its fold have weight 0.
@@ -48,7 +48,7 @@ def score_job(
     """
     train = training_rows(clone(estimator).set_params(**job.points[0]), rows, sides.train, prepare)
     held_out = rows.then(partial(masked_blocks, inside=sides.held_out, prepare=prepare))
-    return score_path(estimator, job.points, train, held_out, measure, job.n_always)
+    return score_path(estimator, job.points, train, held_out, metric, job.n_always)
 
 
 def training_rows(
@@ -67,7 +67,7 @@ def score_path(
     points: Sequence[Point],
     train: AnyBlocks,
     held_out: AnyBlocks,
-    measure: Measure,
+    metric: Metric,
     n_always: int | None = None,
 ) -> list[FoldScore]:
     """Fit one model per point and score each; with several classes, fit a model for each class against the rest.
@@ -104,7 +104,7 @@ def score_path(
     """
     if isinstance(train, ClassBlocks):
         assert isinstance(held_out, ClassBlocks)
-        results = _score_path_of_classes(estimator, points[:n_always], train, held_out, measure)
+        results = _score_path_of_classes(estimator, points[:n_always], train, held_out, metric)
         return results + [{}] * (len(points) - len(results))
     assert isinstance(held_out, Blocks)
     # the estimator of the search decides, so that all settings have the same metric
@@ -115,15 +115,15 @@ def score_path(
     def is_last(model: Any) -> bool:
         """Score a model, and return whether the path ends with it. All models of a path share one feature map and its rows."""
         if not mapped:
-            mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (measure.needs == "costs"))]
-        if measure.needs == "costs":
-            model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], measure.costs).cheapest_threshold())
-        if measure.name == "auc":
+            mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (metric.needs == "costs"))]
+        if metric.needs == "costs":
+            model.set_raw_threshold(count_costs(mapped[1], model.coef_[0], metric.costs).cheapest_threshold())
+        if metric.name == "auc":
             # both metrics depend only on the order of the rows
             counts = count_scores(*_scored(model, held_out, mapped[0])[:2])
-            value = {"value": measure.of(counts), SECOND_MEASURE: MEASURES[SECOND_MEASURE].of(counts)}
+            value = {"value": metric.of(counts), SECOND_METRIC: NAMED_METRICS[SECOND_METRIC].of(counts)}
         else:
-            values = measured(model, held_out, measure, group_weight, mapped[0])
+            values = measured(model, held_out, metric, group_weight, mapped[0])
             within = isinstance(values, GroupMetric)
             value = {"value": values.mean, "groups": group_shares(values)} if within else {"value": values}
         kept = getattr(model, "n_features_kept", None)
@@ -134,7 +134,7 @@ def score_path(
             "seconds": float(model.history_["seconds"].iloc[-1]),
             "relative_gap": model.certificate_.relative_gap,
         }
-        is_best = all(measure.sign * (result["value"] - other["value"]) > 0.0 for other in by_lam.values())
+        is_best = all(metric.sign * (result["value"] - other["value"]) > 0.0 for other in by_lam.values())
         by_lam[getattr(model, "lam", None)] = result
         return n_always is not None and len(by_lam) >= n_always and not is_best
 
@@ -148,7 +148,7 @@ def score_path(
 
 
 def _score_path_of_classes(
-    estimator: BlockClassifier, points: Sequence[Point], train: ClassBlocks, held_out: ClassBlocks, measure: Measure
+    estimator: BlockClassifier, points: Sequence[Point], train: ClassBlocks, held_out: ClassBlocks, metric: Metric
 ) -> list[FoldScore]:
     shared = clone(estimator).set_params(**points[0])
     train = map_once(shared, train)
@@ -158,7 +158,7 @@ def _score_path_of_classes(
     for k, name in enumerate(train.sets.names()):
         class_rows = held_out.of_class(k)
         try:
-            paths.append(score_path(estimator, points, train.of_class(k), class_rows, measure))
+            paths.append(score_path(estimator, points, train.of_class(k), class_rows, metric))
         except InputError as error:
             raise InputError(f"class {name!r}: {error}") from None
         n.append(class_rows.n_pos)
@@ -181,7 +181,7 @@ def _score_path_of_classes(
 
 
 def measured(
-    model: Any, blocks: Blocks, measure: Measure, group_weight: GroupWeight = "pairs", mapped: Blocks | None = None
+    model: Any, blocks: Blocks, metric: Metric, group_weight: GroupWeight = "pairs", mapped: Blocks | None = None
 ) -> Any:
     """Return the metric of a fitted model on rows: a number, or a `GroupMetric` for metrics within groups.
 
@@ -198,15 +198,15 @@ def measured(
     """
     if mapped is None:
         mapped = mapped_rows(model, blocks)
-    if measure.needs == "costs":
-        return measure.of(count_costs(mapped, model.coef_[0], measure.costs), model.raw_threshold)
+    if metric.needs == "costs":
+        return metric.of(count_costs(mapped, model.coef_[0], metric.costs), model.raw_threshold)
     rows, scorer, threshold, shift = _scored(model, blocks, mapped)
-    if measure.needs == "groups":
-        return measure.of(scored_groups(rows, scorer, group_weight))
+    if metric.needs == "groups":
+        return metric.of(scored_groups(rows, scorer, group_weight))
     counts = count_scores(rows, scorer)
-    if measure.needs == "probability":
+    if metric.needs == "probability":
         counts = counts.mapped(lambda scores: model.probability_(scores + shift)[:, 1])
-    return measure.of(counts, threshold)
+    return metric.of(counts, threshold)
 
 
 def _scored(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[Blocks, Scorer, float, float]:
@@ -217,26 +217,26 @@ def _scored(model: Any, blocks: Blocks, mapped: Blocks) -> tuple[Blocks, Scorer,
     return blocks.unmapped, partial(_decisions, model), 0.0, 0.0
 
 
-def check_measure(measure: Measure, grouped: bool, lowest_grade: float | None) -> None:
+def check_metric(metric: Metric, grouped: bool, lowest_grade: float | None) -> None:
     """Raise an InputError if a metric needs groups that the rows do not have, or is not defined for their grades.
 
     Parameters
     ----------
-    measure : Measure
+    metric : Metric
     grouped : bool
         Whether rows have groups.
     lowest_grade : float or None
         The lowest grade, if labels are grades. Rows with grades but without groups are one group.
     """
-    if measure.needs == "groups" and not grouped and lowest_grade is None:
-        others = ", ".join(name for name in MEASURES if name not in WITHIN_GROUPS)
+    if metric.needs == "groups" and not grouped and lowest_grade is None:
+        others = ", ".join(name for name in NAMED_METRICS if name not in WITHIN_GROUPS)
         raise InputError(
-            f"metric {measure.name!r} is measured within groups, and the source has none: give it `groups`, or `qid: use` for "
+            f"metric {metric.name!r} is measured within groups, and the source has none: give it `groups`, or `qid: use` for "
             f"svmlight; without groups the metrics are {others}"
         )
-    if lowest_grade is not None and lowest_grade < measure.least_grade:
+    if lowest_grade is not None and lowest_grade < metric.least_grade:
         raise InputError(
-            f"metric {measure.name!r} counts grades of at least {measure.least_grade:g}, and the lowest one is {lowest_grade:g}: "
+            f"metric {metric.name!r} counts grades of at least {metric.least_grade:g}, and the lowest one is {lowest_grade:g}: "
             "choose 'group_auc', or add a constant to all grades"
         )
 

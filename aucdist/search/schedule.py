@@ -10,7 +10,7 @@ from sklearn.base import clone
 from aucdist.errors import InputError, unknown
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.with_solver import PREFIX, refuse_moved, solver_of
-from aucdist.metrics.measures import Measure
+from aucdist.metrics.named import Metric
 from aucdist.search.choice import CLEAR_SE, MIN_FOLDS, FoldScore, Point, SettingScores, complexity_of, errors_behind
 from aucdist.search.folds import Fold
 
@@ -63,7 +63,7 @@ def fit_settings(
 
 
 def halve(
-    estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], measure: Measure, run_jobs: RunJobs,
+    estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], metric: Metric, run_jobs: RunJobs,
     halving: tuple[int, int],
 ) -> list[SettingScores]:  # fmt: skip
     """Run successive halving, and return the results of each setting from the last stage that it reached.
@@ -83,7 +83,7 @@ def halve(
         if passes == estimator.max_passes:
             return [rows[i] for i in range(len(points))]
         # settings that failed come last
-        ranked = sorted(alive, key=lambda i: (rows[i].mean is None, -measure.sign * (rows[i].mean or 0.0), i))
+        ranked = sorted(alive, key=lambda i: (rows[i].mean is None, -metric.sign * (rows[i].mean or 0.0), i))
         alive = sorted(ranked[: math.ceil(len(alive) / factor)])
         passes *= factor
 
@@ -121,13 +121,13 @@ class RacingMap:
             self.results[i] += [result] if result else []
         self.n_tried = sum(len(setting_results) > k for setting_results in self.results[: self.n_tried])
 
-    def rank(self, measure: Measure) -> None:
+    def rank(self, metric: Metric) -> None:
         """Choose the setting that is best on the folds so far."""
         rows = [
             SettingScores(self.points[i], tuple(self.results[i]), self.estimator.max_passes)
             for i in range(self.n_tried)
         ]
-        values = [-math.inf if row.mean is None else measure.sign * row.mean for row in rows]
+        values = [-math.inf if row.mean is None else metric.sign * row.mean for row in rows]
         self.value = max(values)
         self.best_index = values.index(self.value)
         self.row = rows[self.best_index]
@@ -137,7 +137,7 @@ class RacingMap:
 
 
 def race(
-    estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], measure: Measure, n_first: int,
+    estimator: BlockClassifier, points: Sequence[Point], folds: Sequence[Fold], metric: Metric, n_first: int,
     run_jobs: RunJobs,
 ) -> list[SettingScores]:  # fmt: skip
     """Run a race of feature maps over the folds, and return for each setting its results, empty where it was not fitted.
@@ -153,7 +153,7 @@ def race(
     ----------
     points : sequence of dict
         Those of a map, which differ in lam alone, follow each other in the order of lam, the largest first.
-    measure : Measure
+    metric : Metric
         Which settings are better.
     """
     by_map = itertools.groupby(points, lambda point: {name: value for name, value in point.items() if name != "lam"})
@@ -169,7 +169,7 @@ def race(
             for entrant, map_jobs in jobs:
                 entrant.take(k, [result for _ in map_jobs for result in next(results)])
         for entrant in entrants:
-            entrant.rank(measure)
+            entrant.rank(metric)
         further = [
             entrant
             for entrant in entrants
@@ -194,7 +194,7 @@ def race(
         most = DROP_AFTER_FIRST_FOLD if n == 1 else DROP_FROM_SECOND_FOLD
         for entrant in racing:
             row = entrant.row
-            entrant.errors_behind_best = errors_behind(row.values, best.values, measure) if row.complete else math.inf
+            entrant.errors_behind_best = errors_behind(row.values, best.values, metric) if row.complete else math.inf
         near = [entrant for entrant in racing if entrant.errors_behind_best <= CLEAR_SE]
         simplest = min(near, key=lambda entrant: complexity_of(entrant.points[0]), default=racing[0])
         better = [entrant for entrant in racing[:n_better] if entrant.errors_behind_best <= most]

@@ -59,12 +59,12 @@ class ModelConfig(Strict):
         """The full name of the metric that chooses the feature map; None for the default of `aucdist.search.auto`."""
         if not isinstance(self.features, dict) or not self.chooses_features:
             return None
-        from aucdist.metrics.measures import MEASURES, RENAMED, find_measure
+        from aucdist.metrics.named import NAMED_METRICS, RENAMED, find_metric
 
         parameters = {key: value for key, value in self.features.items() if key not in ("map", "metric")}
         metric: Any = self.features.get("metric")
         metric = RENAMED.get(metric, metric)
-        metrics = {m.kind: m.takes for m in MEASURES.values() if m.needs in ("ranking", "groups", "costs")}
+        metrics = {m.kind: m.takes for m in NAMED_METRICS.values() if m.needs in ("ranking", "groups", "costs")}
         if metric is None and not parameters:
             return None
         if metric not in metrics:
@@ -74,7 +74,7 @@ class ModelConfig(Strict):
                 raise unknown(f"parameter of metric {metric!r} of features: auto", key, metrics[metric])
             if isinstance(value, bool) or not isinstance(value, int | float):
                 raise InputError(f"features: auto: {key} must be a number; got {value!r}")
-        return find_measure(metric, **parameters).name
+        return find_metric(metric, **parameters).name
 
     @property
     def resolved(self) -> Json:

@@ -13,7 +13,7 @@ from flows.config.model import check_estimator
 from flows.train.config import RunConfig
 
 if TYPE_CHECKING:
-    from aucdist.metrics.measures import Measure
+    from aucdist.metrics.named import Metric
 
 
 class LogSpace(Strict):
@@ -147,13 +147,13 @@ class CvConfig(RunConfig):
             raise InputError("rule `one-se` takes the largest lam that is good enough: the grid needs `lam`")
         if self.nested is not None and self.halving is not None:
             raise InputError("`nested` and `halving` cannot be used together: remove one of them")
-        measure = self.measure
+        metric = self.named_metric
         for point in points:
             model = clone(self.model.built).set_params(**point)
             check_estimator(model, missing=self.data.impute == "keep" and not self.model.chooses_features)
-            if measure.needs == "probability" and not hasattr(model, "predict_proba"):
+            if metric.needs == "probability" and not hasattr(model, "predict_proba"):
                 raise InputError(
-                    f"metric {measure.name!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
+                    f"metric {metric.name!r} needs probabilities, but {type(model).__name__} with {point} gives scores only: "
                     "take auc, average_precision or g_mean, or a model with predict_proba"
                 )
 
@@ -186,9 +186,9 @@ class CvConfig(RunConfig):
         return self.model_copy(update=changes)
 
     @property
-    def measure(self) -> "Measure":
+    def named_metric(self) -> "Metric":
         """The metric with its parameters."""
-        from aucdist.metrics.measures import PARAMETERS, find_measure
+        from aucdist.metrics.named import PARAMETERS, find_metric
 
         parameters = {name: getattr(self, name, None) for name in PARAMETERS}
         if self.metric == "expected_cost":
@@ -197,7 +197,7 @@ class CvConfig(RunConfig):
                     "metric 'expected_cost' needs `operating_point.cost`: what false alarms and misses cost"
                 )
             parameters |= self.operating_point.cost.model_dump()
-        return find_measure(self.metric, **parameters)
+        return find_metric(self.metric, **parameters)
 
     @property
     def points(self) -> list[Json]:

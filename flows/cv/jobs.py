@@ -19,7 +19,7 @@ from aucdist.engine.blocks import Loader, LocalBlocks, block_seed
 from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json
 from aucdist.estimators.display import RankingWarning
-from aucdist.metrics.measures import Measure
+from aucdist.metrics.named import Metric
 from aucdist.search.choice import FoldScore
 from aucdist.search.fold import score_job, score_path
 from aucdist.search.folds import Fold, FoldMasks
@@ -44,7 +44,7 @@ class JobSettings:
     """
 
     estimator: Any
-    measure: Measure
+    metric: Metric
     encoding: Encoding | None
     seed: int
     names: tuple[str, ...]
@@ -79,7 +79,7 @@ def fit_on_copies(job: FitJob, sides: FoldMasks, settings: JobSettings, blocks: 
         train, held_out = ([preprocessor.transform(block) for block in part] for part in (train, held_out))
     rows, tested = (with_classes(LocalBlocks(side), settings.sets) for side in (train, held_out))
     rows.of_all().feature_names = settings.names or None
-    return score_path(settings.estimator_of(job), job.points, rows, tested, settings.measure)
+    return score_path(settings.estimator_of(job), job.points, rows, tested, settings.metric)
 
 
 def fit_on_masks(
@@ -95,7 +95,7 @@ def fit_on_masks(
     if settings.encoding is not None:
         on_side = replace(rows, loader=partial(load_and_apply, rows.loader, partial(select_rows, side=sides.train)))
         preprocessor = settings.encoding.fit(on_side.each(parallel_map))
-    return score_job(settings.estimator_of(job), job, sides, blocks, settings.measure, preprocessor)
+    return score_job(settings.estimator_of(job), job, sides, blocks, settings.metric, preprocessor)
 
 
 def fit_on_worker(

@@ -22,7 +22,7 @@ from aucdist.errors import InputError, Json, RunError
 from aucdist.estimators.display import RankingWarning
 from aucdist.report.text import parameters_text
 from aucdist.search.choice import FoldScore, Point, choose, search_summary
-from aucdist.search.fold import check_measure
+from aucdist.search.fold import check_metric
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, fit_settings, halve
 from aucdist.selection import codes, duplicates, names_of_codes, refuse_straddling, take_column
@@ -133,7 +133,7 @@ def make_folds(rows: TrainTestRows, config: CvConfig, workers: Workers, observer
     else:
         grouped, graded = source.groups is not None or source.qid == "use", source.labels == "grades"
     lowest = float(rows.schema.negative[0]) if graded else None
-    check_measure(config.measure, grouped, lowest)
+    check_metric(config.named_metric, grouped, lowest)
     in_split = config.data.test is not None and config.data.test.groups is not None
     if grouped or in_split:
         if groups is not None:
@@ -213,7 +213,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     Raises RunError if every setting failed.
     """
     start = time.perf_counter()
-    measure, folds = config.measure, rows.folds
+    metric, folds = config.named_metric, rows.folds
     train = rows.training_rows(workers)
     placement, reason = _placement(config, train.n_bytes, workers.client)
     observer.note(f"placement: {placement}, {reason}")
@@ -222,7 +222,7 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
     model, halving = config.model.built, config.halving
     with warnings_to(observer, ignored=(ConvergenceWarning, RankingWarning)):  # the results contain these
         if halving is not None:
-            tables = [halve(model, config.points, sets[0], measure, runner.run, (halving.first_passes, halving.factor))]
+            tables = [halve(model, config.points, sets[0], metric, runner.run, (halving.first_passes, halving.factor))]
         else:
             tables = fit_settings(model, config.points, sets, model.max_passes, runner.run)
     outer, *inner = tables
@@ -232,10 +232,10 @@ def search(config: CvConfig, rows: SearchRows, workers: Workers, observer: RunOb
         for k, (fold, inner_rows) in enumerate(zip(folds.outer(), inner, strict=True)):
             choice: Json = {"repeat": fold.repeat, "fold": fold.fold, "parameters": None, "value": None}
             with suppress(RunError):  # every setting failed
-                i = choose(inner_rows, measure, config.rule)
+                i = choose(inner_rows, metric, config.rule)
                 choice |= {"parameters": inner_rows[i].parameters, "value": outer[i].values[k]}
             nested.append(choice)
-    summary = search_summary(outer, folds, measure, config.rule, rows.classes, nested) | {
+    summary = search_summary(outer, folds, metric, config.rule, rows.classes, nested) | {
         "folds": config.folds.model_dump(mode="json", exclude_none=True),
         "placement": placement,
         "tasks": {"all": runner.n_jobs, "kept": runner.n_cached, "failed": sum(bool(row.errors) for row in outer)},
@@ -272,11 +272,11 @@ class JobRunner:
     ):
         self._rows, self._train, self._placement = rows, train, placement
         self._workers, self._observer = workers, observer
-        self._measure, self._n_failed = config.measure, 0
+        self._metric, self._n_failed = config.named_metric, 0
         self._values: dict[str, list[float]] = {}
         names, sets = tuple(rows.rows.schema.feature_names), None if rows.classes is None else rows.classes.sets
         self._settings = JobSettings(
-            config.model.built, self._measure, rows.fold_encoding, config.folds.seed, names, sets
+            config.model.built, self._metric, rows.fold_encoding, config.folds.seed, names, sets
         )
         # what the results of all jobs depend on; more repeats leave the cached ones valid, as do keys newer than they
         fold_settings = config.folds.model_dump(mode="json", exclude={"repeats"})
@@ -286,7 +286,7 @@ class JobRunner:
             "folds": {key: value for key, value in fold_settings.items() if value or not key.startswith("gap_")},
             "blocks": train.n_blocks,
             "model": {"estimator": type(config.model.built).__name__, **config.model.built.plain_params()},
-            "metric": config.measure.name,
+            "metric": config.named_metric.name,
             "nested": config.nested,
         }
         if rows.classes is not None:  # more repeats may leave out more classes
@@ -328,10 +328,10 @@ class JobRunner:
 
     def _report(self, total: int, n_left: int, seconds_left: float | None) -> None:
         """Report how many jobs are done, and the best setting among those with the most results."""
-        sign = self._measure.sign
+        sign = self._metric.sign
         means = {text: (len(values), sign * float(np.mean(values))) for text, values in self._values.items()}
         best = max(means, key=means.__getitem__, default=None)
-        text = "" if best is None else f"best so far {self._measure.name} {abs(means[best][1]):.4f} at {best}"
+        text = "" if best is None else f"best so far {self._metric.name} {abs(means[best][1]):.4f} at {best}"
         self._observer.tasks(total - n_left, total, self._n_failed, text, seconds_left)
 
     @cached_property

@@ -40,7 +40,7 @@ from aucdist.metrics.decisions import (
 )
 from aucdist.metrics.groups import GroupWeight
 from aucdist.metrics.guarantees import Guarantee, guaranteed_threshold
-from aucdist.metrics.measures import REPORTED_WITHIN_GROUPS, ScoredGroups, find_measure
+from aucdist.metrics.named import REPORTED_WITHIN_GROUPS, ScoredGroups, find_metric
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision, average_precision_interval
 from aucdist.pairs.groups import pair_groups
 from flows.config.model import OperatingPointConfig
@@ -431,7 +431,7 @@ def group_results(
     `test_rows` and `scores`: those of `Evaluation`.
     `group_weight`, {"pairs", "groups"}: what a group weighs in the objective, and in the AUC within groups.
     Returns ``grouped`` and ``graded``: which of both they have; ``group_weight``. ``with_pairs`` and ``without_pairs``:
-        the groups of training rows. ``measures``: of the test rows' groups ``value``, ``interval`` (95 %, from
+        the groups of training rows. ``metrics``: of the test rows' groups ``value``, ``interval`` (95 %, from
         resampling groups), and ``groups`` and ``without``, those for which the metric is defined and those for which it is not.
     """
     pairs_in = pair_groups(train)
@@ -439,7 +439,7 @@ def group_results(
         return None
     counts: Json = {
         "grouped": train.has_groups, "graded": train.has_grades, "group_weight": group_weight,
-        "with_pairs": len(pairs_in.keys), "without_pairs": pairs_in.n_without_pairs, "measures": {},
+        "with_pairs": len(pairs_in.keys), "without_pairs": pairs_in.n_without_pairs, "metrics": {},
     }  # fmt: skip
     if test_rows is None or scores is None or "group" not in test_rows.column_names:
         return counts
@@ -450,12 +450,12 @@ def group_results(
         y = np.maximum(test_rows["y"].to_numpy(), 0)
     rows = ScoredGroups(y, scores[:, 0], test_rows["group"].to_numpy(), group_weight=group_weight)
     with suppress(InputError):  # no group has a pair
-        counts["measures"] = {
+        counts["metrics"] = {
             name: {
                 "value": metric.mean, "interval": list(metric.interval()), "groups": len(metric.values),
                 "without": metric.n_without,
             }
             for name in REPORTED_WITHIN_GROUPS
-            for metric in (find_measure(name).of(rows),)
+            for metric in (find_metric(name).of(rows),)
         }  # fmt: skip
     return counts

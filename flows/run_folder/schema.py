@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
 
-from pydantic import AliasChoices, BeforeValidator, Field, with_config
+from pydantic import BeforeValidator, Field, with_config
 from typing_extensions import TypedDict
 
-from aucdist.data.own_files import OPEN, Count
+from aucdist.data.own_files import OPEN, Count, read_as
 from aucdist.errors import Json
 from aucdist.report.text import GUARANTEES, SET_ON
 
@@ -41,11 +41,6 @@ class Search(TypedDict):
     table: list[SearchRow]
     best: Json
     test_over_train: Number
-
-
-def read_as(*names: str) -> Any:
-    """Return the annotation of a key that is written by the first name. Files of earlier versions have one of the others."""
-    return Field(validation_alias=AliasChoices(*names))
 
 
 Guaranteed = Annotated[Number, read_as("guaranteed", "promised")]

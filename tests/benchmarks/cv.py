@@ -13,7 +13,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import PairwiseHingeClassifier
-from aucdist.metrics.measures import MEASURES
+from aucdist.metrics.named import NAMED_METRICS
 from aucdist.search.folds import Fold, Folds
 from aucdist.search.schedule import FitJob
 from benchmarks.common import Row, read_train_and_test, seconds_of
@@ -53,7 +53,7 @@ def _job(fold: int, n_folds: int) -> tuple[FitJob, Any]:
 
 
 def _how() -> JobSettings:
-    return JobSettings(PairwiseHingeClassifier(), MEASURES["auc"], None, 0, (), None)
+    return JobSettings(PairwiseHingeClassifier(), NAMED_METRICS["auc"], None, 0, (), None)
 
 
 def _rows() -> Block:

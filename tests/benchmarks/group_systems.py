@@ -145,7 +145,7 @@ def _across(model: Any, rows: GroupRows) -> Scores:
 
 
 def _auto(rows: GroupRows, folds: Splits) -> tuple[Scores, str]:
-    """Fit with the feature map that `features: auto` chooses, by its own measure and rule."""
+    """Fit with the feature map that `features: auto` chooses, by its own metric and rule."""
     graded, y = rows.is_graded, np.where(rows.grade > 0, 1, -1)
     estimator = PairwiseHingeClassifier(grade_weight="difference" if graded else None)
     blocks = LocalBlocks([Block.of(rows.X, y, group=rows.group, grade=rows.grade if graded else None)])
@@ -156,7 +156,7 @@ def _auto(rows: GroupRows, folds: Splits) -> tuple[Scores, str]:
     )  # fmt: skip
     own = Folds(np.arange(len(y)), y, search.n_folds, groups=rows.group)
     table, _ = try_settings(estimator, search, blocks, own)
-    best = table[choose(table, search.measure, search.rule)].parameters
+    best = table[choose(table, search.metric, search.rule)].parameters
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = estimator.set_params(**best).fit(blocks)

@@ -16,7 +16,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.estimators import LinkClassifier, PairwiseHingeClassifier
 from aucdist.estimators.base import BlockClassifier
-from aucdist.metrics.measures import find_measure
+from aucdist.metrics.named import find_metric
 from aucdist.search.auto import AutoSearch, lams_for, try_settings
 from aucdist.search.choice import choose
 from aucdist.search.folds import Folds
@@ -82,11 +82,11 @@ def chosen_by_folds(
             {"map": "bins", "interactions": most}
         ]
         points = points_of(estimator, {"features": tried, "lam": lams_for(estimator, n_pos, n_neg)})
-        search = AutoSearch(points, find_measure("auc"), rule="best")
+        search = AutoSearch(points, find_metric("auc"), rule="best")
         blocks = LocalBlocks([train])
         folds = Folds(train.row_id, train.y, max(2, min(n_folds, n_pos, n_neg)), seed=1)
         table, _ = try_settings(estimator, search, blocks, folds)
-        best = table[choose(table, search.measure, search.rule)].parameters
+        best = table[choose(table, search.metric, search.rule)].parameters
         return clone(estimator).set_params(**best).fit(blocks).decision_function, _named(best)
 
     return fit

@@ -55,7 +55,7 @@ def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str
     assert result_of("promote", bad, store, "--if", "better")["version"] == 1
     better = result_of("promote", good, store, "--if", "better")
     decision = better["decision"]
-    assert (better["version"], decision["measure"], decision["of"]) == (2, "macro_auc", "the test rows of both runs")
+    assert (better["version"], decision["metric"], decision["of"]) == (2, "macro_auc", "the test rows of both runs")
     areas = [json.loads((Path(folder) / "metrics.json").read_text())["metrics"]["test_auc"] for folder in runs]
     assert decision["value"] == pytest.approx(areas[0] - areas[1])
     assert [row["name"] for row in decision["classes"]] == ["0", "1", "2", "3"]
@@ -103,9 +103,9 @@ def test_batches_and_labels(folder: Path, runs: tuple[str, str], tmp_path: Path)
     X = pd.read_csv(folder / "new.csv").drop(columns="digit").to_numpy()[:200]
     members = digits.to_numpy()[:200, np.newaxis] == np.arange(4)
     expected, _ = macro_auc(members, load_model(str(store)).decision_function(X))
-    assert known["measures"]["macro_auc"]["value"] == pytest.approx(expected)
+    assert known["metrics"]["macro_auc"]["value"] == pytest.approx(expected)
     promised = json.loads((Path(runs[0]) / "metrics.json").read_text())["metrics"]["test_auc"]
-    assert known["on_test_rows"]["measures"]["macro_auc"]["value"] == pytest.approx(promised)
+    assert known["on_test_rows"]["metrics"]["macro_auc"]["value"] == pytest.approx(promised)
     wrong = digits.iloc[::-1].reset_index(drop=True)
     pd.DataFrame({"row_id": range(300), "digit": wrong}).to_csv(tmp_path / "wrong.csv", index=False)
     said, _ = run("watch", store, "--labels", tmp_path / "wrong.csv", "--batch", "monday", code=3)
@@ -132,4 +132,4 @@ def test_a_night(folder: Path, tmp_path: Path) -> None:
     second, err = kept()
     assert "4 of 4 classes start from the weights in use" in err
     assert second["trained"]["passes"] < first["trained"]["passes"]
-    assert (second["promotion"]["version"], second["promotion"]["decision"]["measure"]) == (2, "macro_auc")
+    assert (second["promotion"]["version"], second["promotion"]["decision"]["metric"]) == (2, "macro_auc")

@@ -68,7 +68,7 @@ def test_nights_train_compare_promote_score_and_watch(tmp_path: Path) -> None:
     day(tmp_path, 3)
     second = kept(night(tmp_path, day(fresh, 51, shift=2.0), metric="average_precision"), code=3)
     decision = second["promotion"]["decision"]
-    assert decision["measure"] == "average_precision"
+    assert decision["metric"] == "average_precision"
     assert (second["promotion"]["version"], decision["rows"], decision["of"]) == (2, 600, "the test rows of the run")
     assert {alarm["column"] for alarm in second["alarms"]} >= {"c"}
     assert (tmp_path / "store" / "watch" / "index.html").exists()

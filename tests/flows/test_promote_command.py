@@ -144,18 +144,18 @@ def test_other_data_is_compared_on_rows_that_the_version_in_use_has_not_seen(wee
     refused = run("promote", both, store, "--if", "better", code=2)[1]
     assert re.search(r"the version in use was trained on \d+ of the 900 rows of the test rows of", refused)
     compared = promoted(third, store, "--if", "not-worse", "--margin", 0.2)["decision"]
-    assert (compared["rows"], compared["of"], compared["measure"]) == (450, "the test rows of the run", "auc")
+    assert (compared["rows"], compared["of"], compared["metric"]) == (450, "the test rows of the run", "auc")
     decided = promoted(both, tmp_path / "store2", "--if", "better")  # the first version needs no test
     assert decided["decision"] is None
     again = tmp_path / "store3"
     promoted(first, again)
     data = weeks / "third.parquet"
     decision = promoted(both, again, "--if", "not-worse", "--margin", 0.4, "--data", data)["decision"]
-    assert (decision["measure"], decision["max_fpr"], decision["rows"]) == ("partial_auc", 0.1, 1500)
+    assert (decision["metric"], decision["max_fpr"], decision["rows"]) == ("partial_auc", 0.1, 1500)
     assert decision["holds"]
     options = ("--if", "not-worse", "--margin", 0.4, "--data", data, "--metric", "average_precision")
     precise = promoted(first, again, *options)["decision"]  # in place of the partial AUC of the version in use
-    assert precise["measure"] == "average_precision"
+    assert precise["metric"] == "average_precision"
     new, old = (load_model(f"{folder}/model") for folder in (both, first))
     rows = pd.read_parquet(data)
     y, X = np.where(rows["y"] == 1, 1, -1), rows[list("abcd")].to_numpy()
@@ -163,6 +163,9 @@ def test_other_data_is_compared_on_rows_that_the_version_in_use_has_not_seen(wee
     assert (decision["value"], decision["low"]) == pytest.approx((expected.value, expected.low))
     expected = average_precision_difference(y, old.decision_function(X), new.decision_function(X))
     assert (precise["value"], precise["low"]) == pytest.approx((expected.value, expected.low))
+    assert "average precision " in run("models", again)[0]
+    for file in (again / "decisions").iterdir():  # as 0.4.0 wrote it
+        file.write_text(file.read_text().replace('"metric"', '"measure"'))
     assert "average precision " in run("models", again)[0]
     loss = [((model.predict_proba(X)[:, 1] - (y == 1)) ** 2).mean() for model in (new, old)]
     assert decision["calibration"]["of_each"] == pytest.approx(loss)

@@ -24,7 +24,7 @@ from aucdist.store import lease
 from flows.watch_state import read_labels
 
 MODEL = "model={calibration: logit, lam: 0.01, tol: 0.05, max_fpr: 0.2}"
-FORMER_KEYS = {"comparison": "found", "on_test_rows": "promised", "guarantee": "kept"}
+FORMER_KEYS = {"metrics": "measures", "comparison": "found", "on_test_rows": "promised", "guarantee": "kept"}
 SETTINGS = ("cluster=none", MODEL, "operating_point={fpr: 0.1}")
 
 
@@ -76,13 +76,13 @@ def test_a_batch_like_the_training_rows_and_its_labels_raise_no_alarm(store: str
     model = load_model(store)
     scores = pd.read_parquet(tmp_path / "state" / "scores" / "monday")["score"].to_numpy()
     y = np.where(table["left"] == "yes", 1, -1)
-    assert known["measures"]["auc"]["value"] == auc(ScoreCounts.from_scores(y[:1000], scores[:1000]))
+    assert known["metrics"]["auc"]["value"] == auc(ScoreCounts.from_scores(y[:1000], scores[:1000]))
     assert known["max_fpr"] == 0.2
-    assert set(known["measures"]) == set(known["on_test_rows"]["measures"]) == {
+    assert set(known["metrics"]) == set(known["on_test_rows"]["metrics"]) == {
         "auc", "partial_auc", "recall", "fpr", "precision", "calibration"
     }  # fmt: skip
     expected = (y[:1000] == 1).sum() / model.probability(scores[:1000])[:, 1].sum()
-    assert known["measures"]["calibration"]["value"] == pytest.approx(expected)
+    assert known["metrics"]["calibration"]["value"] == pytest.approx(expected)
     table[["left"]].assign(row_id=range(1500))[1000:].to_csv(tmp_path / "late.csv", index=False)
     late = watched(store, "--labels", tmp_path / "late.csv", *state)["performance"]
     assert (late["labelled"], late["unlabelled"], late["new"], late["alarms"]) == (1500, 0, 500, [])
@@ -321,7 +321,7 @@ def test_a_batch_has_the_scores_of_its_own_rows_alone(
     performance = watched(store, "--labels", tmp_path / "labels.csv", *state)["performance"]
     assert (performance["labelled"], performance["unlabelled"]) == (1500, 0)
     alone = watched(store, *rows, "--labels", tmp_path / "labels.csv", "--state", tmp_path / "alone")
-    assert performance["measures"] == alone["performance"]["measures"]
+    assert performance["metrics"] == alone["performance"]["metrics"]
 
 
 @pytest.mark.parametrize(("value", "said"), [(np.nan, "nan is not finite"), (None, "the value is missing")])

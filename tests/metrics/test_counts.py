@@ -160,7 +160,7 @@ def test_the_middle_of_a_cell_is_mapped():
     assert mean < float((cells.pos + cells.neg) @ cells.values) / 1000
 
 
-def test_measures_of_many_scores_are_near_the_exact_ones():
+def test_metrics_of_many_scores_are_near_the_exact_ones():
     random = np.random.default_rng(3)
     n = counts_module.MAX_VALUES + 300_000
     y = np.where(random.random(n) < 0.01, 1, -1)

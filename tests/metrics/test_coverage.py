@@ -19,7 +19,7 @@ GROUPS = [(n_groups, shift) for n_groups in (10, 30) for shift in (1.0, 2.0)]
 
 
 def population(measure: str, n_pos: int, area: float) -> float:
-    """Return a measure of the population whose scores are normal in both classes, with the share of positives of the sample."""
+    """Return a metric of the population whose scores are normal in both classes, with the share of positives of the sample."""
     if measure == "auc":
         return area
     d, share = math.sqrt(2) * stats.norm.ppf(area), n_pos / (n_pos + N_NEG)
@@ -32,7 +32,7 @@ def population(measure: str, n_pos: int, area: float) -> float:
 
 
 def coverage(measure: str, n_pos: int, area: float, repeats: int) -> float:
-    """Return how often the interval of a measure holds its value in the population."""
+    """Return how often the interval of a metric holds its value in the population."""
     interval = {
         "auc": roc_auc_interval,
         "precision": average_precision_interval,

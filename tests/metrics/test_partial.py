@@ -21,7 +21,7 @@ from aucdist.metrics import partial as of_counts
 from aucdist.metrics.compare import auc_test, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import precision_at_recall, recall_at_precision
-from aucdist.metrics.measures import find_measure
+from aucdist.metrics.named import find_metric
 from aucdist.metrics.partial import partial_auc, partial_auc_interval, placements_up_to, two_way_partial_auc
 from aucdist.metrics.ranking import auc, auc_interval, delong_variance
 
@@ -84,7 +84,7 @@ def test_of_few_positives_a_part_of_the_auc_counts(n_pos, weight):
     counts = ScoreCounts.from_scores(*sample(3, n_pos, 900, 1.0, ties=True))
     partial, of_all = partial_auc(counts, 0.05), auc(counts)
     assert partial < of_all
-    shrunk = find_measure("shrunk_partial_auc@0.05").of(counts, 0.0)
+    shrunk = find_metric("shrunk_partial_auc@0.05").of(counts, 0.0)
     assert shrunk == pytest.approx(weight * partial + (1 - weight) * of_all, rel=1e-14)
 
 
@@ -225,7 +225,7 @@ def slow_two_way(pos, neg, min_tpr, max_fpr):
 
 
 @given(ROWS, ROWS, RATES, st.booleans())
-def test_measures_at_a_threshold_are_the_best_of_all_thresholds(pos, neg, share, weights):
+def test_metrics_at_a_threshold_are_the_best_of_all_thresholds(pos, neg, share, weights):
     rows = (pos, neg) if weights else ([(x, 1) for x, _ in pos], [(x, 1) for x, _ in neg])
     counts, points = count(*rows), list(thresholds(*rows))
     # The share is that of a float, so that a point that just meets it is judged alike.
@@ -308,11 +308,11 @@ def test_names_hold_their_parameters():
     for name, given_, value in (
         ("recall_at_precision", {"min_precision": 0.4}, recall_at_precision(counts, 0.4)),
         ("precision_at_recall", {"min_recall": 0.4}, precision_at_recall(counts, 0.4)),
-        ("precision_at_k", {"k": 20}, find_measure("recall_at_k@20").of(counts, 0.0) * 50 / 20),
+        ("precision_at_k", {"k": 20}, find_metric("recall_at_k@20").of(counts, 0.0) * 50 / 20),
         ("two_way_partial_auc", {"min_tpr": 0.2, "max_fpr": 0.3}, two_way_partial_auc(counts, 0.2, 0.3)),
     ):
-        measure = find_measure(name, **given_)
-        assert measure.of(counts) == find_measure(measure.name).of(counts) == pytest.approx(value, rel=1e-15)
+        measure = find_metric(name, **given_)
+        assert measure.of(counts) == find_metric(measure.name).of(counts) == pytest.approx(value, rel=1e-15)
         assert (measure.sign, measure.needs) == (1, "ranking")
     for name, said in (
         ("two_way_partial_auc@0.5", "needs max_fpr, the largest false positive rate"),
@@ -323,20 +323,20 @@ def test_names_hold_their_parameters():
         ("partial_auc@cost_column", "a number for each of max_fpr; got 'cost_column'"),
     ):
         with pytest.raises(InputError, match=said):
-            find_measure(name)
+            find_metric(name)
     with pytest.raises(
         InputError,
         match="k applies to metric recall_at_k and precision_at_k and group_ndcg and group_recall, not to 'auc'",
     ):
-        find_measure("auc", k=3)
+        find_metric("auc", k=3)
     with pytest.raises(InputError, match=r"'partial_auc@0\.1' has its parameters after @: leave max_fpr out"):
-        find_measure("partial_auc@0.1", max_fpr=0.2)
+        find_metric("partial_auc@0.1", max_fpr=0.2)
     with pytest.raises(InputError, match="unknown parameter of a metric 'foo'"):
-        find_measure("auc", foo=3)
+        find_metric("auc", foo=3)
 
 
 def meant(name, n_pos, n_neg, shift):
-    """Return the measure of normal scores that are `shift` apart, with these shares of the classes."""
+    """Return the metric of normal scores that are `shift` apart, with these shares of the classes."""
     share = n_pos / (n_pos + n_neg)
 
     def precision(cut):

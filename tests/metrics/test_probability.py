@@ -1,4 +1,4 @@
-"""Measures of probabilities against scikit-learn, plain sums, and pooling by hand."""
+"""Metrics of probabilities against scikit-learn, plain sums, and pooling by hand."""
 
 import math
 import warnings

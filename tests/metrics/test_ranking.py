@@ -1,4 +1,4 @@
-"""Measures on counts against plain Python that looks at every pair, and against scikit-learn."""
+"""Metrics on counts against plain Python that looks at every pair, and against scikit-learn."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""Measures of the top of a ranking against plain loops over thresholds and rows, their intervals against simulated samples."""
+"""Metrics of the top of a ranking against plain loops over thresholds and rows, their intervals against simulated samples."""
 
 import itertools
 import math

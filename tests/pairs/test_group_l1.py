@@ -15,7 +15,7 @@ from support.top_optima import top_hinge
 
 from aucdist import PairwiseHingeClassifier, lam_path
 from aucdist.errors import InputError
-from aucdist.metrics.measures import MEASURES
+from aucdist.metrics.named import NAMED_METRICS
 from aucdist.pairs import cutting_planes
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.pairs.penalty import GroupL1
@@ -168,7 +168,7 @@ def test_a_search_says_how_many_features_each_fit_keeps(penalty):
     X, y = rows()
     train, held_out = blocks_of(X[:600], 2 * y[:600] - 1), blocks_of(X[600:], 2 * y[600:] - 1)
     estimator = PairwiseHingeClassifier(features="bins", penalty=penalty)
-    scores = score_path(estimator, [{"lam": 0.02}, {"lam": 0.002}], train, held_out, MEASURES["auc"])
+    scores = score_path(estimator, [{"lam": 0.02}, {"lam": 0.002}], train, held_out, NAMED_METRICS["auc"])
     if penalty is None:
         assert all("features_kept" not in score for score in scores)
         return

@@ -1,4 +1,4 @@
-"""The search of `features: auto`: its measure is what is trained for, and its settings are those of the rows."""
+"""The search of `features: auto`: its metric is what is trained for, and its settings are those of the rows."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.engine.dask import DaskBlocks, local_client
 from aucdist.errors import InputError
 from aucdist.estimators import HingeClassifier
-from aucdist.metrics.measures import MEASURES
+from aucdist.metrics.named import NAMED_METRICS
 from aucdist.pairs.top_negatives import trained_max_fpr
 from aucdist.search.auto import (
     ALL_PAIRS,
@@ -47,7 +47,7 @@ SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
 )
 def test_the_measure_is_the_one_that_is_trained_for(params, metric):
     search = auto_search(PairwiseHingeClassifier(**params), **SIZE)
-    assert (search.measure.name, search.rule, search.n_folds) == (metric, "best" if params else "simplest", 5)
+    assert (search.metric.name, search.rule, search.n_folds) == (metric, "best" if params else "simplest", 5)
     assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not params else LAMS_OF_TOP)
     tried = [point["features"] for point in search.points]
     forests = LEAVES_OF_TOP if params else FORESTS
@@ -159,7 +159,7 @@ def figures(results):
 
 
 def scored(train, held_out, tol=1e-3):
-    return figures(score_path(PairwiseHingeClassifier(tol=tol), POINTS, train, held_out, MEASURES["auc"]))
+    return figures(score_path(PairwiseHingeClassifier(tol=tol), POINTS, train, held_out, NAMED_METRICS["auc"]))
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3])
@@ -238,7 +238,9 @@ def test_our_folds_score_as_scikit_learns_do(data):
     labels = np.where(y == search.classes_[1], 1, -1)
     for k, (train, test) in enumerate(FOLDS.split(X, y)):
         sides = [LocalBlocks([Block.of(X[rows], labels[rows])]) for rows in (train, test)]
-        ours = score_path(PairwiseHingeClassifier(tol=1e-6), [{"lam": lam} for lam in lams], *sides, MEASURES["auc"])
+        ours = score_path(
+            PairwiseHingeClassifier(tol=1e-6), [{"lam": lam} for lam in lams], *sides, NAMED_METRICS["auc"]
+        )
         theirs = search.cv_results_[f"split{k}_test_score"]
         assert [result["value"] for result in ours] == pytest.approx(theirs, abs=2e-3)
 

@@ -16,7 +16,7 @@ from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError, RunError
 from aucdist.maps.bins import BinExpander, BinMap
 from aucdist.metrics.groups import GroupMetric
-from aucdist.metrics.measures import MEASURES, find_measure
+from aucdist.metrics.named import NAMED_METRICS, find_metric
 from aucdist.search import choice
 from aucdist.search import fold as fold_module
 from aucdist.search.choice import (
@@ -33,7 +33,7 @@ from aucdist.search.folds import Fold, Folds, masked_blocks
 from aucdist.search.schedule import fit_settings, halve, paths_of, points_of, race
 from aucdist.selection import fold_numbers
 
-AUC, LOSS = MEASURES["auc"], MEASURES["brier_loss"]
+AUC, LOSS = NAMED_METRICS["auc"], NAMED_METRICS["brier_loss"]
 
 
 def row(lam, values, passes=1000, **more):
@@ -185,13 +185,13 @@ def test_interval_is_the_corrected_t_cut_off_at_the_ends():
     reach = stats.t.ppf(0.975, 4) * np.std(values, ddof=1) * math.sqrt(0.2 + 0.25)
     assert (low, high) == pytest.approx((np.mean(values) - reach, np.mean(values) + reach))
     assert interval([0.9, 1.0], AUC, 0.25, 100)[1] == 1.0
-    assert interval([0.5, 3.0], MEASURES["log_loss"], 0.25, 100)[1] > 1
+    assert interval([0.5, 3.0], NAMED_METRICS["log_loss"], 0.25, 100)[1] > 1
     assert interval([0.0, 0.01], LOSS, 0.25, 100)[0] == 0.0
 
 
 def test_no_interval_has_a_width_of_zero():
     assert interval([1.0] * 5, AUC, 0.25, 30) == (pytest.approx(0.05 ** (1 / 30)), 1.0)
-    assert interval([0.3] * 5, MEASURES["log_loss"], 0.25, 30) is None
+    assert interval([0.3] * 5, NAMED_METRICS["log_loss"], 0.25, 30) is None
 
 
 # ---- course ----
@@ -378,14 +378,14 @@ def test_rows_are_mapped_once_for_all_values_of_lam(metric, monkeypatch):
     blocks = LocalBlocks([Block.of(X, np.where(X[:, 0] + r.normal(size=400) > 1, 1, -1))])
     inside = r.random(400) < 0.7
     train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
-    measure = find_measure(metric)
+    named = find_metric(metric)
     sizes, encode = [], BinMap.encode
     monkeypatch.setattr(BinMap, "encode", lambda self, block: sizes.append(block.n_samples) or encode(self, block))
     points = [{"features": "bins", "lam": lam} for lam in (1e-1, 1e-2, 1e-3)]
-    results = score_path(PairwiseHingeClassifier(tol=1e-6), points, train, held_out, measure)
+    results = score_path(PairwiseHingeClassifier(tol=1e-6), points, train, held_out, named)
     assert sizes.count((~inside).sum()) == 1
     assert sizes.count(inside.sum()) <= 2  # for the fit, and for the thresholds
-    alone = [score_path(PairwiseHingeClassifier(tol=1e-6), [p], train, held_out, measure)[0]["value"] for p in points]
+    alone = [score_path(PairwiseHingeClassifier(tol=1e-6), [p], train, held_out, named)[0]["value"] for p in points]
     np.testing.assert_allclose([result["value"] for result in results], alone, atol=2e-2)
 
 
@@ -395,19 +395,17 @@ def test_a_path_ends_at_the_first_value_that_is_not_better(monkeypatch):
     blocks = LocalBlocks([Block.of(X, np.where(X[:, 0] + r.normal(size=300) > 1, 1, -1))])
     inside = r.random(300) < 0.5
     train, held_out = masked_blocks(blocks, inside), masked_blocks(blocks, ~inside)
-    estimator, measure = PairwiseHingeClassifier(tol=1e-6), find_measure("auc")
+    estimator, metric = PairwiseHingeClassifier(tol=1e-6), find_metric("auc")
     points = [{"lam": lam} for lam in (1.0, 1e-1, 1e-2, 1e-3, 1e-4)]
     scored, count = [], fold_module.count_scores
     monkeypatch.setattr(fold_module, "count_scores", lambda *args: scored.append(args[0].n_samples) or count(*args))
-    values = [result["value"] for result in score_path(estimator, points, train, held_out, measure)]
-    assert len(scored) == 5  # the held-out rows are scored once for each fit, and both measures count the same scores
+    values = [result["value"] for result in score_path(estimator, points, train, held_out, metric)]
+    assert len(scored) == 5  # the held-out rows are scored once for each fit, and both metrics count the same scores
     end = next(k for k in range(1, 5) if values[k] <= max(values[:k]))  # it overfits for a small lam
-    ended = score_path(estimator, points, train, held_out, measure, n_always=2)
+    ended = score_path(estimator, points, train, held_out, metric, n_always=2)
     assert [result.get("value") for result in ended] == values[: end + 1] + [None] * (4 - end)
     assert 0.0 < ended[0]["average_precision"] < 1.0
-    assert (
-        len([result for result in score_path(estimator, points, train, held_out, measure, n_always=4) if result]) >= 4
-    )
+    assert len([result for result in score_path(estimator, points, train, held_out, metric, n_always=4) if result]) >= 4
 
 
 @pytest.mark.parametrize(
@@ -425,12 +423,12 @@ def test_a_map_without_labels_is_fitted_once_for_all_classes(features, monkeypat
     inside = r.random(600) < 0.7
     train, held_out = (rows.then(partial(masked_blocks, inside=side)) for side in (inside, ~inside))
     fits, sizes, fit, encode = [], [], BinExpander.fit_blocks, BinMap.encode
-    estimator, measure = PairwiseHingeClassifier(tol=1e-6, random_state=0), find_measure("auc")
+    estimator, metric = PairwiseHingeClassifier(tol=1e-6, random_state=0), find_metric("auc")
     points = [{"features": features, "lam": lam} for lam in (1e-1, 1e-2)]
-    alone = [score_path(estimator, points, train.of_class(k), held_out.of_class(k), measure) for k in range(3)]
+    alone = [score_path(estimator, points, train.of_class(k), held_out.of_class(k), metric) for k in range(3)]
     monkeypatch.setattr(BinExpander, "fit_blocks", lambda self, *args: fits.append(1) or fit(self, *args))
     monkeypatch.setattr(BinMap, "encode", lambda self, block: sizes.append(block.n_samples) or encode(self, block))
-    together = score_path(estimator, points, train, held_out, measure)
+    together = score_path(estimator, points, train, held_out, metric)
     for i, result in enumerate(together):
         assert result["classes"] == [of_class[i]["value"] for of_class in alone]  # to the last bit
         assert result["passes"] == sum(of_class[i]["passes"] for of_class in alone)
@@ -444,7 +442,7 @@ def test_a_map_without_labels_is_fitted_once_for_all_classes(features, monkeypat
 # ---- the spread of groups is that of drawing them with replacement, over folds and in pairs ---
 
 
-AREA = MEASURES["group_auc"]
+AREA = NAMED_METRICS["group_auc"]
 
 
 def fold(values, weights, names):

@@ -1,7 +1,7 @@
 """The suite `curves`: `features: auto` trained for the top of the list, beside boosted trees.
 
 Every contestant chooses among its settings, peers among as many as `auto` or more, by the same five folds of the training rows
-and by the same measure, that of `auto`: the partial AUC up to `BETA`, with a part of the AUC where positives are few. Of more
+and by the same metric, that of `auto`: the partial AUC up to `BETA`, with a part of the AUC where positives are few. Of more
 than `CHOICE_ROWS` training rows the folds have so many, the same for all. Then it fits all training rows. On the test rows of
 each split, `auto` and each peer are compared by the paired test of the partial AUC up to `MAX_FPR`, corrected by Holm's method
 over the peers. On a data set `auto` wins or loses against a peer if it is significantly better or worse on most of the splits,
@@ -30,7 +30,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import PairwiseHingeClassifier
 from aucdist.metrics.compare import holm, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.measures import find_measure
+from aucdist.metrics.named import find_metric
 from aucdist.metrics.partial import partial_auc
 from aucdist.metrics.ranking import auc
 from aucdist.search.auto import auto_search, default_metric, try_settings
@@ -51,7 +51,7 @@ MIN_POSITIVES = 100
 EBM_SECONDS = 1800
 """CPU seconds of a fit of an explainable boosting machine; one on 16 000 x 54 rows took 282."""
 AUTO = "aucdist auto"
-MEASURE = find_measure(**default_metric(BETA))
+METRIC = find_metric(**default_metric(BETA))
 QUIET = LineObserver(lambda text: None)
 CONDITIONS = (
     f"every system chooses by the partial AUC up to {BETA:g}, below 80 held-out positives with a part of the AUC, on five folds "
@@ -169,19 +169,19 @@ def _auto(train: Block) -> tuple[Scores, str]:
     search = auto_search(estimator, n_pos=n_pos, n_neg=few.n_samples - n_pos, n_features=few.n_features)
     folds = Folds(few.row_id, few.y, search.n_folds, seed=FOLD_SEED)
     table, _ = try_settings(estimator, search, LocalBlocks([few]), folds)
-    best = table[choose(table, search.measure, search.rule)].parameters
+    best = table[choose(table, search.metric, search.rule)].parameters
     model = clone(estimator).set_params(**best).fit(LocalBlocks([train]))
     return model.decision_function, f"features {best['features']} lam {best['lam']:g}"
 
 
 def _tuned(make: Callable[[], Any], grid: dict[str, list[Any]]) -> Callable[[Block], tuple[Scores, str]]:
-    """Return a fit that chooses from a grid by the folds and the measure of `auto`."""
+    """Return a fit that chooses from a grid by the folds and the metric of `auto`."""
 
     def fit(train: Block) -> tuple[Scores, str]:
         from sklearn.model_selection import GridSearchCV
 
         def score(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-            return MEASURE.of(ScoreCounts.from_scores(2 * y - 1, model.predict_proba(X)[:, 1]), 0.0)
+            return METRIC.of(ScoreCounts.from_scores(2 * y - 1, model.predict_proba(X)[:, 1]), 0.0)
 
         few = rows_of_choice(train)
         folds = Folds(few.row_id, few.y, N_FOLDS, seed=FOLD_SEED)

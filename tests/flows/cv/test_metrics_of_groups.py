@@ -1,4 +1,4 @@
-"""Searches choose by measures within groups, `features: auto` by the AUC within groups, or of grades by NDCG."""
+"""Searches choose by metrics within groups, `features: auto` by the AUC within groups, or of grades by NDCG."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.metrics.groups import group_auc, group_ndcg
-from aucdist.metrics.measures import find_measure
+from aucdist.metrics.named import find_metric
 from aucdist.search.auto import LAMS, auto_search
 from aucdist.search.fold import measured, scored_groups
 from aucdist.search.folds import masked_blocks
@@ -68,13 +68,13 @@ def test_the_measure_of_a_fold_is_that_of_its_rows(graded):
     model = PairwiseHingeClassifier(lam=0.01, **({"grade_weight": "one"} if graded else {})).fit(X, y, groups=user)
     scores, inside = X @ model.coef_[0], user % 3 == 0
     grade = y if graded else (y > 0).astype(int)
-    measure, ndcg = find_measure("group_auc"), find_measure("group_ndcg@3")
+    area, ndcg = find_metric("group_auc"), find_metric("group_ndcg@3")
     for weights in (None, weight):
         held_out = masked_blocks(in_blocks(X, grade, graded, group=user, weight=weights), inside)
         of = {"groups": user[inside], "sample_weight": None if weights is None else weights[inside]}
         expected = group_auc(grade[inside], scores[inside], **of)
-        assert measured(model, held_out, measure).mean == pytest.approx(expected.mean, abs=1e-14)
-        assert measured(model, held_out, measure, "groups").mean == pytest.approx(expected.values.mean(), abs=1e-14)
+        assert measured(model, held_out, area).mean == pytest.approx(expected.mean, abs=1e-14)
+        assert measured(model, held_out, area, "groups").mean == pytest.approx(expected.values.mean(), abs=1e-14)
         expected = group_ndcg(grade[inside], scores[inside], k=3, **of)
         assert measured(model, held_out, ndcg).mean == pytest.approx(expected.mean, abs=1e-14)
     assert len(scored_groups(held_out, model.coef_[0]).y) == inside.sum()
@@ -182,6 +182,6 @@ def test_folds_of_few_groups():
     size = {"n_pos": 50, "n_neg": 200, "n_features": 3}
     assert auto_search(PairwiseHingeClassifier(), **size, n_groups=3).n_folds == 3
     search = auto_search(PairwiseHingeClassifier(), **size, lowest_grade=0.0)
-    assert search.measure.name == "group_auc"  # of one group of all rows the first ten say nothing
+    assert search.metric.name == "group_auc"  # of one group of all rows the first ten say nothing
     tried = auto_search(PairwiseHingeClassifier(), n_pos=400, n_neg=400, n_features=3, n_groups=9, grouped=True).points
     assert sum("within_groups" in (point["features"] or {}) for point in tried) == 2 * len(LAMS)

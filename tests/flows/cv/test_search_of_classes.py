@@ -18,7 +18,7 @@ from aucdist import PairwiseHingeClassifier
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.split import scrambled
 from aucdist.engine.blocks import block_seed
-from aucdist.metrics.measures import MEASURES
+from aucdist.metrics.named import NAMED_METRICS
 from aucdist.model import load_model
 from aucdist.report.text import search_verdict
 from aucdist.search.choice import SettingScores, summary_of_classes
@@ -176,13 +176,13 @@ def test_a_fold_that_failed_leaves_no_means() -> None:
     classes = SearchedClasses(sets, np.array([30, 20]), ())
     good = {"value": 0.8, "weighted": 0.82, "classes": [0.9, 0.7]}
     row = SettingScores({"lam": 1.0}, (good, good, {"error": "no room"}), 10)
-    summary = summary_of_classes(classes, row.results, [row], MEASURES["auc"], "best", 0.5)
+    summary = summary_of_classes(classes, row.results, [row], NAMED_METRICS["auc"], "best", 0.5)
     assert summary["weighted"] is summary["weighted_interval"] is None
     assert [row["mean"] for row in summary["rows"]] == [None, None]
     assert [row["alone"] for row in summary["rows"]] == [None, None]
     assert "weighted" not in row.summary()
     whole = SettingScores({"lam": 0.1}, (good, good, good), 10)
-    summary = summary_of_classes(classes, whole.results, [row, whole], MEASURES["auc"], "best", 0.5)
+    summary = summary_of_classes(classes, whole.results, [row, whole], NAMED_METRICS["auc"], "best", 0.5)
     assert [row["mean"] for row in summary["rows"]] == pytest.approx([0.9, 0.7])
     assert summary["rows"][0]["alone"] == {"parameters": {"lam": 0.1}, "mean": pytest.approx(0.9)}
 

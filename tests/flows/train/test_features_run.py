@@ -211,7 +211,7 @@ def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(fol
         assert (of_search["metric"], of_search["rule"]) == (f"shrunk_partial_auc@{share}", "best")
     settings = (*GRID, "model={features: auto, max_fpr: 0.2}", "metric=auc")
     told = load_cv(str(folder / "config.yaml"), settings, str(tmp_path))
-    assert told.measure.name == "auc"
+    assert told.metric.name == "auc"
 
 
 def test_cv_tries_the_same_maps_in_its_grid(folder: Path, tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_certified_within_the_passes(data_dir, tmp_path, monkeypatch, config, ro
     assert result["passes"] <= passes
 
 
-# ---- a training run of pairs within groups: the split, the scores, the measures and the pages -
+# ---- a training run of pairs within groups: the split, the scores, the metrics and the pages --
 
 
 def written(folder, *, graded):
@@ -171,11 +171,11 @@ def test_run(tmp_path, graded, direct):
     with_pairs = int((train.groupby("user")["label"].nunique() > 1).sum())
     assert (groups["with_pairs"], groups["without_pairs"]) == (with_pairs, train["user"].nunique() - with_pairs)
     expected = group_auc(labels, scores["score"], groups=scores["group"])
-    assert groups["measures"]["group_auc"]["value"] == expected.mean
-    assert groups["measures"]["group_auc"]["interval"] == list(expected.interval())
+    assert groups["metrics"]["group_auc"]["value"] == expected.mean
+    assert groups["metrics"]["group_auc"]["interval"] == list(expected.interval())
     assert expected.mean > 0.7
     ndcg = group_ndcg(labels, scores["score"], groups=scores["group"])
-    assert groups["measures"]["group_ndcg@10"]["value"] == ndcg.mean
+    assert groups["metrics"]["group_ndcg@10"]["value"] == ndcg.mean
     page = page_of(result)
     for _, value in group_rows(groups):
         assert value in page

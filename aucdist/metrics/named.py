@@ -1,7 +1,7 @@
 """The metrics that searches, comparisons, reports and bootstrap intervals know by name.
 
-A new metric needs a line of `MEASURES`, and one in ``docs/pages/how-to/cross-validation.md``. Errors, the columns and headings
-of reports and what `features: auto` may choose by follow from the line.
+A new metric needs a line of `NAMED_METRICS`, and one in ``docs/pages/how-to/cross-validation.md``. Errors, the columns and
+headings of reports, and what `features: auto` may choose by, follow from the line.
 """
 
 import math
@@ -60,7 +60,7 @@ class ScoredGroups:
 
 
 @dataclass(frozen=True)
-class Measure:
+class Metric:
     """A named metric.
 
     Attributes
@@ -84,7 +84,7 @@ class Measure:
     least_grade : float
         The smallest grade for which the metric is defined.
     values : tuple of float or str
-        The parameters in the order of `takes`: see `find_measure`.
+        The parameters in the order of `takes`: see `find_metric`.
     """
 
     kind: str
@@ -99,7 +99,7 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """The full name, for `find_measure`: it ends with the parameters, as in ``two_way_partial_auc@0.5,0.1``."""
+        """The full name, for `find_metric`: it ends with the parameters, as in ``two_way_partial_auc@0.5,0.1``."""
         return f"{self.kind}@{','.join(self._texts)}" if self.values else self.kind
 
     @property
@@ -136,39 +136,39 @@ class Measure:
         return self.function(rows.y, rows.scores, groups=rows.groups, sample_weight=rows.weight, **parameters)
 
 
-MEASURES = {
-    measure.kind: measure
-    for measure in (
-        Measure("auc", "AUC", auc),
-        Measure("average_precision", "average precision", average_precision),
-        Measure("g_mean", "G-mean", g_mean, "decision"),
-        Measure("balanced_accuracy", "balanced accuracy", balanced_accuracy, "decision"),
-        Measure("brier_loss", "Brier score", brier, "probability", sign=-1),
-        Measure("log_loss", "log-loss", log_loss, "probability", largest=math.inf, sign=-1),
-        Measure("calibration_loss", "calibration loss", calibration_loss, "probability", sign=-1),
-        Measure("group_auc", "AUC within groups", group_auc, "groups"),
-        Measure("partial_auc", "partial AUC at FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
-        Measure("shrunk_partial_auc", "shrunk partial AUC at FPR ≤ {max_fpr}", shrunk_partial_auc, takes=("max_fpr",)),
-        Measure(
+NAMED_METRICS = {
+    metric.kind: metric
+    for metric in (
+        Metric("auc", "AUC", auc),
+        Metric("average_precision", "average precision", average_precision),
+        Metric("g_mean", "G-mean", g_mean, "decision"),
+        Metric("balanced_accuracy", "balanced accuracy", balanced_accuracy, "decision"),
+        Metric("brier_loss", "Brier score", brier, "probability", sign=-1),
+        Metric("log_loss", "log-loss", log_loss, "probability", largest=math.inf, sign=-1),
+        Metric("calibration_loss", "calibration loss", calibration_loss, "probability", sign=-1),
+        Metric("group_auc", "AUC within groups", group_auc, "groups"),
+        Metric("partial_auc", "partial AUC at FPR ≤ {max_fpr}", partial_auc, takes=("max_fpr",)),
+        Metric("shrunk_partial_auc", "shrunk partial AUC at FPR ≤ {max_fpr}", shrunk_partial_auc, takes=("max_fpr",)),
+        Metric(
             "two_way_partial_auc", "two-way partial AUC at TPR ≥ {min_tpr} and FPR ≤ {max_fpr}", two_way_partial_auc,
             takes=("min_tpr", "max_fpr"),
         ),
-        Measure("recall_at_fpr", "recall at FPR ≤ {max_fpr}", recall_at_fpr, takes=("max_fpr",)),
-        Measure("recall_at_precision", "recall at precision ≥ {min_precision}", recall_at_precision, takes=("min_precision",)),
-        Measure("precision_at_recall", "precision at recall ≥ {min_recall}", precision_at_recall, takes=("min_recall",)),
-        Measure("recall_at_k", "recall of the first {k}", recall_at_k, takes=("k",)),
-        Measure("precision_at_k", "precision of the first {k}", precision_at_k, takes=("k",)),
-        Measure("group_ndcg", "NDCG of the first {k} of each group", group_ndcg, "groups", takes=("k",), least_grade=0.0),
-        Measure("group_recall", "recall of the first {k} of each group", group_recall, "groups", takes=("k",)),
-        Measure(
+        Metric("recall_at_fpr", "recall at FPR ≤ {max_fpr}", recall_at_fpr, takes=("max_fpr",)),
+        Metric("recall_at_precision", "recall at precision ≥ {min_precision}", recall_at_precision, takes=("min_precision",)),
+        Metric("precision_at_recall", "precision at recall ≥ {min_recall}", precision_at_recall, takes=("min_recall",)),
+        Metric("recall_at_k", "recall of the first {k}", recall_at_k, takes=("k",)),
+        Metric("precision_at_k", "precision of the first {k}", precision_at_k, takes=("k",)),
+        Metric("group_ndcg", "NDCG of the first {k} of each group", group_ndcg, "groups", takes=("k",), least_grade=0.0),
+        Metric("group_recall", "recall of the first {k} of each group", group_recall, "groups", takes=("k",)),
+        Metric(
             "expected_cost", "expected cost of a row", CostCounts.mean, "costs", takes=("false_alarm", "miss"),
             largest=math.inf, sign=-1,
         ),
     )
 }  # fmt: skip
-"""All metrics by their kind; `find_measure` gives those that take parameters their values."""
+"""All metrics by their kind; `find_metric` gives those that take parameters their values."""
 
-WITHIN_GROUPS = tuple(kind for kind, measure in MEASURES.items() if measure.needs == "groups")
+WITHIN_GROUPS = tuple(kind for kind, metric in NAMED_METRICS.items() if metric.needs == "groups")
 """Metrics of the rows of each group; the others are of all rows together."""
 REPORTED_WITHIN_GROUPS = ("group_auc", "group_ndcg@5", "group_ndcg@10", "group_recall@5", "group_recall@10")
 """What a report shows of groups, as full names."""
@@ -176,16 +176,16 @@ RENAMED = {"ndcg": "group_ndcg"}
 """Keys of metrics until 0.4.0, which are still read."""
 
 
-def find_measure(metric: str, **parameters: float | str | None) -> Measure:
+def find_metric(metric: str, **parameters: float | str | None) -> Metric:
     """Return a metric with its parameters.
 
     Parameters
     ----------
     metric : str
-        A key of `MEASURES`, or a full name that ends with the parameters, such as ``"partial_auc@0.01"`` or
+        A key of `NAMED_METRICS`, or a full name that ends with the parameters, such as ``"partial_auc@0.01"`` or
         ``"two_way_partial_auc@0.5,0.1"``.
     **parameters : float, str or None
-        What a key of `MEASURES` takes, by the names in `PARAMETERS`; None for what it does not take. A cost may be
+        What a key of `NAMED_METRICS` takes, by the names in `PARAMETERS`; None for what it does not take. A cost may be
         `aucdist.metrics.decisions.COST_COLUMN`.
 
     Raises
@@ -195,32 +195,32 @@ def find_measure(metric: str, **parameters: float | str | None) -> Measure:
     """
     kind, at, text = metric.partition("@")
     kind = RENAMED.get(kind, kind)
-    measure = MEASURES.get(kind)
-    if measure is None or (at and not measure.takes):
-        raise unknown("metric", metric, MEASURES)
+    named = NAMED_METRICS.get(kind)
+    if named is None or (at and not named.takes):
+        raise unknown("metric", metric, NAMED_METRICS)
     chosen = {key: value for key, value in parameters.items() if value is not None}
     for key in chosen:
         if key not in PARAMETERS:
             raise unknown("parameter of a metric", key, PARAMETERS)
         if at:
             raise InputError(f"metric {metric!r} has its parameters after @: leave {key} out")
-        if key not in measure.takes:
-            takes = " and ".join(other.kind for other in MEASURES.values() if key in other.takes)
+        if key not in named.takes:
+            takes = " and ".join(other.kind for other in NAMED_METRICS.values() if key in other.takes)
             raise InputError(f"{key} applies to metric {takes}, not to {metric!r}: leave {key} out")
     if text:
-        words, texts = (COST_COLUMN,) if measure.needs == "costs" else (), text.split(",")
+        words, texts = (COST_COLUMN,) if named.needs == "costs" else (), text.split(",")
         try:
             values = [value if value in words else float(value) for value in texts]
-            chosen = dict(zip(measure.takes[: len(values)], values, strict=True))
+            chosen = dict(zip(named.takes[: len(values)], values, strict=True))
         except ValueError:
             raise InputError(
-                f"metric {metric!r}: after @ it needs a number for each of {', '.join(measure.takes)}; got {text!r}"
+                f"metric {metric!r}: after @ it needs a number for each of {', '.join(named.takes)}; got {text!r}"
             ) from None
-    for key in measure.takes:
+    for key in named.takes:
         meaning, allowed = PARAMETERS[key]
         if key not in chosen:
             raise InputError(f"metric {kind!r} needs {key}, {meaning}")
         allowed.check(key, chosen[key])
     return replace(
-        measure, values=tuple(value if isinstance(value := chosen[key], str) else float(value) for key in measure.takes)
+        named, values=tuple(value if isinstance(value := chosen[key], str) else float(value) for key in named.takes)
     )

@@ -1,4 +1,4 @@
-"""Measures by name, the precision-recall curve and its band."""
+"""Metrics by name, the precision-recall curve and its band."""
 
 import functools
 import inspect
@@ -26,7 +26,7 @@ from aucdist.metrics import (
     roc_auc_score,
 )
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.measures import MEASURES, find_measure
+from aucdist.metrics.named import NAMED_METRICS, find_metric
 from aucdist.metrics.ranking import pr_band, pr_curve
 
 
@@ -37,7 +37,7 @@ def rows():
     return y, np.round(1 / (1 + np.exp(-r.normal(size=300) - y)), 2)
 
 
-def test_measures_are_scikit_learns(rows):
+def test_metrics_are_scikit_learns(rows):
     y, p = rows
     counts = ScoreCounts.from_scores(y, p)
     decided = np.where(p > 0.4, 1, -1)
@@ -51,19 +51,19 @@ def test_measures_are_scikit_learns(rows):
         "log_loss": sk.log_loss(y, p),
     }
     for name, value in expected.items():
-        assert MEASURES[name].of(counts, 0.4) == pytest.approx(value, abs=1e-12)
-        assert MEASURES[name].sign == (-1 if "loss" in name else 1)
+        assert NAMED_METRICS[name].of(counts, 0.4) == pytest.approx(value, abs=1e-12)
+        assert NAMED_METRICS[name].sign == (-1 if "loss" in name else 1)
     with pytest.raises(InputError, match=r"unknown metric 'acu'. Did you mean 'auc'"):
-        find_measure("acu")
+        find_metric("acu")
 
 
 def test_the_page_about_searches_names_every_measure_and_what_it_needs():
     page = Path(__file__).parents[2].joinpath("docs/pages/how-to/cross-validation.md").read_text(encoding="utf-8")
-    for measure in MEASURES.values():
-        lines = [line for line in page.splitlines() if f"`{measure.kind}`" in line]
-        needs = ("operating_point.cost",) if measure.needs == "costs" else measure.takes
-        assert any(all(f"`{name}`" in line for name in needs) for line in lines), measure.kind
-        assert measure.title.format(**dict.fromkeys(measure.takes, 1))
+    for metric in NAMED_METRICS.values():
+        lines = [line for line in page.splitlines() if f"`{metric.kind}`" in line]
+        needs = ("operating_point.cost",) if metric.needs == "costs" else metric.takes
+        assert any(all(f"`{name}`" in line for name in needs) for line in lines), metric.kind
+        assert metric.title.format(**dict.fromkeys(metric.takes, 1))
 
 
 def test_precision_recall_is_scikit_learns(rows):
@@ -100,16 +100,16 @@ def test_counts_of_other_scores(rows):
 
 
 IN_ONE_ORDER = [
-    *(name for name, measure in MEASURES.items() if measure.needs != "groups" and not measure.takes),
+    *(name for name, metric in NAMED_METRICS.items() if metric.needs != "groups" and not metric.takes),
     *("partial_auc@0.2", "shrunk_partial_auc@0.2", "two_way_partial_auc@0.2,0.9", "precision_at_recall@0.5"),
 ]
 
 
 @pytest.mark.parametrize("measure", IN_ONE_ORDER)
-def test_a_measure_has_the_same_bits_with_any_number_of_blas_threads(many_rows, measure):
+def test_a_metric_has_the_same_bits_with_any_number_of_blas_threads(many_rows, measure):
     """Products of long vectors are not BLAS's, which adds up the parts of two threads in another order than one."""
     counts = ScoreCounts.from_scores(*many_rows)
-    assert_same_with_two_threads(lambda: find_measure(measure).of(counts, 0.4))
+    assert_same_with_two_threads(lambda: find_metric(measure).of(counts, 0.4))
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_functions_take_labels_first_and_a_positive_label_that_must_be_there(nam
     parameters = inspect.signature(getattr(metrics, name)).parameters
     assert next(iter(parameters)) == (
         "first" if name == "group_metric_difference" else "y_true"
-    )  # it takes two measures
+    )  # it takes two metrics
     if "pos_label" in parameters and set(parameters) <= {"y_true", "y_score", "y_proba", "sample_weight", "pos_label"}:
         with pytest.raises(InputError, match="got 'maybe'"):
             getattr(metrics, name)(["no", "yes"], [0.1, 0.2], pos_label="maybe")
