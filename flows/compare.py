@@ -24,7 +24,7 @@ from aucdist.metrics import (
 )
 from aucdist.metrics.compare import Difference, auc_test, corrected_t_test, holm, partial_auc_test
 from aucdist.metrics.decisions import Costs, DecisionCosts, mean_cost_difference
-from aucdist.metrics.intervals import Estimate, bootstrap_interval
+from aucdist.metrics.intervals import bootstrap_interval
 from aucdist.metrics.named import NAMED_METRICS
 from aucdist.metrics.partial import SHARE, partial_auc_interval
 from aucdist.metrics.ranking import auc, auc_interval, average_precision_interval
@@ -260,7 +260,7 @@ def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: n
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if in_groups is not None:
-            estimates["group_auc"] = Estimate(in_groups.mean, *in_groups.interval(), 0.95, "score")
+            estimates["group_auc"] = in_groups.interval()
         estimates["auc"] = auc_interval(run.counts)
         if max_fpr is not None:
             estimates["partial_auc"] = partial_auc_interval(run.counts, max_fpr)

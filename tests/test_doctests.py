@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FILES = [file for file in sorted((ROOT / "aucdist").rglob("*.py")) if ">>> " in file.read_text(encoding="utf-8")]
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 NO_EXAMPLE = {
-    "CollapseWarning", "RankingWarning", "SeparationWarning", "IntervalWarning", "Interval", "Estimate", "Guarantee",
+    "CollapseWarning", "RankingWarning", "SeparationWarning", "IntervalWarning", "Estimate", "Guarantee",
     "OperatingPoint", "Difference", "Reliability", "__version__",
 }  # fmt: skip
 """Public names that are results or warnings of others, whose examples show them."""

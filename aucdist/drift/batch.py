@@ -16,7 +16,7 @@ from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import operating_point
 from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.partial import partial_auc_interval
-from aucdist.metrics.ranking import Interval, auc_interval
+from aucdist.metrics.ranking import auc_interval
 
 ALPHA = 0.001
 """The level of all tests of a batch together, by Holm's correction: one false alarm in about a thousand batches without
@@ -96,7 +96,7 @@ def performance_of_classes(names: Sequence[str], members: np.ndarray, scores: np
     return {"rows": len(members), "metrics": metrics, "classes": classes}
 
 
-def _ends(estimate: Estimate | Interval) -> dict[str, float]:
+def _ends(estimate: Estimate) -> dict[str, float]:
     return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 

@@ -62,14 +62,12 @@ from aucdist.metrics.public_rankings import (
     two_way_partial_auc_score,
     venn_abers_probabilities,
 )
-from aucdist.metrics.ranking import Interval
 
 __all__ = [
     "Difference",
     "Estimate",
     "GroupMetric",
     "Guarantee",
-    "Interval",
     "IntervalWarning",
     "OperatingPoint",
     "Reliability",

@@ -8,7 +8,7 @@ import numpy as np
 from aucdist.errors import InputError
 from aucdist.metrics.compare import Difference, sign_flip_test
 from aucdist.metrics.counts import as_column, dot, labels_of, refuse
-from aucdist.metrics.intervals import check_level, score_interval, unseen_bound
+from aucdist.metrics.intervals import Estimate, check_level, score_interval, unseen_bound
 from aucdist.parameters import OneOf, above_0
 
 GroupWeight = Literal["pairs", "groups"]
@@ -35,8 +35,8 @@ class GroupMetric:
     >>> import numpy as np
     >>> from aucdist.metrics import GroupMetric
     >>> recall = GroupMetric(np.array([1.0, 0.5, 0.0]), np.array([1.0, 2.0, 1.0]), n_without=0)
-    >>> low, high = recall.interval()
-    >>> f"{recall.mean} from {low:.3f} to {high:.3f}"
+    >>> estimate = recall.interval()
+    >>> f"{estimate.value} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.5 from 0.009 to 0.991'
     """
 
@@ -50,8 +50,8 @@ class GroupMetric:
         """The weighted mean."""
         return dot(self.weights, self.values) / float(self.weights.sum())
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return a confidence interval of the mean, over groups that are drawn like these.
+    def interval(self, level: float = 0.95) -> Estimate:
+        """Return the mean with its confidence interval, over groups that are drawn like these.
 
         The groups are independent, and the rows of one group need not be.
 
@@ -62,8 +62,9 @@ class GroupMetric:
 
         Returns
         -------
-        low, high : float
-            The ends of the interval, within [0, 1].
+        Estimate
+            `value` is the mean, and `low` and `high` are the ends of its interval, within [0, 1]. `method` is "score" or
+            "exact-bound".
 
         Raises
         ------
@@ -82,9 +83,9 @@ class GroupMetric:
         parts = share * (self.values - mean)
         variance = float(np.sum(parts**2 / np.maximum(1.0 - share, 1e-300)))
         if len(share) < 2 or variance <= 1e-24 or mean <= 0.0 or mean >= 1.0:
-            return unseen_bound(mean, len(share), level)
+            return Estimate(mean, *unseen_bound(mean, len(share), level), level, "exact-bound")
         freedom = max(1.0, dot(share, share) ** 2 / float(np.sum(share**4)) - 1.0)
-        return score_interval(mean, variance, level, freedom)
+        return Estimate(mean, *score_interval(mean, variance, level, freedom), level, "score")
 
 
 def group_auc(

@@ -15,7 +15,6 @@ from aucdist.metrics.compare import Difference
 from aucdist.metrics.counts import as_column, counts_of, refuse, signs_of
 from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.probability import Reliability
-from aucdist.metrics.ranking import Interval
 
 
 def roc_auc_score(
@@ -83,7 +82,7 @@ def roc_auc_interval(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
-) -> Interval:
+) -> Estimate:
     """Return a confidence interval of the AUC.
 
     The variance is DeLong's (Biometrics 44, 1988, 837-845). The interval contains every AUC that a t-test would not reject, where
@@ -112,8 +111,8 @@ def roc_auc_interval(
 
     Returns
     -------
-    Interval
-        `auc` is the AUC, from 0 to 1, `low` and `high` are the ends of its interval at `level`, and `method` is "score" or
+    Estimate
+        `value` is the AUC, from 0 to 1, `low` and `high` are the ends of its interval at `level`, and `method` is "score" or
         "exact-bound".
 
     Raises
@@ -133,7 +132,7 @@ def roc_auc_interval(
     >>> from aucdist.metrics import roc_auc_interval
     >>> y = np.repeat([0, 1], [600, 200])
     >>> interval = roc_auc_interval(y, np.random.default_rng(0).normal(size=800) + y)
-    >>> f"{interval.auc:.3f} from {interval.low:.3f} to {interval.high:.3f}"
+    >>> f"{interval.value:.3f} from {interval.low:.3f} to {interval.high:.3f}"
     '0.755 from 0.714 to 0.791'
     """
     return ranking.auc_interval(counts_of(y_true, y_score, sample_weight, pos_label), level)

@@ -11,7 +11,6 @@ An `InputError` is raised if a class has no rows, a parameter is out of its rang
 import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,34 +38,6 @@ PRIOR_ROWS_OF_AREA = 20
 
 BAND = two_sided_z(math.sqrt(0.95))
 """The normal quantile by which two intervals hold together at 95 %."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A confidence interval of the AUC. ``metrics.json`` uses the same names.
-
-    Attributes
-    ----------
-    low, high : float
-        The bounds, within [0, 1].
-    auc : float
-        The AUC of these rows.
-    level : float
-        The share of samples for which such an interval contains the AUC of the population.
-    method : str
-        "score", or "exact-bound" if the variance cannot be estimated; see `auc_interval`.
-    """
-
-    low: float
-    high: float
-    auc: float
-    level: float
-    method: str
-
-    @property
-    def value(self) -> float:
-        """The AUC, by the name that other metrics have in an `Estimate`."""
-        return self.auc
 
 
 def auc(counts: ScoreCounts) -> float:
@@ -113,7 +84,7 @@ def delong_variance(counts: ScoreCounts) -> float:
     return spread_pos / counts.rows_pos + spread_neg / counts.rows_neg
 
 
-def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
+def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
     """Return a confidence interval of the AUC; see `aucdist.metrics.roc_auc_interval`."""
     check_level(level)
     refuse_weights(counts)
@@ -133,8 +104,7 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Interval:
             stacklevel=2,
         )
     variance = delong_variance(counts) if fewest > 1 else 0.0
-    estimate = area_interval(area, variance, [(counts.rows_pos, counts.rows_neg)], level)
-    return Interval(estimate.low, estimate.high, area, level, estimate.method)
+    return area_interval(area, variance, [(counts.rows_pos, counts.rows_neg)], level)
 
 
 def area_interval(area: float, variance: float, rows: Sequence[tuple[int, int]], level: float) -> Estimate:

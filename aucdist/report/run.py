@@ -12,7 +12,7 @@ import pandas as pd
 from aucdist.errors import UNFINISHED, Json
 from aucdist.metrics import decisions, ranking
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.intervals import IntervalWarning
+from aucdist.metrics.intervals import Estimate, IntervalWarning
 from aucdist.report import plots
 from aucdist.report.sections import search_section
 from aucdist.report.text import (
@@ -137,7 +137,7 @@ def render_run_page(report: Report) -> str:
 def _two_classes(report: Report) -> Json:
     ((train, test),), run = report.classes, report.run
     shown, rows = (train, "training") if test is None else (test, "test")
-    interval: ranking.Interval | None = None
+    interval: Estimate | None = None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", IntervalWarning)
         if not shown.weighted:
@@ -195,7 +195,7 @@ def _two_classes(report: Report) -> Json:
     }
 
 
-def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: list[str]) -> list[str]:
+def _warnings_of_two(report: Report, interval: Estimate | None, more: list[str]) -> list[str]:
     certificate, texts = report.run["certificate"], []
     if (status := certificate["status"]) == "stationary":
         texts.append(
@@ -217,7 +217,7 @@ def _warnings_of_two(report: Report, interval: ranking.Interval | None, more: li
     return texts + more + list(report.leaks)
 
 
-def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: ranking.Interval | None) -> list[str]:
+def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Estimate | None) -> list[str]:
     """Return the main results as sentences."""
     area, run = ranking.auc(shown), report.run
     ends = (interval.low, interval.high) if interval else None

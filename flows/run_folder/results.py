@@ -40,8 +40,9 @@ from aucdist.metrics.decisions import (
 )
 from aucdist.metrics.groups import GroupWeight
 from aucdist.metrics.guarantees import Guarantee, guaranteed_threshold
+from aucdist.metrics.intervals import Estimate
 from aucdist.metrics.named import REPORTED_WITHIN_GROUPS, ScoredGroups, find_metric
-from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision, average_precision_interval
+from aucdist.metrics.ranking import auc, auc_error, average_precision, average_precision_interval
 from aucdist.pairs.groups import pair_groups
 from flows.config.model import OperatingPointConfig
 from flows.json_values import jsonable
@@ -72,7 +73,7 @@ class ClassEvaluation(NamedTuple):
 
     train: ScoreCounts
     test: ScoreCounts | None
-    interval: Interval | None
+    interval: Estimate | None
     threshold_counts: ScoreCounts
     costs: CostCounts | None
     guarantee: Guarantee | None
@@ -452,7 +453,7 @@ def group_results(
     with suppress(InputError):  # no group has a pair
         counts["metrics"] = {
             name: {
-                "value": metric.mean, "interval": list(metric.interval()), "groups": len(metric.values),
+                "value": metric.mean, "interval": _ends(metric.interval()), "groups": len(metric.values),
                 "without": metric.n_without,
             }
             for name in REPORTED_WITHIN_GROUPS

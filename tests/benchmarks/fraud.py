@@ -74,7 +74,7 @@ def judge_scores(test: Path, scores: Path) -> str:
     y, score = (labels == labels.value_counts().idxmin()).to_numpy(), table["score"].to_numpy()
     auc, recall = roc_auc_interval(y, score), recall_at_fpr_interval(y, score, FPR)
     return (
-        f"{len(y)} test rows, {np.count_nonzero(y)} positives: AUC {auc.auc:.3f} ({auc.low:.3f} to {auc.high:.3f}), "
+        f"{len(y)} test rows, {np.count_nonzero(y)} positives: AUC {auc.value:.3f} ({auc.low:.3f} to {auc.high:.3f}), "
         f"recall at {FPR:g} {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f})"
     )
 

@@ -86,7 +86,8 @@ def _rows_of(name: str, data: GroupSet, systems: Sequence[System], slow_peers: b
             row[measure] = values.mean
             if not data.by_query:  # a few groups make no interval
                 continue
-            row[f"{measure} low"], row[f"{measure} high"] = values.interval()
+            estimate = values.interval()
+            row[f"{measure} low"], row[f"{measure} high"] = estimate.low, estimate.high
             if beside:
                 test = group_metric_difference(values, beside[measure])
                 row |= {f"{measure} over {BESIDE}": test.value, f"{measure} over, low": test.low,

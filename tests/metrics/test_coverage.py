@@ -60,7 +60,7 @@ def coverage_of_groups(n_groups: int, shift: float, repeats: int) -> float:
 
     truth = drawn(40_000).mean
     intervals = [drawn(n_groups).interval() for _ in range(repeats)]
-    return float(np.mean([low <= truth <= high for low, high in intervals]))
+    return float(np.mean([estimate.low <= truth <= estimate.high for estimate in intervals]))
 
 
 def test_the_cells_that_were_worst_cover():

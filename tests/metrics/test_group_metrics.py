@@ -128,16 +128,16 @@ def test_interval_covers_the_mean_of_groups():
     r, inside = np.random.default_rng(1), 0
     for _ in range(200):
         values = np.clip(r.normal(0.7, 0.1, 60), 0, 1)
-        low, high = GroupMetric(values, np.ones(60), 0).interval()
-        inside += low <= 0.7 <= high
+        estimate = GroupMetric(values, np.ones(60), 0).interval()
+        inside += estimate.low <= 0.7 <= estimate.high
     assert inside >= 178
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
 def test_groups_that_are_all_alike_have_an_interval_that_is_no_point(value):
-    low, high = GroupMetric(np.full(10, value), np.ones(10), 0).interval()
-    assert 0 <= low <= value <= high <= 1
-    assert high - low == pytest.approx(1 - 0.05**0.1)
+    estimate = GroupMetric(np.full(10, value), np.ones(10), 0).interval()
+    assert 0 <= estimate.low <= value <= estimate.high <= 1
+    assert estimate.high - estimate.low == pytest.approx(1 - 0.05**0.1)
 
 
 def test_the_measures_of_a_report_are_those_of_the_functions():

@@ -180,9 +180,9 @@ def test_interval_gives_auc_bounds_and_level():
     y = np.repeat(["a", "b"], 200)
     scores = random.normal(size=400) + (y == "b")
     bounds = roc_auc_interval(y, scores, level=0.9)
-    assert bounds.auc == pytest.approx(sk.roc_auc_score(y, scores))
+    assert bounds.value == pytest.approx(sk.roc_auc_score(y, scores))
     assert bounds.level == 0.9
-    assert bounds.low < bounds.auc < bounds.high
+    assert bounds.low < bounds.value < bounds.high
     with pytest.warns(IntervalWarning):
         roc_auc_interval(Y, SCORES)
 

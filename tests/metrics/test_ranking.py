@@ -123,7 +123,7 @@ def test_delong_variance_is_that_of_the_placements(rows):
 def test_interval_holds_the_auc_and_turns_with_the_scores(rows, level):
     pos, neg = rows
     bounds, mirror = interval(count(pos, neg), level), interval(count(neg, pos), level)
-    assert 0 <= bounds.low <= bounds.auc <= bounds.high <= 1
+    assert 0 <= bounds.low <= bounds.value <= bounds.high <= 1
     assert (mirror.low, mirror.high) == pytest.approx((1 - bounds.high, 1 - bounds.low), abs=1e-12)
     wider = interval(count(pos, neg), 0.999)
     assert wider.low <= bounds.low

@@ -143,7 +143,7 @@ def _system_row(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # with few positives the interval is wide, as the row shows
             interval = roc_auc_interval(contest.y_test, first.scores, level=LEVEL)
-        row |= {"AUC": interval.auc, "low": interval.low, "high": interval.high}
+        row |= {"AUC": interval.value, "low": interval.low, "high": interval.high}
     if curve:
         row["mean AUC"] = curve[-1].auc
     if key in tests:
