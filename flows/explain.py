@@ -26,7 +26,7 @@ from flows.run_folder.folder import model_folder
 SUFFIXES = (".csv", ".parquet")
 DEFAULT_ROWS = 10
 """The number of rows that are printed by default."""
-PAIR = " & "
+BETWEEN = " & "
 
 
 class ExplainConfig(UnlabelledRef):
@@ -179,12 +179,12 @@ def _reasons(model: LinearModel, spread: float, rows: Block, config: ExplainConf
 
 
 def _value_of(values: dict[Any, Any], name: str) -> Any:
-    """Return the value of a feature, or the values of a pair of features as a list."""
+    """Return the value of a feature, or the values of the two features of an interaction as a list."""
     if name in values:
         return values[name]
     for at in range(len(name)):
-        first, second = name[:at], name[at + len(PAIR) :]
-        if name.startswith(PAIR, at) and first in values and second in values:
+        first, second = name[:at], name[at + len(BETWEEN) :]
+        if name.startswith(BETWEEN, at) and first in values and second in values:
             return [values[first], values[second]]
     return None
 

@@ -149,8 +149,8 @@ class LinearClassifier(BlockClassifier):
         importances = np.zeros(len(labels_of_features(self)))
         for shape in parts.shapes:
             importances[shape.feature] += shape.spread
-        for pair in parts.interactions:
-            importances[list(pair.features)] += 0.5 * pair.spread
+        for interaction in parts.interactions:
+            importances[list(interaction.features)] += 0.5 * interaction.spread
         return importances
 
     def shapes(self) -> Additive:

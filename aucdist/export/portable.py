@@ -261,17 +261,18 @@ def _score(model: LinearModel) -> tuple[Score, set[int]]:
         return Linear(model.intercept, model.coef * factor, shift), set(range(d))
 
     if isinstance(fitted, BinMap):
-        parts, pairs = additive(fitted, model.coef, model.intercept), []
+        parts, interactions = additive(fitted, model.coef, model.intercept), []
         shapes = tuple(
             replace(shape, edges=edges_in_units(shape.edges, shape.feature, preprocessor)) for shape in parts.shapes
         )
-        for pair in parts.interactions:
+        for interaction in parts.interactions:
             rows, columns = (
-                edges_in_units(edges, j, preprocessor) for edges, j in zip(pair.edges, pair.features, strict=True)
+                edges_in_units(edges, j, preprocessor)
+                for edges, j in zip(interaction.edges, interaction.features, strict=True)
             )
-            pairs.append(replace(pair, edges=(rows, columns)))
+            interactions.append(replace(interaction, edges=(rows, columns)))
         needed = {shape.feature for shape in shapes if shape.missing is None}
-        return Additive(parts.constant, shapes, tuple(pairs)), needed
+        return Additive(parts.constant, shapes, tuple(interactions)), needed
     if isinstance(fitted, LeafMap):
         return Trees(model.intercept, forest(fitted, model.coef, preprocessor)), set()
     if isinstance(fitted, NystroemFeatures):
@@ -323,13 +324,13 @@ def _node(trees: Forest, place: int, values: np.ndarray, preprocessor: Preproces
 def trees_of(score: Additive) -> list[Node]:
     """Return a tree for each shape and each interaction."""
     trees = [_bins(shape.feature, shape.edges, shape.values.tolist(), shape.missing) for shape in score.shapes]
-    for pair in score.interactions:
-        (a, b), (missing_row, missing_column) = pair.features, map(int, pair.missing)
+    for interaction in score.interactions:
+        (a, b), (missing_row, missing_column) = interaction.features, map(int, interaction.missing)
         rows: list[Node] = []
-        for values in pair.values:
+        for values in interaction.values:
             missing = float(values[0]) if missing_column else None
-            rows.append(_bins(b, pair.edges[1], values[missing_column:].tolist(), missing))
-        trees.append(_bins(a, pair.edges[0], rows[missing_row:], rows[0] if missing_row else None))
+            rows.append(_bins(b, interaction.edges[1], values[missing_column:].tolist(), missing))
+        trees.append(_bins(a, interaction.edges[0], rows[missing_row:], rows[0] if missing_row else None))
     return trees
 
 

@@ -157,7 +157,7 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
         return total(terms)
     if isinstance(score, Trees):
         return total([number(score.constant), *(_tree(tree, values) for tree in score.trees)])
-    adds, pairs = _adds(score, values)
+    adds, interactions = _adds(score, values)
     constant, terms = score.constant, []
     for i, features in enumerate(described.features_by_column):
         added = [(j, *adds[j]) for j in features if j in adds]
@@ -173,11 +173,11 @@ def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], 
         ]
         if cases:
             terms.append(case(cases, number(0.0)))
-    return total([number(constant), *terms, *pairs])
+    return total([number(constant), *terms, *interactions])
 
 
 def _adds(score: Linear | Additive, values: Sequence[str]) -> tuple[dict[int, tuple[str, float, float]], list[str]]:
-    """Return what each feature adds, as an expression and as numbers where its value is 0 and 1, and what each pair adds."""
+    """Return what each feature adds, as an expression and as numbers where its value is 0 and 1, and what interactions add."""
     if isinstance(score, Linear):
         weights = enumerate(zip(score.weights, score.centers, strict=True))
         return {
@@ -438,8 +438,12 @@ class Query(Target):
         if adds:
             terms = self.described.score
             assert isinstance(terms, Linear | Additive)
-            of_features, of_pairs = _adds(terms, self.values)
-            parts = [*(expression for expression, _, _ in of_features.values()), *of_pairs, number(terms.constant)]
+            of_features, of_interactions = _adds(terms, self.values)
+            parts = [
+                *(expression for expression, _, _ in of_features.values()),
+                *of_interactions,
+                number(terms.constant),
+            ]
             self.add("parts", dict(zip(adds, map(self._unless_refused, parts), strict=True)))
         s = [self.alias(f"s{k}") for k in range(len(described_classes))]
         selected = dict.fromkeys(s, total(adds))

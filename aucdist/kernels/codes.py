@@ -1,6 +1,6 @@
 """Rows of uint8 codes, each of which stands for basis functions that share one table.
 
-A code is the number of the cell that a row's value lies in: a bin of a feature, a cell of a pair of features, a leaf of a tree.
+A code is the number of the cell that a row's value lies in: a bin of a feature, a cell of an interaction, a leaf of a tree.
 Basis functions are constant in a cell, so ``X = C A``: C has a 1 for each code of a row, and A, the `CodeBasis`, holds the
 value of every basis function in every cell. Then ``X w = C (A w)`` and ``X'c = A' (C'c)``: the rows look up a table of ``A w``,
 or add to a table that A' is applied to afterwards, and n_features numbers a row are never touched.
@@ -284,7 +284,7 @@ RARE = 3
 """If fewer than one code in `RARE` differs from the most frequent code of a column, the rows with other codes are listed."""
 
 
-def pair_histograms(codes, coefs, shape):
+def interaction_histograms(codes, coefs, shape):
     """Return the sums of two coefficients of the rows in the cells of all pairs of columns.
 
     Most codes of a 0/1 feature are the same. Then the rows with another code are added up alone, and the cells of the most

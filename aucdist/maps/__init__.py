@@ -14,6 +14,8 @@ from aucdist.maps.nystroem import NystroemMap
 
 MAPS: dict[str, type[Expander]] = {"bins": BinExpander, "nystroem": NystroemMap, "leaves": LeafExpander}
 """Every feature map by its name in configurations and in `features=` of an estimator."""
+RENAMED = {"pairs": "interactions", "pair_strength": "interaction_strength"}
+"""The names that parameters had in 0.4.0, which are still read."""
 
 
 def expander_of(features: Any) -> Expander | None:
@@ -35,8 +37,9 @@ def expander_of(features: Any) -> Expander | None:
         if not isinstance(name, str) or name not in MAPS:
             raise unknown("feature map", name, MAPS)
         expander = MAPS[name]()
-        if "pairs" in parameters and "interactions" not in parameters:  # its name in 0.4.0
-            parameters["interactions"] = parameters.pop("pairs")
+        for old, new in RENAMED.items():
+            if old in parameters and new not in parameters:
+                parameters[new] = parameters.pop(old)
         allowed = [key for key in expander.get_params() if key != "sparse_output"]
         for key in parameters:
             if key not in allowed:

@@ -74,7 +74,7 @@ class FittedMap(ABC):
         raise InputError(mixes_features(type(self).__name__))
 
     def groups(self) -> np.ndarray | None:
-        """Return the group (a feature or a pair) of each weight, ascending from 0, int64 of shape (n_features_out,).
+        """Return the group (a feature or an interaction) of each weight, ascending from 0, int64 of shape (n_features_out,).
 
         None if weights are not of single features.
         """
@@ -133,7 +133,7 @@ class Expander(TransformerMixin, BaseEstimator):
     """A scikit-learn transformer that fits a feature map. A subclass is its docstring, its parameters and `fit_blocks`."""
 
     has_groups: ClassVar[bool] = False
-    """Whether weights are of single features, or of pairs: see `FittedMap.groups`."""
+    """Whether weights are of single features, or of interactions: see `FittedMap.groups`."""
     allows_missing: ClassVar[bool] = False
     constraints: ClassVar[Constraints]
     """The constraints of each parameter."""

@@ -1,7 +1,7 @@
 """Bins of features, and interactions of chosen pairs of features: an additive model is linear in these.
 
 Interactions are chosen by FAST (Lou, Caruana, Gehrke & Hooker, "Accurate intelligible models with pairwise interactions", KDD
-2013): the score of a pair of features is how much of the residual of an additive model a table of the pair's cells explains
+2013): the score of two features is how much of the residual of an additive model a table of their cells explains
 beyond its row and column sums. Two things differ from the paper. There are 8 x 8 cells instead of the best 2 x 2 split, and the
 residual is the derivative of the mean pairwise hinge by each row's score, at the scores of an additive model that is fitted with
 a loose tolerance. If rows have groups or grades, the mean is over the pairs that these allow.
@@ -17,7 +17,7 @@ import numpy as np
 from aucdist.data.block import Block, Columns, as_dense
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.kernels.codes import BinRows, CodeBasis, Edges, edges_of, encode_column, expand, pair_histograms
+from aucdist.kernels.codes import BinRows, CodeBasis, Edges, edges_of, encode_column, expand, interaction_histograms
 from aucdist.maps.base import LINEAR, Expander, FittedMap, encoded
 from aucdist.maps.binning import (
     BASES,
@@ -27,9 +27,9 @@ from aucdist.maps.binning import (
     bins_of,
     draw_rows,
     feature_part,
+    interaction_part,
     joined,
     missing_columns,
-    pair_part,
 )
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import PairGroups, pair_groups
@@ -40,9 +40,9 @@ from aucdist.solvers.base import solve
 from aucdist.solvers.signs import FREE, ZERO
 
 GRID = 16
-"""The largest number of cells of a pair along each feature."""
+"""The largest number of cells of an interaction along each feature."""
 CELLS = 8
-"""The number of cells along each feature while pairs are compared."""
+"""The number of cells along each feature while interactions are compared."""
 LAM = 1e-3
 """`lam` of the rough additive model."""
 TOL = 3e-2
@@ -70,12 +70,12 @@ def merge_bins(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
     return np.concatenate((np.zeros(int(missing), dtype=np.int64), number + int(missing))).astype(np.uint8)
 
 
-def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
+def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> np.ndarray:
     """Return the pairs of features with the highest scores, best first.
 
     `blocks`: the rows before any feature map.
     `fitted`: the fitted bins, without interactions.
-    Returns ndarray of shape (n_chosen, 2), int64: features a < b; fewer than `n_pairs` where no more explain anything.
+    Returns ndarray of shape (n_chosen, 2), int64: features a < b; fewer than `n_interactions` where no more explain anything.
     Raises InputError if a class has no rows.
     """
     if 0 in (blocks.n_pos, blocks.n_neg):
@@ -102,16 +102,18 @@ def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
         k: merge_bins(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS)
         for k in compared.tolist()
     }
-    scores = pair_scores(rows, w, tables, groups)
+    scores = interaction_scores(rows, w, tables, groups)
     features = fitted.used[compared]
     a, b = np.tril_indices(len(compared), -1)
-    order = np.argsort(-scores, kind="stable")[:n_pairs]
+    order = np.argsort(-scores, kind="stable")[:n_interactions]
     order = order[scores[order] > 0.0]
     return np.sort(np.column_stack((features[a[order]], features[b[order]])), axis=1).astype(np.int64)
 
 
-def pair_scores(rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None) -> np.ndarray:
-    """Return how much of the residual each pair's cells explain beyond their row and column sums.
+def interaction_scores(
+    rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None
+) -> np.ndarray:
+    """Return how much of the residual the cells of each two features explain beyond their row and column sums.
 
     `rows`: the rows as codes.
     `w`, of shape (n_basis_functions,), float64: of the additive model.
@@ -141,7 +143,7 @@ def add_up_cells(
     block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, partners: np.ndarray,
     tables: dict[int, np.ndarray],
 ) -> tuple[None, Summary]:  # fmt: skip
-    """Sum up in the cells of each pair the derivatives of the hinge by the scores of rows, and the weights of rows in pairs."""
+    """Sum up in the cells of each two features the derivatives of the hinge by the scores, and the weights of rows in pairs."""
     coefs, weight = np.zeros((2, block.n_samples)), block.weights()
     anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
     codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.codes is None else memory.codes
@@ -156,13 +158,13 @@ def add_up_cells(
     codes = np.empty((block.n_samples, m), dtype=np.uint8, order="F")
     for k, (column, table) in enumerate(tables.items()):
         codes[:, k] = table[rows.codes[:, column]]
-    sums = pair_histograms(codes, coefs, CELLS)
+    sums = interaction_histograms(codes, coefs, CELLS)
     return None, {"residual": sums[0], "weight": sums[1]}
 
 
 MAX_BINS = 255
 """The largest number of bins: a code is a byte, and one value is reserved for missing values."""
-MAX_PAIRS = 10_000
+MAX_INTERACTIONS = 10_000
 MAX_COLUMNS = 20_000
 """Codes are dense: a byte for each row and feature."""
 
@@ -177,7 +179,7 @@ class BinMap(FittedMap):
     """Bins of features, and the pairs of features whose interaction is modelled.
 
     `missing`, of shape (n_features_in,), bool: whether each feature had missing values.
-    `pairs`, of shape (n_pairs, 2), int64: features.
+    `interactions`, of shape (n_interactions, 2), int64: their features.
     `ramps`, of shape (n_features_in,), bool, or None: the features whose hats are summed up, since they have a
         direction; None if there are none.
     """
@@ -188,8 +190,8 @@ class BinMap(FittedMap):
     basis: str
     linear: str
     strength: float
-    pair_strength: float
-    pairs: np.ndarray
+    interaction_strength: float
+    interactions: np.ndarray
     ramps: np.ndarray | None = None
 
     @cached_property
@@ -200,7 +202,7 @@ class BinMap(FittedMap):
 
     @cached_property
     def parts(self) -> list[CodeFunctions]:
-        """The basis functions of each code: those of the used features, then those of the pairs."""
+        """The basis functions of each code: those of the used features, then those of the interactions."""
         feature_functions = [
             feature_part(
                 self.bins[j].edges, LINEAR_SCALE * standardised(self.bins[j]), bool(self.missing[j]), self.basis, self.strength,
@@ -208,7 +210,10 @@ class BinMap(FittedMap):
             )
             for j in self.used
         ]  # fmt: skip
-        grids = [pair_part(self.grid_size(a), self.grid_size(b), self.pair_strength) for a, b in self.pairs]
+        grids = [
+            interaction_part(self.grid_size(a), self.grid_size(b), self.interaction_strength)
+            for a, b in self.interactions
+        ]
         return feature_functions + grids
 
     @cached_property
@@ -217,11 +222,11 @@ class BinMap(FittedMap):
         return joined(self.parts)
 
     def grid(self, j: int) -> np.ndarray:
-        """Return the row or column of a pair's grid for each cell of a feature, ndarray of uint8."""
+        """Return the row or column of an interaction's grid for each cell of a feature, ndarray of uint8."""
         return merge_bins(self.bins[j].shares, bool(self.missing[j]), GRID)
 
     def grid_size(self, j: int) -> int:
-        """Return the number of rows or columns that a feature has in a pair's grid."""
+        """Return the number of rows or columns that a feature has in an interaction's grid."""
         return int(self.grid(j).max()) + 1
 
     @property
@@ -239,8 +244,8 @@ class BinMap(FittedMap):
         if isinstance(block.rows, BinRows):
             raise InputError("a feature map has already replaced these rows by numbers of bins: give the original rows")
         X: Any = block.X
-        out = np.empty((block.n_samples, len(self.used) + len(self.pairs)), dtype=np.uint8)
-        grids = {j: self.grid(j) for j in np.unique(self.pairs)}
+        out = np.empty((block.n_samples, len(self.used) + len(self.interactions)), dtype=np.uint8)
+        grids = {j: self.grid(j) for j in np.unique(self.interactions)}
         at_once = max(MIN_ROWS_AT_ONCE, VALUES_AT_ONCE // max(self.n_features_in, 1))
         for first in range(0, block.n_samples, at_once):
             values, codes = as_dense(X[first : first + at_once]), out[first : first + at_once]
@@ -253,7 +258,7 @@ class BinMap(FittedMap):
                         f"feature {j} (counted from 0) has a missing value but had none in the training rows: fill it in, or "
                         "train on rows that have missing values there"
                     )
-            for k, (a, b) in enumerate(self.pairs, start=len(self.used)):
+            for k, (a, b) in enumerate(self.interactions, start=len(self.used)):
                 row, column = (grids[j][codes[:, np.searchsorted(self.used, j)]] for j in (a, b))
                 codes[:, k] = row * np.uint8(grids[b].max() + 1) + column
         return out
@@ -265,10 +270,10 @@ class BinMap(FittedMap):
     def signs(self, directions: np.ndarray) -> np.ndarray:
         """Return the signs of weights that make the shapes of features rise or fall, int8 of shape (n_features_out,).
 
-        Steps, ramps and the linear column of a feature have its sign. The weights of missing values may have any sign. A pair
-        has a step for each corner of its grid, so that weights of one sign make the whole grid rise, or fall, in both features,
-        for any value of the other. Steps between missing values and other values may have any sign. If the two features have
-        opposite directions, the weights are 0.
+        Steps, ramps and the linear column of a feature have its sign. The weights of missing values may have any sign. An
+        interaction has a step for each corner of its grid, so that weights of one sign make the whole grid rise, or fall, in both
+        features, for any value of the other. Steps between missing values and other values may have any sign. If the two features
+        have opposite directions, the weights are 0.
 
         Raises InputError for one-hot cells, and for hats that were not summed up to ramps when the map was fitted.
         """
@@ -282,7 +287,7 @@ class BinMap(FittedMap):
         signs: list[int] = []
         for j, part in zip(self.used, self.parts, strict=False):
             signs += [FREE if name == " missing" else int(directions[j]) for name in part.names]
-        for a, b in self.pairs:  # corners in the order of `pair_part`
+        for a, b in self.interactions:  # corners in the order of `interaction_part`
             grid = np.meshgrid(np.arange(1, self.grid_size(a)), np.arange(1, self.grid_size(b)), indexing="ij")
             first, second = (
                 np.where(at > self.missing[j], directions[j], 0) for at, j in zip(grid, (a, b), strict=True)
@@ -291,7 +296,7 @@ class BinMap(FittedMap):
         return np.array(signs, dtype=np.int8)
 
     def groups(self) -> np.ndarray:
-        """Return the number of each weight's group: all weights of a feature, or of a pair."""
+        """Return the number of each weight's group: all weights of a feature, or of an interaction."""
         sizes = [part.jumps.shape[1] for part in self.parts]
         filled = [size for size in sizes if size]
         return np.repeat(np.arange(len(filled)), filled)
@@ -310,18 +315,18 @@ class BinMap(FittedMap):
             if any(a.dtype != np.float64 or a.ndim != 1 or not np.isfinite(a).all() for a in (edges, means, shares)):
                 raise InputError("a bin edge, mean or share is not a finite float64")
         above_0().check("strength", self.strength)
-        above_0().check("pair_strength", self.pair_strength)
-        if self.pairs.dtype != np.int64 or self.pairs.ndim != 2 or self.pairs.shape[1] != 2:
-            raise InputError("the pairs are not an array of two features each")
-        if not np.isin(self.pairs, self.used).all():
-            raise InputError("a pair names a feature that does not exist, or that has only one value")
+        above_0().check("interaction_strength", self.interaction_strength)
+        if self.interactions.dtype != np.int64 or self.interactions.ndim != 2 or self.interactions.shape[1] != 2:
+            raise InputError("the interactions are not an array of two features each")
+        if not np.isin(self.interactions, self.used).all():
+            raise InputError("an interaction names a feature that does not exist, or that has only one value")
         if self.ramps is not None and (self.ramps.dtype != bool or self.ramps.shape != (d,) or self.basis != "hat"):
             raise InputError("there is not one ramp for each feature, or the basis is not `hat`")
 
     def names(self, features: Sequence[str]) -> list[str]:
         """Return a name for each basis function."""
         names = [features[j] + tail for j, part in zip(self.used, self.parts, strict=False) for tail in part.names]
-        for (a, b), part in zip(self.pairs, self.parts[len(self.used) :], strict=True):
+        for (a, b), part in zip(self.interactions, self.parts[len(self.used) :], strict=True):
             names += [f"{features[a]} & {features[b]}{tail}" for tail in part.names]
         return names
 
@@ -368,10 +373,10 @@ class BinExpander(Expander):
     interactions : int, default=0
         The number of pairs of features that get a grid of 16 x 16 cells, cumulative in both directions. They are chosen by the
         method FAST (Lou, Caruana, Gehrke and Hooker, KDD 2013) on the residuals of the additive model without interactions,
-        which needs `y`. A dictionary or configuration may also call this parameter `pairs`, its name in 0.4.0.
-    strength, pair_strength : float, default=1.0
-        The scale of the basis functions of features, and of those of pairs. With a smaller value, the same `lam` gives straighter
-        shapes. 1 suits most data (`aucdist.maps.binning`).
+        which needs `y`. A dictionary or configuration may also use the names of 0.4.0, `pairs` and `pair_strength`.
+    strength, interaction_strength : float, default=1.0
+        The scale of the basis functions of features, and of those of interactions. With a smaller value, the same `lam` gives
+        straighter shapes. 1 suits most data (`aucdist.maps.binning`).
     sparse_output : bool, default=True
         Whether `transform` returns a csr_matrix.
 
@@ -400,13 +405,13 @@ class BinExpander(Expander):
     linear: str = "keep"
     interactions: int = 0
     strength: float = 1.0
-    pair_strength: float = 1.0
+    interaction_strength: float = 1.0
     sparse_output: bool = True
     allows_missing = True
     has_groups = True
     constraints: ClassVar[Constraints] = {
-        "bins": between(2, MAX_BINS), "interactions": between(0, MAX_PAIRS), "basis": OneOf(BASES), "linear": OneOf(LINEAR),
-        "strength": above_0(), "pair_strength": above_0(),
+        "bins": between(2, MAX_BINS), "interactions": between(0, MAX_INTERACTIONS), "basis": OneOf(BASES),
+        "linear": OneOf(LINEAR), "strength": above_0(), "interaction_strength": above_0(),
     }  # fmt: skip
 
     def supervised(self) -> bool:
@@ -418,7 +423,7 @@ class BinExpander(Expander):
         check_basis(self.basis)
 
     def fit_blocks(self, blocks: Blocks, directions: np.ndarray | None = None) -> BinMap:
-        """Return the map fitted to blocks of rows; two reductions, and a rough fit where pairs are chosen."""
+        """Return the map fitted to blocks of rows; two reductions, and a rough fit where interactions are chosen."""
         self.check_parameters()
         if blocks.n_features > MAX_COLUMNS:
             raise InputError(
@@ -429,7 +434,9 @@ class BinExpander(Expander):
         columns, weight = Columns(drawn), drawn.weights()
         fitted = BinMap(
             drawn.n_features, tuple(bins_of(columns[j], weight, self.bins) for j in range(drawn.n_features)),
-            missing_columns(blocks), self.basis, self.linear, float(self.strength), float(self.pair_strength),
+            missing_columns(blocks), self.basis, self.linear, float(self.strength), float(self.interaction_strength),
             np.zeros((0, 2), dtype=np.int64), None if directions is None or self.basis != "hat" else directions != 0,
         )  # fmt: skip
-        return replace(fitted, pairs=choose_pairs(blocks, fitted, self.interactions)) if self.interactions else fitted
+        if not self.interactions:
+            return fitted
+        return replace(fitted, interactions=choose_interactions(blocks, fitted, self.interactions))

@@ -140,7 +140,7 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
     tables = np.split(table, fitted.code_basis.starts[1:-1])
     feature_cells = {int(j): tables[k].copy() for k, j in enumerate(fitted.used)}
     constant, interactions = intercept, []
-    for k, (a, b) in enumerate(fitted.pairs):
+    for k, (a, b) in enumerate(fitted.interactions):
         grid = tables[n + k].reshape(fitted.grid_size(a), fitted.grid_size(b))
         edges, shares = [], []
         for j in (a, b):
@@ -287,8 +287,8 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
             f"{type(fitted).__name__} mixes all features, so a score is not a sum of one term for each: "
             "fit the model with features='bins'"
         )
-    pairs = [f"{features[a]} & {features[b]}" for a, b in fitted.pairs]
-    return [features[j] for j in fitted.used] + pairs
+    interactions = [f"{features[a]} & {features[b]}" for a, b in fitted.interactions]
+    return [features[j] for j in fitted.used] + interactions
 
 
 def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]) -> list[str]:

@@ -137,8 +137,10 @@ class Scorecard:
             else:
                 bins.append(Bins(feature.edges, np.arange(float(len(feature.points))), feature.shares))
             missing.append(feature is not None and feature.missing is not None)
-        no_pairs = np.zeros((0, 2), dtype=np.int64)
-        return BinMap(len(bins), tuple(bins), np.array(missing, dtype=bool), "one-hot", "drop", 1.0, 1.0, no_pairs)
+        no_interactions = np.zeros((0, 2), dtype=np.int64)
+        return BinMap(
+            len(bins), tuple(bins), np.array(missing, dtype=bool), "one-hot", "drop", 1.0, 1.0, no_interactions
+        )
 
     def weights(self) -> np.ndarray:
         """Return the points as weights of the cells of `bins`, float64."""

@@ -85,7 +85,7 @@ def _curve_figure(search: Json, name: str) -> str | None:
     return plots.inline_svg("path", f"{heading} against {name}", search_verdict(search), draw)
 
 
-# ---- an additive model: a step plot for each feature, heat maps of pairs, and the points ----------------------------------
+# ---- an additive model: a step plot for each feature, heat maps of interactions, and the points ---------------------------
 
 
 def additive_section(
@@ -120,13 +120,14 @@ def additive_section(
         svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 216.0)
         figures.append({"name": name, "arrow": arrow, "note": note, "figure": svg})
     heats = []
-    for k, pair in enumerate([shape for shape in interactions if shape.spread > 0][:MAX_INTERACTIONS]):
-        names = [features[j] for j in pair.features]
-        title, note = " and ".join(names), _ends_text(pair.values)
-        svg = plots.inline_svg(f"pair-{k}", title, note, functools.partial(pair_plot, pair=pair, names=names))
+    for k, interaction in enumerate([shape for shape in interactions if shape.spread > 0][:MAX_INTERACTIONS]):
+        names = [features[j] for j in interaction.features]
+        title, note = " and ".join(names), _ends_text(interaction.values)
+        plot = functools.partial(interaction_plot, interaction=interaction, names=names)
+        svg = plots.inline_svg(f"interaction-{k}", title, note, plot)
         heats.append({"name": title, "note": note, "figure": svg})
     spreads = [(features[shape.feature], shape.spread) for shape in parts.shapes]
-    spreads += [(" & ".join(features[j] for j in pair.features), pair.spread) for pair in parts.interactions]
+    spreads += [(" & ".join(features[j] for j in shape.features), shape.spread) for shape in interactions]
     ranking = sorted(((name, spread) for name, spread in spreads if spread > 0), key=lambda row: -row[1])
     place = {features[shape.feature]: k for k, shape in enumerate(shapes)}  # features of a wide spread first
     points = points.sort_values("feature", key=lambda names: names.map(place), kind="stable")
@@ -179,15 +180,15 @@ def shape_plot(
     axes.set(xlabel=name, ylabel="Adds to the score", ylim=(low, -low))
 
 
-def pair_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
+def interaction_plot(axes: Any, interaction: Any, names: Sequence[str]) -> None:
     """Plot a heat map of what an interaction adds to the score, beyond the contributions of its two features."""
-    reach = float(np.abs(pair.values).max()) or 1.0
-    for (row, column), value in np.ndenumerate(pair.values):
+    reach = float(np.abs(interaction.values).max()) or 1.0
+    for (row, column), value in np.ndenumerate(interaction.values):
         across, up = column + np.array([-0.5, 0.5, 0.5, -0.5]), row + np.array([-0.5, -0.5, 0.5, 0.5])
         axes.fill(across, up, color=POS if value > 0 else NEG, alpha=abs(value) / reach)
-    n_rows, n_columns = pair.values.shape
+    n_rows, n_columns = interaction.values.shape
     axes.set(xlim=(-0.5, n_columns - 0.5), ylim=(-0.5, n_rows - 0.5), xlabel=names[1], ylabel=names[0])
-    for axis, edges, missing in zip((axes.y, axes.x), pair.edges, pair.missing, strict=True):
+    for axis, edges, missing in zip((axes.y, axes.x), interaction.edges, interaction.missing, strict=True):
         # at most six edges between the cells, with enough digits to distinguish them
         step = max(1, -(-len(edges) // 6))
         shown = edges[::step].tolist()

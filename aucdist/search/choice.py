@@ -257,12 +257,12 @@ def complexity(features: Any, monotone: Any = None) -> tuple[float, int, int]:
     options = {"map": features} if isinstance(features, str) else features
     if not isinstance(options, dict):
         options = {"map": type(features).__name__, **features.get_params()}
-    pairs = int(options.get("interactions", options.get("pairs", 0)))  # `pairs` in 0.4.0
+    n_interactions = int(options.get("interactions", options.get("pairs", 0)))  # `pairs` in 0.4.0
     name = options["map"]
     if name == LAST:
         return (3, int(options.get("trees", 100)) * int(options.get("leaves", 31)), 0)
     place = (*ORDER, name).index(name)
-    return (2, pairs, place) if pairs else (1, place, int(options.get("sigma") == "half-median"))
+    return (2, n_interactions, place) if n_interactions else (1, place, int(options.get("sigma") == "half-median"))
 
 
 def complexity_of(point: Point) -> tuple[float, int, int]:

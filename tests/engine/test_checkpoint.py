@@ -125,7 +125,6 @@ def load_far(index):
         ({"map": "nystroem", "landmarks": 20}, load_far), ("leaves", load),
     ],
 )  # fmt: skip
-@pytest.mark.filterwarnings("ignore:pairs=")
 def test_streamed_rows_of_a_map_go_on_to_the_same_bits(features, loader, tmp_path):
     if features == "leaves":
         pytest.importorskip("lightgbm")

@@ -48,7 +48,6 @@ MODELS: dict[str, dict[str, Any]] = {
     "landmarks": {"features": {"map": "nystroem", "landmarks": 30}},
     "landmarks unit rows": {"features": {"map": "nystroem", "landmarks": 30, "linear": "drop"}, **SMALL},
 }
-needs_pairs = pytest.mark.filterwarnings("ignore:pairs=")
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +85,6 @@ def by_postgresql(model: LinearModel, file: Path) -> pd.DataFrame:
     return table.sort_values("row", ignore_index=True)
 
 
-@needs_pairs
 @pytest.mark.parametrize("name", list(MODELS))
 def test_scores_are_those_of_the_model(name: str, models: dict[str, LinearModel], rows_csv: Path) -> None:
     model = models[name]
@@ -196,7 +194,6 @@ def explained(model: LinearModel, file: Path) -> tuple[pd.DataFrame, np.ndarray]
     return model.explain(X), model.decision_function(X)
 
 
-@needs_pairs
 @pytest.mark.parametrize("name", NAMES)
 def test_in_sql_the_score_is_the_sum_of_the_columns(name, models_of_contributions, rows_csv) -> None:
     model, names = models_of_contributions[name], models_of_contributions[name].contribution_names()
@@ -220,7 +217,6 @@ def test_in_sql_the_score_is_the_sum_of_the_columns(name, models_of_contribution
     assert np.abs(from_left - table["score"]).max() <= len(names) * np.finfo(float).eps * size
 
 
-@needs_pairs
 @pytest.mark.parametrize("name", NAMES)
 def test_in_onnx_the_sum_is_the_score_up_to_its_rounding(name, models_of_contributions, rows_csv) -> None:
     model = models_of_contributions[name]
@@ -234,7 +230,6 @@ def test_in_onnx_the_sum_is_the_score_up_to_its_rounding(name, models_of_contrib
     assert (np.abs(parts.sum(axis=1) - graph["score"]) <= len(names) * np.finfo(float).eps * size).all()
 
 
-@needs_pairs
 @pytest.mark.parametrize("name", ["linear", "bins scaled", "pairs"])
 def test_json_names_them_in_their_order(name, models_of_contributions, rows_csv) -> None:
     model = models_of_contributions[name]

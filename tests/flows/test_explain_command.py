@@ -34,7 +34,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SETTINGS = sets("label=clicked", 'positive="yes"', "missing=keep")
 
 
-@pytest.mark.filterwarnings("ignore:pairs=")
 @pytest.mark.parametrize("below", ["", "/model"])
 def test_contributions_add_up_and_the_largest_come_first(folder: Path, below: str) -> None:
     args = ("explain", f"{folder}/bins{below}", folder / "rows.csv", *SETTINGS)

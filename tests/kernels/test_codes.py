@@ -18,7 +18,7 @@ from aucdist.data.block import (
 )
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.errors import InputError
-from aucdist.kernels.codes import ROWS_AT_ONCE, edges_of, encode_column, expand, fold, pair_histograms
+from aucdist.kernels.codes import ROWS_AT_ONCE, edges_of, encode_column, expand, fold, interaction_histograms
 from aucdist.kernels.rows import accumulate, project
 
 pytestmark = pytest.mark.nojit
@@ -125,7 +125,7 @@ def test_pair_histograms_add_every_pair(n):
     codes[:, 1] = 2
     for column, code, share in ((2, 0, 0.1), (4, 1, 0.2), (5, 2, 0.05), (6, 0, 0.4)):
         codes[r.random(n) > share, column] = code
-    sums = pair_histograms(codes, coefs, 3)
+    sums = interaction_histograms(codes, coefs, 3)
     at = 0
     for a in range(7):
         for b in range(a):

@@ -82,7 +82,7 @@ def test_missing_values_keep_a_free_row_of_a_pair():
     w = np.abs(r.normal(size=len(signs))) * np.select([signs == ZERO, signs == FREE], [0.0, -1.0], signs)
     grids = np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1])[len(fitted.used) :]
     seen = 0
-    for (a, b), table in zip(fitted.pairs, grids, strict=True):
+    for (a, b), table in zip(fitted.interactions, grids, strict=True):
         grid = table.reshape(fitted.grid_size(a), fitted.grid_size(b))
         of_pair = signs[at : at + (grid.shape[0] - 1) * (grid.shape[1] - 1)].reshape(grid.shape[0] - 1, -1)
         at += of_pair.size

@@ -48,7 +48,7 @@ def test_a_damaged_map_is_refused():
         replace(fitted, bins=(replace(bins, edges=bins.edges[1:]), *fitted.bins[1:])),
         replace(fitted, bins=(replace(bins, means=bins.means * np.nan), *fitted.bins[1:])),
         replace(fitted, missing=np.zeros(2, dtype=bool)),
-        replace(fitted, pairs=np.array([[0, 7]])),
+        replace(fitted, interactions=np.array([[0, 7]])),
         replace(fitted, basis="steps"),
         replace(fitted, strength=-1.0),
         replace(fitted, bins=7),
@@ -85,7 +85,10 @@ def test_leaves_that_are_not_those_of_the_trees_are_refused():
     [
         ("bins", BinExpander()),
         ({"map": "bins", "interactions": 3, "basis": "hat"}, BinExpander(interactions=3, basis="hat")),
-        ({"map": "bins", "pairs": 3}, BinExpander(interactions=3)),  # the name in 0.4.0
+        (
+            {"map": "bins", "pairs": 3, "pair_strength": 2.0},
+            BinExpander(interactions=3, interaction_strength=2.0),
+        ),  # 0.4.0
         ({"map": "nystroem"}, NystroemMap()),
         (LeafExpander(trees=3), LeafExpander(trees=3)),
     ],

@@ -22,7 +22,7 @@ def rows(n=900, seed=0):
 def model():
     X, y = rows()
     fitted = BinExpander(bins=40, interactions=3).fit_blocks(LocalBlocks([Block.of(X, y)]))
-    assert len(fitted.pairs) == 3
+    assert len(fitted.interactions) == 3
     return fitted, np.random.default_rng(1).normal(size=fitted.n_features_out)
 
 

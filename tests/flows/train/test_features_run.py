@@ -51,7 +51,6 @@ def bits(result: dict[str, Any]) -> list[bytes]:
     return [(Path(result["run"]) / "model" / name).read_bytes() for name in ("weights.npy", "features.npz")]
 
 
-@pytest.mark.filterwarnings("ignore:pairs=")
 def test_the_same_bits_streamed_and_the_saved_model_scores(folder: Path, tmp_path: Path) -> None:
     shards = f"data.source={{source: '{folder}/shards', format: shards}}", "blocks=null"
     kept, streamed = (train(folder, tmp_path, *shards, where) for where in ("cache=memory", "cache=stream"))

@@ -8,7 +8,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
-from aucdist.maps.bins import CELLS, PRIOR, merge_bins, pair_scores
+from aucdist.maps.bins import CELLS, PRIOR, interaction_scores, merge_bins
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import pair_groups
 from aucdist.solvers.base import solve
@@ -64,15 +64,15 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     fitted = BinExpander(bins=20).fit_blocks(blocks)
     w = r.normal(size=fitted.n_features_out)
     tables = {j: merge_bins(bins.shares, False, CELLS) for j, bins in enumerate(fitted.bins)}
-    scores = pair_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
+    scores = interaction_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
     np.testing.assert_allclose(scores, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
 
 
-def test_the_pair_that_interacts_is_found_and_modelled():
+def test_the_interaction_is_found_and_modelled():
     (X, y), (other, truth) = checkerboard(), checkerboard(seed=5)
     blocks = blocks_of(X, y, 2)
     expander = BinExpander(interactions=1).fit_blocks(blocks)
-    np.testing.assert_array_equal(expander.pairs, [[1, 3]])
+    np.testing.assert_array_equal(expander.interactions, [[1, 3]])
     auc = {}
     for pairs in (0, 1):
         fitted = BinExpander(interactions=pairs).fit_blocks(blocks)
@@ -89,7 +89,7 @@ def test_a_grid_counts_both_directions():
     X[:40, 1] = np.nan
     expander = BinExpander(interactions=1, bins=40).fit(X, y)
     fitted = expander.map_
-    assert fitted.pairs.tolist() == [[1, 3]]
+    assert fitted.interactions.tolist() == [[1, 3]]
     names, Z = expander.get_feature_names_out(), expander.transform(X).toarray()
     codes = fitted.codes(Block.of(X, y))
     u, v = fitted.grid(1)[codes[:, 1]], fitted.grid(3)[codes[:, 3]]
@@ -113,10 +113,10 @@ def test_coarse_cells_keep_neighbours_together():
     assert merge_bins(np.ones(3) / 3, True, 16).tolist() == [0, 1, 2, 3]
 
 
-def test_no_more_pairs_than_say_anything():
+def test_no_more_interactions_than_say_anything():
     X, y = checkerboard(400)
     fitted = BinExpander(interactions=50).fit_blocks(blocks_of(X, y))
-    assert 1 <= len(fitted.pairs) <= 10
+    assert 1 <= len(fitted.interactions) <= 10
 
 
 def test_one_class_is_refused():
@@ -124,7 +124,7 @@ def test_one_class_is_refused():
         BinExpander(interactions=1).fit_blocks(blocks_of(np.eye(4), np.ones(4)))
 
 
-def test_pairs_are_measured_within_groups():
+def test_interactions_are_measured_within_groups():
     """Across groups two features that say the group interact most; within groups another pair does."""
     r = np.random.default_rng(3)
     group = r.integers(0, 40, 2400)
@@ -135,5 +135,5 @@ def test_pairs_are_measured_within_groups():
     y = np.where(score > np.quantile(score, 0.6), 1, -1)
     pairs = {}
     for name, groups in (("all", None), ("within", group)):
-        pairs[name] = BinExpander(interactions=1).fit_blocks(blocks_of(X, y, 2, group=groups)).pairs.tolist()
+        pairs[name] = BinExpander(interactions=1).fit_blocks(blocks_of(X, y, 2, group=groups)).interactions.tolist()
     assert pairs == {"all": [[2, 3]], "within": [[0, 1]]}
