@@ -13,7 +13,7 @@ MAX_SHOWN = 200
 """The largest number of characters of a name that a message shows."""
 UNFINISHED = {
     "max-passes": ("max_passes was reached", "Raise `max_passes`, `tol` or `lam`, or scale the features"),
-    "finished": (
+    "max-steps": (
         "the solver took all its steps",
         "Raise `tol`, give the solver more steps (`epochs` or `n_outer`), or use the default solver"
     ),

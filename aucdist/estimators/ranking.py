@@ -371,7 +371,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
         With several classes: the model of each class against the rest.
     majorant_gap_ : float
         The number that is compared with `tol`. With `max_fpr`, scores may tie at the boundary of the negatives that count.
-        The number may then stay above `tol` although no step decreases the objective, and the status is ``finished``.
+        The number may then stay above `tol` although no step decreases the objective, and the status is ``max-steps``.
     probability_ : ProbabilityMap
         With `calibration`: the map from `decision_function` to probabilities.
     monotone_ : ndarray of shape (n_features_in_,), int8

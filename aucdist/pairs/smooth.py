@@ -29,7 +29,7 @@ pairs, are each improved by a few steps, and the fit continues from the better o
 objective has the majorant above. The largest of these is convex, is nowhere below the objective, equals it at w, and
 has the gradient of the current choice among its slopes there, so the same bound holds. But if scores tie at the
 boundary, the objective has a corner, where the bound may stay above `tol` although no step decreases the objective. The
-fit then ends as ``finished``.
+fit then ends as ``max-steps``.
 """
 
 import itertools

@@ -95,7 +95,7 @@ def score_path(
 
         For several classes, ``classes`` has the values of the classes, ``value`` is their mean, and ``weighted`` is their mean
         weighted by the held-out rows of each class. ``passes`` and ``seconds`` are sums, ``relative_gap`` is the largest one,
-        and ``status`` is that of a class whose fit was not finished, if there is one.
+        and ``status`` is that of a class whose fit did not reach `tol`, if there is one.
 
     Raises
     ------

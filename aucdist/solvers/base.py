@@ -26,7 +26,7 @@ class Status(StrEnum):
     """The passes were used up before the gap reached `tol`."""
     STATIONARY = "stationary"
     """The gradient of an objective that is not convex is 0 up to `tol`. Nothing is known about other weights."""
-    FINISHED = "finished"
+    MAX_STEPS = "max-steps"
     """A solver with a fixed number of steps has taken all of them, and the gap is above `tol`."""
     DIVERGED = "diverged"
     """The objective is no longer finite, because the steps are too long. The weights are those of the round before."""
@@ -53,7 +53,7 @@ class Certificate:
         primal``, evaluated at the ends of the rounding intervals that make it largest, and 1 if the bound is then not
         above 0.
     status : Status
-        Why the fit ended: ``converged``, ``max-passes``, ``stationary``, ``finished``, ``diverged`` or ``rounding``. It compares
+        Why the fit ended: ``converged``, ``max-passes``, ``stationary``, ``max-steps``, ``diverged`` or ``rounding``. It compares
         equal to the string.
     rounding : float
         A bound on how far primal and dual value together may be from the numbers that exact arithmetic would give.
@@ -288,7 +288,7 @@ def solve(rounds: Iterator[Round], *, tol: float, max_passes: int, callback: Cal
     """
     records: list[Record] = []
     start = time.perf_counter()
-    status = Status.FINISHED
+    status = Status.MAX_STEPS
     with one_blas_thread:
         for number, newest in enumerate(rounds, start=1):
             if number > 1 and not math.isfinite(newest.primal):

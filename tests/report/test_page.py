@@ -327,7 +327,7 @@ def test_warnings_come_first(report):
     ("status", "advice"),
     [
         ("max-passes", "or scale the features."),
-        ("finished", "give the solver more steps ("),
+        ("max-steps", "give the solver more steps ("),
         ("diverged", "Give the solver a smaller <code>eta</code>, or use the default solver."),
         ("rounding", "Raise <code>tol</code>, or scale the features."),
     ],
