@@ -195,7 +195,7 @@ def test_what_the_certificate_is_over(report, page):
 def test_the_average_precision_has_its_interval(report):
     run = report.run | {"metrics": report.run["metrics"] | {"test_average_precision_interval": [0.40123, 0.6]}}
     shown = text_of(render_run_page(replace(report, run=run)))
-    assert "95 % interval 0.4012 to 0.6000; mean precision over all thresholds; a random order has 0.2" in shown
+    assert "95 % interval 0.4012 to 0.6000; mean precision at the positive rows; a random order has 0.2" in shown
 
 
 def test_confusion_matrix_is_that_of_the_threshold(report, page):
