@@ -117,7 +117,7 @@ def _decide(
     else:
         raise InputError(f"{shown(run)} keeps neither the rows that set its threshold nor test rows: train it again")
     if config.row_costs is not None:
-        raise InputError("costs of rows are not kept in a run folder: give numbers for false_alarm and miss")
+        raise InputError("costs of rows are not kept in a run folder: give numbers for false_positive and miss")
     if config.confidence is not None and rows == "training":
         raise InputError(
             f"the threshold of {shown(run)} was set on rows that the model was fitted to, which can guarantee nothing about new "

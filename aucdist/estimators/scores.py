@@ -259,8 +259,8 @@ class WithThreshold:
         precision, recall : float, optional
             At least this share of the flagged rows is positive, or of the positives is flagged; above 0 and at most 1.
         cost : mapping, optional
-            Costs such as ``{"false_alarm": 1, "miss": 40}``: the total cost of wrong decisions is smallest. If costs differ by
-            row, give an array: ``{"false_alarm": 5, "miss": amount}``.
+            Costs such as ``{"false_positive": 1, "miss": 40}``: the total cost of wrong decisions is smallest. If costs differ by
+            row, give an array: ``{"false_positive": 5, "miss": amount}``.
         per : float, optional
             The number of rows that `alerts` refers to: ``alerts=50, per=len(X)`` flags 50 rows of X if scores have no ties.
         confidence : float, optional

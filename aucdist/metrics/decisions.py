@@ -54,13 +54,20 @@ class OperatingPoint:
     alerts: Estimate
 
 
+def renamed(cost: Any) -> Any:
+    """Return costs with the key ``false_positive`` in place of ``false_alarm``, its name in 0.4.0."""
+    if not isinstance(cost, Mapping):
+        return cost
+    return {"false_positive" if key == "false_alarm" else key: value for key, value in cost.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class Costs:
     """What a wrong decision costs.
 
     Attributes
     ----------
-    false_alarm, miss : float, str or array-like of shape (n_samples,)
+    false_positive, miss : float, str or array-like of shape (n_samples,)
         The cost of a flagged negative row, and that of a positive row that is not flagged: a number above 0, a column of numbers
         of at least 0, one for each row, or `COST_COLUMN`.
 
@@ -70,7 +77,7 @@ class Costs:
         If one of them is none of these.
     """
 
-    false_alarm: Any
+    false_positive: Any
     miss: Any
 
     def __post_init__(self) -> None:
@@ -86,11 +93,12 @@ class Costs:
         """Return the costs that a mapping names; raise an InputError if it is not a mapping with both costs."""
         if not isinstance(cost, Mapping):
             raise InputError(
-                "cost must be a mapping with the keys false_alarm and miss, each a number or an array with one for each row"
+                "cost must be a mapping with the keys false_positive and miss, each a number or an array with one for each row"
             )
-        if set(cost) != {"false_alarm", "miss"}:
+        cost = renamed(cost)
+        if set(cost) != {"false_positive", "miss"}:
             raise InputError(
-                f"cost must have the keys false_alarm and miss, and no others; got {', '.join(map(str, cost)) or 'no keys'}"
+                f"cost must have the keys false_positive and miss, and no others; got {', '.join(map(str, cost)) or 'no keys'}"
             )
         return cls(**cost)
 
@@ -100,7 +108,7 @@ class Costs:
         return any(np.ndim(value) > 0 or value == COST_COLUMN for value in vars(self).values())
 
     def of_rows(self, positive: np.ndarray, column: np.ndarray | None = None) -> np.ndarray:
-        """Return the cost of a wrong decision on each row: a miss of a positive row, and a false alarm of a negative one.
+        """Return the cost of a wrong decision on each row: a miss of a positive row, and a false positive.
 
         `positive`, of shape (n_samples,), bool.
         `column`, of shape (n_samples,), float64: the costs of the rows, which replace `COST_COLUMN`.
@@ -118,7 +126,7 @@ class Costs:
                 raise InputError(
                     f"{name} has {len(value)} values, but there are {len(positive)} rows: give one value for each row"
                 )
-        return np.where(positive, columns["miss"], columns["false_alarm"])
+        return np.where(positive, columns["miss"], columns["false_positive"])
 
 
 def refuse_no_cost(of_negatives: float, of_positives: float, where: str = "") -> None:
@@ -127,7 +135,7 @@ def refuse_no_cost(of_negatives: float, of_positives: float, where: str = "") ->
     `of_negatives`, `of_positives`: what wrong decisions on all rows of a class cost together.
     `where`: what the message begins with.
     """
-    for name, rows, total in (("false_alarm", "negative", of_negatives), ("miss", "positive", of_positives)):
+    for name, rows, total in (("false_positive", "negative", of_negatives), ("miss", "positive", of_positives)):
         if total == 0:
             raise InputError(
                 f"{where}{name} is 0 for all {rows} rows: give it a number, or give at least one of these rows a cost"
@@ -196,7 +204,7 @@ def threshold_at(counts: ScoreCounts, **requirements: Any) -> float:
     name, value = only_requirement("threshold_at takes one of fpr, alerts, precision, recall and cost", requirements)
     if name == "cost":
         costs, (true, false) = Costs.of(value), flagged_at(counts)
-        flagged = int(np.argmin(costs.false_alarm * false + costs.miss * (true[-1] - true)))
+        flagged = int(np.argmin(costs.false_positive * false + costs.miss * (true[-1] - true)))
     else:
         flagged = n_flagged(counts, name, value)
     return counts.threshold(len(counts.values) - flagged)
@@ -231,23 +239,23 @@ def _share_estimate(successes: float, n: float, level: float) -> Estimate:
     return Estimate(value, *clopper_pearson(successes, n, level), level, "clopper-pearson")
 
 
-def expected_cost(counts: ScoreCounts, threshold: float, *, false_alarm: float, miss: float) -> float:
+def expected_cost(counts: ScoreCounts, threshold: float, *, false_positive: float, miss: float) -> float:
     """Return the mean cost per row of the decisions of a threshold; see `aucdist.metrics.expected_cost`."""
-    costs = Costs(false_alarm, miss)
+    costs = Costs(false_positive, miss)
     exact_columns(counts)
     table = confusion(counts, threshold)
-    return (costs.false_alarm * table["fp"] + costs.miss * table["fn"]) / (counts.n_pos + counts.n_neg)
+    return (costs.false_positive * table["fp"] + costs.miss * table["fn"]) / (counts.n_pos + counts.n_neg)
 
 
 def expected_cost_interval(
-    counts: ScoreCounts, threshold: float, level: float = 0.95, *, false_alarm: float, miss: float
+    counts: ScoreCounts, threshold: float, level: float = 0.95, *, false_positive: float, miss: float
 ) -> Estimate:
     """Return the expected cost of a threshold with its interval; see `aucdist.metrics.expected_cost_interval`."""
     check_level(level)
     refuse_weights(counts)
-    value = expected_cost(counts, threshold, false_alarm=false_alarm, miss=miss)
+    value = expected_cost(counts, threshold, false_positive=false_positive, miss=miss)
     table, below, above = confusion(counts, threshold), 0.0, 0.0
-    for wrong, n, cost in ((table["fp"], counts.rows_neg, false_alarm), (table["fn"], counts.rows_pos, miss)):
+    for wrong, n, cost in ((table["fp"], counts.rows_neg, false_positive), (table["fn"], counts.rows_pos, miss)):
         low, high = clopper_pearson(wrong, n, level)
         factor = cost * n / (counts.rows_pos + counts.rows_neg)
         below, above = below + (factor * (wrong / n - low)) ** 2, above + (factor * (high - wrong / n)) ** 2
@@ -367,7 +375,7 @@ class CostCounts:
             If all rows of a class cost nothing.
         """
         refuse_no_cost(self.counts.n_neg, self.counts.n_pos)
-        return threshold_at(self.counts, cost={"false_alarm": 1.0, "miss": 1.0})
+        return threshold_at(self.counts, cost={"false_positive": 1.0, "miss": 1.0})
 
     def mean(self, threshold: float) -> float:
         """Return the mean cost of the decisions of a threshold over all rows."""

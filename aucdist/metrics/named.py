@@ -39,7 +39,7 @@ PARAMETERS = {
     "min_precision": ("the least precision", SHARE),
     "min_recall": ("the least recall", SHARE),
     "k": ("a number of rows", above_0()),
-    "false_alarm": ("what a false alarm costs", COST),
+    "false_positive": ("what a false positive costs", COST),
     "miss": ("what a miss costs", COST),
 }
 """What the parameters of metrics are, and which values they may have."""
@@ -161,7 +161,7 @@ NAMED_METRICS = {
         Metric("group_ndcg", "NDCG of the first {k} of each group", group_ndcg, "groups", takes=("k",), least_grade=0.0),
         Metric("group_recall", "recall of the first {k} of each group", group_recall, "groups", takes=("k",)),
         Metric(
-            "expected_cost", "expected cost of a row", CostCounts.mean, "costs", takes=("false_alarm", "miss"),
+            "expected_cost", "expected cost of a row", CostCounts.mean, "costs", takes=("false_positive", "miss"),
             largest=math.inf, sign=-1,
         ),
     )
@@ -172,8 +172,8 @@ WITHIN_GROUPS = tuple(kind for kind, metric in NAMED_METRICS.items() if metric.n
 """Metrics of the rows of each group; the others are of all rows together."""
 REPORTED_WITHIN_GROUPS = ("group_auc", "group_ndcg@5", "group_ndcg@10", "group_recall@5", "group_recall@10")
 """What a report shows of groups, as full names."""
-RENAMED = {"ndcg": "group_ndcg"}
-"""Keys of metrics until 0.4.0, which are still read."""
+RENAMED = {"ndcg": "group_ndcg", "false_alarm": "false_positive"}
+"""Metrics and parameters by their names in 0.4.0, which are still read."""
 
 
 def find_metric(metric: str, **parameters: float | str | None) -> Metric:

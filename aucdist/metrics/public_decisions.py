@@ -57,9 +57,9 @@ def threshold_at(
     recall : float, optional
         At least this share of the positives is flagged; above 0 and at most 1.
     cost : mapping, optional
-        The costs of a flagged negative and of a positive that is not flagged, above 0, such as ``{"false_alarm": 1, "miss":
+        The costs of a flagged negative and of a positive that is not flagged, above 0, such as ``{"false_positive": 1, "miss":
         40}``. The threshold has the smallest total cost; among equal ones, it flags the fewest rows. Either cost may be an
-        array with a value of at least 0 for each row: ``{"false_alarm": 5, "miss": amount}``.
+        array with a value of at least 0 for each row: ``{"false_positive": 5, "miss": amount}``.
     sample_weight : array-like of shape (n_samples,), optional
         Weights of the rows, at least 0. A row of weight 2 counts as two rows.
     pos_label : label, optional
@@ -214,7 +214,7 @@ def expected_cost(
     y_score: ArrayLike,
     threshold: float,
     *,
-    false_alarm: Any,
+    false_positive: Any,
     miss: Any,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
@@ -229,7 +229,7 @@ def expected_cost(
         Finite scores; higher means more likely positive.
     threshold : float
         ``score > threshold`` predicts the positive class.
-    false_alarm, miss : float or array-like of shape (n_samples,)
+    false_positive, miss : float or array-like of shape (n_samples,)
         The cost of a flagged negative, and that of a positive that is not flagged: a number above 0, or a value of at least 0 for
         each row.
     sample_weight : array-like of shape (n_samples,), optional
@@ -250,13 +250,13 @@ def expected_cost(
     Examples
     --------
     >>> from aucdist.metrics import expected_cost
-    >>> expected_cost([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], 0.8, false_alarm=1, miss=3)
+    >>> expected_cost([0, 0, 0, 0, 1, 1], [0.1, 0.2, 0.3, 0.7, 0.6, 0.9], 0.8, false_positive=1, miss=3)
     0.5
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)
-    costs = Costs(false_alarm, miss)
+    costs = Costs(false_positive, miss)
     if not costs.differ_by_row:
-        return decisions.expected_cost(counts, threshold, false_alarm=false_alarm, miss=miss)
+        return decisions.expected_cost(counts, threshold, false_positive=false_positive, miss=miss)
     positive, cost, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
     return mean_cost(_flagged(y_score, threshold) != positive, cost, weight)
 
@@ -267,7 +267,7 @@ def expected_cost_interval(
     threshold: float,
     *,
     level: float = 0.95,
-    false_alarm: Any,
+    false_positive: Any,
     miss: Any,
     sample_weight: ArrayLike | None = None,
     pos_label: Any = None,
@@ -290,7 +290,7 @@ def expected_cost_interval(
         ``score > threshold`` predicts the positive class.
     level : float, default=0.95
         The confidence of the interval, at least 0.5 and below 1.
-    false_alarm, miss : float or array-like of shape (n_samples,)
+    false_positive, miss : float or array-like of shape (n_samples,)
         As for `expected_cost`.
     sample_weight : array-like of shape (n_samples,), optional
         1 for a row to use and 0 for a row to leave out. Other weights raise an InputError, because they do not say how many
@@ -314,14 +314,14 @@ def expected_cost_interval(
     >>> import numpy as np
     >>> from aucdist.metrics import expected_cost_interval
     >>> y = np.repeat([0, 1], [600, 60])
-    >>> estimate = expected_cost_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, 1.0, false_alarm=1, miss=40)
+    >>> estimate = expected_cost_interval(y, np.random.default_rng(0).normal(size=660) + 2 * y, 1.0, false_positive=1, miss=40)
     >>> f"{estimate.value:.3f} from {estimate.low:.3f} to {estimate.high:.3f}"
     '0.758 from 0.452 to 1.190'
     """
     counts = counts_of(y_true, y_score, sample_weight, pos_label)
-    costs = Costs(false_alarm, miss)
+    costs = Costs(false_positive, miss)
     if not costs.differ_by_row:
-        return decisions.expected_cost_interval(counts, threshold, level, false_alarm=false_alarm, miss=miss)
+        return decisions.expected_cost_interval(counts, threshold, level, false_positive=false_positive, miss=miss)
     refuse_weights(counts)
     positive, cost, weight = _costs_of_rows(y_true, costs, sample_weight, pos_label)
     wrong, counted = _flagged(y_score, threshold) != positive, weight > 0

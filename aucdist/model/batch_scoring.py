@@ -49,7 +49,7 @@ Largest = list[tuple[tuple[Count, float], tuple[Count, float]]]
 class RowCosts:
     """How the column ``cost`` of scores comes about.
 
-    `cost`: ``false_alarm`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.decisions.COST_COLUMN`.
+    `cost`: ``false_positive`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.decisions.COST_COLUMN`.
     `labelled`: whether the labels of the rows are known.
     `unknown`: why there are no costs; empty where there are.
     `classes`: of a model of several, each of which has a column such as ``cost sports``.
@@ -100,7 +100,9 @@ class RowCosts:
         for k, (name, weights) in enumerate(zip(self.names, model.weights, strict=True)):
             class_scores = scores[column("score", name)].to_numpy()
             flagged = class_scores > 0
-            positive = members[:, k] if self.labelled else ~flagged  # a flagged row may be a false alarm, others a miss
+            positive = (
+                members[:, k] if self.labelled else ~flagged
+            )  # a flagged row may be a false positive, others a miss
             row_costs = costs.of_rows(positive, block.cost)
             if self.labelled:
                 about.append(
@@ -118,7 +120,7 @@ class RowCosts:
         """Return for each class what the decisions on the rows of a file of scores cost.
 
         Where labels are known it is `DecisionCosts`, else the sum and the number of rows. A wrong decision on a row that is
-        flagged is a false alarm.
+        flagged is a false positive.
         """
         with opened(url) as file:
             parquet = pq.ParquetFile(file)
@@ -190,9 +192,9 @@ def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
     point = model.about.get("operating_point")
     if not point or "cost" not in point:
         return None
-    cost, unknown = point["cost"], ""
+    costs, unknown = Costs.of(point["cost"]), ""
     manifest, schema = manifest_of(source), model.schema_of_labels
-    if Costs.of(cost).differ_by_row and not has_costs(source):
+    if costs.differ_by_row and not has_costs(source):
         unknown = "the source names no cost_column" if manifest is None else "the shards have no costs"
     if manifest is None:
         labelled = source.label is not None and source.format_of().needs_label
@@ -202,7 +204,7 @@ def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
         labelled = (manifest.schema.positive, manifest.schema.negative) == (schema.positive, schema.negative)
     if not labelled and any(weights.probability is None for weights in model.weights):
         unknown = "the rows have no label, and the model no probabilities"
-    return RowCosts(cost, labelled, unknown, model.classes)
+    return RowCosts(vars(costs), labelled, unknown, model.classes)
 
 
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"

@@ -127,11 +127,11 @@ def target_text(requirement: Json) -> str:
     if name == "alerts":
         return f"at most {_one_in(value, 'alert')} rows"
     if name == "cost":
-        false_alarm, miss = (
+        false_positive, miss = (
             "the row's own amount" if isinstance(value[name], str) else number_text(value[name])
-            for name in ("false_alarm", "miss")
+            for name in ("false_positive", "miss")
         )
-        return f"the lowest cost, at {false_alarm} for a false alarm and {miss} for a miss"
+        return f"the lowest cost, at {false_positive} for a false positive and {miss} for a miss"
     return GUARANTEES[name].format(number_text(100 * value))
 
 

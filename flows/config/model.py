@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field
 
 from aucdist.errors import InputError, Json, unknown
-from aucdist.metrics.decisions import Costs
+from aucdist.metrics.decisions import Costs, renamed
 from flows.config.loading import Cli, Rate, Strict, parse_yaml
 
 AUTO = "auto"
@@ -39,7 +39,7 @@ class ModelConfig(Strict):
     """The feature map: `bins`, `nystroem`, `leaves`, or a mapping with `map` and its parameters, such as {map: bins,
     bins: 64, basis: cumulative, linear: keep, interactions: 0}. `auto` chooses the map by cross-validation, and lam as well
     unless it is given. It chooses by the AUC, or by `metric`: {map: auto, metric: group_ndcg, k: 5} chooses by the NDCG of
-    the first 5 rows, and {map: auto, metric: expected_cost, false_alarm: 1, miss: 40} by the expected cost."""
+    the first 5 rows, and {map: auto, metric: expected_cost, false_positive: 1, miss: 40} by the expected cost."""
 
     def _check(self) -> None:
         _ = self.built
@@ -61,7 +61,9 @@ class ModelConfig(Strict):
             return None
         from aucdist.metrics.named import NAMED_METRICS, RENAMED, find_metric
 
-        parameters = {key: value for key, value in self.features.items() if key not in ("map", "metric")}
+        parameters = {
+            RENAMED.get(key, key): value for key, value in self.features.items() if key not in ("map", "metric")
+        }
         metric: Any = self.features.get("metric")
         metric = RENAMED.get(metric, metric)
         metrics = {m.kind: m.takes for m in NAMED_METRICS.values() if m.needs in ("ranking", "groups", "costs")}
@@ -167,7 +169,7 @@ Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)] | Literal["cost_column
 class CostConfig(Strict):
     """What wrong decisions cost, in any unit; only their ratio matters for the threshold."""
 
-    false_alarm: Cost
+    false_positive: Cost
     """What it costs to predict a negative row as positive: a number above 0, or `cost_column` for the cost that each
     row has in the column that the source names."""
     miss: Cost
@@ -192,10 +194,10 @@ class OperatingPointConfig(Strict):
     cost: Annotated[
         CostConfig | None,
         # a text was typed on the command line
-        BeforeValidator(lambda value: parse_yaml(value, "--cost") if isinstance(value, str) else value),
+        BeforeValidator(lambda value: renamed(parse_yaml(value, "--cost") if isinstance(value, str) else value)),
         Cli(metavar="COSTS"),
     ] = None
-    """The costs of wrong decisions, as in `{false_alarm: 1, miss: 40}`. The threshold minimises their total."""
+    """The costs of wrong decisions, as in `{false_positive: 1, miss: 40}`. The threshold minimises their total."""
     confidence: float | None = Field(default=None, ge=0.5, lt=1)
     """The probability with which the target holds for new rows. The threshold then has a safety margin,
     computed from exact bounds on rows that the fit has not seen. `data.threshold_rows` sets their

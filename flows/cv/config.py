@@ -194,7 +194,7 @@ class CvConfig(RunConfig):
         if self.metric == "expected_cost":
             if self.operating_point is None or self.operating_point.cost is None:
                 raise InputError(
-                    "metric 'expected_cost' needs `operating_point.cost`: what false alarms and misses cost"
+                    "metric 'expected_cost' needs `operating_point.cost`: what false positives and misses cost"
                 )
             parameters |= self.operating_point.cost.model_dump()
         return find_metric(self.metric, **parameters)

@@ -195,7 +195,7 @@ def check_costs_of_rows(rows: AnyBlocks, point: OperatingPointConfig | None) -> 
     for name, signs in classes.items():
         negative_cost, positive_cost = (
             label_costs[signs == side].sum() if value == COST_COLUMN else value
-            for side, value in ((-1, costs.false_alarm), (1, costs.miss))
+            for side, value in ((-1, costs.false_positive), (1, costs.miss))
         )
         refuse_no_cost(
             negative_cost, positive_cost, f"{name}operating_point.cost: in the cost column of the training rows, "

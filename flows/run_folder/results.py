@@ -333,7 +333,7 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
         point["alerts_per_day"] = rates["alerts"] * per_day
     if "cost" in requirement and not (costs := Costs(**requirement["cost"])).differ_by_row:
         # Without a model, the cost is that of flagging no row or all rows, whichever is cheaper.
-        without = min(costs.miss * counts.n_pos, costs.false_alarm * counts.n_neg) / (counts.n_pos + counts.n_neg)
+        without = min(costs.miss * counts.n_pos, costs.false_positive * counts.n_neg) / (counts.n_pos + counts.n_neg)
         spread = None if counts.weighted else expected_cost_interval(counts, threshold, **vars(costs))
         value = expected_cost(counts, threshold, **vars(costs))
         point["expected_cost"] = {"value": value, "interval": _ends(spread), "without_model": without}

@@ -77,7 +77,7 @@ class Rate(TypedDict):
 class Cost(TypedDict):
     """The costs of wrong decisions: numbers, or the name of a column."""
 
-    false_alarm: Number | str
+    false_positive: Annotated[Number | str, read_as("false_positive", "false_alarm")]
     miss: Number | str
 
 

@@ -92,7 +92,8 @@ def test_the_new_run_is_beside_the_old_one_however_that_is_named(run: str, monke
 
 
 def test_what_is_trained_again_has_the_changed_threshold(run: str) -> None:
-    changed = change(run, cost="{false_alarm: 1, miss: 5}")
+    changed = change(run, cost="{false_alarm: 1, miss: 5}")  # the key of 0.4.0
+    assert changed["operating_point"]["target"]["cost"] == {"false_positive": 1.0, "miss": 5.0}
     again = trained(f"{changed['run']}/config.yaml")
     assert load_model(again["run"]).intercept == load_model(changed["run"]).intercept
     assert again["operating_point"] == changed["operating_point"]

@@ -20,15 +20,15 @@ ROWS = st.lists(
     ROWS,
     st.integers(1, 50),
     st.integers(1, 50),
-    st.sampled_from(["miss", "false_alarm", "both", "neither"]),
+    st.sampled_from(["miss", "false_positive", "both", "neither"]),
     st.booleans(),
 )
-def test_no_threshold_is_cheaper(rows, false_alarm, miss, by_row, weighted):
+def test_no_threshold_is_cheaper(rows, false_positive, miss, by_row, weighted):
     scores, y, amount = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
-    cost = {"false_alarm": false_alarm, "miss": miss}
+    cost = {"false_positive": false_positive, "miss": miss}
     cost = {name: amount if by_row in (name, "both") else number for name, number in cost.items()}
     weight = amount[::-1] if weighted else np.ones(len(y))
-    of_row = np.where(y > 0, *(np.broadcast_to(cost[name], len(y)) for name in ("miss", "false_alarm")))
+    of_row = np.where(y > 0, *(np.broadcast_to(cost[name], len(y)) for name in ("miss", "false_positive")))
 
     def slow(threshold):
         wrong = [of_row[i] * weight[i] * ((scores[i] > threshold) != (y[i] > 0)) for i in range(len(y))]
@@ -44,12 +44,12 @@ def test_no_threshold_is_cheaper(rows, false_alarm, miss, by_row, weighted):
 
 @settings(max_examples=40)
 @given(ROWS, st.integers(1, 50), st.integers(1, 50), st.sampled_from([0.0, 0.5, -4.0]))
-def test_a_column_of_equal_costs_gives_the_interval_of_the_number(rows, false_alarm, miss, threshold):
+def test_a_column_of_equal_costs_gives_the_interval_of_the_number(rows, false_positive, miss, threshold):
     scores, y, _ = (np.array(column, dtype=float) for column in zip(*rows, strict=True))
     column = metrics.expected_cost_interval(
-        y, scores, threshold, false_alarm=false_alarm, miss=np.full(len(y), float(miss))
+        y, scores, threshold, false_positive=false_positive, miss=np.full(len(y), float(miss))
     )
-    number = metrics.expected_cost_interval(y, scores, threshold, false_alarm=false_alarm, miss=miss)
+    number = metrics.expected_cost_interval(y, scores, threshold, false_positive=false_positive, miss=miss)
     assert (column.value, column.high) == pytest.approx((number.value, number.high), rel=1e-9)
     assert column.low == pytest.approx(number.low, abs=1e-9 * number.high)
     assert (column.method, number.method) == ("stringer-mover", "mover")
@@ -77,7 +77,7 @@ def test_intervals_of_costs_by_row_cover(n_pos, missed, spread):
     for _ in range(300):
         scores = np.where(random.random(len(y)) < np.where(y == 1, missed, 0.95), 0.0, 1.0)
         miss = random.lognormal(sigma=spread, size=len(y))
-        bounds = metrics.expected_cost_interval(y, scores, 0.5, false_alarm=1, miss=miss)
+        bounds = metrics.expected_cost_interval(y, scores, 0.5, false_positive=1, miss=miss)
         covered += bounds.low <= truth <= bounds.high
     assert covered / 300 > 0.95
 
@@ -107,28 +107,31 @@ def test_differences_of_costs_cover_and_find_none_where_there_is_none():
 def test_costs_that_are_wrong_are_refused():
     y, amount = np.repeat([0, 1], [9, 3]), np.arange(12.0)
     for cost, said in (
-        ({"false_alarm": 1, "miss": amount[:5]}, "miss has 5 values, but there are 12 rows"),
-        ({"false_alarm": 1, "miss": amount - 20}, "miss at position 0 .* is negative"),
-        ({"false_alarm": amount * np.nan, "miss": 2}, "false_alarm at position 0 .* not finite"),
-        ({"false_alarm": 1, "miss": amount * 0}, "miss is 0 for all positive rows"),
-        ({"false_alarm": 1, "miss": "cost_column"}, "miss is 'cost_column', but the rows have no costs of their own"),
-        ({"miss": amount}, "cost must have the keys false_alarm and miss, and no others; got miss"),
-        ({"false_alarm": 1, "miss": 0}, "miss must be a number above 0.*; got 0"),
-        ({"false_alarm": 1, "miss": float("inf")}, "miss must be .*; got inf"),
-        (amount, "cost must be a mapping with the keys false_alarm and miss"),
+        ({"false_positive": 1, "miss": amount[:5]}, "miss has 5 values, but there are 12 rows"),
+        ({"false_positive": 1, "miss": amount - 20}, "miss at position 0 .* is negative"),
+        ({"false_positive": amount * np.nan, "miss": 2}, "false_positive at position 0 .* not finite"),
+        ({"false_positive": 1, "miss": amount * 0}, "miss is 0 for all positive rows"),
+        (
+            {"false_positive": 1, "miss": "cost_column"},
+            "miss is 'cost_column', but the rows have no costs of their own",
+        ),
+        ({"miss": amount}, "cost must have the keys false_positive and miss, and no others; got miss"),
+        ({"false_positive": 1, "miss": 0}, "miss must be a number above 0.*; got 0"),
+        ({"false_positive": 1, "miss": float("inf")}, "miss must be .*; got inf"),
+        (amount, "cost must be a mapping with the keys false_positive and miss"),
     ):
         with pytest.raises(InputError, match=said):
             metrics.threshold_at(y, y, cost=cost)
     for miss in (amount, 2):
         with pytest.raises(InputError, match="recall, cost is given"):
-            metrics.threshold_at(y, y, recall=0.5, cost={"false_alarm": 1, "miss": miss})
+            metrics.threshold_at(y, y, recall=0.5, cost={"false_positive": 1, "miss": miss})
         with pytest.raises(InputError, match="weighted rows"):
-            metrics.expected_cost_interval(y, y, 0.5, false_alarm=1, miss=miss, sample_weight=amount + 2)
+            metrics.expected_cost_interval(y, y, 0.5, false_positive=1, miss=miss, sample_weight=amount + 2)
 
 
 def test_perfect_decisions_have_an_interval():
     y = np.repeat([0, 1], [90, 10])
-    bounds = metrics.expected_cost_interval(y, y.astype(float), 0.5, false_alarm=1, miss=40)
+    bounds = metrics.expected_cost_interval(y, y.astype(float), 0.5, false_positive=1, miss=40)
     assert bounds.value == bounds.low == 0.0
     assert 0.0 < bounds.high < 4.0
 
@@ -136,7 +139,7 @@ def test_perfect_decisions_have_an_interval():
 @pytest.mark.parametrize(("missed", "flagged"), [(0.1, 0.02), (0.02, 0.001), (0.5, 0.2)])
 def test_intervals_cover(missed, flagged):
     """Intervals of 95 % cover at least 95 % of 400 samples of 100 positives and 1000 negatives, less chance."""
-    random, cost = np.random.default_rng(1), {"false_alarm": 1.0, "miss": 40.0}
+    random, cost = np.random.default_rng(1), {"false_positive": 1.0, "miss": 40.0}
     truth, covered = (100 * missed * 40 + 1000 * flagged) / 1100, 0
     for _ in range(400):
         fn, fp = random.binomial(100, missed), random.binomial(1000, flagged)

@@ -119,7 +119,7 @@ def test_thresholds_lie_between_scores():
         ("precision_at_k", {"k": 7}, "k must be above 0 and at most 6.*; got 7"),
         (
             "expected_cost",
-            {"threshold": None, "false_alarm": 1, "miss": 2},
+            {"threshold": None, "false_positive": 1, "miss": 2},
             "threshold must be a number that is not NaN.*; got None",
         ),
         (

@@ -215,7 +215,8 @@ def test_rows_whose_score_is_not_finite_are_refused(folder: Path, value: float) 
 
 
 @pytest.mark.parametrize(
-    "cost", [5, {}, {"false_alarm": 1}, {"false_alarm": 1, "miss": 2, "more": 3}, {"false_alarm": 1, "miss": -2}]
+    "cost",
+    [5, {}, {"false_positive": 1}, {"false_positive": 1, "miss": 2, "more": 3}, {"false_positive": 1, "miss": -2}],
 )
 def test_costs_that_are_none_are_refused(folder: Path, cost: Any) -> None:
     change(folder, lambda content: content["about"].update({"operating_point": {"cost": cost}}))

@@ -244,7 +244,7 @@ def assert_page_fits(window: Browser, page: Path, width: int) -> None:
 def test_operating_points_have_a_table_of_their_own_that_fits(tmp_path: Path) -> None:
     report, rate = made(4), {"value": 0.5, "interval": [0.4, 0.6]}
     cost = {"value": 1.4429511, "interval": [1.3211019, 1.5970482], "without_model": 4.264}
-    point = {"target": {"cost": {"false_alarm": 5, "miss": "cost_column"}}, "rows": "test", "expected_cost": cost}
+    point = {"target": {"cost": {"false_positive": 5, "miss": "cost_column"}}, "rows": "test", "expected_cost": cost}
     for k, row in enumerate(report.run["classes"]):
         row |= {"name": f"class {k}", "operating_point": point | dict.fromkeys(("recall", "precision", "fpr"), rate)}
     page = tmp_path / "page.html"

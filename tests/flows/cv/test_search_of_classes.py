@@ -146,7 +146,7 @@ def test_the_page_has_the_classes_over_the_folds(whole: tuple[dict[str, Any], st
 
 
 def test_a_second_run_takes_the_stored_results_of_costs(folder: Path, tmp_path: Path) -> None:
-    more = "metric: expected_cost\noperating_point: {cost: {false_alarm: 1, miss: 9}}\n"
+    more = "metric: expected_cost\noperating_point: {cost: {false_positive: 1, miss: 9}}\n"
     first, _ = search(folder, CSV, tmp_path, more=more)
     again, _ = search(folder, CSV, tmp_path, more=more)
     assert (first["tasks"]["kept"], again["tasks"]["kept"]) == (0, 3)

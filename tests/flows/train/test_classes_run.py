@@ -200,7 +200,7 @@ def test_topics(folder: Path, tmp_path: Path) -> None:
 
 
 def test_runs_are_compared_class_by_class(folder: Path, tmp_path: Path) -> None:
-    cost = ("--set", "operating_point={cost: {false_alarm: 1, miss: 9}}")
+    cost = ("--set", "operating_point={cost: {false_positive: 1, miss: 9}}")
     runs = [train(folder, CSV.format(folder), "--set", f"model.lam={lam}", *cost)[0] for lam in (1e-2, 10.0)]
     out, _ = aucdist("compare", *(run["run"] for run in runs), "--output", tmp_path, "--json")
     result = json.loads(out)

@@ -24,7 +24,7 @@ from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train.config import load_train
 
-COST = "operating_point={cost: {false_alarm: 5, miss: cost_column}}"
+COST = "operating_point={cost: {false_positive: 5, miss: cost_column}}"
 SEARCH = ("grid={lam: [10.0, 0.01]}", "folds={number: 2}", "model={tol: 1e-6}")
 
 
@@ -53,15 +53,13 @@ def test_threshold_and_cost_are_those_of_the_rows(config, result):
     point, table = result["operating_point"], read_scores(result["run"])
     np.testing.assert_array_equal(table["cost"], rows["amount"][table["row_id"]])
     fraud, threshold = rows["fraud"][table["row_id"]].to_numpy(), 0.0
-    expected = expected_cost_interval(fraud, table["score"], threshold, false_alarm=5, miss=table["cost"])
+    expected = expected_cost_interval(fraud, table["score"], threshold, false_positive=5, miss=table["cost"])
     cost = point["expected_cost"]
     assert cost["value"] == pytest.approx(expected.value)
     assert cost["interval"] == pytest.approx([expected.low, expected.high])
     assert cost["without_model"] == pytest.approx(min((fraud * table["cost"]).mean(), 5 * (1 - fraud).mean()))
     assert cost["value"] < cost["without_model"]
-    said = (
-        "Target on the training rows: the lowest cost, at 5 for a false alarm and the row&#39;s own amount for a miss."
-    )
+    said = "Target on the training rows: the lowest cost, at 5 for a false positive and the row&#39;s own amount for a miss."
     assert said in page_of(result)
 
 
@@ -81,8 +79,8 @@ def test_folds_choose_by_the_cost_of_their_held_out_rows_and_runs_are_compared_b
         for fold, value in zip(folds.outer(), row["folds"], strict=True):
             seen, held_out = folds.rows(fold)
             model = PairwiseHingeClassifier(lam=row["parameters"]["lam"], tol=1e-6).fit(X[seen], y[seen])
-            model.set_threshold(X=X[seen], y=y[seen], cost={"false_alarm": 5, "miss": amount[seen]})
-            cost = {"false_alarm": 5, "miss": amount[held_out]}
+            model.set_threshold(X=X[seen], y=y[seen], cost={"false_positive": 5, "miss": amount[seen]})
+            cost = {"false_positive": 5, "miss": amount[held_out]}
             expected = expected_cost(y[held_out], model.decision_function(X[held_out]), 0.0, **cost)
             assert value == pytest.approx(expected, rel=0.02)
     compared = compare(CompareConfig(runs=[result["run"], search["run"]], output=output))
@@ -134,7 +132,7 @@ def test_rows_without_costs_are_refused_before_they_are_read(config, result):
     ):
         fitted(config, "data.source.cost_column=null")
     with pytest.raises(InputError, match="miss"):
-        load_train(str(config), ["operating_point={cost: {false_alarm: 5, miss: amount}}"])
+        load_train(str(config), ["operating_point={cost: {false_positive: 5, miss: amount}}"])
 
 
 # ---- of several classes: each against the rest, from training to scoring
@@ -175,13 +173,13 @@ def test_each_class_has_the_threshold_that_costs_least(folder: Path, whole: dict
     left = rows.drop(index=table["row_id"])
     X, amount = left[list("abc")].to_numpy(), left["amount"].to_numpy()
     alone = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X, left["kind"])
-    alone.set_threshold(X=X, y=left["kind"], cost={"false_alarm": 5, "miss": amount})
+    alone.set_threshold(X=X, y=left["kind"], cost={"false_positive": 5, "miss": amount})
     model = load_model(whole["run"] + "/model")
     for k, (name, row) in enumerate(zip(NAMES, whole["classes"], strict=True)):
         point = row["operating_point"]
         assert (row["name"], point["rows"]) == (name, "test")
         assert model.models[k].intercept == pytest.approx(alone.intercept_[k], abs=1e-3)
-        costs = {"false_alarm": 5, "miss": table["cost"]}
+        costs = {"false_positive": 5, "miss": table["cost"]}
         is_class, scores = table["label"] == name, table[f"score {name}"]
         expected = expected_cost_interval(is_class, scores, 0.0, **costs)
         assert point["expected_cost"]["value"] == pytest.approx(expected.value)
@@ -190,18 +188,18 @@ def test_each_class_has_the_threshold_that_costs_least(folder: Path, whole: dict
         assert point["expected_cost"]["without_model"] == pytest.approx(without)
         assert expected.value < without
     assert "per 100 test rows" in page_of(whole)
-    assert "the lowest cost, at 5 for a false alarm and the row&#39;s own amount for a miss" in page_of(whole)
+    assert "the lowest cost, at 5 for a false positive and the row&#39;s own amount for a miss" in page_of(whole)
 
 
 def test_either_cost_may_be_the_column_and_shards_say_the_same(folder: Path, sharded: Path) -> None:
-    both = "operating_point={cost: {false_alarm: cost_column, miss: cost_column}}"
+    both = "operating_point={cost: {false_positive: cost_column, miss: cost_column}}"
     alone = result_of("train", folder / "config.yaml", *sets(both, "data.test=null"))
     rows, model = pd.read_csv(folder / "rows.csv"), load_model(alone["run"] + "/model")
     scores = model.decision_function(rows[list("abc")].to_numpy())
     for k, (name, row) in enumerate(zip(NAMES, alone["classes"], strict=True)):
         point = row["operating_point"]
         assert (point["rows"], point["expected_cost"]["interval"]) == ("training", None)
-        costs = {"false_alarm": rows["amount"], "miss": rows["amount"]}
+        costs = {"false_positive": rows["amount"], "miss": rows["amount"]}
         value = expected_cost(rows["kind"] == name, scores[:, k], 0.0, **costs)
         assert point["expected_cost"]["value"] == pytest.approx(value, rel=1e-6)
     shards = f"data={{source: {{source: {sharded}, format: shards}}}}"
@@ -227,8 +225,8 @@ def test_folds_choose_by_the_mean_over_classes(folder: Path, placement: str) -> 
     for fold, value in zip(folds.outer(), row["folds"], strict=True):
         seen, held_out = folds.rows(fold)
         model = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X[seen], kind[seen])
-        model.set_threshold(X=X[seen], y=kind[seen], cost={"false_alarm": 5, "miss": amount[seen]})
-        scores, cost = model.decision_function(X[held_out]), {"false_alarm": 5, "miss": amount[held_out]}
+        model.set_threshold(X=X[seen], y=kind[seen], cost={"false_positive": 5, "miss": amount[seen]})
+        scores, cost = model.decision_function(X[held_out]), {"false_positive": 5, "miss": amount[held_out]}
         each = [expected_cost(kind[held_out] == name, scores[:, k], 0.0, **cost) for k, name in enumerate(NAMES)]
         assert value == pytest.approx(np.mean(each), rel=0.02)
 
@@ -265,7 +263,7 @@ def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Pa
         np.testing.assert_array_equal(table[f"cost {name}"], by_hand)
         of_class = realised["classes"][name]
         assert (of_class["kind"], of_class["value"]) == ("realised", pytest.approx(by_hand.mean()))
-        costs = {"false_alarm": 5, "miss": rows["amount"].to_numpy()}
+        costs = {"false_positive": 5, "miss": rows["amount"].to_numpy()}
         bounds = expected_cost_interval(is_class, table[f"score {name}"], 0.0, **costs)
         assert of_class["interval"] == pytest.approx([bounds.low, bounds.high])
         p = model.models[k].probability(unlabelled[f"score {name}"].to_numpy())[:, 1]
@@ -282,7 +280,7 @@ def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Pa
     again = sets("label=kind", "cost_column=amount")
     out, _ = aucdist("score", whole["run"] + "/model", folder / "rows.csv", folder / "known", *again)
     assert "by the alerts of all classes" in out
-    assert model.models[0].about["operating_point"] == {"cost": {"false_alarm": 5, "miss": "cost_column"}}
+    assert model.models[0].about["operating_point"] == {"cost": {"false_positive": 5, "miss": "cost_column"}}
 
 
 def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
@@ -290,7 +288,7 @@ def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
     result = result_of("train", folder / "config.yaml", "--set", point)
     rows = pd.read_csv(folder / "rows.csv")
     left = rows.drop(index=pd.read_parquet(Path(result["run"], "scores.parquet"))["row_id"])
-    X, cost = left[list("abc")].to_numpy(), {"false_alarm": 5, "miss": left["amount"].to_numpy()}
+    X, cost = left[list("abc")].to_numpy(), {"false_positive": 5, "miss": left["amount"].to_numpy()}
     models = load_model(result["run"] + "/model").models
     for name, row, saved in zip(NAMES, result["classes"], models, strict=True):
         y = np.where(left["kind"] == name, 1, -1)
@@ -315,6 +313,6 @@ def test_a_class_whose_rows_cost_nothing_is_named_before_the_fit(folder: Path, m
         "class 'fine': operating_point.cost: in the cost column of the training rows, miss is 0 for all positive" in err
     )
     rows.assign(amount=rows["amount"].where(rows["kind"] == "crack", 0.0)).to_csv(folder / "free.csv", index=False)
-    both = sets(free, "data.source.positive=crack", "operating_point={cost: {false_alarm: cost_column, miss: 1}}")
+    both = sets(free, "data.source.positive=crack", "operating_point={cost: {false_positive: cost_column, miss: 1}}")
     _, err = aucdist("train", folder / "config.yaml", *both, code=2)
-    assert "in the cost column of the training rows, false_alarm is 0 for all negative rows" in err
+    assert "in the cost column of the training rows, false_positive is 0 for all negative rows" in err

@@ -188,13 +188,13 @@ def test_a_lam_that_is_given_is_kept_and_threads_do_not_change_a_bit(folder: Pat
 
 
 def test_auto_chooses_by_what_decisions_cost(folder: Path, tmp_path: Path) -> None:
-    cost = "model.features={map: auto, metric: expected_cost, false_alarm: 1, miss: 4}"
-    result = train(folder, tmp_path, cost, "operating_point={cost: {false_alarm: 1, miss: 4}}")
+    cost = "model.features={map: auto, metric: expected_cost, false_positive: 1, miss: 4}"
+    result = train(folder, tmp_path, cost, "operating_point={cost: {false_positive: 1, miss: 4}}")
     search = read_about(result["run"])["search"]
     assert search["metric"] == "expected_cost@1,4"
     assert min(row["mean"] for row in search["table"]) <= search["score"] < 4.0
     with pytest.raises(ValueError, match="needs miss"):
-        ModelConfig(features={"map": "auto", "metric": "expected_cost", "false_alarm": 1})
+        ModelConfig(features={"map": "auto", "metric": "expected_cost", "false_alarm": 1})  # the key of 0.4.0
 
 
 def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(folder: Path, tmp_path: Path) -> None:

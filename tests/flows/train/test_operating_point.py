@@ -133,7 +133,7 @@ def test_sentence(requirement: dict[str, float], target: str) -> None:
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
-    result = run(tmp_path, "operating_point={cost: {false_alarm: 1, miss: 40}}")
+    result = run(tmp_path, "operating_point={cost: {false_positive: 1, miss: 40}}")
     table, point = read_scores(result["run"]), result["operating_point"]
     flagged, positive = table["score"] > 0, table["y"] == 1
     by_hand = float(((flagged & ~positive) + 40 * (~flagged & positive)).mean())
@@ -141,10 +141,10 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
     assert cost["value"] == pytest.approx(by_hand)
     assert cost["interval"][0] < by_hand < cost["interval"][1]
     assert cost["without_model"] == pytest.approx(min(40 * positive.mean(), (~positive).mean()))
-    assert point["target"] == {"cost": {"false_alarm": 1.0, "miss": 40.0}}
+    assert point["target"] == {"cost": {"false_positive": 1.0, "miss": 40.0}}
     page = page_of(result)
     assert (
-        "Target on the training rows: the lowest cost, at 1 for a false alarm and 40 for a miss. On the test rows, "
+        "Target on the training rows: the lowest cost, at 1 for a false positive and 40 for a miss. On the test rows, "
         in page
     )
     assert f"Wrong decisions cost {100 * by_hand:.3g}"[:26] in page
