@@ -31,8 +31,8 @@ from flows.run_folder.folder import CONFIG, NAMED, SCORES, configuration_of, dig
 from flows.train.config import load_train
 from flows.train.run import train
 
-PRINCIPAL = 0.1
-"""A column is a principal reason for an alert if it makes up at least this share of the positive contributions to its score."""
+LEAST_PART = 0.1
+"""A column is counted for an alert if it makes up at least this share of the positive contributions to its score."""
 
 
 class AuditConfig(Strict):
@@ -91,10 +91,10 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
             "operating_point": about.get("operating_point"),
             "calibration": None if test is None else calibration_of(model, test),
             "groups": groups,
-            "reasons": reasons_of(run, model),
+            "contributions": contributions_of(run, model),
             "drift": {
                 "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.MIN_LOSS,
-                "evidence_against_a_promise": ALARM,
+                "evidence_against_a_guarantee": ALARM,
             },
         }  # fmt: skip
         record = jsonable(record)
@@ -191,8 +191,8 @@ def _figures(rows: pd.DataFrame) -> Json:
     return figures | {"alerts": alerts}
 
 
-def reasons_of(run: str, model: LinearModel) -> Json:
-    """Return the principal reasons for the alerts among the test rows: columns with a share of at least `PRINCIPAL`.
+def contributions_of(run: str, model: LinearModel) -> Json:
+    """Return the largest contributions to the alerts among the test rows: columns with a share of at least `LEAST_PART`.
 
     What a column adds is beside its mean over the test rows. The rows are read again; ``not_known`` says why nothing is known.
     """
@@ -208,14 +208,14 @@ def reasons_of(run: str, model: LinearModel) -> Json:
         return {"not_known": str(error).rstrip(".")}
     alerts = (adds - adds.mean())[(scores > 0).to_numpy()].clip(lower=0.0)
     part = alerts.div(alerts.sum(axis=1).where(lambda total: total > 0, 1.0), axis=0)
-    named = part >= PRINCIPAL
+    named = part >= LEAST_PART
     columns = [
         {"column": name, "alerts": float(named[name].mean()), "part": float(part[name].mean())}
         for name in part.mean().sort_values(ascending=False, kind="stable").index
         if len(part) and named[name].any()
     ]
     most = int(named.sum(axis=1).max()) if len(named) else 0
-    return {"alerts": len(part), "least_part": PRINCIPAL, "most_of_an_alert": most, "columns": columns}
+    return {"alerts": len(part), "least_part": LEAST_PART, "most_of_an_alert": most, "columns": columns}
 
 
 def _added(model: LinearModel, block: Block) -> tuple[pd.DataFrame, "pd.Series[float]"]:

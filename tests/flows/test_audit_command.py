@@ -1,4 +1,4 @@
-"""`aucdist audit`: the page and the JSON file of a run, figures of named groups, reasons, and the same bits again."""
+"""`aucdist audit`: the page and the JSON file of a run, figures of named groups, contributions, and the same bits again."""
 
 import json
 import shutil
@@ -68,7 +68,7 @@ def test_groups_are_those_of_the_test_rows(folder: Path, run: Path, record: dict
                 assert row[name] == {"value": expected.value, "interval": pytest.approx([expected.low, expected.high])}
 
 
-def test_reasons_are_all_principal_ones(folder: Path, run: Path, record: dict) -> None:
+def test_contributions_are_all_the_large_ones(folder: Path, run: Path, record: dict) -> None:
     model, scores = load_model(str(run)), read_scores(str(run))
     test = pd.read_csv(folder / "rows.csv", keep_default_na=False).loc[scores["row_id"]]
     adds = model.explain(test)
@@ -76,11 +76,11 @@ def test_reasons_are_all_principal_ones(folder: Path, run: Path, record: dict) -
     table = pd.DataFrame(columns)
     raised = (table - table.mean())[(scores["score"] > 0).to_numpy()].clip(lower=0)
     named = raised.div(raised.sum(axis=1), axis=0) >= 0.1
-    reasons = record["reasons"]
-    assert reasons["alerts"] == len(raised)
-    shares = {column["column"]: column["alerts"] for column in reasons["columns"]}
+    contributions = record["contributions"]
+    assert contributions["alerts"] == len(raised)
+    shares = {column["column"]: column["alerts"] for column in contributions["columns"]}
     assert shares == pytest.approx({name: share for name, share in named.mean().items() if share > 0})
-    assert reasons["most_of_an_alert"] == named.sum(axis=1).max()
+    assert contributions["most_of_an_alert"] == named.sum(axis=1).max()
 
 
 def test_the_features_of_a_hashed_column_are_one_column() -> None:
@@ -131,7 +131,7 @@ def test_other_data_or_weights_are_found(folder: Path, run: Path, tmp_path: Path
         assert "the repeated run differs from the first one in: data" in error
         assert "the data have changed since the run" in error
         command("audit", run, "--output", tmp_path)
-        assert "data have changed" in json.loads((tmp_path / "audit.json").read_text())["reasons"]["not_known"]
+        assert "data have changed" in json.loads((tmp_path / "audit.json").read_text())["contributions"]["not_known"]
     finally:
         (folder / "rows.csv").write_text(rows)
 
