@@ -88,8 +88,9 @@ def change_threshold(config: ThresholdConfig) -> Json:
         version = promote(store, files | others, {"run": f"version {change.version} with another threshold"}).version
         return {"run": f"{shown(store.url)}@{version}", "operating_point": point, "sentences": sentences}
     if exists(f"{run}/{CONFIG}"):
-        point_of_run = requirement | {"out_of_fold": point["set_on"] == "out_of_fold"}
-        others[CONFIG] = yaml_text(configuration_of(run) | {"operating_point": point_of_run}).encode()
+        others[CONFIG] = yaml_text(
+            configuration_of(run) | {"operating_point": requirement | {"out_of_fold": point["out_of_fold"]}}
+        ).encode()
     beside = run.rpartition("/")[0] if "://" in run else os.path.normpath(f"{run}/..")
     with run_folder(config.output or beside, timestamped(f"{about['name']}-threshold")) as made:
         changed |= {"run": made.url, "threshold_of": shown(run)}

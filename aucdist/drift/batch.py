@@ -109,19 +109,20 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
     `now` and `on_test_rows`: as `performance` returns them; the second is None if the run had no test rows.
     `guaranteed`: a metric with a guarantee, which is tested over all batches together and left out here.
     """
-    before = on_test_rows or {"metrics": {}}
+    run = on_test_rows or {"metrics": {}}
+    values, before = now["metrics"], run["metrics"]
     tests = [
-        _loss(name, None, now["metrics"][name], before["metrics"][name])
+        _loss(name, None, values[name], before[name])
         for name in ("macro_auc", "auc", "partial_auc", "recall")
-        if name in now["metrics"] and name in before["metrics"] and name != guaranteed
+        if name in values and name in before and name != guaranteed
     ]
-    areas = {row["name"]: row["auc"] for row in before.get("classes", ())}
+    areas = {row["name"]: row["auc"] for row in run.get("classes", ())}
     for row in now.get("classes", ()):
         if row["name"] in areas:
             tests.append(_loss("class auc", row["name"], row["auc"], areas[row["name"]]))
-    if (ratio := now["metrics"].get("calibration")) is not None:
+    if (ratio := values.get("calibration")) is not None:
         # the calibration has errors of its own, which also affect the metric on the test rows of the run
-        in_run = before["metrics"].get("calibration", {"value": 1.0, "high": 1.0})
+        in_run = before.get("calibration", {"value": 1.0, "high": 1.0})
         error = math.hypot(*((part["high"] - part["value"]) / Z_95 for part in (ratio, in_run)))
         off = abs(ratio["value"] - in_run["value"])
         p = math.erfc(off / error / math.sqrt(2)) if error > 0 else 1.0
@@ -129,12 +130,12 @@ def metric_alarms(now: Json, on_test_rows: Json | None, guaranteed: str | None) 
     return alarms_of(tests, MIN_LOSS)
 
 
-def _loss(measure_name: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> Json:
+def _loss(metric_name: str, column: str | None, now: dict[str, float], before: dict[str, float]) -> Json:
     """Return the decrease of a metric as ``value``, and its one-sided p-value as ``p``."""
     error = math.hypot(*((part["high"] - part["low"]) / (2 * Z_95) for part in (now, before)))
     loss = before["value"] - now["value"]
     p = 0.5 * math.erfc(loss / error / math.sqrt(2)) if error > 0 else 1.0
-    return _test(measure_name, column, loss, p)
+    return _test(metric_name, column, loss, p)
 
 
 def _test(subject: str, column: str | None, value: float, p: float) -> Json:

@@ -438,12 +438,8 @@ class Query(Target):
         if adds:
             terms = self.described.score
             assert isinstance(terms, Linear | Additive)
-            of_features, of_interactions = _adds(terms, self.values)
-            parts = [
-                *(expression for expression, _, _ in of_features.values()),
-                *of_interactions,
-                number(terms.constant),
-            ]
+            of_features, others = _adds(terms, self.values)
+            parts = [*(expression for expression, _, _ in of_features.values()), *others, number(terms.constant)]
             self.add("parts", dict(zip(adds, map(self._unless_refused, parts), strict=True)))
         s = [self.alias(f"s{k}") for k in range(len(described_classes))]
         selected = dict.fromkeys(s, total(adds))

@@ -30,16 +30,16 @@ def expander_of(features: Any) -> Expander | None:
     if isinstance(features, Expander):
         expander: Expander = clone(features)
     elif isinstance(features, str | Mapping):
-        parameters = {"map": features} if isinstance(features, str) else dict(features)
+        parameters = {
+            RENAMED.get(key, key): value
+            for key, value in ({"map": features} if isinstance(features, str) else features).items()
+        }
         if "map" not in parameters:
             raise InputError(f"features needs `map`, one of {', '.join(MAPS)}")
         name = parameters.pop("map")
         if not isinstance(name, str) or name not in MAPS:
             raise unknown("feature map", name, MAPS)
         expander = MAPS[name]()
-        for old, new in RENAMED.items():
-            if old in parameters and new not in parameters:
-                parameters[new] = parameters.pop(old)
         allowed = [key for key in expander.get_params() if key != "sparse_output"]
         for key in parameters:
             if key not in allowed:

@@ -287,8 +287,7 @@ def contribution_names(features: Sequence[str], fitted: FittedMap | None) -> lis
             f"{type(fitted).__name__} mixes all features, so a score is not a sum of one term for each: "
             "fit the model with features='bins'"
         )
-    interactions = [f"{features[a]} & {features[b]}" for a, b in fitted.interactions]
-    return [features[j] for j in fitted.used] + interactions
+    return [features[j] for j in fitted.used] + [f"{features[a]} & {features[b]}" for a, b in fitted.interactions]
 
 
 def exported_names(features: Sequence[str], maps: Mapping[str, FittedMap | None]) -> list[str]:

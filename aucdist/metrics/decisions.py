@@ -56,9 +56,11 @@ class OperatingPoint:
 
 def renamed(cost: Any) -> Any:
     """Return costs with the key ``false_positive`` in place of ``false_alarm``, its name in 0.4.0."""
-    if not isinstance(cost, Mapping):
-        return cost
-    return {"false_positive" if key == "false_alarm" else key: value for key, value in cost.items()}
+    return (
+        {"false_positive" if key == "false_alarm" else key: value for key, value in cost.items()}
+        if isinstance(cost, Mapping)
+        else cost
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,14 +93,11 @@ class Costs:
     @classmethod
     def of(cls, cost: Any) -> "Costs":
         """Return the costs that a mapping names; raise an InputError if it is not a mapping with both costs."""
-        if not isinstance(cost, Mapping):
-            raise InputError(
-                "cost must be a mapping with the keys false_positive and miss, each a number or an array with one for each row"
-            )
         cost = renamed(cost)
-        if set(cost) != {"false_positive", "miss"}:
+        if not isinstance(cost, Mapping) or set(cost) != {"false_positive", "miss"}:
             raise InputError(
-                f"cost must have the keys false_positive and miss, and no others; got {', '.join(map(str, cost)) or 'no keys'}"
+                "cost must be a mapping with the keys false_positive and miss alone, each a number or an array with one for each "
+                f"row; got {str(cost)[:100]}"
             )
         return cls(**cost)
 

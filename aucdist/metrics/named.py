@@ -194,8 +194,7 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
         If there is no such metric, or it lacks a parameter or does not take one, or a value is out of its range.
     """
     kind, at, text = metric.partition("@")
-    kind = RENAMED.get(kind, kind)
-    named = NAMED_METRICS.get(kind)
+    named = NAMED_METRICS.get(RENAMED.get(kind, kind))
     if named is None or (at and not named.takes):
         raise unknown("metric", metric, NAMED_METRICS)
     chosen = {key: value for key, value in parameters.items() if value is not None}

@@ -76,7 +76,7 @@ class RowCosts:
         """Return the keys of the source that name the columns of labels and costs."""
         if self.unknown:
             return {}
-        costs = source.cost_column if Costs(**self.cost).differ_by_row else None
+        costs = source.cost_column if Costs.of(self.cost).differ_by_row else None
         return {"cost_column": costs, "label": source.label if self.labelled else None}
 
     def add_cost_columns(self, scores: pa.Table, block: Block, model: LinearModel, schema: Schema) -> pa.Table:
@@ -96,7 +96,7 @@ class RowCosts:
             members = members_of(block, schema, self.classes)
         elif self.labelled:
             scores = scores.append_column("y", pa.array(block.y))
-        about, costs = [], Costs(**self.cost)
+        about, costs = [], Costs.of(self.cost)
         for k, (name, weights) in enumerate(zip(self.names, model.weights, strict=True)):
             class_scores = scores[column("score", name)].to_numpy()
             flagged = class_scores > 0
@@ -192,9 +192,9 @@ def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
     point = model.about.get("operating_point")
     if not point or "cost" not in point:
         return None
-    costs, unknown = Costs.of(point["cost"]), ""
+    cost, unknown = point["cost"], ""
     manifest, schema = manifest_of(source), model.schema_of_labels
-    if costs.differ_by_row and not has_costs(source):
+    if Costs.of(cost).differ_by_row and not has_costs(source):
         unknown = "the source names no cost_column" if manifest is None else "the shards have no costs"
     if manifest is None:
         labelled = source.label is not None and source.format_of().needs_label
@@ -204,7 +204,7 @@ def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
         labelled = (manifest.schema.positive, manifest.schema.negative) == (schema.positive, schema.negative)
     if not labelled and any(weights.probability is None for weights in model.weights):
         unknown = "the rows have no label, and the model no probabilities"
-    return RowCosts(vars(costs), labelled, unknown, model.classes)
+    return RowCosts(cost, labelled, unknown, model.classes)
 
 
 IN_PROGRESS, DONE = "_scoring.json", "_scores.json"

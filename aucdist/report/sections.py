@@ -124,8 +124,7 @@ def additive_section(
         names = [features[j] for j in interaction.features]
         title, note = " and ".join(names), _ends_text(interaction.values)
         plot = functools.partial(interaction_plot, interaction=interaction, names=names)
-        svg = plots.inline_svg(f"interaction-{k}", title, note, plot)
-        heats.append({"name": title, "note": note, "figure": svg})
+        heats.append({"name": title, "note": note, "figure": plots.inline_svg(f"interaction-{k}", title, note, plot)})
     spreads = [(features[shape.feature], shape.spread) for shape in parts.shapes]
     spreads += [(" & ".join(features[j] for j in shape.features), shape.spread) for shape in interactions]
     ranking = sorted(((name, spread) for name, spread in spreads if spread > 0), key=lambda row: -row[1])

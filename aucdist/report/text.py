@@ -128,8 +128,7 @@ def target_text(requirement: Json) -> str:
         return f"at most {_one_in(value, 'alert')} rows"
     if name == "cost":
         false_positive, miss = (
-            "the row's own amount" if isinstance(value[name], str) else number_text(value[name])
-            for name in ("false_positive", "miss")
+            "the row's own amount" if isinstance(amount, str) else number_text(amount) for amount in value.values()
         )
         return f"the lowest cost, at {false_positive} for a false positive and {miss} for a miss"
     return GUARANTEES[name].format(number_text(100 * value))

@@ -61,10 +61,8 @@ class ModelConfig(Strict):
             return None
         from aucdist.metrics.named import NAMED_METRICS, RENAMED, find_metric
 
-        parameters = {
-            RENAMED.get(key, key): value for key, value in self.features.items() if key not in ("map", "metric")
-        }
-        metric: Any = self.features.get("metric")
+        parameters = {RENAMED.get(key, key): value for key, value in self.features.items() if key != "map"}
+        metric: Any = parameters.pop("metric", None)
         metric = RENAMED.get(metric, metric)
         metrics = {m.kind: m.takes for m in NAMED_METRICS.values() if m.needs in ("ranking", "groups", "costs")}
         if metric is None and not parameters:

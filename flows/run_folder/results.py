@@ -364,12 +364,11 @@ def how_set(rows: str, counts: ScoreCounts, guarantee: Guarantee | None) -> Json
     `guarantee`: what it guarantees, if that was asked for.
     """
     facts: Json = {"set_on": rows, "out_of_fold": rows == "out_of_fold"}
-    if guarantee is None:
-        return facts
-    return facts | {
-        "guarantee": {key: value for key, value in asdict(guarantee).items() if key != "threshold"}
-        | {"meets_target": guarantee.meets_target, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg}
-    }
+    if guarantee is not None:
+        facts["guarantee"] = {key: value for key, value in asdict(guarantee).items() if key != "threshold"} | {
+            "meets_target": guarantee.meets_target, "n_pos": counts.rows_pos, "n_neg": counts.rows_neg
+        }  # fmt: skip
+    return facts
 
 
 def details_of(fitted: FittedRun) -> Json:

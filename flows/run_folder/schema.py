@@ -121,16 +121,11 @@ class OperatingPoint(TypedDict, total=False):
     guarantee: GuaranteeResult
 
 
-class AucValues(TypedDict, total=False):
-    """The metrics of a run."""
+class MainValues(TypedDict, total=False):
+    """The metrics of a run, or its certificate."""
 
     train_auc: Number | None
     test_auc: Number | None
-
-
-class BoundValues(TypedDict, total=False):
-    """The certificate of a run."""
-
     primal: Number | None
     dual: Number | None
 
@@ -152,10 +147,10 @@ class RunResult(TypedDict, total=False):
     estimator: Required[str]
     solver: Required[str]
     n_samples: Required[Count]
-    metrics: AucValues
+    metrics: MainValues
     details: dict[str, Json]
     parameters: Json
-    certificate: BoundValues
+    certificate: MainValues
     monotone: Json
     digests: dict[str, str]
     versions: Json

@@ -115,7 +115,7 @@ def test_costs_that_are_wrong_are_refused():
             {"false_positive": 1, "miss": "cost_column"},
             "miss is 'cost_column', but the rows have no costs of their own",
         ),
-        ({"miss": amount}, "cost must have the keys false_positive and miss, and no others; got miss"),
+        ({"miss": amount}, "cost must be a mapping with the keys false_positive and miss alone"),
         ({"false_positive": 1, "miss": 0}, "miss must be a number above 0.*; got 0"),
         ({"false_positive": 1, "miss": float("inf")}, "miss must be .*; got inf"),
         (amount, "cost must be a mapping with the keys false_positive and miss"),

@@ -110,7 +110,7 @@ def test_a_search_by_ndcg(tmp_path):
     lower_grades(tmp_path)
     with pytest.raises(InputError, match="the lowest one is -1: choose 'group_auc'"):
         cross_validate(config, QUIET)
-    with pytest.raises(InputError, match="metric 'group_ndcg' needs k"):
+    with pytest.raises(InputError, match="metric 'ndcg' needs k"):
         write(tmp_path, metric="ndcg")
 
 
