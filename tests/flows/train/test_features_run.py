@@ -71,7 +71,7 @@ def test_what_a_map_does_not_have_is_refused_by_name(folder: Path, tmp_path: Pat
     for features, said in (
         (
             "{map: bins, bin: 3}",
-            "unknown parameter of the feature map 'bins' 'bin'.*Allowed: basis, bins, interactions, linear",
+            "unknown parameter of the feature map 'bins' 'bin'.*Allowed: basis, bins, interaction_strength, interactions, linear",
         ),
         ("bin", "unknown feature map 'bin'.*Allowed: bins, nystroem, leaves, auto"),
         ("nystroem", "impute: keep.*use `features: bins`, `leaves` or `auto` instead of 'nystroem'"),
@@ -210,7 +210,7 @@ def test_auto_for_the_top_chooses_by_the_partial_auc_in_runs_and_in_searches(fol
         assert (of_search["metric"], of_search["rule"]) == (f"shrunk_partial_auc@{share}", "best")
     settings = (*GRID, "model={features: auto, max_fpr: 0.2}", "metric=auc")
     told = load_cv(str(folder / "config.yaml"), settings, str(tmp_path))
-    assert told.metric.name == "auc"
+    assert told.named_metric.name == "auc"
 
 
 def test_cv_tries_the_same_maps_in_its_grid(folder: Path, tmp_path: Path) -> None:
