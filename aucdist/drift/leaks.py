@@ -14,12 +14,11 @@ from aucdist.data.own_files import REPAIR, parse_npy
 from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
     IDENTIFIER,
-    MAX_FLAG_VALUES,
     MIN_CLASS_ROWS,
     NEARLY_UNIQUE,
     SUSPICIOUS,
     alone,
-    gives_away,
+    revealing_value,
     shares,
 )
 from aucdist.engine.blocks import Blocks, Summary
@@ -109,11 +108,12 @@ def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> 
     rows = np.bincount(at, minlength=len(distinct))
     positives = np.bincount(at, sample.positive, len(distinct)).astype(np.int64)
     auc = alone(distinct if categories is None else shares(rows, positives), rows, positives)
-    n_pos = int(sample.positive.sum())
-    away = np.flatnonzero(gives_away(rows, positives, len(values), n_pos, sample.negatives_for_one))
-    if not len(away) or (categories is None and len(distinct) > MAX_FLAG_VALUES):
+    first = revealing_value(
+        rows, positives, len(values), int(sample.positive.sum()), numbers=categories is None,
+        negatives_for_one=sample.negatives_for_one,
+    )  # fmt: skip
+    if first is None:
         return ColumnRanking(auc)
-    first = int(away[np.argmax(rows[away])])
     if categories is not None:
         value = f"the value {categories[int(distinct[first])]}"
     elif np.isnan(distinct[first]):
