@@ -3,7 +3,6 @@
 The checks use the training rows, or a sample of them. They return sentences and change nothing.
 """
 
-import io
 from dataclasses import dataclass
 
 import numpy as np
@@ -239,12 +238,6 @@ class RowDigests:
         at = np.searchsorted(self.kept, digests)
         known = self.kept[np.minimum(at, len(self.kept) - 1)] == digests if len(self.kept) else np.zeros(0, dtype=bool)
         return len(digests), int(np.count_nonzero(known))
-
-    def to_bytes(self) -> bytes:
-        """Return them as a ``.npy`` file."""
-        buffer = io.BytesIO()
-        np.save(buffer, self.kept, allow_pickle=False)
-        return buffer.getvalue()
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> "RowDigests":

@@ -6,7 +6,6 @@ A model is a list of classes, each against the rest, which share features and en
 """
 
 import functools
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from pydantic import BaseModel, Field
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import ReaderOptions
 from aucdist.data.labels import class_name
-from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked, parse_npy
+from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, npy_of, parse_checked, parse_npy
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.checkpoint import serialize
@@ -123,9 +122,7 @@ def model_content(model: LinearModel) -> dict[str, bytes]:
         if weights.feature_map is not None and id(weights.feature_map) not in maps:
             name = FEATURES if not maps else f"features-{len(maps):05d}.npz"
             maps[id(weights.feature_map)], files[name] = name, serialize(weights.feature_map)
-    buffer = io.BytesIO()
-    np.save(buffer, np.concatenate([weights.coef for weights in model.weights], dtype=np.float64), allow_pickle=False)
-    files[WEIGHTS] = buffer.getvalue()
+    files[WEIGHTS] = npy_of(np.concatenate([weights.coef for weights in model.weights], dtype=np.float64))
     common = {
         key: value
         for key, value in model.about.items()

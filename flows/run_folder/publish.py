@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from aucdist.data.own_files import npy_of
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import Json
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
@@ -45,7 +46,7 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     model = LinearModel(weights, schema, rows.preprocessor, rows.source.keys_for_scoring())
     write_model(str(draft / "model"), model)
     write_bytes(f"{draft}/model/{PROFILE}", fitted.profile.to_bytes())
-    write_bytes(f"{draft}/model/{DIGESTS}", fitted.digests.to_bytes())
+    write_bytes(f"{draft}/model/{DIGESTS}", npy_of(fitted.digests.kept))
     classes, histories = rows.schema.classes, [model.history_ for model in fitted.estimator.class_models]
     if classes:
         histories = [table.assign(**{"class": name}) for name, table in zip(classes, histories, strict=True)]
