@@ -22,7 +22,7 @@ from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, npy_of, pa
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.checkpoint import serialize
-from aucdist.errors import InputError, Json
+from aucdist.errors import InputError, Json, error_text
 from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.model.scorecard import Scorecard, parse_card
 from aucdist.probability.links import SavedMap
@@ -315,8 +315,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
             for entry, coef, fitted in zip(entries, np.split(coefs, ends[:-1]), maps, strict=True)
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
-        reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
-        raise InputError(f"{where} is damaged: {reason}. {REPAIR}") from None
+        raise InputError(f"{where} is damaged: {error_text(e)}. {REPAIR}") from None
     return LinearModel(weights, schema, checked.preprocessor, checked.reading)
 
 

@@ -19,7 +19,7 @@ from pydantic import Field
 
 from aucdist.data.sources import refuse_absent
 from aucdist.data.storage.files import shown, write_bytes
-from aucdist.errors import InputError, Json, RunError, as_input_error, unknown
+from aucdist.errors import InputError, Json, RunError, as_input_error, error_text, unknown
 from aucdist.extras import load_optional
 from flows.compute.clusters import ResultCache, open_cluster
 from flows.config.cluster import ClusterConfig, NoCluster
@@ -202,8 +202,7 @@ def _results(
                 results[name, key] = jsonable(result_of_task())
             except Exception as e:
                 error = InputError if isinstance(e, InputError) else RunError
-                message = e if isinstance(e, InputError | RunError) else f"{type(e).__name__}: {e}"
-                raise error(f"{name}, {key}: {message}") from e
+                raise error(f"{name}, {key}: {error_text(e)}") from e
             cache.put(*entries[name, key], results[name, key])
             if time.monotonic() - last >= SECONDS_BETWEEN_NOTES:
                 last = time.monotonic()
