@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from aucdist.data.block import Block
-from aucdist.data.own_files import json_digest
+from aucdist.data.own_files import json_digest, json_text, jsonable
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.drift import batch as drift
 from aucdist.errors import InputError, Json, RunError, as_input_error
@@ -25,7 +25,6 @@ from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import certificate_text, point_sentences, render_template
 from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption
 from flows.export import rows_of_run
-from flows.json_values import json_text, jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import CONFIG, NAMED, SCORES, configuration_of, digests, read_about, read_scores
 from flows.train.config import load_train

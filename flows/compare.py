@@ -32,8 +32,8 @@ from aucdist.report.comparison import render_comparison_page, sentences
 from aucdist.report.text import value_text
 from aucdist.search.choice import corrected_groups_test
 from aucdist.store import resolve
-from flows.config.loading import Cli, Strict
-from flows.json_values import flattened, json_text, jsonable
+from flows.config.loading import Cli, Strict, flattened
+from aucdist.data.own_files import json_text, jsonable
 from flows.run_folder.folder import (
     METRICS,
     SCORES,

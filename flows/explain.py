@@ -19,7 +19,7 @@ from flows.compute.clusters import s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of
 from flows.config.loading import Cli, CountOption, FileOption, PlaceArgument
-from flows.json_values import jsonable
+from aucdist.data.own_files import jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 

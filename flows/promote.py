@@ -25,7 +25,7 @@ from aucdist.store import check_name, keep_decision, promote, read_store, remove
 from flows.compare import Run, read_run
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import Cli, CountOption, PlaceArgument, Strict
-from flows.json_values import jsonable
+from aucdist.data.own_files import jsonable
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
 from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of, model_folder

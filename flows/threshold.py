@@ -16,7 +16,7 @@ from aucdist.report.text import point_sentences, render_template
 from aucdist.store import promote, read_version
 from flows.config.loading import PlaceArgument, UrlOption, yaml_text
 from flows.config.model import OperatingPointConfig
-from flows.json_values import json_text
+from aucdist.data.own_files import json_text
 from flows.run_folder.folder import (
     CONFIG,
     DECISION,

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import ROW_ID, read_json, read_parquet
+from aucdist.data.own_files import ROW_ID, read_json, read_parquet, jsonable
 from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
@@ -32,7 +32,6 @@ from flows.compute.clusters import StageRunner, Workers, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import NAME, Cli, FileOption, PlaceArgument, Strict, UrlOption
-from flows.json_values import jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import (
     METRICS,

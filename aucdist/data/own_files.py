@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic_core import from_json
+from pydantic_core import from_json, to_jsonable_python
 
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import check_growth
@@ -201,6 +201,17 @@ def _infinite(content: Any, key: str) -> Iterator[tuple[str, float]]:
 def to_jsonable(content: Any, kind: type[Any]) -> Any:
     """Return an object as JSON values, so that `parse_checked` can read it."""
     return _adapter(kind).dump_python(content, mode="json")  # type: ignore[arg-type]
+
+
+def jsonable(value: Any) -> Any:
+    """Return any value as a JSON value. Numbers that are not finite become null."""
+    # values that pydantic does not know are NumPy scalars
+    return to_jsonable_python(value, inf_nan_mode="null", fallback=lambda scalar: scalar.item())
+
+
+def json_text(value: Any) -> str:
+    """Return any value as the text of a JSON file."""
+    return json.dumps(jsonable(value), indent=2, allow_nan=False) + "\n"
 
 
 def first_fault(error: ValidationError) -> str:

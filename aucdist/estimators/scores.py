@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.estimators.dask_rows import is_dask
-from aucdist.estimators.tables import checked_rows
+from aucdist.estimators.tables import checked_rows, is_dask
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.metrics import guaranteed_threshold, threshold_at
 from aucdist.metrics.counts import ScoreCounts, dot, labels_of

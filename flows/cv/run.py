@@ -39,7 +39,7 @@ from flows.cv.jobs import (
     run_in_threads,
     run_on_workers,
 )
-from flows.json_values import jsonable
+from aucdist.data.own_files import jsonable
 from flows.progress import RunObserver, warnings_to
 from flows.rows.rows import Encoding, Rows, TrainTestRows, with_classes
 from flows.rows.source import RowSource, check_monotone, open_source

@@ -29,11 +29,12 @@ from flows.config.loading import (
     Strict,
     UrlOption,
     config_of,
+    flattened,
     configs_folder,
     read_mapping,
     yaml_text,
 )
-from flows.json_values import flattened, jsonable
+from aucdist.data.own_files import jsonable
 from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Shapes

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from aucdist.data.own_files import npy_of
+from aucdist.data.own_files import npy_of, json_text, jsonable
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import Json
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
@@ -18,7 +18,6 @@ from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import additive_section
 from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
-from flows.json_values import json_text, jsonable
 from flows.rows.rows import Rows, TrainTestRows
 from flows.run_folder.folder import CONFIG, METRICS, NAMED, SCORES, THRESHOLD_ROWS, RunFolder, versions
 from flows.run_folder.results import FittedRun, ScoredRows, details_of

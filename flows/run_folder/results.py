@@ -44,7 +44,7 @@ from aucdist.metrics.measures import REPORTED_WITHIN_GROUPS, ScoredGroups, find_
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision, average_precision_interval
 from aucdist.pairs.groups import pair_groups
 from flows.config.model import OperatingPointConfig
-from flows.json_values import jsonable
+from aucdist.data.own_files import jsonable
 from flows.rows.rows import TrainTestRows
 from flows.run_folder.folder import DECISION, counts_of, digests, versions
 

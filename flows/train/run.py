@@ -31,7 +31,7 @@ from aucdist.search.folds import gathered
 from flows.compute.clusters import StageRunner, Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
 from flows.config.data import refuse_for_classes, source_of
 from flows.config.model import ModelConfig, ShapesConfig
-from flows.json_values import jsonable
+from aucdist.data.own_files import jsonable
 from flows.progress import REPORT, MetricsObserver, RunObserver
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_costs_of_rows, check_monotone, named_groups, open_source

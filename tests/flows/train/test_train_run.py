@@ -20,7 +20,7 @@ from aucdist.metrics import average_precision_difference, average_precision_inte
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.model import load_model
 from aucdist.report.text import group_rows
-from flows.json_values import jsonable
+from aucdist.data.own_files import jsonable
 from flows.rows.source import read_rows
 from flows.run_folder.folder import read_about, read_scores
 from flows.train.config import load_train
