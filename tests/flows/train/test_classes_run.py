@@ -11,14 +11,13 @@ from sklearn.datasets import load_digits
 from support.command_line import run as aucdist
 from support.command_line import sets
 from support.digits import write_digits
-from support.runs import Following, page_of
+from support.runs import Following, load_train, page_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export import to_json
 from aucdist.model import load_model, load_two_classes
-from flows.train.config import load_train
 from flows.train.run import train as run_training
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from support.command_line import result_of, sets
 from support.command_line import run as aucdist
-from support.runs import QUIET, load_cv, page_of, searched, trained, write_config
+from support.runs import QUIET, load_cv, load_train, page_of, searched, trained, write_config
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
@@ -22,7 +22,6 @@ from flows.compare import CompareConfig, compare
 from flows.run_folder.folder import read_scores
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
-from flows.train.config import load_train
 
 COST = "operating_point={cost: {false_alarm: 5, miss: cost_column}}"
 SEARCH = ("grid={lam: [10.0, 0.01]}", "folds={number: 2}", "model={tol: 1e-6}")
