@@ -254,8 +254,7 @@ def _about(run: Run) -> Json:
 
 def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: np.ndarray | None) -> Json:
     estimates: Json = {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         if in_groups is not None:
             estimates["group_auc"] = Estimate(in_groups.mean, *in_groups.interval(), 0.95, "score")
         estimates["auc"] = auc_interval(run.counts)

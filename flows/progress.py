@@ -251,8 +251,7 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
 
     `ignored`: warnings of these kinds are left out.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         for category in ignored:
             warnings.simplefilter("ignore", category)
         yield

@@ -171,9 +171,8 @@ def reproduce(config: Paper, observer: RunObserver) -> Json:
 
 def run_task(task: Task) -> Result:
     """Run a task in any process."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore"):
         # the papers' solvers stop after a fixed number of steps, even without convergence
-        warnings.simplefilter("ignore")
         return KINDS[task["kind"]].run_task(task)
 
 

@@ -180,8 +180,7 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
     reached = []
     for name, model, weight in models:
         start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings that all rounds were used
+        with warnings.catch_warnings(action="ignore"):  # warnings that all rounds were used
             model.fit(train.X, train.y, **({} if train.weight is None else {weight: train.weight}))
             probability = np.asarray(model.predict_proba(test.X))[:, 1]
         reached.append(Baseline(name, probability[np.argsort(test.row_id)], time.perf_counter() - start))
