@@ -65,8 +65,7 @@ def topics(digits):
 
 
 def fitted(model, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         warnings.simplefilter("ignore", SeparationWarning)
         return pickle.loads(pickle.dumps(model)).fit(X, y, **more)
 
@@ -131,16 +130,14 @@ def test_any_threads_and_any_views_have_the_bits_of_single_fits(model, n_jobs, d
     rows = ClassBlocks(LocalBlocks(coded, n_jobs=n_jobs), LabelSets.of_classes(classes))
     together = fitted(model, X[:8], [0, 1] * 4)  # what another fit left does not matter
     seen = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)
+    with warnings.catch_warnings(action="ignore", category=SeparationWarning):
         counts = fit_counting(together, rows, callback=seen.append)
     assert {record["class"] for record in seen} == set(classes)
     for k, name in enumerate(classes):
         alone = pickle.loads(pickle.dumps(model))
         signs = np.where(y == name, 1, -1)
         blocks = [Block.of(X[part], signs[part], index=number) for number, part in enumerate(parts)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SeparationWarning)
+        with warnings.catch_warnings(action="ignore", category=SeparationWarning):
             own = fit_counting(alone, LocalBlocks(blocks))
         np.testing.assert_array_equal(together.coef_[k], alone.coef_[0])
         assert (counts[k] is None) == (own is None)

@@ -103,8 +103,7 @@ def test_up_to_a_rate_of_1_it_is_delongs():
     of_pos, of_neg = placements_up_to(counts, 1.0)
     variance = of_counts.variance_of(of_pos, counts.pos) / 70 + of_counts.variance_of(of_neg, counts.neg) / 300
     assert variance == pytest.approx(delong_variance(counts), rel=1e-12)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IntervalWarning)
+    with warnings.catch_warnings(action="ignore", category=IntervalWarning):
         partial, other = area_interval(counts, 1.0), auc_interval(counts)
     assert (partial.low, partial.high) == pytest.approx((other.low, other.high), rel=1e-12)
     second = scores + np.random.default_rng(0).normal(size=len(y))
@@ -363,8 +362,7 @@ def test_intervals_cover(name, at):
     y, truth, covered = np.repeat([1, 0], [150, 3000]), meant(name, 150, 3000, 1.5), 0
     for seed in range(250):
         scores = np.random.default_rng(seed).normal(size=3150) + 1.5 * y
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             bounds = getattr(metrics, f"{name}_interval")(y, scores, **at)
         covered += bounds.low <= truth <= bounds.high
     assert covered / 250 > 0.91

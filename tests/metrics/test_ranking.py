@@ -50,8 +50,7 @@ def slow_delong(pos, neg) -> Fraction:
 
 
 def interval(counts, level=0.95):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IntervalWarning)
+    with warnings.catch_warnings(action="ignore", category=IntervalWarning):
         return ranking.auc_interval(counts, level)
 
 
