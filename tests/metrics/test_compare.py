@@ -7,13 +7,7 @@ import pytest
 from scipy import stats
 
 from aucdist.errors import InputError
-from aucdist.metrics import (
-    IntervalWarning,
-    ScoreCounts,
-    average_precision_difference,
-    roc_auc_difference,
-    roc_auc_score,
-)
+from aucdist import metrics
 from aucdist.metrics import compare
 from aucdist.metrics.groups import auc_of_groups, paired_groups_test
 from aucdist.metrics.intervals import bootstrap_interval, t_quantile
@@ -72,9 +66,9 @@ def test_with_many_rows_the_test_is_delongs(n_pos, n_neg):
     assert difference.p_value == pytest.approx(2 * stats.norm.sf(abs(value / error)), rel=0.3, abs=0.003)
     assert (difference.low, difference.high) == pytest.approx(stats.norm.interval(0.95, value, error), abs=0.15 * error)
     labels = np.where(y == 1, "rare", "common")
-    assert roc_auc_difference(labels.tolist(), first.tolist(), second) == difference
-    by_name = average_precision_difference(labels.tolist(), first.tolist(), second, pos_label="rare")
-    assert by_name == average_precision_difference(y, first, second)
+    assert metrics.roc_auc_difference(labels.tolist(), first.tolist(), second) == difference
+    by_name = metrics.average_precision_difference(labels.tolist(), first.tolist(), second, pos_label="rare")
+    assert by_name == metrics.average_precision_difference(y, first, second)
     turned = compare.auc_test(y, second, first)
     assert (turned.value, turned.low) == pytest.approx((-difference.value, -difference.high), abs=0.05 * error)
 
@@ -131,17 +125,17 @@ def test_no_interval_of_a_difference_has_a_width_of_zero(second, value, p_value)
 
 def test_bootstrap_interval_of_the_auc_is_about_delongs():
     y, scores, _ = sample(150, 300, ties=False)
-    counts = ScoreCounts.from_scores(y, scores)
+    counts = metrics.ScoreCounts.from_scores(y, scores)
     bootstrap = bootstrap_interval(counts, auc_of, n_resamples=400, seed=1)
     low, high = bootstrap.low, bootstrap.high
     spread = 1.96 * np.sqrt(delong_variance(counts))
-    assert low == pytest.approx(roc_auc_score(y, scores) - spread, abs=0.014)
-    assert high == pytest.approx(roc_auc_score(y, scores) + spread, abs=0.014)
+    assert low == pytest.approx(metrics.roc_auc_score(y, scores) - spread, abs=0.014)
+    assert high == pytest.approx(metrics.roc_auc_score(y, scores) + spread, abs=0.014)
     assert bootstrap_interval(counts, auc_of, n_resamples=400, seed=1) == bootstrap
 
 
 def test_bootstrap_of_a_perfect_ranking_is_not_a_point():
-    counts = ScoreCounts.from_scores(np.repeat([1, -1], [9, 30]), np.repeat([1.0, 0.0], [9, 30]))
+    counts = metrics.ScoreCounts.from_scores(np.repeat([1, -1], [9, 30]), np.repeat([1.0, 0.0], [9, 30]))
     bootstrap = bootstrap_interval(counts, average_precision, n_resamples=100)
     assert (bootstrap.low, bootstrap.high) == (pytest.approx(0.05 ** (1 / 9)), 1.0)
 
@@ -149,7 +143,7 @@ def test_bootstrap_of_a_perfect_ranking_is_not_a_point():
 TESTS = {
     "auc": compare.auc_test,
     "partial": lambda y, a, b: compare.partial_auc_test(y, a, b, 0.2),
-    "precision": average_precision_difference,
+    "precision": metrics.average_precision_difference,
     "groups": lambda y, a, b: paired_groups_test(*(auc_of_groups(y, s, groups=np.arange(len(y)) % 10) for s in (a, b))),
 }
 
@@ -208,8 +202,8 @@ def test_a_small_class_does_not_make_equal_models_differ():
 def test_one_class_has_the_interval_of_its_auc_and_small_classes_are_left_out():
     members, scores, _ = rows_of_classes(80)
     area = compare.macro_auc_interval(members[:, :1], scores[:, :1])
-    with pytest.warns(IntervalWarning, match="about 1.6 wrongly ranked rows of the 16"):
-        expected = auc_interval(ScoreCounts.from_scores(np.where(members[:, 0], 1, -1), scores[:, 0]))
+    with pytest.warns(metrics.IntervalWarning, match="about 1.6 wrongly ranked rows of the 16"):
+        expected = auc_interval(metrics.ScoreCounts.from_scores(np.where(members[:, 0], 1, -1), scores[:, 0]))
     assert (area.value, area.low, area.high) == pytest.approx((expected.auc, expected.low, expected.high), rel=1e-9)
     members[:, 2] = False
     members[0, 2] = True
@@ -256,15 +250,15 @@ def test_holm_is_statsmodels(p):
         (lambda: compare.placements(np.array([1, -1]), np.array([0, np.inf])), "score at position 1"),
         (lambda: compare.placements(np.array([1, -1]), np.zeros(3)), "y_score has 3 values, but y_true"),
         (lambda: compare.auc_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "each class needs at least two rows"),
-        (lambda: average_precision_difference(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "two rows of each class"),
+        (lambda: metrics.average_precision_difference(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "two rows of each class"),
         (lambda: compare.auc_test(np.array([1, -1] * 2), np.arange(4.0), np.zeros(4), level=1.0), "level must be .*; got 1.0"),
         (lambda: compare.corrected_t_test([0.1], 0.25), "at least two folds"),
         (lambda: compare.corrected_t_test([0.1, np.nan], 0.25), "not finite"),
         (lambda: compare.corrected_t_test([0.1, 0.2], -1), "test_over_train must be .*; got -1"),
-        (lambda: bootstrap_interval(ScoreCounts.from_scores(np.array([1, -1]), np.zeros(2)), auc_of, n_resamples=9), "9"),
+        (lambda: bootstrap_interval(metrics.ScoreCounts.from_scores(np.array([1, -1]), np.zeros(2)), auc_of, n_resamples=9), "9"),
         (
             lambda: bootstrap_interval(
-                ScoreCounts.from_scores(np.array([1, -1]), np.zeros(2), np.array([1, 0.5])), auc_of
+                metrics.ScoreCounts.from_scores(np.array([1, -1]), np.zeros(2), np.array([1, 0.5])), auc_of
             ),
             "weighted rows",
         ),

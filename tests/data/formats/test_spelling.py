@@ -256,16 +256,6 @@ CELL = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_s
 TEXT = CELL.filter(lambda s: not PLAIN.is_missing(s) and '"' not in s)
 
 
-@pytest.fixture
-def load(tmp_path):
-    def load(data, schema=None, **options):
-        path = tmp_path / "f.csv"
-        path.write_bytes(data if isinstance(data, bytes) else data.encode())
-        return read(Source(source=str(path), format="csv", **{"label": "y"} | options), schema=schema)
-
-    return load
-
-
 def test_numbers_and_categories_become_features_in_the_order_of_the_columns(load):
     data = load("a,kind,y,b\n1,tcp,0,-2.5\n3,icmp,1,1e-3\n5, tcp ,0,7\n", categorical=["kind"], positive=1)
     assert data.schema.feature_names == ("a", "kind=icmp", "kind=tcp", "b")
