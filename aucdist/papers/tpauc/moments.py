@@ -101,20 +101,15 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
         class_block = block.y[chunk] == label
         x = as_dense(X[chunk][class_block]).astype(np.float64, copy=False)
         weight = None if block.weight is None else block.weight[chunk][class_block]
-        total = total + _dense_moments(x, weight, full=full)
+        mass = float(len(x)) if weight is None else float(weight.sum())
+        if mass == 0.0:
+            continue
+        mean = x.mean(axis=0) if weight is None else weight @ x / mass
+        x -= mean
+        if weight is not None:
+            x *= np.sqrt(weight)[:, np.newaxis]
+        total = total + ClassMoments(mass, mean, x.T @ x if full else np.einsum("ij,ij->j", x, x))
     return total
-
-
-def _dense_moments(x: np.ndarray, weight: np.ndarray | None, *, full: bool) -> ClassMoments:
-    """Return the moments of rows x; x is centred in place."""
-    total = float(len(x)) if weight is None else float(weight.sum())
-    if total == 0.0:
-        return ClassMoments(0.0, x[:0].sum(axis=0), x[:0].sum(axis=0))
-    mean = x.mean(axis=0) if weight is None else weight @ x / total
-    x -= mean
-    if weight is not None:
-        x *= np.sqrt(weight)[:, np.newaxis]
-    return ClassMoments(total, mean, x.T @ x if full else np.einsum("ij,ij->j", x, x))
 
 
 def _stored_moments(A: sp.csr_matrix, weight: np.ndarray, total: float) -> ClassMoments:
