@@ -95,9 +95,9 @@ def test_merged_moments_are_those_of_plain_sums(rows, cuts, sparse):
         mean = math.fsum(column) / len(column)
         m2 = math.fsum((x - mean) ** 2 for x in column)
         size = max(map(abs, column)) + 1e-300
-        assert total.count == len(column)
+        assert total.weight == len(column)
         assert abs(total.mean[j] - mean) <= 1e-12 * size
-        assert abs(total.m2[j] - m2) <= 1e-12 * (m2 + len(column) * size * size * 1e-3)
+        assert abs(total.scatter[j] - m2) <= 1e-12 * (m2 + len(column) * size * size * 1e-3)
         assert (total.ranges.low[j], total.ranges.high[j]) == (min(column), max(column))
 
 

@@ -20,7 +20,8 @@ from aucdist.maps import BinExpander
 from aucdist.pairs.groups import pair_groups
 from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
 from aucdist.papers.tpauc.exact import Exact
-from aucdist.papers.tpauc.moments import ClassMoments, PairMoments, class_moments
+from aucdist.data.column_statistics import Moments
+from aucdist.papers.tpauc.moments import PairMoments, class_moments
 from aucdist.solvers.base import Status, solve
 
 exact = rounds_of(Exact)
@@ -223,7 +224,7 @@ def known(blocks, full=True):
     return PairMoments.of(*classes(blocks, full))
 
 
-ZERO = ClassMoments(0.0, np.zeros(1), np.zeros(1))
+ZERO = Moments(0.0, np.zeros(1), np.zeros(1))
 
 
 @pytest.mark.parametrize("form", FORMS)
