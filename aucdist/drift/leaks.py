@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.data.block import Block, as_dense, stacked
+from aucdist.data.block import Block, as_dense
 from aucdist.data.dataset import Schema
 from aucdist.data.own_files import REPAIR, parse_npy
 from aucdist.data.split import scrambled
@@ -23,6 +23,7 @@ from aucdist.drift.columns import (
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.selection import digests_of
+from aucdist.solvers.sample import drawn_rows
 
 MAX_ROWS = 20_000
 """The largest number of rows that are examined. If there are more, half are taken from each class."""
@@ -58,8 +59,7 @@ def sample_of(blocks: Blocks) -> Sample:
     """Return at most `MAX_ROWS` rows, chosen by their ids, so that they do not depend on the blocks."""
     wide = blocks.n_features > MAX_FEATURES
     rates = [min(1.0, MAX_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
-    sampled = stacked(blocks.sum(_sampled, rates, 0 if wide else blocks.n_features)["parts"])
-    rows = sampled.take(np.argsort(sampled.row_id, kind="stable"))
+    rows = drawn_rows(blocks, _sampled, rates, 0 if wide else blocks.n_features)
     values = as_dense(rows.X).astype(np.float64, copy=False)
     return Sample(values, rows.y == 1, rows.row_id, rates[1] / rates[0])
 

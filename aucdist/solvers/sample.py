@@ -10,6 +10,7 @@ a small group would contain almost no pairs.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -90,11 +91,14 @@ def share_of_groups(blocks: Blocks) -> float:
 def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
     """Return a sample of the rows, or of whole groups of them, in the order of their ids."""
     if whole_groups:
-        parts = blocks.sum(draw_groups, share_of_groups(blocks))["parts"]
-    else:
-        shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
-        parts = blocks.sum(draw_from_block, shares)["parts"]
-    drawn = stacked(parts)
+        return drawn_rows(blocks, draw_groups, share_of_groups(blocks))
+    shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
+    return drawn_rows(blocks, draw_from_block, shares)
+
+
+def drawn_rows(blocks: Blocks, step: Callable[..., Summary], *args: Any) -> Block:
+    """Return the rows that a step draws from each block, in the order of their ids."""
+    drawn = stacked(blocks.sum(step, *args)["parts"])
     in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
     return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
