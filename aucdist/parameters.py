@@ -3,7 +3,7 @@
 import numbers
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Protocol, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -13,6 +13,17 @@ LARGEST_INTEGER = 2**63
 """Compiled kernels and NumPy take integers below this one."""
 
 T = TypeVar("T")
+
+
+class Constraint(Protocol):
+    """What a parameter may be."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise an InputError that names the parameter, its value and what is allowed, unless the value is allowed."""
+
+
+Constraints = Mapping[str, Constraint]
+"""By the name of the parameter."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +84,6 @@ class Condition:
         """Raise an InputError unless the value is allowed."""
         if not self.holds(value):
             raise InputError(f"{name} must be {self.text}; got {value!r}")
-
-
-Constraints = Mapping[str, Number | OneOf | Condition]
-"""What parameters may be, by their names."""
 
 
 SWITCH = Condition(lambda v: isinstance(v, bool | np.bool_), "True or False")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from aucdist.data.own_files import json_text, jsonable
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError, Json
 from aucdist.metrics import (
@@ -33,7 +34,6 @@ from aucdist.report.text import value_text
 from aucdist.search.choice import corrected_groups_test
 from aucdist.store import resolve
 from flows.config.loading import Cli, Strict, flattened
-from aucdist.data.own_files import json_text, jsonable
 from flows.run_folder.folder import (
     METRICS,
     SCORES,

@@ -8,6 +8,7 @@ import pandas as pd
 from pydantic import Field
 
 from aucdist.data.block import Block, as_dense, stacked
+from aucdist.data.own_files import jsonable
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import absolute, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
@@ -19,7 +20,6 @@ from flows.compute.clusters import s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of
 from flows.config.loading import Cli, CountOption, FileOption, PlaceArgument
-from aucdist.data.own_files import jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 

@@ -22,9 +22,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from aucdist.data.own_files import jsonable
 from aucdist.errors import Json, unknown
 from aucdist.report.text import search_verdict, seconds_text, summary_rows, value_text
-from aucdist.data.own_files import jsonable
 
 EVERY = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
 LOG_FORMAT = "AUCDIST_LOG"

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from aucdist.data.own_files import jsonable
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
@@ -25,7 +26,6 @@ from aucdist.store import check_name, keep_decision, promote, read_store, remove
 from flows.compare import Run, read_run
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import Cli, CountOption, PlaceArgument, Strict
-from aucdist.data.own_files import jsonable
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
 from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of, model_folder

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import ROW_ID, read_json, read_parquet, jsonable
+from aucdist.data.own_files import ROW_ID, jsonable, read_json, read_parquet
 from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage import files

@@ -20,7 +20,7 @@ from typing_extensions import TypedDict
 from aucdist.data.formats.table_form import PLAIN
 from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels
-from aucdist.data.own_files import OPEN, ROW_ID, Count, json_digest, read_json, read_parquet, json_text
+from aucdist.data.own_files import OPEN, ROW_ID, Count, json_digest, json_text, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel

@@ -279,14 +279,14 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
 
     Raises InputError for a column of dates, or one that looks like an identifier.
     """
-    from aucdist.data.formats.table_form import MISSING_CATEGORY, are_dates, one_spelling_each
+    from aucdist.data.formats.table_form import are_dates, one_spelling_each
 
     survey = _parsed(table, None, {**LENIENT, "categorical": list(texts)}).survey
     categories = dict(survey.categories)
     for name in categories:
         column = table[name]
         stated = pa.types.is_dictionary(column.type)
-        if not stated and are_dates(categories[name], MISSING_CATEGORY):
+        if not stated and are_dates(categories[name]):
             raise InputError(_dates(name, "dates as strings"))
         categories[name] = one_spelling_each(categories[name])
         most = MAX_CATEGORIES if stated else min(MAX_DETECTED, max(MIN_DISTINCT, table.num_rows // 2))

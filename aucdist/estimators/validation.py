@@ -21,8 +21,8 @@ from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.tables import (
     allows_missing,
-    checked_rows,
     check_columns,
+    checked_rows,
     forget_columns,
     is_dask,
     names_of_features,

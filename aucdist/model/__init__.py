@@ -26,8 +26,7 @@ from aucdist.errors import InputError, Json, error_text
 from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.model.scorecard import Scorecard, parse_card
 from aucdist.probability.links import SavedMap
-from aucdist.store import ABOUT as ABOUT
-from aucdist.store import resolve
+from aucdist.store import ABOUT as ABOUT, resolve
 
 if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap

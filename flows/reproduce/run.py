@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 
 from pydantic import Field
 
+from aucdist.data.own_files import jsonable
 from aucdist.data.sources import refuse_absent
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import InputError, Json, RunError, as_input_error, error_text, unknown
@@ -29,12 +30,11 @@ from flows.config.loading import (
     Strict,
     UrlOption,
     config_of,
-    flattened,
     configs_folder,
+    flattened,
     read_mapping,
     yaml_text,
 )
-from aucdist.data.own_files import jsonable
 from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Shapes

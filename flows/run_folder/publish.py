@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from aucdist.data.own_files import npy_of, json_text, jsonable
+from aucdist.data.own_files import json_text, jsonable, npy_of
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import Json
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model

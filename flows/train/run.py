@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from aucdist.data.own_files import jsonable
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import AnyBlocks
 from aucdist.errors import ClusterLost, InputError, Json
@@ -31,7 +32,6 @@ from aucdist.search.folds import gathered
 from flows.compute.clusters import StageRunner, Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
 from flows.config.data import refuse_for_classes, source_of
 from flows.config.model import ModelConfig, ShapesConfig
-from aucdist.data.own_files import jsonable
 from flows.progress import REPORT, MetricsObserver, RunObserver
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_costs_of_rows, check_monotone, named_groups, open_source

@@ -4,15 +4,14 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import partition
 from aucdist.data.shards.sharding import simulate
-from aucdist.engine.blocks import LocalBlocks, StoredBlock
 from aucdist.engine import steps
+from aucdist.engine.blocks import LocalBlocks, StoredBlock
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.pairs.cutting_planes import AllPairs
@@ -74,8 +73,8 @@ def test_no_more_blocks_are_in_memory_than_two_for_each_thread():
 
     for threads in (1, 3):
         most[0] = 0
-        steps.run_step(lambda b, m: (None, {"n": 1}), [Reader(i) for i in range(N_BLOCKS)], [None] * N_BLOCKS, (), range(N_BLOCKS),
-                 threads=threads)  # fmt: skip
+        readers = [Reader(i) for i in range(N_BLOCKS)]
+        steps.run_step(lambda b, m: (None, {"n": 1}), readers, [None] * N_BLOCKS, (), range(N_BLOCKS), threads=threads)
         assert 1 <= most[0] <= 2 * threads + 1  # and the one that a thread is about to let go
         assert not alive
 

@@ -21,7 +21,12 @@ from aucdist.probability.links import Link
 from aucdist.selection import fold_numbers
 
 KINDS = ["gev", "logit", "isotonic"]
-MODELS = [aucdist.PairwiseHingeClassifier, aucdist.PairwiseRampClassifier, aucdist.PairwiseSquareClassifier, aucdist.UnivariateRankingClassifier]
+MODELS = [
+    aucdist.PairwiseHingeClassifier,
+    aucdist.PairwiseRampClassifier,
+    aucdist.PairwiseSquareClassifier,
+    aucdist.UnivariateRankingClassifier,
+]
 
 
 def drawn(n=3000, seed=0, share=0.08):
@@ -104,7 +109,9 @@ def test_isotonic_is_scikit_learns():
 def test_logit_is_near_scikit_learns_calibration():
     X, y = drawn()
     model = aucdist.PairwiseSquareClassifier(lam=1e-2, calibration="logit").fit(X, y)
-    peer = CalibratedClassifierCV(aucdist.PairwiseSquareClassifier(lam=1e-2), method="sigmoid", ensemble=False, cv=5).fit(X, y)
+    peer = CalibratedClassifierCV(
+        aucdist.PairwiseSquareClassifier(lam=1e-2), method="sigmoid", ensemble=False, cv=5
+    ).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=0.02)
     assert CalibratedClassifierCV(FrozenEstimator(model)).fit(X, y).predict_proba(X).shape == (3000, 2)
 

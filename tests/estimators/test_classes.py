@@ -97,7 +97,9 @@ def test_scores_are_in_units_of_their_spread(digits):
     assert model.thresholds_.shape == (4,)
 
 
-@pytest.mark.parametrize("model", [aucdist.LinkClassifier(), aucdist.PairwiseHingeClassifier(calibration="logit", tol=1e-2)], ids=str)
+@pytest.mark.parametrize(
+    "model", [aucdist.LinkClassifier(), aucdist.PairwiseHingeClassifier(calibration="logit", tol=1e-2)], ids=str
+)
 def test_probabilities(model, digits, topics):
     (X, y), topics = (array[:160] for array in digits), topics[:160]
     of_classes, of_labels = fitted(model, X, y), fitted(model, X, topics)

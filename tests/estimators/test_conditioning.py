@@ -71,7 +71,9 @@ def test_a_shift_of_a_column_is_a_shift_of_its_values(rows, model):
     primal, coef = near.certificate_.primal, near.coef_.copy()
     scores = near.decision_function(with_column(X, column))
     far = fitted(model, with_column(X, column + 2.0**40), y)
-    assert far.certificate_.primal == pytest.approx(primal, rel=2e-2 if isinstance(model, aucdist.HingeClassifier) else 2e-3)
+    assert far.certificate_.primal == pytest.approx(
+        primal, rel=2e-2 if isinstance(model, aucdist.HingeClassifier) else 2e-3
+    )
     if near.certificate_.status == "converged" and near.certificate_.relative_gap < 1e-5:
         np.testing.assert_allclose(far.coef_, coef, rtol=1e-2, atol=1e-3)
         np.testing.assert_allclose(far.decision_function(with_column(X, column + 2.0**40)), scores, atol=2e-2)
@@ -127,7 +129,10 @@ def test_columns_near_0_are_left_alone(rows):
 def test_a_penalised_intercept_sees_a_shift(rows):
     X, y = rows
     X = with_column(X, 3e6)
-    for model in (aucdist.LinkClassifier(link="logit", penalise_intercept=True), aucdist.HingeClassifier(fit_intercept=False)):
+    for model in (
+        aucdist.LinkClassifier(link="logit", penalise_intercept=True),
+        aucdist.HingeClassifier(fit_intercept=False),
+    ):
         primal = fitted(model, X, y).certificate_.primal
         direct = model.certificate_.primal
         assert primal == direct
@@ -140,7 +145,9 @@ def test_a_path_and_a_warm_start_are_shifted_too(rows):
     for model in aucdist.lam_path(aucdist.PairwiseHingeClassifier(), far, y, lams=[1e-1, 1e-2]):
         assert model.certificate_.status == "converged"
         assert model.coef_[0, -1] == 0.0
-    (shifted,), (near,) = (aucdist.lam_path(aucdist.PairwiseSquareClassifier(), rows, y, lams=[1e-2]) for rows in (far, X))
+    (shifted,), (near,) = (
+        aucdist.lam_path(aucdist.PairwiseSquareClassifier(), rows, y, lams=[1e-2]) for rows in (far, X)
+    )
     np.testing.assert_allclose(shifted.coef_[0, :-1], near.coef_[0])
     link = aucdist.LinkClassifier(link="logit", warm_start=True).fit(far, y)
     passes = link.n_passes_

@@ -12,11 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from support.small_sets import small
 from threadpoolctl import threadpool_limits
 
+from aucdist import estimators
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
-from aucdist import estimators
 from aucdist.sampling import DistanceUnderSampler
 
 N_BLOCKS = 3

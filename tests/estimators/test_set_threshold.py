@@ -11,8 +11,7 @@ from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.scores import count_scores
-from aucdist.metrics import counts as counts_module
-from aucdist.metrics import partial_roc_auc_score
+from aucdist.metrics import counts as counts_module, partial_roc_auc_score
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import confusion
 from aucdist.metrics.ranking import auc, auc_error
@@ -151,7 +150,8 @@ def same(a: ScoreCounts, b: ScoreCounts) -> bool:
 
 
 @pytest.mark.parametrize(
-    "estimator", [aucdist.PairwiseHingeClassifier(), aucdist.MarginMeanClassifier(random_state=0), aucdist.LinkClassifier()]
+    "estimator",
+    [aucdist.PairwiseHingeClassifier(), aucdist.MarginMeanClassifier(random_state=0), aucdist.LinkClassifier()],
 )
 def test_a_fit_returns_the_counts_of_its_scores(estimator):
     counts = fit_counting(estimator, rows())

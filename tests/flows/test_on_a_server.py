@@ -16,8 +16,7 @@ from support.prefect_servers import prefect_server
 from support.runs import QUIET, Following, load_train
 
 from aucdist.errors import InputError
-from flows import score as scoring
-from flows import shard as sharding
+from flows import score as scoring, shard as sharding
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train import run as pipeline

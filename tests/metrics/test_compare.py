@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from aucdist.errors import InputError
 from aucdist import metrics
+from aucdist.errors import InputError
 from aucdist.metrics import compare
 from aucdist.metrics.groups import auc_of_groups, paired_groups_test
 from aucdist.metrics.intervals import bootstrap_interval, t_quantile
-from aucdist.metrics.ranking import auc as auc_of
-from aucdist.metrics.ranking import auc_interval, average_precision, delong_variance
+from aucdist.metrics.ranking import auc as auc_of, auc_interval, average_precision, delong_variance
 
 
 def sample(n_pos=40, n_neg=60, seed=0, ties=True):
@@ -195,7 +194,9 @@ def test_a_small_class_does_not_make_equal_models_differ():
     members = np.repeat([0, 1, 2], [60, 30, 4])[:, np.newaxis] == np.arange(3)
     for _ in range(40):
         shared, eps, other = r.normal(size=(3, *members.shape))
-        rejected += compare.macro_auc_test(members, shared + eps + 1.2 * members, shared + other + 1.2 * members).p_value < 0.05
+        rejected += (
+            compare.macro_auc_test(members, shared + eps + 1.2 * members, shared + other + 1.2 * members).p_value < 0.05
+        )
     assert rejected <= 6  # of 40; 2 are expected, and more than 6 have the probability .003
 
 
@@ -250,7 +251,7 @@ def test_holm_is_statsmodels(p):
         (lambda: compare.placements(np.array([1, -1]), np.array([0, np.inf])), "score at position 1"),
         (lambda: compare.placements(np.array([1, -1]), np.zeros(3)), "y_score has 3 values, but y_true"),
         (lambda: compare.auc_test(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "each class needs at least two rows"),
-        (lambda: metrics.average_precision_difference(np.array([1, -1, -1]), np.arange(3.0), np.zeros(3)), "two rows of each class"),
+        (lambda: metrics.average_precision_difference([1, -1, -1], np.arange(3.0), np.zeros(3)), "two rows of each class"),
         (lambda: compare.auc_test(np.array([1, -1] * 2), np.arange(4.0), np.zeros(4), level=1.0), "level must be .*; got 1.0"),
         (lambda: compare.corrected_t_test([0.1], 0.25), "at least two folds"),
         (lambda: compare.corrected_t_test([0.1, np.nan], 0.25), "not finite"),

@@ -15,8 +15,8 @@ from sklearn import metrics as sk
 from sklearn.exceptions import UndefinedMetricWarning
 from threadpoolctl import threadpool_limits
 
-from aucdist.errors import InputError
 from aucdist import metrics
+from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES, find_measure
 from aucdist.metrics.ranking import pr_band, pr_curve
@@ -212,7 +212,11 @@ def test_what_is_masked_is_refused_and_not_taken_from_below_the_mask():
         metrics.average_precision_score(np.ma.array(y, mask=mask), scores)
     with pytest.raises(InputError, match=r"weight at position 3 .* is negative or not finite"):
         metrics.average_precision_score(y, scores, sample_weight=np.ma.array([1, 1, 1, 1], mask=mask))
-    assert metrics.average_precision_score(np.ma.array(y), np.ma.array(scores)) == metrics.average_precision_score(y, scores) == 1.0
+    assert (
+        metrics.average_precision_score(np.ma.array(y), np.ma.array(scores))
+        == metrics.average_precision_score(y, scores)
+        == 1.0
+    )
 
 
 @pytest.mark.parametrize("predicted", [[0, 1, 2], [0, 1, "1"], [0, 1, np.nan]])
@@ -250,7 +254,11 @@ def test_dask_collections_are_counted_chunk_by_chunk():
     y[:30] = False
     chunks = ((30, 0, 25, 35),)
     lazy = [da.from_array(values, chunks=chunks) for values in (np.where(y, "yes", "no"), scores)]
-    for measure in (metrics.roc_auc_score, metrics.average_precision_score, functools.partial(metrics.recall_at_k, k=9)):
+    for measure in (
+        metrics.roc_auc_score,
+        metrics.average_precision_score,
+        functools.partial(metrics.recall_at_k, k=9),
+    ):
         assert measure(*lazy) == measure(y, scores)
     weights = da.from_array(weight, chunks=chunks)
     of_all = metrics.roc_auc_score(y, scores, sample_weight=weight)

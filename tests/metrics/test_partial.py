@@ -8,16 +8,20 @@ from functools import partial
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
 from aucdist import metrics
 from aucdist.errors import InputError
-from aucdist.metrics import IntervalWarning, partial_roc_auc_difference, partial_roc_auc_interval, partial_roc_auc_score
-from aucdist.metrics import partial as of_counts
+from aucdist.metrics import (
+    IntervalWarning,
+    partial as of_counts,
+    partial_roc_auc_difference,
+    partial_roc_auc_interval,
+    partial_roc_auc_score,
+)
 from aucdist.metrics.compare import auc_test, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import precision_at_recall, recall_at_precision

@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import integrate, stats
 
 from aucdist.errors import InputError

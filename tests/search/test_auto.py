@@ -40,12 +40,16 @@ SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
 def test_the_measure_is_the_one_that_is_trained_for(params, metric):
     search = auto.auto_search(PairwiseHingeClassifier(**params), **SIZE)
     assert (search.measure.name, search.rule, search.n_folds) == (metric, "best" if params else "simplest", 5)
-    assert sorted({point["lam"] for point in search.points}, reverse=True) == list(auto.LAMS if not params else auto.LAMS_OF_TOP)
+    assert sorted({point["lam"] for point in search.points}, reverse=True) == list(
+        auto.LAMS if not params else auto.LAMS_OF_TOP
+    )
     tried = [point["features"] for point in search.points]
     forests = auto.LEAVES_OF_TOP if params else auto.FORESTS
     lams = {point["lam"] for point in search.points if point["features"] in forests}
     assert lams == ({1e-1, 1e-3} if params else {1.0, 1e-1})
-    assert [features for features in tried if features in (auto.LEAVES, *auto.FORESTS, *auto.LEAVES_OF_TOP)][::2] == list(forests)
+    assert [features for features in tried if features in (auto.LEAVES, *auto.FORESTS, *auto.LEAVES_OF_TOP)][
+        ::2
+    ] == list(forests)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +98,9 @@ def test_probability_models_try_smaller_lam_where_positives_are_rare():
 
 
 def test_of_two_forests_the_smaller_one_is_the_simpler():
-    order = [complexity(form) for form in ({"map": "bins", "interactions": 40}, "leaves", {"map": "leaves"}, auto.LEAVES)]
+    order = [
+        complexity(form) for form in ({"map": "bins", "interactions": 40}, "leaves", {"map": "leaves"}, auto.LEAVES)
+    ]
     assert order == sorted(order)
     assert order[1] == order[2] < order[3]
 

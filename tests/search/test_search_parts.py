@@ -17,8 +17,7 @@ from aucdist.errors import InputError, RunError
 from aucdist.maps.bins import BinExpander, BinMap
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.measures import MEASURES, find_measure
-from aucdist.search import fold as fold_module
-from aucdist.search import choice
+from aucdist.search import choice, fold as fold_module
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Folds, masked_blocks
 from aucdist.search.schedule import fit_settings, halve, paths_of, points_of, race
@@ -284,7 +283,9 @@ def test_the_average_precision_decides_where_the_auc_does_not():
     level = setting({"map": "bins"}, [0.91, 0.90, 0.92], [0.60, 0.62, 0.61])
     worse = setting({"map": "leaves"}, [0.85, 0.86, 0.86], [0.80, 0.81, 0.82])
     assert choice.choose([simple, level, worse], AUC, "simplest") == 1
-    without = [choice.SettingScores(r.parameters, tuple({"value": v} for v in r.values), 10) for r in (simple, level, worse)]
+    without = [
+        choice.SettingScores(r.parameters, tuple({"value": v} for v in r.values), 10) for r in (simple, level, worse)
+    ]
     assert choice.choose(without, AUC, "simplest") == 0
 
 

@@ -3,15 +3,14 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.model_selection import TimeSeriesSplit
 
+from aucdist import selection
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.split import scrambled
 from aucdist.errors import InputError
-from aucdist import selection
 
 
 def twin(ids, y, n_folds, seed):
@@ -97,7 +96,8 @@ def test_groups_stay_together_whatever_the_order_of_the_rows(n_folds, n_groups, 
     assert set(folds) == set(range(n_folds))
     order = np.array(random.sample(range(len(groups)), len(groups)))
     assert (
-        selection.fold_numbers_of_groups(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist() == folds[order].tolist()
+        selection.fold_numbers_of_groups(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist()
+        == folds[order].tolist()
     )
     # No fold is ahead of another by more positives than the largest group has.
     positives = np.bincount(folds, y == 1, n_folds)
@@ -232,7 +232,9 @@ def test_a_column_must_be_there_and_not_be_all():
     with pytest.raises(InputError, match=r"unknown column 'twon'. Did you mean 'town'\? Allowed: town, age, size"):
         selection.take_column(block, SCHEMA, "twon")
     with pytest.raises(InputError, match="only column"):
-        selection.take_column(Block.of(X[:, :1], np.array([1, -1, 1])), Schema(("age",), "class", ("1",), ("-1",), {}), "age")
+        selection.take_column(
+            Block.of(X[:, :1], np.array([1, -1, 1])), Schema(("age",), "class", ("1",), ("-1",), {}), "age"
+        )
 
 
 def test_codes_are_equal_where_values_are():
@@ -240,7 +242,11 @@ def test_codes_are_equal_where_values_are():
     assert numbers[0] == numbers[2] != numbers[1]
     assert numbers[3] != numbers[4]
     towns = Schema(("town=a", "town=b"), "class", ("1",), ("-1",), {"town": ("a", "b")})
-    assert selection.names_of_codes(np.array([1.0, -1.0, 0.0, 1.0]), towns, "town") == ["of an unknown category", "a", "b"]
+    assert selection.names_of_codes(np.array([1.0, -1.0, 0.0, 1.0]), towns, "town") == [
+        "of an unknown category",
+        "a",
+        "b",
+    ]
     assert selection.names_of_codes(np.array([2.5, -1.0, 2.5]), towns, "age") == ["-1", "2.5"]
 
 

@@ -10,12 +10,12 @@ from support.forked_workers import start_program
 from support.linear_models import save_model
 from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, point_to
 
+from aucdist import store
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, WEIGHTS, load_model
-from aucdist import store
 
 
 @pytest.fixture(params=["folder", "s3"])

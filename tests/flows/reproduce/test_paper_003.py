@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import genextreme, wilcoxon
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from support.runs import page_of
-from support.small_paper import load_paper, run, write
-from support.small_paper import rows as table_rows
+from support.small_paper import load_paper, rows as table_rows, run, write
 
 from aucdist import LinkClassifier
 from aucdist.data.block import each_of

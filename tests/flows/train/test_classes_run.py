@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
-from support.command_line import run as aucdist
-from support.command_line import sets
+from support.command_line import run as aucdist, sets
 from support.digits import write_digits
 from support.runs import Following, load_train, page_of
 

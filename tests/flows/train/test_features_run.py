@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.command_line import run as aucdist
-from support.command_line import sets
+from support.command_line import run as aucdist, sets
 from support.runs import Following, load_cv, load_train, page_of, searched, trained, write_config
 
 from aucdist.errors import InputError

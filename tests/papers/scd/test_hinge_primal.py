@@ -60,10 +60,14 @@ def iterates(name, penalty, X, y, weight, lam, eta, intercept, n_rounds):
         step = eta / np.sqrt(t) if penalty == "l1" else 1 / (lam * (t - 1) + 1 / eta)
         if name == "scd":
             both = np.append(w, b) if intercept else w
-            both = hinge_twins.scd_sweep(X, y, shares, both, block_seed(5, t, 0), penalty, lam, step, 4 / np.sqrt(t), intercept)
+            both = hinge_twins.scd_sweep(
+                X, y, shares, both, block_seed(5, t, 0), penalty, lam, step, 4 / np.sqrt(t), intercept
+            )
             w, b = both[: len(w)], both[-1] if intercept else 0.0
         elif name == "pegasos":
-            w, b = hinge_twins.pegasos_steps(X, y, n * shares, w, b, block_seed(5, t, 0), n, lam, (t - 1) * n, intercept)
+            w, b = hinge_twins.pegasos_steps(
+                X, y, n * shares, w, b, block_seed(5, t, 0), n, lam, (t - 1) * n, intercept
+            )
         else:
             total = total + g
             if name == "psa":

@@ -7,8 +7,8 @@ from support.square_twins import class_means, opauc_steps, problem, univariate_s
 
 from aucdist.data.block import Block
 from aucdist.papers.epochs import LabelledRows
-from aucdist.papers.tpauc.descent import SquareDescentMemory, prepare_sampling
 from aucdist.papers.tpauc import kernels
+from aucdist.papers.tpauc.descent import SquareDescentMemory, prepare_sampling
 from aucdist.papers.tpauc.moments import PairMoments, class_moments
 
 
@@ -40,7 +40,9 @@ def test_a_sketched_step_costs_its_non_zeros():
     n, d = X.shape
     block, w = Block.of(X, y), np.zeros(d)
     lengths = np.asarray(X.power(2).sum(axis=1)).ravel()
-    kernels.opauc_sketched(LabelledRows.of(block), lengths, r.integers(0, n, 100_000), (1e-3, 1e-2), nothing(d, 3, 0), w)
+    kernels.opauc_sketched(
+        LabelledRows.of(block), lengths, r.integers(0, n, 100_000), (1e-3, 1e-2), nothing(d, 3, 0), w
+    )
     assert (X[y > 0] @ w).mean() > (X[y < 0] @ w).mean()
 
 
