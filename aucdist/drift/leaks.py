@@ -20,10 +20,9 @@ from aucdist.drift.columns import (
     revealing_value,
     shares,
 )
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, drawn_rows
 from aucdist.errors import InputError
 from aucdist.selection import digests_of
-from aucdist.solvers.sample import drawn_rows
 
 MAX_ROWS = 20_000
 """The largest number of rows that are examined. If there are more, half are taken from each class."""

@@ -23,11 +23,11 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import has_missing
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, drawn_rows
 from aucdist.kernels.codes import CodeBasis
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import with_weight
-from aucdist.solvers.sample import MIN_GROUPS, draw_from_block, draw_groups, drawn_rows
+from aucdist.solvers.sample import MIN_GROUPS, draw_from_block, draw_groups
 
 BASES = ("cumulative", "one-hot", "hat")
 LINEAR_SCALE = 0.25

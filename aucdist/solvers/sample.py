@@ -10,13 +10,12 @@ a small group would contain almost no pairs.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from aucdist.data.block import Block, row_squares, stacked
+from aucdist.data.block import Block, row_squares
 from aucdist.data.split import scrambled
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, drawn_rows
 from aucdist.solvers.base import Round, solve
 
 MIN_ROWS_TO_SAMPLE = 100_000
@@ -95,12 +94,6 @@ def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
     shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
     return drawn_rows(blocks, draw_from_block, shares)
 
-
-def drawn_rows(blocks: Blocks, step: Callable[..., Summary], *args: Any) -> Block:
-    """Return the rows that a step draws from each block, in the order of their ids."""
-    drawn = stacked(blocks.sum(step, *args)["parts"])
-    in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
-    return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 
 def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
