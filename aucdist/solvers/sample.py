@@ -95,7 +95,6 @@ def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
     return drawn_rows(blocks, draw_from_block, shares)
 
 
-
 def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:
     """Return a number in [0, 1) for each id, which depends on the id and the seed alone."""
     out = np.empty(len(ids))
