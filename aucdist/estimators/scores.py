@@ -158,8 +158,8 @@ def _thresholds_of_rows(
             if not guarantee.holds:
                 raise InputError(
                     f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
-                    f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for at most that, "
-                    "lower the confidence, or give more rows"
+                    f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for this or a weaker "
+                    "target, lower the confidence, or give more rows"
                 )
             thresholds.append(guarantee.threshold)
     return thresholds
@@ -201,7 +201,7 @@ class WithThreshold:
 
     @property
     def class_models(self) -> Sequence[Any]:
-        """The fitted model of each class against the rest; of two classes the estimator itself."""
+        """The fitted model of each class against the rest; with two classes, the estimator itself."""
         return vars(self).get("estimators_", [self])
 
     @property
@@ -249,8 +249,10 @@ class WithThreshold:
             positive. Without it, give rows and one target. For several classes, give an array of shape (n_classes,), in
             the order of `classes_`.
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features), optional
-            The rows that choose the threshold. Use training rows or, better, other rows, but not test rows. With several
-            classes, each class gets the threshold that meets the target for this class against the rest.
+            The rows that choose the threshold: rows that the fit has not seen, and that you will not test on. On training rows
+            the scores are too good, so the target may be missed on new rows. With `alerts` and no labels, give the batch that is
+            to be flagged. With several classes, each class gets the threshold that meets the target for this class against the
+            rest.
         y, sample_weight : array-like of shape (n_samples,), optional
             The labels and the weights of these rows, as for `fit`. `alerts` without `confidence` needs no labels. For a model of
             grades, the labels are -1 for the lowest grade and 1 for higher grades.
