@@ -48,8 +48,8 @@ def of_auto() -> Sentences:
         ("docs/pages/benchmarks.md", f"In {unreadable} of the {len(splits)} splits, `auto` chose"),
         (
             "docs/pages/benchmarks.md",
-            f"at most {behind[0]:.4f} and its average precision at most {behind[1]:.4f} below that of the better of the two. It "
-            f"takes {ours:.1f} CPU seconds on average instead of {theirs:.2f}, about {round(ours / theirs, -1):.0f} times as "
+            f"it is behind by at most {behind[0]:.4f} in AUC and by at most {behind[1]:.4f} in average precision. It takes "
+            f"{ours:.1f} CPU seconds on average instead of {theirs:.2f}, about {round(ours / theirs, -1):.0f} times as "
             "long.",
         ),
         (
@@ -171,7 +171,7 @@ def of_pairs() -> Sentences:
             f"takes [{shown.min():.2g} to {shown.max():.2g} times](#time-to-a-certificate) as long as logistic regression, on "
             f"{WORDS[shown.index.get_level_values(0).nunique()]} data sets",
         ),
-        ("docs/pages/benchmarks.md", f"for kddcup99 at `lam` 0.001. Here it is {over['kddcup99', 1e-3]:.2g} times."),
+        ("docs/pages/benchmarks.md", f"it takes {over['kddcup99', 1e-3]:.2g} times as long."),
         ("docs/pages/benchmarks.md", needs),
         ("CHANGELOG.md", needs),
         (
