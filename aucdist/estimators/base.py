@@ -116,7 +116,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         """Return the rounds of a fit of two classes, and the function that sets the weights and what depends on them.
 
         `callback`: of further rounds, if setting the weights takes another fit.
-        `start`: what to start from, where the solver can.
+        `start`: what to start from, if the solver can.
         """
 
     @abstractmethod

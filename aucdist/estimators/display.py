@@ -288,7 +288,7 @@ class WithPlots:
     def _html_repr(self: Any) -> str:
         """Return the HTML that a notebook shows. It loads nothing from the network. Before `fit`, it is scikit-learn's diagram.
 
-        Scikit-learn calls it where its `display` is "diagram".
+        Scikit-learn calls it if its `display` is "diagram".
         """
         diagram: str = estimator_html_repr(self)
         if self.has_several_classes:

@@ -31,7 +31,7 @@ ROWS_LOOKED_AT_FIRST = 4096
 
 
 def encoded_rows(X: Any, fitted: FittedMap | None) -> Block:
-    """Return a matrix as rows whose labels are all 1, mapped where there is a feature map."""
+    """Return a matrix as rows whose labels are all 1, mapped if there is a feature map."""
     block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))
     return block if fitted is None else fitted.encode(block)
 
@@ -167,7 +167,7 @@ def _thresholds_of_rows(
 
 @contextmanager
 def errors_name_class(model: Any, k: int) -> Iterator[None]:
-    """Name the class at position `k` in an InputError, where the model has several."""
+    """Name the class at position `k` in an InputError, if the model has several."""
     try:
         yield
     except InputError as error:
@@ -363,9 +363,9 @@ def refuse_classes(model: BaseEstimator, attribute: str) -> None:
 def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     """Return the scores of validated rows for each class, with the intercepts, float64 of shape (n_samples, n_classes).
 
-    Of two classes there is one column. Where several have no probabilities, a column is in units of the standard deviation of its
-    scores of the training rows: the weights of each model have a length of its own, and the largest of a row's scores is to mean
-    something.
+    With two classes there is one column. With several classes and no probabilities, a column is in units of the standard deviation
+    of its scores of the training rows. The weights of the models have different lengths, so without this the scores of a row could
+    not be compared.
     """
     models, shared = model.class_models, model._map
     if all(hasattr(one_model, "coef_") and one_model._map is shared for one_model in models):

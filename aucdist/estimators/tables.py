@@ -57,7 +57,7 @@ def names_of_features(estimator: Any) -> np.ndarray | None:
 
 
 def labels_of_features(estimator: Any) -> list[str]:
-    """Return the names of these features; where they have none, x0, x1 and so on."""
+    """Return the names of these features; if they have none, x0, x1 and so on."""
     names = names_of_features(estimator)
     return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
 
