@@ -278,8 +278,8 @@ def of_the_top() -> Sentences:
         ),
         (
             "docs/pages/how-to/thresholds.md",
-            f"better than logistic regression on {plain['wins']:.0f}, and worse on {plain['loses']:.0f}. Compared with LightGBM, it "
-            f"is better on {trees['wins']:.0f}, worse on {trees['loses']:.0f}, and not significantly different on "
+            f"better than logistic regression on {plain['wins']:.0f}, and worse on {plain['loses']:.0f}. Compared with LightGBM, "
+            f"it is better on {trees['wins']:.0f}, worse on {trees['loses']:.0f}, and not significantly different on "
             f"{trees['ties']:.0f} ([benchmarks]",
         ),
     ]

@@ -364,8 +364,8 @@ def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     """Return the scores of validated rows for each class, with the intercepts, float64 of shape (n_samples, n_classes).
 
     With two classes there is one column. With several classes and no probabilities, a column is in units of the standard
-    deviation of its scores of the training rows. The weights of the models have different lengths, so without this the scores of a
-    row could not be compared.
+    deviation of its scores of the training rows. The weights of the models have different lengths, so without this the scores of
+    a row could not be compared.
     """
     models, shared = model.class_models, model._map
     if all(hasattr(one_model, "coef_") and one_model._map is shared for one_model in models):

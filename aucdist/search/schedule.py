@@ -106,7 +106,7 @@ class RacingMap:
     def __init__(self, points: list[Point], estimator: BlockClassifier):
         self.points, self.estimator, self.errors_behind_best = points, estimator, math.inf
         self.results: list[list[FoldScore]] = [[] for _ in points]
-        # A job with several values of lam ends if they get worse. Otherwise the first ones are fitted, and then one more each time.
+        # A job with several values of lam ends if they get worse. Otherwise the first few are fitted, then one more each time.
         self.n_tried = len(points) if len(paths_of(estimator, points)) == 1 else min(FIRST_LAMS, len(points))
 
     def jobs(self, fold: Fold, k: int) -> list[FitJob]:
