@@ -76,7 +76,7 @@ def of_trees() -> Sentences:
     largest = table.groupby("set")["rows"].max().nlargest(5).index
     trees = [name for name in sets if name.startswith(("LightGBM", "XGBoost", "HistGradient"))]
     lead = (sets["auto"] - sets[trees].max(axis=1))[largest]
-    assert lead.drop("covtype-ramp-test").abs().max() < 0.001
+    assert lead.drop(["covtype-ramp-test", "magic04"]).abs().max() < 0.001
     page = "docs/pages/benchmarks.md"
     return [
         (
@@ -99,8 +99,8 @@ def of_trees() -> Sentences:
         ),
         (
             page,
-            f"the AUC of `auto` is {lead['covtype-ramp-test']:.3f} above that of the best boosted trees on one (covtype). On the "
-            "others it differs by less than 0.001.",
+            f"the AUC of `auto` is {-lead['covtype-ramp-test']:.3f} below that of the best boosted trees on covtype and "
+            f"{-lead['magic04']:.3f} below it on magic04. On the others it differs by less than 0.001.",
         ),
         (
             page,

@@ -36,7 +36,7 @@ from aucdist.engine.checkpoint import MANIFEST
 from aucdist.errors import InputError
 from aucdist.model import load_model
 
-ROUNDS = 5
+ROUNDS = 2
 """So many of them are between two checkpoints of a run that is killed."""
 HERE = Path(sys.executable).parent
 CONDITIONS = "aucdist train, one thread a process, lam 1e-3, gap 1e-3; runs of 20 000 rows before, which compile"
