@@ -80,6 +80,11 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
+def error_text(error: BaseException) -> str:
+    """Return the message of an error that was written for users, and the type and the message of any other."""
+    return str(error) if isinstance(error, InputError | RunError) else f"{type(error).__name__}: {error}"
+
+
 @contextmanager
 def as_input_error(
     text: str, *kinds: type[BaseException], say: Callable[[BaseException], str] = first_line

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from aucdist.data.block import Block
-from aucdist.data.own_files import json_digest
+from aucdist.data.own_files import json_digest, json_text, jsonable
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.drift import batch as drift
 from aucdist.errors import InputError, Json, RunError, as_input_error
@@ -23,12 +23,11 @@ from aucdist.metrics.probability import brier, reliability
 from aucdist.model import ABOUT, files_of_model, load_two_classes
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import certificate_text, point_sentences, render_template
-from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption
+from flows.config.loading import FileOption, PlaceArgument, Strict, UrlOption, load_config
 from flows.export import rows_of_run
-from flows.json_values import json_text, jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import CONFIG, NAMED, SCORES, configuration_of, digests, read_about, read_scores
-from flows.train.config import load_train
+from flows.train.config import TrainConfig
 from flows.train.run import train
 
 PRINCIPAL = 0.1
@@ -150,7 +149,7 @@ def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     with tempfile.TemporaryDirectory(prefix="aucdist-audit-") as folder:
         path = Path(folder) / CONFIG
         path.write_bytes(read_bytes(f"{run}/{CONFIG}"))
-        repeated = train(load_train(str(path), (), folder), observer)["run"]
+        repeated = train(load_config(TrainConfig, "train", str(path), (), folder), observer)["run"]
         after = read_about(repeated)
         compared = after | {key: about[key] for key in ("threshold_of",) if key in about}
         new = {"data": after["data"]["fingerprint"], **digests_of_run(repeated, compared)}

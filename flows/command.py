@@ -257,7 +257,7 @@ def report_errors(debug: bool) -> Iterator[None]:
         raise  # a closed output, as after `| head`, ends the command silently
     except Exception as e:
         from aucdist.data.storage.urls import hide
-        from aucdist.errors import InputError, RunError
+        from aucdist.errors import InputError, RunError, error_text
         from aucdist.extras import EXTRAS, explain_missing
         from flows.config.cluster import as_user_error
 
@@ -274,8 +274,7 @@ def report_errors(debug: bool) -> Iterator[None]:
         if isinstance(e, InputError):
             event, text, code = "error", str(e), WRONG_INPUT
         else:
-            message = str(e) if isinstance(e, RunError) else f"{type(e).__name__}: {e}"
-            event, text, code = "failed", message if debug else f"{message} (--debug shows where)", FAILED
+            event, text, code = "failed", error_text(e) + " (--debug shows where)" * (not debug), FAILED
     _print_error(event, text, code)
     raise click.exceptions.Exit(code)
 

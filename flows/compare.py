@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
+from aucdist.data.own_files import json_text, jsonable
 from aucdist.data.storage.files import exists, shown
 from aucdist.errors import InputError, Json
 from aucdist.metrics import (
@@ -32,8 +33,7 @@ from aucdist.report.comparison import render_comparison_page, sentences
 from aucdist.report.text import value_text
 from aucdist.search.choice import corrected_groups_test
 from aucdist.store import resolve
-from flows.config.loading import Cli, Strict
-from flows.json_values import flattened, json_text, jsonable
+from flows.config.loading import Cli, Strict, flattened
 from flows.run_folder.folder import (
     METRICS,
     SCORES,
@@ -163,11 +163,8 @@ def read_run(url: str) -> Run:
             "Train again with `data.test`"
         )
     table = read_scores(url)
-    missing = [row["name"] for row in about.get("classes", ()) if f"score {row['name']}" not in table]
-    if missing or ("classes" in about and not {"topics", "metrics"} <= about.keys()):
-        raise InputError(
-            f"{shown(url)} is damaged: its {METRICS} and its {SCORES} list different classes. Copy the run again"
-        )
+    if "classes" in about and not {"topics", "metrics"} <= about.keys():
+        raise InputError(f"{shown(url)} is damaged: its {METRICS} has no topics, or no metrics. Copy the run again")
     if "weight" in table:
         raise InputError(
             f"{shown(url)}: its test rows are weighted, so the number of independent rows is unknown: compare runs "
@@ -257,8 +254,7 @@ def _about(run: Run) -> Json:
 
 def _row(run: Run, max_fpr: float | None, in_groups: GroupMetric | None, cost: np.ndarray | None) -> Json:
     estimates: Json = {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         if in_groups is not None:
             estimates["group_auc"] = Estimate(in_groups.mean, *in_groups.interval(), 0.95, "score")
         estimates["auc"] = auc_interval(run.counts)

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from aucdist.data.block import Block, stacked
+from aucdist.data.block import Block, as_dense, stacked
+from aucdist.data.own_files import jsonable
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import absolute, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
@@ -19,7 +20,6 @@ from flows.compute.clusters import s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of
 from flows.config.loading import Cli, CountOption, FileOption, PlaceArgument
-from flows.json_values import jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 
@@ -129,7 +129,7 @@ def _table(model: LinearModel, spread: float, rows: Block, name: str) -> pd.Data
 def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> list[Json]:
     """Return the largest contributions to the score of each row, the sum of the others, and the score."""
     contributions, X = model.explain(rows.X) / spread, rows.X
-    table = pd.DataFrame(X.toarray() if hasattr(X, "toarray") else X, columns=list(model.schema.feature_names))
+    table = pd.DataFrame(as_dense(X), columns=list(model.schema.feature_names))
     names, explained = list(contributions), []
     for row_id, score, values, parts in zip(
         rows.row_id,

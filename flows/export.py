@@ -13,8 +13,7 @@ from aucdist.data.shards.reading import open_rows, read
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import absolute, exists, refuse_existing, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
-from aucdist.export import TARGETS
-from aucdist.export import export as export_model
+from aucdist.export import TARGETS, export as export_model
 from aucdist.export.cards import CARD_SUFFIXES, Scaling, card_file, card_rows, losses_of_card, to_scorecard
 from aucdist.model import load_model, load_two_classes
 from aucdist.model.linear_model import LinearModel

@@ -17,7 +17,7 @@ from aucdist.data.storage.urls import enter, hide_error, reveal
 from aucdist.errors import InputError, Json, RunError
 from aucdist.extras import load_optional
 from aucdist.model import ABOUT, load_model
-from flows.json_values import flattened
+from flows.config.loading import flattened
 from flows.model_store import decision_svg
 from flows.run_folder.folder import CONFIG, METRICS, configuration_of, model_folder, read_about
 

@@ -7,8 +7,7 @@ from aucdist.data.storage.files import shown
 from aucdist.errors import InputError, Json
 from aucdist.report.plots import standalone_svg
 from aucdist.report.svg import GRID, MUTED, NEG, POS
-from aucdist.store import read_decisions, read_store, split_store_url, stored_version_numbers
-from aucdist.store import rollback as go_back
+from aucdist.store import read_decisions, read_store, rollback as go_back, split_store_url, stored_version_numbers
 from flows.config.loading import Cli, Strict
 
 

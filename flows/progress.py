@@ -22,9 +22,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from aucdist.data.own_files import jsonable
 from aucdist.errors import Json, unknown
 from aucdist.report.text import search_verdict, seconds_text, summary_rows, value_text
-from flows.json_values import jsonable
 
 EVERY = 1.0  # seconds between two lines of a log, and between two messages to the scheduler
 LOG_FORMAT = "AUCDIST_LOG"
@@ -220,7 +220,7 @@ def log_observer(write_line: Callable[[str], Any]) -> RunObserver:
 
 
 def json_line(event: str, facts: Json) -> str:
-    """Return a line of the log in JSON: the time in UTC, the kind of event, and facts; see `flows.json_values.jsonable`."""
+    """Return a line of the log in JSON: the time in UTC, the kind of event, and facts; see `aucdist.data.own_files.jsonable`."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     return json.dumps({"time": now, "event": event, **jsonable(facts)}, allow_nan=False)
 
@@ -251,8 +251,7 @@ def warnings_to(observer: RunObserver, ignored: Sequence[type[Warning]] = ()) ->
 
     `ignored`: warnings of these kinds are left out.
     """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         for category in ignored:
             warnings.simplefilter("ignore", category)
         yield

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
+from aucdist.data.own_files import jsonable
 from aucdist.data.sources import Source
 from aucdist.data.storage.files import exists, read_bytes, refuse_link, shown
 from aucdist.data.storage.urls import Location
@@ -25,7 +26,6 @@ from aucdist.store import check_name, keep_decision, promote, read_store, remove
 from flows.compare import Run, read_run
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import Cli, CountOption, PlaceArgument, Strict
-from flows.json_values import jsonable
 from flows.mlflow_registry import SCHEME, promote_to_mlflow, registered_model
 from flows.model_store import decision_svg
 from flows.run_folder.folder import METRICS, SCORES, THRESHOLD_ROWS, data_of, max_fpr_of, members_of, model_folder
@@ -97,7 +97,20 @@ def decide(config: PromoteConfig, run: str, in_use: str) -> Json:
         before, rows = _scored_by(in_use, IN_USE, source, name), _scored_by(model_folder(run), shown(run), source, name)
         pair = PairedScores(name, rows.y, rows.scores, before.scores)
     test, about = _test_ranking(pair, new, run, config.metric)
-    calibration = _test_calibration(pair, new, old)
+    new_probabilities, old_probabilities = new.probabilities(pair.new), old.probabilities(pair.old)
+    calibration: Json | None = None  # the improvement of the Brier score, if both models have probabilities
+    if new_probabilities is not None and old_probabilities is not None:
+        # the Brier score of each row, which for several classes is the mean over them
+        new_losses, old_losses = (
+            ((probability - (pair.y > 0)) ** 2).reshape(len(pair.y), -1).mean(axis=1)
+            for probability in (new_probabilities, old_probabilities)
+        )
+        better = old_losses - new_losses
+        value, reach = float(better.mean()), Z_95 * float(better.std(ddof=1)) / math.sqrt(len(better))
+        calibration = {
+            "measure": "brier_loss", "value": value, "low": value - reach, "high": value + reach,
+            "of_each": [float(new_losses.mean()), float(old_losses.mean())],
+        }  # fmt: skip
     condition, margin = config.condition, config.margin
     if margin is None:
         margin = NOT_WORSE_BY if condition == "not-worse" else 0.0
@@ -141,27 +154,6 @@ def _test_ranking(pair: PairedScores, new: LinearModel, run: str, metric: str | 
     ]
     test = macro_auc_test(pair.y[:, measured], pair.new[:, measured], pair.old[:, measured])
     return test, {"measure": "macro_auc", "classes": classes}
-
-
-def _test_calibration(pair: PairedScores, new: LinearModel, old: LinearModel) -> Json | None:
-    """Return the improvement of the Brier score with its interval; None unless both models have probabilities."""
-    new_probabilities, old_probabilities = new.probabilities(pair.new), old.probabilities(pair.old)
-    if new_probabilities is None or old_probabilities is None:
-        return None
-    # the Brier score of each row, which for several classes is the mean over them
-    new_losses, old_losses = (
-        ((probability - (pair.y > 0)) ** 2).reshape(len(pair.y), -1).mean(axis=1)
-        for probability in (new_probabilities, old_probabilities)
-    )
-    better = old_losses - new_losses
-    value, reach = float(better.mean()), Z_95 * float(better.std(ddof=1)) / math.sqrt(len(better))
-    return {
-        "measure": "brier_loss",
-        "value": value,
-        "low": value - reach,
-        "high": value + reach,
-        "of_each": [float(new_losses.mean()), float(old_losses.mean())],
-    }
 
 
 def _on_test_rows(run: str, in_use: str, model: LinearModel) -> PairedScores:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from aucdist.data.formats.parts import StoredPart
-from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
+from aucdist.data.own_files import ROW_ID, jsonable, read_json, read_parquet
 from aucdist.data.shards.reading import SavedReader, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
@@ -32,7 +32,6 @@ from flows.compute.clusters import StageRunner, Workers, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import NAME, Cli, FileOption, PlaceArgument, Strict, UrlOption
-from flows.json_values import jsonable
 from flows.progress import RunObserver
 from flows.run_folder.folder import (
     METRICS,
@@ -333,12 +332,7 @@ def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFram
     run, model, on_test_rows = _run_of(watched), watched.model, None
     max_fpr = None if model.classes else max_fpr_of(model, run)
     if files.exists(f"{run}/{SCORES}"):
-        table = read_scores(run)
-        if missing_columns := [column for column in watched.columns if column not in table]:
-            raise InputError(
-                f"{files.shown(run)} is damaged: its {SCORES} has no column {missing_columns[0]!r}. {REPAIR}"
-            )
-        on_test_rows = _performance(watched, table, "label" if model.classes else "y", max_fpr)
+        on_test_rows = _performance(watched, read_scores(run), "label" if model.classes else "y", max_fpr)
     now = _performance(watched, labelled, "y", max_fpr)
     counts = {
         "labelled": len(labelled),

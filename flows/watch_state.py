@@ -20,13 +20,12 @@ from typing_extensions import TypedDict
 from aucdist.data.formats.table_form import PLAIN
 from aucdist.data.label_sets import places
 from aucdist.data.labels import Labels
-from aucdist.data.own_files import OPEN, REPAIR, ROW_ID, Count, json_digest, read_json, read_parquet
+from aucdist.data.own_files import OPEN, ROW_ID, Count, json_digest, json_text, read_json, read_parquet
 from aucdist.data.storage import files
 from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import ALARM_TEXTS, NAMES, render_watch_page
 from flows.config.loading import NAME
-from flows.json_values import json_text
 from flows.run_folder.schema import Guaranteed
 
 PAGE = "index.html"
@@ -214,10 +213,7 @@ class WatchState:
         url, label = self.at("labels", batch, ".parquet"), pa.string() if several else pa.int8()
         if not files.exists(url):
             return pd.DataFrame({ROW_ID: pd.Series(dtype="int64"), "y": pd.Series(dtype="str" if several else "int8")})
-        table = read_parquet(url, {ROW_ID: pa.int64(), "y": label})
-        if not several and not table["y"].isin([-1, 1]).all():
-            raise InputError(f"{files.shown(url)} is damaged: its labels are not -1 and +1. {REPAIR}")
-        return table
+        return read_parquet(url, {ROW_ID: pa.int64(), "y": label})
 
     def write_page(self, title: str) -> str:
         """Write the page of all batches, and return its URL."""

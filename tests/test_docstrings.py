@@ -110,8 +110,7 @@ def fitted(name):
     choices += [{"calibration": "logit"}] if "calibration" in parameters else []
     choices += [{"kernel": "rbf"}] if "kernel" in parameters else []
     choices += [{"xi": "bayes", "shape_rounds": 1, "shape_samples": 40}] if "xi" in parameters else []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for choice in choices:
             yield kind(max_passes=3, **choice).fit(X, Y)
 

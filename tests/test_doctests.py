@@ -41,8 +41,7 @@ def test_gallery_prints_and_draws(file, capsys, tmp_path, monkeypatch):
     import matplotlib.pyplot as plt
 
     monkeypatch.chdir(tmp_path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         runpy.run_path(str(file), run_name="__main__")
     plt.close("all")
     assert capsys.readouterr().out

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[1]
 import_graph = script("import_graph")
 
 SHARED = [
-    {"flows", "flows.json_values"},
+    {"flows"},
     {"flows.config", "flows.progress"},
     {"flows.compute"},
     {"flows.rows"},

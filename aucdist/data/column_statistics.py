@@ -148,30 +148,35 @@ class ColumnStatistics:
         )
 
 
+NO_RANGES = ColumnRanges(np.zeros(0), np.zeros(0), 0)
+
+
 @dataclass(frozen=True, eq=False)
 class Moments:
     """Statistics of each column, which merge by ``+``. They are float64 whatever the data are.
 
-    `mean` and `m2`, of shape (n_features,): the mean, and the sum of squared distances to it.
+    `weight`: the number of rows, or the sum of their weights.
+    `mean`: of shape (n_features,).
+    `scatter`: the sum of squared distances to the mean, of shape (n_features,); or of the outer products of the centred rows, of
+        shape (n_features, n_features).
+    `ranges`: empty where nobody needs them.
     """
 
-    count: int
+    weight: float
     mean: np.ndarray
-    m2: np.ndarray
-    ranges: ColumnRanges
+    scatter: np.ndarray
+    ranges: ColumnRanges = NO_RANGES
 
     def __add__(self, other: "Moments") -> "Moments":
         """Return the statistics of both sets of rows together (pairwise update of Chan, Golub and LeVeque)."""
-        if 0 in (self.count, other.count):
-            return self if other.count == 0 else other
-        count = self.count + other.count
-        delta = other.mean - self.mean
-        return Moments(
-            count,
-            self.mean + delta * (other.count / count),
-            self.m2 + other.m2 + delta * delta * (self.count * other.count / count),
-            self.ranges + other.ranges,
-        )
+        if 0 in (self.weight, other.weight):
+            return self if other.weight == 0 else other
+        weight = self.weight + other.weight
+        shift = other.mean - self.mean
+        squares = np.outer(shift, shift) if self.scatter.ndim == 2 else shift * shift
+        scatter = self.scatter + other.scatter
+        scatter += squares * (self.weight * other.weight / weight)
+        return Moments(weight, self.mean + shift * (other.weight / weight), scatter, self.ranges + other.ranges)
 
 
 def moments(rows: DenseRows | CsrRows) -> Moments:

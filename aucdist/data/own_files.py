@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
-from pydantic_core import from_json
+from pydantic_core import from_json, to_jsonable_python
 
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import check_growth
@@ -102,7 +102,8 @@ def read_parquet(
     `columns`: the types of Arrow of the columns that it must have.
     `optional`: the type of a column that it may have, by its name; None for one that is left out.
     Raises InputError if the file cannot be read or is damaged, a column is missing or of another type, a value is missing or
-        not finite, or a row has the id of another one; the message names the row and the column.
+        not finite, a row has the id of another one, or a label ``y`` of two classes is neither -1 nor +1; the message names the
+        row and the column.
     """
     import numpy as np
     import pyarrow as pa
@@ -135,7 +136,18 @@ def read_parquet(
         frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)  # ignores the metadata, which may be forged
     if ROW_ID in frame and ((frame[ROW_ID] < 0).any() or frame[ROW_ID].duplicated().any()):
         raise InputError(f"{where} is damaged: its row numbers are negative, or not all different. {REPAIR}")
+    if "y" in frame and frame["y"].dtype == np.int8 and not frame["y"].isin([-1, 1]).all():
+        raise InputError(f"{where} is damaged: its labels are not -1 and +1. {REPAIR}")
     return frame
+
+
+def npy_of(numbers: "np.ndarray") -> bytes:
+    """Return numbers as a ``.npy`` file, which `parse_npy` reads."""
+    import numpy as np
+
+    file = io.BytesIO()
+    np.save(file, numbers, allow_pickle=False)
+    return file.getvalue()
 
 
 def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray":
@@ -189,6 +201,17 @@ def _infinite(content: Any, key: str) -> Iterator[tuple[str, float]]:
 def to_jsonable(content: Any, kind: type[Any]) -> Any:
     """Return an object as JSON values, so that `parse_checked` can read it."""
     return _adapter(kind).dump_python(content, mode="json")  # type: ignore[arg-type]
+
+
+def jsonable(value: Any) -> Any:
+    """Return any value as a JSON value. Numbers that are not finite become null."""
+    # values that pydantic does not know are NumPy scalars
+    return to_jsonable_python(value, inf_nan_mode="null", fallback=lambda scalar: scalar.item())
+
+
+def json_text(value: Any) -> str:
+    """Return any value as the text of a JSON file."""
+    return json.dumps(jsonable(value), indent=2, allow_nan=False) + "\n"
 
 
 def first_fault(error: ValidationError) -> str:

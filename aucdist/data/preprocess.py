@@ -210,11 +210,11 @@ def fit_preprocessor(
         statistics = functools.reduce(
             operator.add, each(functools.partial(_moments, tuple(feature_names), columns, scale, fill))
         )
-        if statistics.count == 0:
+        if statistics.weight == 0:
             raise InputError("there are no rows to fit the scaling on: give at least one")
         ranges, shift = statistics.ranges, None
         if scale == "standard":
-            shift, spread = statistics.mean, np.sqrt(statistics.m2 / statistics.count)
+            shift, spread = statistics.mean, np.sqrt(statistics.scatter / statistics.weight)
         elif scale == "minmax":
             shift, spread = ranges.low, ranges.high - ranges.low
         else:

@@ -132,7 +132,7 @@ def find_time_split(each: EachBlock, column: int, last: float, gap: float = 0.0)
     InputError
         If a side has no rows or, for two classes, rows of one class only.
     """
-    time, y, group, coded = _gathered(each(functools.partial(_time_and_labels, column)))
+    time, y, group, coded = joined_columns(each(functools.partial(_time_and_labels, column)))
     groups = latest = None
     if group is not None:
         groups, at = np.unique(group, return_inverse=True)
@@ -194,7 +194,7 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
     for deviations in (MAX_DEVIATIONS, np.inf):
         parts = each(functools.partial(_numbers_near, test_fraction, seed, n_classes, deviations))
         columns, stratum_counts = zip(*parts, strict=True)
-        number, stratum, positive = _gathered(columns)
+        number, stratum, positive = joined_columns(columns)
         if positive is not None:
             # the groups with the smallest numbers have about this share of all rows
             groups, at = np.unique(number, return_inverse=True)
@@ -265,7 +265,7 @@ def _numbers_near(
     return (number[is_near], stratum[is_near], None), (counts, below, first, last)
 
 
-def _gathered(parts: Iterable[Arrays]) -> tuple[Any, ...]:
+def joined_columns(parts: Iterable[Arrays]) -> tuple[Any, ...]:
     """Concatenate the columns of the blocks; None if the blocks do not have the column."""
     return tuple(None if part[0] is None else np.concatenate(part) for part in zip(*parts, strict=True))
 

@@ -62,9 +62,8 @@ def performance(
     measures: dict[str, dict[str, float]] = {}
     if 0 < n_pos < len(y):
         counts = ScoreCounts.from_scores(y, scores)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(action="ignore"):
             # warnings about few rows, because the number of rows is shown next to the interval
-            warnings.simplefilter("ignore")
             measures["auc"] = _ends(auc_interval(counts))
             if max_fpr is not None:
                 measures["partial_auc"] = _ends(partial_auc_interval(counts, max_fpr))

@@ -78,21 +78,23 @@ def _either_way(values: np.ndarray, rows: np.ndarray, positives: np.ndarray) -> 
     return max(area, 1.0 - area)
 
 
-def gives_away(
-    rows: np.ndarray, positives: np.ndarray, n_rows: int, n_pos: int, negatives_for_one: float = 1.0
-) -> np.ndarray:
-    """Return for each value of a column whether nearly all of its rows are positive, as for a failure mode.
+def revealing_value(
+    rows: np.ndarray, positives: np.ndarray, n_rows: int, n_pos: int, *, numbers: bool, negatives_for_one: float = 1.0
+) -> int | None:
+    """Return the position of the most frequent value nearly all of whose rows are positive, as for a failure mode, or None.
 
     `rows` and `positives`, of shape (n_values,): those of each value.
     `n_rows` and `n_pos`: those of all values.
+    `numbers`: whether the values are numbers, of which only flags are examined, see `MAX_FLAG_VALUES`.
     `negatives_for_one`: negative rows that one of them stands for, if only a sample of them is there.
     """
     prevalence = n_pos / max(n_rows, 1)
-    if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or rows.max(initial=0) < MIN_ROWS * NEARLY_ALL:
-        return np.zeros(len(rows), dtype=bool)
+    if n_pos < MIN_CLASS_ROWS or prevalence > 0.5 or (numbers and len(rows) > MAX_FLAG_VALUES):
+        return None
     negatives = (rows - positives + (negatives_for_one > 1.0)) * negatives_for_one
     enough = max(MIN_ROWS, MIN_POSITIVE_SHARE * n_pos, np.log(MAX_CHANCE) / np.log(prevalence))
-    return np.asarray((positives >= enough * NEARLY_ALL) & (positives >= NEARLY_ALL * (positives + negatives)))
+    reveals = (positives >= enough * NEARLY_ALL) & (positives >= NEARLY_ALL * (positives + negatives))
+    return int(np.argmax(np.where(reveals, rows, 0))) if reveals.any() else None
 
 
 def is_identifier(name: str, values: np.ndarray, n_rows: int) -> bool:

@@ -3,26 +3,24 @@
 The checks use the training rows, or a sample of them. They return sentences and change nothing.
 """
 
-import io
 from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.data.block import Block, as_dense, stacked
+from aucdist.data.block import Block, as_dense
 from aucdist.data.dataset import Schema
 from aucdist.data.own_files import REPAIR, parse_npy
 from aucdist.data.split import scrambled
 from aucdist.drift.columns import (
     IDENTIFIER,
-    MAX_FLAG_VALUES,
     MIN_CLASS_ROWS,
     NEARLY_UNIQUE,
     SUSPICIOUS,
     alone,
-    gives_away,
+    revealing_value,
     shares,
 )
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, drawn_rows
 from aucdist.errors import InputError
 from aucdist.selection import digests_of
 
@@ -60,8 +58,7 @@ def sample_of(blocks: Blocks) -> Sample:
     """Return at most `MAX_ROWS` rows, chosen by their ids, so that they do not depend on the blocks."""
     wide = blocks.n_features > MAX_FEATURES
     rates = [min(1.0, MAX_ROWS / 2 / max(1, n)) for n in (blocks.n_neg, blocks.n_pos)]
-    sampled = stacked(blocks.sum(_sampled, rates, 0 if wide else blocks.n_features)["parts"])
-    rows = sampled.take(np.argsort(sampled.row_id, kind="stable"))
+    rows = drawn_rows(blocks, _sampled, rates, 0 if wide else blocks.n_features)
     values = as_dense(rows.X).astype(np.float64, copy=False)
     return Sample(values, rows.y == 1, rows.row_id, rates[1] / rates[0])
 
@@ -109,11 +106,12 @@ def _alone(values: np.ndarray, sample: Sample, categories: list[str] | None) -> 
     rows = np.bincount(at, minlength=len(distinct))
     positives = np.bincount(at, sample.positive, len(distinct)).astype(np.int64)
     auc = alone(distinct if categories is None else shares(rows, positives), rows, positives)
-    n_pos = int(sample.positive.sum())
-    away = np.flatnonzero(gives_away(rows, positives, len(values), n_pos, sample.negatives_for_one))
-    if not len(away) or (categories is None and len(distinct) > MAX_FLAG_VALUES):
+    first = revealing_value(
+        rows, positives, len(values), int(sample.positive.sum()), numbers=categories is None,
+        negatives_for_one=sample.negatives_for_one,
+    )  # fmt: skip
+    if first is None:
         return ColumnRanking(auc)
-    first = int(away[np.argmax(rows[away])])
     if categories is not None:
         value = f"the value {categories[int(distinct[first])]}"
     elif np.isnan(distinct[first]):
@@ -239,12 +237,6 @@ class RowDigests:
         at = np.searchsorted(self.kept, digests)
         known = self.kept[np.minimum(at, len(self.kept) - 1)] == digests if len(self.kept) else np.zeros(0, dtype=bool)
         return len(digests), int(np.count_nonzero(known))
-
-    def to_bytes(self) -> bytes:
-        """Return them as a ``.npy`` file."""
-        buffer = io.BytesIO()
-        np.save(buffer, self.kept, allow_pickle=False)
-        return buffer.getvalue()
 
     @classmethod
     def from_bytes(cls, data: bytes, where: str) -> "RowDigests":

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, stacked
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.data.labels import group_numbers
 from aucdist.data.storage.faults import long_retries
@@ -399,6 +399,13 @@ class _WithoutMemory:
 def find_ranges(block: Block, memory: Any) -> Summary:
     """Find the ranges of the columns."""
     return {"ranges": ColumnRanges.of(block)}
+
+
+def drawn_rows(blocks: Blocks, draw: BlockFunction, *args: Any) -> Block:
+    """Return the rows that a function draws from each block, as ``parts``, in the order of their ids."""
+    drawn = stacked(blocks.sum(draw, *args)["parts"])
+    in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
+    return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
 
 
 def block_seed(seed: int, round_: int, index: int) -> int:

@@ -315,7 +315,9 @@ class Journal:
     # ---- writing -------------------------------------------------------------------------------------------------------
 
     def round_done(self, rounds: int | None, seconds: float, *, now: bool = False) -> None:
-        """Count a round of the solver, and write a checkpoint if one is due.
+        """Count a round of the solver; if a checkpoint is due, write it and restore the blocks' memory from it.
+
+        If it cannot be written, the fit goes on without it.
 
         Parameters
         ----------
@@ -330,11 +332,9 @@ class Journal:
         if self.replays or not self.new:
             return
         since = self._rounds - self.rounds
-        if now or time.monotonic() - self._written_at >= seconds or (rounds is not None and since >= rounds):
-            self._write()
-
-    def _write(self) -> None:
-        """Write a checkpoint and restore the blocks' memory from it. If it cannot be written, the fit goes on without it."""
+        due = now or time.monotonic() - self._written_at >= seconds or (rounds is not None and since >= rounds)
+        if not due:
+            return
         before = self.checkpoint
         branches = dict(self.branches)
         try:

@@ -291,10 +291,8 @@ def memory_of_workers(client: Client) -> list[tuple[int, int]]:
 
     Raises RunError if none comes.
     """
-    workers = client.scheduler_info(n_workers=-1)["workers"].values()
-    if not workers:
+    while not (workers := client.scheduler_info(n_workers=-1)["workers"].values()):
         wait_for_workers(client, 1, SECONDS_WITHOUT_WORKERS)
-        workers = client.scheduler_info(n_workers=-1)["workers"].values()
     return [(int(worker["memory_limit"] or 0), int(worker["nthreads"])) for worker in workers]
 
 

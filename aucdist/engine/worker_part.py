@@ -22,7 +22,7 @@ from distributed.protocol.pickle import loads
 from aucdist.data.block import Block
 from aucdist.engine.blocks import BlockInfo, StoredBlock, info_of
 from aucdist.engine.steps import Interrupted, run_step
-from aucdist.errors import RunError
+from aucdist.errors import RunError, error_text
 
 FEW_BYTES = 2**16
 """Fewer bytes are quickest inside the message; more travel beside it, where they are not copied."""
@@ -128,7 +128,7 @@ class StepRunner(WorkerPlugin):
                 data = pack(error)
                 loads(data)  # some errors can be pickled but not unpickled
             except Exception:
-                data = pack(RunError(f"{type(error).__name__}: {error}"))
+                data = pack(RunError(error_text(error)))
             return {"error": data}
         part.memories[after] = new_memory
         changed = any(now is not then for now, then in zip(new_memory, memory, strict=True))

@@ -14,11 +14,10 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.dask_rows import is_dask, map_chunks
 from aucdist.estimators.display import WithPlots
 from aucdist.estimators.fitting import SetWeights, Start, fit_rows, give_warnings, prepared
 from aucdist.estimators.scores import WithThreshold, predicted_classes, scores_of_classes
-from aucdist.estimators.tables import allows_missing, checked_rows
+from aucdist.estimators.tables import allows_missing, checked_rows, is_dask, map_chunks
 from aucdist.estimators.validation import training_blocks
 from aucdist.estimators.with_solver import WithSolver
 from aucdist.maps.base import FittedMap

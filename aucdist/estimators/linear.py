@@ -14,11 +14,10 @@ from aucdist.engine.blocks import Blocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.conditioning import shifted, with_rounded_intercept
-from aucdist.estimators.dask_rows import is_dask, map_chunks
 from aucdist.estimators.display import RoundPrinter
 from aucdist.estimators.fitting import Fit, SetWeights, Start, finish, give_warnings
 from aucdist.estimators.scores import encoded_rows, probabilities, refuse_classes
-from aucdist.estimators.tables import checked_rows, labels_of_features
+from aucdist.estimators.tables import checked_rows, is_dask, labels_of_features, map_chunks
 from aucdist.estimators.validation import restore_on_failure
 from aucdist.maps.explain import Additive, additive, explanation
 from aucdist.parameters import Constraints, above_0, keyword_parameters

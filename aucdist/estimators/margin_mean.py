@@ -122,7 +122,9 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
         summary = blocks.sum(moments_of)
         total = summary["moments"]
         # Compare the values themselves, because rounding gives a constant column a variance just above zero.
-        factor = 1.0 / np.where(total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.m2 / total.count))
+        factor = 1.0 / np.where(
+            total.ranges.constant & np.isfinite(total.mean), 1.0, np.sqrt(total.scatter / total.weight)
+        )
     if not (np.isfinite(factor) & (factor > 0)).all():
         bad = int(np.argmin(np.isfinite(factor) & (factor > 0)))
         raise InputError(

@@ -12,11 +12,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from aucdist.data.block import Block
+from aucdist.data.block import Block, as_dense
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
-from aucdist.estimators.dask_rows import is_dask
-from aucdist.estimators.tables import checked_rows
+from aucdist.estimators.tables import checked_rows, is_dask
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.metrics import guaranteed_threshold, threshold_at
 from aucdist.metrics.counts import ScoreCounts, dot, labels_of
@@ -127,7 +126,7 @@ def _thresholds_of_rows(
     """Return the threshold of X w that meets a target on rows; of several classes one for each against the rest."""
     several = model.has_several_classes
     if several and y is not None and not model.label_sets_.exclusive:
-        indicator, n = np.asarray(y.toarray() if hasattr(y, "toarray") else y), len(model.estimators_)
+        indicator, n = as_dense(y), len(model.estimators_)
         if indicator.ndim != 2 or indicator.shape[1] != n or not np.isin(indicator, (0, 1)).all():
             raise InputError(
                 f"y must be an indicator matrix of 0 and 1 with {n} columns, one for each label of the model"

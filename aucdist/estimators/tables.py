@@ -1,4 +1,4 @@
-"""Convert what estimators accept as rows: arrays, sparse matrices, and tables with columns of categories or strings.
+"""Convert what estimators accept as rows: arrays, sparse matrices, dask collections, and tables with categories or strings.
 
 A column of categories or strings becomes a 0/1 feature for each of its values in the training rows, by the code that encodes
 files (`aucdist.data.formats.parts`). Missing values are a category of their own if the training rows had some. A row with a
@@ -6,7 +6,7 @@ value that they did not have has none of the column's categories.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -279,14 +279,14 @@ def _found_categories(table: pa.Table, texts: Collection[str]) -> tuple[dict[str
 
     Raises InputError for a column of dates, or one that looks like an identifier.
     """
-    from aucdist.data.formats.table_form import MISSING_CATEGORY, are_dates, one_spelling_each
+    from aucdist.data.formats.table_form import are_dates, one_spelling_each
 
     survey = _parsed(table, None, {**LENIENT, "categorical": list(texts)}).survey
     categories = dict(survey.categories)
     for name in categories:
         column = table[name]
         stated = pa.types.is_dictionary(column.type)
-        if not stated and are_dates(categories[name], MISSING_CATEGORY):
+        if not stated and are_dates(categories[name]):
             raise InputError(_dates(name, "dates as strings"))
         categories[name] = one_spelling_each(categories[name])
         most = MAX_CATEGORIES if stated else min(MAX_DETECTED, max(MIN_DISTINCT, table.num_rows // 2))
@@ -338,3 +338,52 @@ def features_of_table(X: Any, schema: Any, reading: Mapping[str, Any]) -> Any:
     }
     parsed = _parsed(table, schema, {**rules, "keep": columns})
     return encoded_matrix(parsed, "X", schema, sparse=len(schema.feature_names) > MAX_DENSE)
+
+
+# ---- rows in dask collections ---------------------------------------------------------------------------------------------
+
+
+def is_dask(thing: Any) -> bool:
+    """Return whether something is a dask collection."""
+    return hasattr(thing, "__dask_graph__")
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool = False) -> None:
+    """Check number and names of the columns of a dask collection as those of an array or a DataFrame in memory."""
+    rows = X._meta if hasattr(X, "columns") else np.zeros((1, X.shape[1]))
+    holds_texts(rows)  # raises an error for two columns of one name
+    validate_data(estimator, rows, reset=reset, skip_check_array=True)
+
+
+def map_chunks(estimator: Any, X: Any, function: Callable[[Any], np.ndarray], dtype: Any, width: int | None) -> Any:
+    """Return what a function makes of each chunk of the rows of a dask collection, as a dask Array.
+
+    `X`: of shape (n_samples, n_features).
+    `function`: of an array or a DataFrame; its result has a row for each.
+    `width`: their columns; None for one-dimensional results.
+    Raises InputError for other columns than those of the training rows.
+    """
+    import dask
+    import dask.array as da
+
+    check_columns(estimator, X)
+    tail = () if width is None else (width,)
+    names = getattr(estimator, "feature_names_in_", None)
+    if hasattr(X, "columns"):
+        chunks, lengths = X.to_delayed(), (np.nan,) * X.npartitions
+    else:
+        X = X.rechunk({1: -1})
+        chunks, lengths = X.to_delayed().ravel(), X.chunks[0]
+    results = [
+        da.from_delayed(dask.delayed(_on_rows)(function, chunk, names, tail, dtype), (length, *tail), dtype)
+        for chunk, length in zip(chunks, lengths, strict=True)
+    ]
+    return da.concatenate(results) if len(results) > 1 else results[0]
+
+
+def _on_rows(function: Callable[[Any], np.ndarray], rows: Any, names: Any, tail: tuple[int, ...], dtype: Any) -> Any:
+    if len(rows) == 0:
+        return np.zeros((0, *tail), dtype)
+    if names is not None and not hasattr(rows, "columns"):
+        rows = pd.DataFrame(rows, columns=names)  # else there is a warning for each chunk
+    return function(rows)

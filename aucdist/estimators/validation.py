@@ -19,11 +19,12 @@ from aucdist.data.labels import group_numbers
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError
-from aucdist.estimators.dask_rows import check_columns, is_dask
 from aucdist.estimators.tables import (
     allows_missing,
+    check_columns,
     checked_rows,
     forget_columns,
+    is_dask,
     names_of_features,
     refuse_lazy,
 )

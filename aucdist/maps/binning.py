@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from aucdist.data.block import Block, stacked
+from aucdist.data.block import Block
 from aucdist.data.column_statistics import has_missing
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, drawn_rows
 from aucdist.kernels.codes import CodeBasis
 from aucdist.kernels.rows import CsrRows
 from aucdist.maps.base import with_weight
@@ -202,12 +202,11 @@ def draw_rows(blocks: Blocks, most: int = MAX_ROWS, *, whole_groups: bool = Fals
     most = max(64, min(most, MAX_VALUES // (2 * max(blocks.n_features, 1))))
     shares = tuple(most / n if n > most else 2.0 for n in (blocks.n_neg, blocks.n_pos))
     if whole_groups and max(blocks.n_neg, blocks.n_pos) > most:
-        drawn = stacked(blocks.sum(draw_groups, 2.0 * most / blocks.n_samples)["parts"])
+        drawn = drawn_rows(blocks, draw_groups, 2.0 * most / blocks.n_samples)
         assert drawn.group is not None
         if len(np.unique(drawn.group)) >= MIN_GROUPS:
-            return drawn.take(np.argsort(drawn.row_id, kind="stable"))
-    drawn = stacked(blocks.sum(draw_from_block, shares)["parts"])
-    return drawn.take(np.argsort(drawn.row_id, kind="stable"))
+            return drawn
+    return drawn_rows(blocks, draw_from_block, shares)
 
 
 def missing_columns(blocks: Blocks) -> np.ndarray:

@@ -235,7 +235,7 @@ class NystroemMap(Expander):
         self.check_parameters()
         with np.errstate(over="ignore", invalid="ignore"):
             total: Moments = blocks.sum(moments_of)["moments"]
-            spread = np.sqrt(total.m2 / max(total.count, 1))
+            spread = np.sqrt(total.scatter / max(total.weight, 1))
         # Compare the values themselves, because rounding gives a constant column a variance just above zero.
         constant = total.ranges.constant
         factor = np.where(constant, 0.0, 1.0 / np.where(constant | (spread == 0), 1.0, spread))

@@ -126,7 +126,8 @@ def _with_interval(counts: ScoreCounts, share: float, min_tpr: float, max_fpr: f
         for placements, column in zip(placements_up_to(counts, max_fpr, min_tpr), columns, strict=True)
     )
     if math.sqrt(variance) / region <= 1e-14 or share in (0.0, 1.0):
-        bounds = unseen_bound(share, 1, level) if min_tpr else _bound(share, *rows, max_fpr, level)
+        is_perfect = share in (0.0, 1.0) and not min_tpr
+        bounds = _bound(share, *rows, max_fpr, level) if is_perfect else unseen_bound(share, 1, level)
         return Estimate(share, *bounds, level, "exact-bound")
     if region == 1:
         return area_interval(share, variance, [rows], level)
@@ -185,17 +186,13 @@ def variance_of(values: np.ndarray, counts: np.ndarray) -> float:
 
 
 def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -> tuple[float, float]:
-    """Return an interval of the area divided by `max_fpr` that keeps its level for any number of rows.
+    """Return an interval of the area divided by `max_fpr`, which is 0 or 1, that keeps its level for any number of rows.
 
-    If the area is perfect, the lower end is the smallest area for which a perfect sample still has the probability 1 - level.
+    If the area is 1, the lower end is the smallest area for which a perfect sample still has the probability 1 - level.
     The sample is perfect if all positives are above the highest negative, whose false positive rate u is the smallest of n_neg
     uniform numbers, so the probability is the mean of ``ROC(u) ** n_pos``. Among all ROC curves of a given area, curves that
-    are constant up to some rate b and 1 beyond it maximise this mean. The other perfect case, an area of 0, is treated in the
-    same way. In all other cases the interval is Markov's, with q = 1 - level: from q times the area to 1 - q (1 - area).
+    are constant up to some rate b and 1 beyond it maximise this mean. The other case, an area of 0, is treated in the same way.
     """
-    q = 1 - level
-    if share not in (0.0, 1.0):
-        return q * share, 1 - q * (1 - share)
     from scipy.special import betainc
 
     def largest_probability(area: float) -> float:
@@ -216,5 +213,5 @@ def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -
     inside, outside = share, 1.0 - share
     for _ in range(60):
         middle = 0.5 * (inside + outside)
-        inside, outside = (middle, outside) if largest_probability(middle) > q else (inside, middle)
+        inside, outside = (middle, outside) if largest_probability(middle) > 1 - level else (inside, middle)
     return (outside, 1.0) if share == 1.0 else (0.0, outside)

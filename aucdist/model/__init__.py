@@ -6,7 +6,6 @@ A model is a list of classes, each against the rest, which share features and en
 """
 
 import functools
-import io
 import json
 import re
 from collections.abc import Sequence
@@ -19,16 +18,15 @@ from pydantic import BaseModel, Field
 from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import ReaderOptions
 from aucdist.data.labels import class_name
-from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, parse_checked, parse_npy
+from aucdist.data.own_files import CHECKED, REPAIR, FileName, Sha256, npy_of, parse_checked, parse_npy
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage.files import exists, read_bytes, sha256_of, shown, write_bytes
 from aucdist.engine.checkpoint import serialize
-from aucdist.errors import InputError, Json
+from aucdist.errors import InputError, Json, error_text
 from aucdist.model.linear_model import ClassWeights, LinearModel
 from aucdist.model.scorecard import Scorecard, parse_card
 from aucdist.probability.links import SavedMap
-from aucdist.store import ABOUT as ABOUT
-from aucdist.store import resolve
+from aucdist.store import ABOUT as ABOUT, resolve
 
 if TYPE_CHECKING:
     from aucdist.maps.base import FittedMap
@@ -123,9 +121,7 @@ def model_content(model: LinearModel) -> dict[str, bytes]:
         if weights.feature_map is not None and id(weights.feature_map) not in maps:
             name = FEATURES if not maps else f"features-{len(maps):05d}.npz"
             maps[id(weights.feature_map)], files[name] = name, serialize(weights.feature_map)
-    buffer = io.BytesIO()
-    np.save(buffer, np.concatenate([weights.coef for weights in model.weights], dtype=np.float64), allow_pickle=False)
-    files[WEIGHTS] = buffer.getvalue()
+    files[WEIGHTS] = npy_of(np.concatenate([weights.coef for weights in model.weights], dtype=np.float64))
     common = {
         key: value
         for key, value in model.about.items()
@@ -318,8 +314,7 @@ def _read_model(url: str, content: Json) -> LinearModel:
             for entry, coef, fitted in zip(entries, np.split(coefs, ends[:-1]), maps, strict=True)
         )
     except (KeyError, TypeError, ValueError, AttributeError) as e:
-        reason = str(e) if isinstance(e, InputError) else f"{type(e).__name__}: {e}"
-        raise InputError(f"{where} is damaged: {reason}. {REPAIR}") from None
+        raise InputError(f"{where} is damaged: {error_text(e)}. {REPAIR}") from None
     return LinearModel(weights, schema, checked.preprocessor, checked.reading)
 
 

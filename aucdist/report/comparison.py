@@ -76,19 +76,15 @@ def sentences(result: Json) -> list[str]:
                     f"significant for {len(significant)} classes; {first} is higher in {higher} of them."
                 )
         return texts
-    in_groups = differences.get("group_auc", [])
-    measures = [
-        (in_groups, "test AUC within groups"),
-        (differences["auc"], "test AUC of all rows together" if in_groups else "test AUC"),
-        (
-            differences.get("partial_auc", []),
-            f"partial AUC up to a false positive rate of {number_text(result.get('max_fpr'))}",
-        ),
-        (differences.get("expected_cost", []), "expected cost"),
-        (differences.get("average_precision", []), "average precision"),
-    ]
-    for tests, metric in measures:
-        for test in tests:
+    metrics = {
+        "group_auc": "test AUC within groups",
+        "auc": "test AUC of all rows together" if "group_auc" in differences else "test AUC",
+        "partial_auc": f"partial AUC up to a false positive rate of {number_text(result.get('max_fpr'))}",
+        "expected_cost": "expected cost",
+        "average_precision": "average precision",
+    }
+    for name, metric in metrics.items():
+        for test in differences.get(name, ()):
             p, names = p_text(test["p_holm"]), (test["first"], test["second"])
             p = f", p {p if p.startswith('below') else f'= {p}'}"
             texts.append(difference_sentence(metric, names, test, p, significant=test["p_holm"] <= LEVEL))

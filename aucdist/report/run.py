@@ -138,8 +138,7 @@ def _two_classes(report: Report) -> Json:
     ((train, test),), run = report.classes, report.run
     shown, rows = (train, "training") if test is None else (test, "test")
     interval: ranking.Interval | None = None
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", IntervalWarning)
+    with warnings.catch_warnings(record=True, action="always", category=IntervalWarning) as caught:
         if not shown.weighted:
             interval = ranking.auc_interval(shown)
     interval_warnings = [f"{text[:1].upper()}{text[1:]}." for text in (str(w.message) for w in caught)]

@@ -430,8 +430,7 @@ def try_settings(
         n_tasks, results = n_tasks + len(jobs), []
         for number, job in enumerate(jobs, n_tasks - len(jobs) + 1):
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # the table shows which fits did not converge
+                with warnings.catch_warnings(action="ignore"):  # the table shows which fits did not converge
                     results.append(score_job(rough, job, folds.sides(job.fold), rows, search.measure))
             except ValueError as error:  # InputError is a ValueError
                 results.append([{"error": str(error)} for _ in job.points])

@@ -12,7 +12,7 @@ from aucdist.data.split import scrambled
 from aucdist.errors import Json, RunError
 from aucdist.metrics.compare import Difference, corrected_t_test
 from aucdist.metrics.groups import GroupMetric
-from aucdist.metrics.intervals import t_quantile
+from aucdist.metrics.intervals import t_quantile, unseen_bound
 from aucdist.metrics.measures import MEASURES, Measure
 from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
@@ -310,8 +310,7 @@ def interval(
     groups_test = None if shares is None else corrected_groups_test(shares, None, test_over_train)
     test = groups_test or corrected_t_test(values, test_over_train, LEVEL)
     if test.method == "exact-bound":
-        q = (1 - LEVEL) ** (1 / fewest)
-        return (q * test.value, 1 - q * (1 - test.value)) if measure.largest == 1.0 else None
+        return unseen_bound(test.value, fewest, LEVEL) if measure.largest == 1.0 else None
     return max(test.low, 0.0), min(test.high, measure.largest)
 
 

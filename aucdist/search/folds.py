@@ -268,10 +268,10 @@ def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Cal
         for side, least in zip(folds.rows(fold), (MIN_ROWS, 1), strict=True):
             n_pos = sets.counts(codes[side])
             enough &= np.minimum(n_pos, int(side.sum()) - n_pos) >= least
-    for k in np.flatnonzero(~enough).tolist():
+    left_out = np.flatnonzero(~enough).tolist()
+    for k in left_out:
         note(f"class {names[k]!r} has {n_rows[k]} of {n} training rows, too few for the folds: the means leave it out")
     chosen = np.flatnonzero(enough).tolist()
     if not chosen:
         raise InputError("no class has rows on both sides of every fold: use fewer folds")
-    left_out = tuple(names[k] for k in np.flatnonzero(~enough).tolist())
-    return SearchedClasses(sets.only(chosen), n_rows[chosen], left_out)
+    return SearchedClasses(sets.only(chosen), n_rows[chosen], tuple(names[k] for k in left_out))

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from aucdist.data.block import Block, row_squares, stacked
+from aucdist.data.block import Block, row_squares
 from aucdist.data.split import scrambled
-from aucdist.engine.blocks import Blocks, Summary
+from aucdist.engine.blocks import Blocks, Summary, drawn_rows
 from aucdist.solvers.base import Round, solve
 
 MIN_ROWS_TO_SAMPLE = 100_000
@@ -90,13 +90,9 @@ def share_of_groups(blocks: Blocks) -> float:
 def draw_sample(blocks: Blocks, *, whole_groups: bool = False) -> Block:
     """Return a sample of the rows, or of whole groups of them, in the order of their ids."""
     if whole_groups:
-        parts = blocks.sum(draw_groups, share_of_groups(blocks))["parts"]
-    else:
-        shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
-        parts = blocks.sum(draw_from_block, shares)["parts"]
-    drawn = stacked(parts)
-    in_order = (drawn.row_id[1:] >= drawn.row_id[:-1]).all()
-    return drawn if in_order else drawn.take(np.argsort(drawn.row_id, kind="stable"))
+        return drawn_rows(blocks, draw_groups, share_of_groups(blocks))
+    shares = (rows_per_class(blocks) / blocks.n_neg, rows_per_class(blocks) / blocks.n_pos)
+    return drawn_rows(blocks, draw_from_block, shares)
 
 
 def uniforms(ids: np.ndarray, seed: int) -> np.ndarray:

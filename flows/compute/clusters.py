@@ -22,7 +22,7 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from aucdist import __version__
-from aucdist.data.own_files import CHECKED, Sha256, json_digest, read_json
+from aucdist.data.own_files import CHECKED, Sha256, json_digest, jsonable, read_json
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.data.storage.faults import long_retries, storage_errors
 from aucdist.data.storage.files import open_fs, remove, write_bytes
@@ -42,7 +42,6 @@ from flows.config.cluster import (
     api_configured,
 )
 from flows.config.data import CacheMode
-from flows.json_values import jsonable
 from flows.progress import RunObserver
 
 SHARE_FOR_ROWS = 0.5

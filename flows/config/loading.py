@@ -313,6 +313,17 @@ def apply_setting(raw: Json, setting: str) -> None:
     at[parts[-1]] = value.strip() if is_class or value.strip() in SIGNS else parse_yaml(value, where)
 
 
+def flattened(content: Json) -> Json:
+    """Flatten nested mappings: the key of each value is its path, such as ``model.lam``."""
+    flat: Json = {}
+    for name, value in content.items():
+        if isinstance(value, dict):
+            flat |= {f"{name}.{key}": below for key, below in flattened(value).items()}
+        else:
+            flat[str(name)] = value
+    return flat
+
+
 def named_cluster(cluster: Any) -> Any:
     """Return the configuration of a cluster; a text is the name of a file in ``configs/cluster``, or its path."""
     return read_mapping(find_config(cluster, "cluster")) if isinstance(cluster, str) else cluster

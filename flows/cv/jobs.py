@@ -17,7 +17,7 @@ from aucdist.data.label_sets import LabelSets
 from aucdist.data.shards.reading import ParallelMap
 from aucdist.engine.blocks import Loader, LocalBlocks, block_seed
 from aucdist.engine.view import AnyBlocks
-from aucdist.errors import InputError, Json
+from aucdist.errors import InputError, Json, error_text
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.measures import Measure
 from aucdist.search.choice import FoldScore
@@ -127,9 +127,7 @@ def attempt(work: Any, job: FitJob, *args: Any) -> list[FoldScore]:
 
 def failed(job: FitJob, e: Exception) -> list[FoldScore]:
     """Return the results of a job that failed."""
-    wrong_input = isinstance(e, InputError)
-    text = str(e) if wrong_input else f"{type(e).__name__}: {e}"
-    return [{"error": text, "again": not wrong_input}] * len(job.points)
+    return [{"error": error_text(e), "again": not isinstance(e, InputError)}] * len(job.points)
 
 
 # ---- where jobs run ----------------------------------------------------------------------------------------------------

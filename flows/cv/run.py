@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from aucdist.data.own_files import jsonable
 from aucdist.data.shards.manifest import manifest_of
 from aucdist.errors import InputError, Json, RunError
 from aucdist.estimators.display import RankingWarning
@@ -39,7 +40,6 @@ from flows.cv.jobs import (
     run_in_threads,
     run_on_workers,
 )
-from flows.json_values import jsonable
 from flows.progress import RunObserver, warnings_to
 from flows.rows.rows import Encoding, Rows, TrainTestRows, with_classes
 from flows.rows.source import RowSource, check_monotone, open_source

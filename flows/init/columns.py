@@ -280,24 +280,19 @@ class Table:
         if column.kind == "categorical":
             area = single.alone(single.shares(rows, positives), rows, positives)
         else:
-            present, area = ~absent, 0.5
+            values, present = self.number[at], ~absent
             n_pos = int(positives[present].sum())
-            fewest = min(n_pos, int(rows[present].sum()) - n_pos)
-            if fewest >= MIN_ROWS_OF_DIRECTION:
-                rises, deviation = single.auc_and_deviation(self.number[at][present], rows[present], positives[present])
+            if min(n_pos, int(rows[present].sum()) - n_pos) >= MIN_ROWS_OF_DIRECTION:
+                rises, deviation = single.auc_and_deviation(values[present], rows[present], positives[present])
                 if abs(rises - 0.5) > MIN_DEVIATIONS * deviation:
                     column.direction = "increasing" if rises > 0.5 else "decreasing"
-                area = max(rises, 1.0 - rises) if fewest >= single.MIN_CLASS_ROWS else 0.5
-            if absent.any():
-                area = max(area, single.alone(present.astype(float), rows, positives))
+            area = single.alone(values, rows, positives)
+        numbers = column.kind == "number"
         if area >= single.SUSPICIOUS:
             column.leak = f"AUC {area:.4f} alone"
-        else:
-            away = np.flatnonzero(single.gives_away(rows, positives, self.n_rows, self.n_pos))
-            if len(away) and (column.kind == "categorical" or len(rows) <= single.MAX_FLAG_VALUES):
-                first = away[np.argmax(rows[away])]
-                (value,) = self._texts(at, np.arange(len(rows)) == first)
-                column.leak = f"{positives[first]:,} of {rows[first]:,} rows with {value or '(missing)'} are positive"
+        elif (k := single.revealing_value(rows, positives, self.n_rows, self.n_pos, numbers=numbers)) is not None:
+            value = self._texts(at)[k]
+            column.leak = f"{positives[k]:,} of {rows[k]:,} rows with {value or '(missing)'} are positive"
         if column.leak:
             column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from aucdist.data.formats.base import FIRST, FilePart, Survey
-from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, CsvText, csv_head, csv_text, separator_of
+from aucdist.data.formats.csv_and_keel import QUOTES, SEPARATORS, csv_head, csv_text, separator_of
 from aucdist.data.formats.registry import ArrowFileFormat, LoadedFormat
 from aucdist.data.formats.tables import distinct
 from aucdist.data.formats.text import as_utf8, first_row, found_encoding, looks_like_values, pick, unique
@@ -75,7 +75,17 @@ def first_rows(source: Source) -> FirstRows:
     text = csv_text(data[start:], where, source, names, line)
     columns = text.read(names, (), ())
     if source.header:
-        _refuse_second_header(columns, text)
+        # A row may repeat the column names, and its label would count as a class.
+        is_header = np.ones(columns.num_rows, dtype=bool)
+        for name in names:
+            codes, texts = distinct(columns[name])
+            cells = texts.to_pylist()
+            is_header &= codes == (cells.index(name) if name in cells else -1)
+            if not is_header.any():
+                break
+        else:
+            place = text.place(int(np.argmax(is_header)), names[0])
+            raise InputError(f"{place}: the header is repeated here, as if two files were joined: remove the line")
     return FirstRows(source, columns, text.place, whole and len(urls) == 1)
 
 
@@ -113,22 +123,6 @@ def survey(source: Source) -> tuple[Survey, bool]:
     return read(source), whole and len(urls) == 1
 
 
-def _refuse_second_header(columns: pa.Table, text: CsvText) -> None:
-    """Raise an InputError if a row repeats the column names, for example because files were joined.
-
-    Its label would count as a class.
-    """
-    is_header = np.ones(columns.num_rows, dtype=bool)
-    for name in columns.column_names:
-        codes, texts = distinct(columns[name])
-        cells = texts.to_pylist()
-        is_header &= codes == (cells.index(name) if name in cells else -1)
-        if not is_header.any():
-            return
-    place = text.place(int(np.argmax(is_header)), columns.column_names[0])
-    raise InputError(f"{place}: the header is repeated here, as if two files were joined: remove the line")
-
-
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:
     """Return whether the first line of a file contains values."""
     separator, start = separator_of(source), csv_head(data, where, source.model_copy(update={"header": False}))[1]
@@ -142,11 +136,23 @@ def _has_no_header(data: bytes, where: str, source: Source) -> bool:
 
 def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
     """Read the first rows of a format that is read as an Arrow table."""
-    from aucdist.data.formats.arrow_tables import filtered
+    from aucdist.data.formats.arrow_tables import filtered, path_values, read_row_groups, row_group_sizes, text_columns
 
     file_format, whole, read_urls, where = source.format_of(), len(urls) == 1, urls[:1], files.shown(urls[0])
     if source.format == "parquet":
-        table, whole, read_urls = _row_groups(source, urls)
+        if path_values(urls[0]):  # a partition column has only one value in each file
+            n_files = min(len(urls), MAX_FILES)
+            read_urls = [urls[i * len(urls) // n_files] for i in range(n_files)]
+        whole, tables, texts = len(read_urls) == len(urls), [], text_columns(urls)
+        for url in read_urls:
+            part = FilePart(url, folder_texts=texts)
+            sizes = row_group_sizes(source, part)
+            totals = itertools.accumulate(sizes.values())
+            groups = [group for group, total in zip(sizes, totals, strict=True) if total <= MAX_BYTES // len(read_urls)]
+            groups = groups or list(sizes)[:1]
+            whole = whole and len(groups) == len(sizes)
+            tables.append(read_row_groups(source, replace(part, stop=max(groups, default=-1) + 1)))
+        table = pa.concat_tables(tables, promote_options="permissive")
     elif isinstance(file_format, LoadedFormat):
         table = file_format.table(urls[0], source)
     else:
@@ -159,25 +165,6 @@ def _of_arrow(source: Source, urls: list[str]) -> FirstRows:
         source, table.slice(0, most), lambda row, name: f"{where}, row {row + 1}", whole and table.num_rows <= most,
         len(read_urls),
     )  # fmt: skip
-
-
-def _row_groups(source: Source, urls: list[str]) -> tuple[pa.Table, bool, list[str]]:
-    """Return the first row groups of Parquet files, whether these are all rows, and the files that were read."""
-    from aucdist.data.formats.arrow_tables import path_values, read_row_groups, row_group_sizes, text_columns
-
-    # a partition column has only one value in each file
-    read_urls = [urls[i * len(urls) // MAX_FILES] for i in range(MAX_FILES)] if len(urls) > MAX_FILES else urls
-    read_urls = read_urls if path_values(urls[0]) else urls[:1]
-    whole, tables, texts = len(read_urls) == len(urls), [], text_columns(urls)
-    for url in read_urls:
-        part = FilePart(url, folder_texts=texts)
-        sizes = row_group_sizes(source, part)
-        totals = itertools.accumulate(sizes.values())
-        groups = [group for group, total in zip(sizes, totals, strict=True) if total <= MAX_BYTES // len(read_urls)]
-        groups = groups or list(sizes)[:1]
-        whole = whole and len(groups) == len(sizes)
-        tables.append(read_row_groups(source, replace(part, stop=max(groups, default=-1) + 1)))
-    return pa.concat_tables(tables, promote_options="permissive"), whole, read_urls
 
 
 # ---- layout ------------------------------------------------------------------------------------------------------------

@@ -32,10 +32,7 @@ from aucdist.errors import InputError, Json
 from aucdist.report.plots import roc_curves, standalone_svg
 from aucdist.report.text import certificate_text, search_verdict, summary_rows
 from aucdist.store import split_store_url
-from flows import keep_current as keeping
-from flows import score as scoring
-from flows import shard as sharding
-from flows import watch as watching
+from flows import keep_current as keeping, score as scoring, shard as sharding, watch as watching
 from flows.cv import run as searching
 from flows.cv.config import CvConfig
 from flows.keep_current import KeepCurrentConfig

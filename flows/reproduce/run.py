@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Union
 
 from pydantic import Field
 
+from aucdist.data.own_files import jsonable
 from aucdist.data.sources import refuse_absent
 from aucdist.data.storage.files import shown, write_bytes
-from aucdist.errors import InputError, Json, RunError, as_input_error, unknown
+from aucdist.errors import InputError, Json, RunError, as_input_error, error_text, unknown
 from aucdist.extras import load_optional
 from flows.compute.clusters import ResultCache, open_cluster
 from flows.config.cluster import ClusterConfig, NoCluster
@@ -30,10 +31,10 @@ from flows.config.loading import (
     UrlOption,
     config_of,
     configs_folder,
+    flattened,
     read_mapping,
     yaml_text,
 )
-from flows.json_values import flattened, jsonable
 from flows.progress import RunObserver
 from flows.reproduce.curves import Descent, LearningCurves
 from flows.reproduce.gev import Links, Optimisers, Shapes
@@ -170,9 +171,8 @@ def reproduce(config: Paper, observer: RunObserver) -> Json:
 
 def run_task(task: Task) -> Result:
     """Run a task in any process."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(action="ignore"):
         # the papers' solvers stop after a fixed number of steps, even without convergence
-        warnings.simplefilter("ignore")
         return KINDS[task["kind"]].run_task(task)
 
 
@@ -202,8 +202,7 @@ def _results(
                 results[name, key] = jsonable(result_of_task())
             except Exception as e:
                 error = InputError if isinstance(e, InputError) else RunError
-                message = e if isinstance(e, InputError | RunError) else f"{type(e).__name__}: {e}"
-                raise error(f"{name}, {key}: {message}") from e
+                raise error(f"{name}, {key}: {error_text(e)}") from e
             cache.put(*entries[name, key], results[name, key])
             if time.monotonic() - last >= SECONDS_BETWEEN_NOTES:
                 last = time.monotonic()

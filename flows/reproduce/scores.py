@@ -248,7 +248,15 @@ class Scores(ProtocolKind):
                     values[system] = folds
                 cells.append(cell)
             if len(values) == len(self.systems):
-                self._rank(cells[-len(values) :], list(values.values()))
+                ranked, samples = cells[-len(values) :], list(values.values())
+                means = pd.DataFrame([[cell["mean"] for cell in ranked]])
+                rank = ranks(means, higher_is_better=measure not in LOWER_IS_BETTER).to_numpy()[0]
+                for k, cell in enumerate(ranked):
+                    cell["rank"] = rank[k]
+                    if isinstance(self.protocol, Splits):
+                        cell["p_value"] = p = p_value(samples[k], samples[rank.argmin()])
+                        if rank[k] > rank.min():  # marked, if it is significantly behind the best
+                            cell["mark"] = "**" if p < 0.05 else "*" if p < 0.1 else ""
         lines = compare(pd.DataFrame(cells, columns=[*COLUMNS, "mark"]).astype(dict.fromkeys(FIGURES, float)))
         if self.tolerance is not None:
             lines[REACHED] = np.select([reaches(lines, self.tolerance), lines["difference"].notna()], ["yes", "no"], "")
@@ -262,17 +270,6 @@ class Scores(ProtocolKind):
         templates = ["{sampler}"] * (len(system.samplers) > 1) + [f"{name}={{{name}:g}}" for name in varied]
         texts = Counter(", ".join(templates).format_map(points[i]) for i in chosen)
         return "; ".join(f"{n} times {text}" if len(texts) > 1 else text for text, n in texts.most_common())
-
-    def _rank(self, cells: list[Json], values: list[np.ndarray]) -> None:
-        """Rank the systems of a data set; over random splits, mark those that are significantly behind the best."""
-        means = pd.DataFrame([[cell["mean"] for cell in cells]])
-        rank = ranks(means, higher_is_better=cells[0]["measure"] not in LOWER_IS_BETTER).to_numpy()[0]
-        for k, cell in enumerate(cells):
-            cell["rank"] = rank[k]
-            if isinstance(self.protocol, Splits):
-                cell["p_value"] = p = p_value(values[k], values[rank.argmin()])
-                if rank[k] > rank.min():
-                    cell["mark"] = "**" if p < 0.05 else "*" if p < 0.1 else ""
 
     def _counts(self, measure: Measure, lines: pd.DataFrame) -> Json:
         """Return how many cells of a metric agree with the paper, and the ranks of the systems."""

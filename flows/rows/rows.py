@@ -15,7 +15,7 @@ from aucdist.data.preprocess import WITHOUT_FILL, Preprocessor, fit_preprocessor
 from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.shards.reading import BlockReader, ParallelMap, open_rows
 from aucdist.data.sources import Source, parse_source
-from aucdist.data.split import Split, TimeSplit, find_split, find_time_split
+from aucdist.data.split import Split, TimeSplit, find_split, find_time_split, joined_columns
 from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json, unknown
@@ -120,13 +120,12 @@ class Rows:
         for item in self.items:
             yield load(self.loader, item)
 
-    def gathered(self, parallel_map: ParallelMap, *names: str) -> list[Any]:
+    def gathered(self, parallel_map: ParallelMap, *names: str) -> tuple[Any, ...]:
         """Return these attributes of all rows, block by block; None for what rows do not have. The rows are read once.
 
         Such as ``row_id`` (int64), ``group`` (int64) and ``label``: int8, or of several classes the place of their set (int32).
         """
-        parts = self.each(parallel_map)(partial(_attributes, names))
-        return [None if column[0] is None else np.concatenate(column) for column in zip(*parts, strict=True)]
+        return joined_columns(self.each(parallel_map)(partial(_attributes, names)))
 
     def split(
         self, test: TestConfig, schema: Schema, n_classes: int | None, parallel_map: ParallelMap
@@ -235,8 +234,8 @@ def load_and_apply(loader: Loader, function: Callable[[Block], Any], item: Any) 
     return function(loader(item))
 
 
-def _attributes(names: tuple[str, ...], block: Block) -> list[np.ndarray | None]:
-    return [getattr(block, name) for name in names]
+def _attributes(names: tuple[str, ...], block: Block) -> tuple[np.ndarray | None, ...]:
+    return tuple(getattr(block, name) for name in names)
 
 
 def _side_of(split: Split | TimeSplit, test: bool, block: Block) -> Block:

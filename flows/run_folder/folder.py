@@ -359,7 +359,7 @@ def read_scores(run: str) -> pd.DataFrame:
     Scores are those of the run's model. For several classes the label is a text, and each class has a score.
     Raises InputError if there are none, as in a run without test rows, or the file is damaged.
     """
-    about, url = read_about(run), f"{run}/{SCORES}"
+    about = read_about(run)
     several, old = "classes" in about, about.get("score") != DECISION
 
     def optional(name: str) -> Any:
@@ -367,10 +367,9 @@ def read_scores(run: str) -> pd.DataFrame:
             return pa.string()
         return pa.float64() if several and name.startswith("score ") else OPTIONAL.get(name)
 
-    label = {"label": pa.string()} if several else {"y": pa.int8(), "score": pa.float64()}
-    table = read_parquet(url, {ROW_ID: pa.int64(), **label}, optional)
-    if not several and not table["y"].isin([-1, 1]).all():
-        raise InputError(f"{shown(url)} is damaged: its labels are not -1 and +1. {REPAIR}")
+    needed = {"label": pa.string()} if several else {"y": pa.int8(), "score": pa.float64()}
+    needed |= {f"score {row['name']}": pa.float64() for row in about.get("classes", ())}
+    table = read_parquet(f"{run}/{SCORES}", {ROW_ID: pa.int64(), **needed}, optional)
     if old and not several:  # X w, as runs of older versions kept it
         if about.get("threshold") is None:
             raise InputError(f"{shown(run)} is damaged: its {METRICS} has no threshold. {REPAIR}")
@@ -378,8 +377,6 @@ def read_scores(run: str) -> pd.DataFrame:
     elif old:
         model = load_model(model_folder(run))
         columns = [f"score {name}" for name in model.classes]
-        if missing := [column for column in columns if column not in table]:
-            raise InputError(f"{shown(run)} is damaged: its {SCORES} has no column {missing[0]!r}. {REPAIR}")
         table[columns] = (table[columns] + [weights.intercept for weights in model.weights]) / model.spreads
     return table.sort_values(ROW_ID, ignore_index=True)
 

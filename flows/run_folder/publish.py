@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from aucdist.data.own_files import json_text, jsonable, npy_of
 from aucdist.data.storage.files import shown, write_bytes
 from aucdist.errors import Json
 from aucdist.model import DIGESTS, PROFILE, weights_of, write_model
@@ -17,7 +18,6 @@ from aucdist.report.run import Report, render_run_page
 from aucdist.report.sections import additive_section
 from aucdist.report.text import percent_text, seconds_text
 from flows.config.loading import to_yaml
-from flows.json_values import json_text, jsonable
 from flows.rows.rows import Rows, TrainTestRows
 from flows.run_folder.folder import CONFIG, METRICS, NAMED, SCORES, THRESHOLD_ROWS, RunFolder, versions
 from flows.run_folder.results import FittedRun, ScoredRows, details_of
@@ -45,7 +45,7 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
     model = LinearModel(weights, schema, rows.preprocessor, rows.source.keys_for_scoring())
     write_model(str(draft / "model"), model)
     write_bytes(f"{draft}/model/{PROFILE}", fitted.profile.to_bytes())
-    write_bytes(f"{draft}/model/{DIGESTS}", fitted.digests.to_bytes())
+    write_bytes(f"{draft}/model/{DIGESTS}", npy_of(fitted.digests.kept))
     classes, histories = rows.schema.classes, [model.history_ for model in fitted.estimator.class_models]
     if classes:
         histories = [table.assign(**{"class": name}) for name, table in zip(classes, histories, strict=True)]

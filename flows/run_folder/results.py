@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from aucdist.data.own_files import jsonable
 from aucdist.drift.leaks import RowDigests
 from aucdist.drift.profile import Profile
 from aucdist.engine.blocks import Blocks
@@ -44,7 +45,6 @@ from aucdist.metrics.measures import REPORTED_WITHIN_GROUPS, ScoredGroups, find_
 from aucdist.metrics.ranking import Interval, auc, auc_error, average_precision, average_precision_interval
 from aucdist.pairs.groups import pair_groups
 from flows.config.model import OperatingPointConfig
-from flows.json_values import jsonable
 from flows.rows.rows import TrainTestRows
 from flows.run_folder.folder import DECISION, counts_of, digests, versions
 

@@ -3,7 +3,6 @@
 Everything is checked here, before any work starts: keys, types, the estimator and its parameters.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
 
@@ -21,7 +20,6 @@ from flows.config.loading import (
     RunOptions,
     Strict,
     config_of,
-    load_config,
     parse_yaml,
 )
 from flows.config.model import AUTO, THRESHOLD_SHARE, ModelConfig, OperatingPointConfig, ShapesConfig, check_estimator
@@ -125,11 +123,6 @@ class TrainConfig(RunConfig):
                 f"checkpoint: solver {model.resolved_solver.name!r} draws random numbers, and a fit that resumes has to draw "
                 "the same ones: give model.random_state"
             )
-
-
-def load_train(config: str, settings: Sequence[str] = (), output: str | None = None) -> TrainConfig:
-    """Read a training configuration, a path or a name in ``configs/train``: see `flows.config.loading.load_config`."""
-    return load_config(TrainConfig, "train", config, settings, output)
 
 
 class TrainOptions(RunOptions, DataFileOptions):

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from aucdist.data.own_files import jsonable
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import AnyBlocks
 from aucdist.errors import ClusterLost, InputError, Json
@@ -31,7 +32,6 @@ from aucdist.search.folds import gathered
 from flows.compute.clusters import StageRunner, Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
 from flows.config.data import refuse_for_classes, source_of
 from flows.config.model import ModelConfig, ShapesConfig
-from flows.json_values import jsonable
 from flows.progress import REPORT, MetricsObserver, RunObserver
 from flows.rows.rows import TrainTestBlocks, TrainTestRows
 from flows.rows.source import check_costs_of_rows, check_monotone, named_groups, open_source
@@ -180,8 +180,7 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
     reached = []
     for name, model, weight in models:
         start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings that all rounds were used
+        with warnings.catch_warnings(action="ignore"):  # warnings that all rounds were used
             model.fit(train.X, train.y, **({} if train.weight is None else {weight: train.weight}))
             probability = np.asarray(model.predict_proba(test.X))[:, 1]
         reached.append(Baseline(name, probability[np.argsort(test.row_id)], time.perf_counter() - start))

@@ -47,9 +47,10 @@ def split_and_scale(name: str, seed: int = SEED) -> tuple[Block, Block]:
 
 def read_train_and_test(name: str) -> tuple[Block, Block]:
     """Return the training and test rows of a configuration in configs/train, split and scaled as it says."""
+    from flows.config.loading import load_config
     from flows.rows.source import read_rows
-    from flows.train.config import load_train
+    from flows.train.config import TrainConfig
 
-    rows = read_rows(load_train(name, [], None).data)
+    rows = read_rows(load_config(TrainConfig, "train", name, (), None).data)
     assert rows.test is not None
     return rows.train.block, rows.test.block

@@ -185,8 +185,7 @@ def test_wrong_input_is_refused_before_work(options, words):
 def test_systems_that_are_always_installed_rank(system):
     import warnings
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         fitted = system.fit(TRAIN.X, TRAIN.y, 1e-2, system.choice_budget, 1)
     scores = fitted.scores(TEST.X)
     assert scores[TEST.y > 0].mean() > scores[TEST.y < 0].mean() + 0.01

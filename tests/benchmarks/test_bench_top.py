@@ -9,9 +9,7 @@ from aucdist.errors import InputError
 from aucdist.metrics.compare import holm, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.partial import partial_auc
-from benchmarks.peers import passes as passes_suite
-from benchmarks.peers import top as suite
-from benchmarks.peers import top_systems
+from benchmarks.peers import passes as passes_suite, top as suite, top_systems
 from benchmarks.peers.system import LINEAR, OTHER, OURS, FittedModel, System
 
 ROWS = tuple(simulate(n, 3, 0.3, seed=0, index=i) for i, n in enumerate((500, 600)))

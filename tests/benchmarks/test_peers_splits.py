@@ -9,8 +9,7 @@ from support.forked_workers import forked_processes
 
 from aucdist.data.shards.sharding import simulate
 from benchmarks import common
-from benchmarks.peers import data_sets as sets
-from benchmarks.peers import referee
+from benchmarks.peers import data_sets as sets, referee
 from benchmarks.peers.contestant import BudgetPoint, choose_value
 from benchmarks.peers.referee import OVER_TIME, SplitResult, Trial, run_contest
 from benchmarks.peers.system import LINEAR, OURS, System

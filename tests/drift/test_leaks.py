@@ -12,7 +12,7 @@ from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
 from aucdist.data.split import split
 from aucdist.drift import leaks as module
-from aucdist.drift.columns import alone, auc_and_deviation, gives_away, is_identifier
+from aucdist.drift.columns import alone, auc_and_deviation, is_identifier, revealing_value
 from aucdist.drift.leaks import ColumnRanking, Sample, leaks, leaks_of, rank_by_each_column, sample_of, times_of
 from aucdist.engine.blocks import LocalBlocks
 
@@ -62,10 +62,10 @@ def test_one_column_alone_against_scikit_learn() -> None:
 )
 def test_a_value_of_which_nearly_all_rows_are_positive(rows: int, positives: int, n_pos: int, expected: bool) -> None:
     n = 10_000
-    given_away = gives_away(np.array([n - rows, rows]), np.array([n_pos - positives, positives]), n, n_pos)
-    assert given_away.tolist() == [False, expected]
-    sampled = gives_away(np.array([n - rows, rows]), np.array([n_pos - positives, positives]), n, n_pos, 100.0)
-    assert not sampled.any()  # a negative that was not drawn may stand for a hundred
+    counts = np.array([n - rows, rows]), np.array([n_pos - positives, positives]), n, n_pos
+    assert revealing_value(*counts, numbers=True) == (1 if expected else None)
+    # a negative that was not drawn may stand for a hundred
+    assert revealing_value(*counts, numbers=True, negatives_for_one=100.0) is None
 
 
 @pytest.mark.parametrize(

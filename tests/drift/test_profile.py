@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy import stats
 
 from aucdist.data.block import Block, partition
 from aucdist.data.dataset import Schema
+from aucdist.data.own_files import npy_of
 from aucdist.data.preprocess import Preprocessor
 from aucdist.drift.batch import BatchCounts, compare_with_profile, kolmogorov_smirnov, more_than, psi, total_variation
 from aucdist.drift.leaks import MAX_KEPT, RowDigests, count_known, fit_digests
@@ -281,9 +281,9 @@ def test_of_many_rows_a_sample_is_looked_up_whether_or_not_it_is_there() -> None
 
 def test_a_file_of_digests_is_checked(tmp_path: object) -> None:
     known = RowDigests(np.array([1, 5, 9], dtype=np.uint64))
-    assert RowDigests.from_bytes(known.to_bytes(), "f").kept.tolist() == [1, 5, 9]
+    assert RowDigests.from_bytes(npy_of(known.kept), "f").kept.tolist() == [1, 5, 9]
     assert RowDigests(np.zeros(0, dtype=np.uint64)).look_up(np.array([3], dtype=np.uint64)) == (1, 0)
-    unsorted = RowDigests(np.array([5, 1], dtype=np.uint64)).to_bytes()
+    unsorted = npy_of(np.array([5, 1], dtype=np.uint64))
     for data, message in ((b"x", "damaged"), (unsorted, "do not ascend")):
         with pytest.raises(InputError, match=message):
             RowDigests.from_bytes(data, "f")

@@ -66,8 +66,7 @@ def fit(estimator, blocks, journal=None, rounds=2, lost_after=None):
         if n == lost_after:
             raise Lost
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return estimator.set_params(max_passes=12).fit(blocks, callback=callback)
 
 
@@ -178,8 +177,7 @@ def test_a_fit_that_goes_on_does_not_look_at_the_rows_until_the_journal_ends(tmp
         assert (Counting.calls > 0) == (rounds > again.rounds)
 
     fitted = model().set_params(max_passes=12)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         coef = fitted.fit(again.blocks, callback=callback).coef_
     assert rounds > again.rounds > 0
     assert np.array_equal(coef, undisturbed)
@@ -276,8 +274,7 @@ def test_they_come_by_rounds_by_seconds_or_when_asked_for(tmp_path):
             kept.round_done(*due, now=now)
             saved.append(kept.rounds)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model().set_params(max_passes=6).fit(kept.blocks, callback=callback)
         assert saved[:4] == [r - r % expected for r in range(1, 5)]
 

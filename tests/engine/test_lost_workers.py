@@ -362,8 +362,7 @@ def far(mortal, monkeypatch):
 def test_a_client_that_reaches_the_scheduler_alone_says_so_once_and_works(far, mortal):
     with pytest.warns(RuntimeWarning, match="reaches the scheduler but not the workers"):
         blocks = DaskBlocks.load(far, load, N_BLOCKS)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert chain_of(blocks) == EXPECTED
         assert_goes_on_after(lambda again: kill(mortal, again, 1), far)
 

@@ -4,23 +4,14 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import partition
 from aucdist.data.shards.sharding import simulate
+from aucdist.engine import steps
 from aucdist.engine.blocks import LocalBlocks, StoredBlock
-from aucdist.engine.steps import (
-    Interrupted,
-    MergeTree,
-    in_threads,
-    number_of_threads,
-    one_blas_thread,
-    run_step,
-    without_rows,
-)
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.pairs.cutting_planes import AllPairs
@@ -43,7 +34,7 @@ def remember(block, memory, add):
     return (memory or 0) + add + block.index, {"memory": [(memory or 0) + add + block.index], "index": [block.index]}
 
 
-@without_rows
+@steps.without_rows
 def recall(number, memory):
     return memory, {"memory": [memory], "number": [number]}
 
@@ -82,8 +73,8 @@ def test_no_more_blocks_are_in_memory_than_two_for_each_thread():
 
     for threads in (1, 3):
         most[0] = 0
-        run_step(lambda b, m: (None, {"n": 1}), [Reader(i) for i in range(N_BLOCKS)], [None] * N_BLOCKS, (), range(N_BLOCKS),
-                 threads=threads)  # fmt: skip
+        readers = [Reader(i) for i in range(N_BLOCKS)]
+        steps.run_step(lambda b, m: (None, {"n": 1}), readers, [None] * N_BLOCKS, (), range(N_BLOCKS), threads=threads)
         assert 1 <= most[0] <= 2 * threads + 1  # and the one that a thread is about to let go
         assert not alive
 
@@ -98,7 +89,7 @@ def test_the_error_of_the_first_block_is_raised_whatever_the_threads():
 
     for _ in range(10):
         with pytest.raises(ValueError, match="block 0"):
-            in_threads(work, N_BLOCKS, 4)
+            steps.in_threads(work, N_BLOCKS, 4)
 
 
 def test_after_an_error_no_more_blocks_are_begun_and_memory_is_as_it_was():
@@ -126,10 +117,10 @@ def test_an_interrupted_step_ends_with_the_block_it_is_at():
         seen.append(i)
         stop.set()
 
-    with pytest.raises(Interrupted):
-        in_threads(work, 5, 1, stop)
+    with pytest.raises(steps.Interrupted):
+        steps.in_threads(work, 5, 1, stop)
     assert seen == [0]
-    in_threads(seen.append, 0, 1, stop)  # nothing is left to stop
+    steps.in_threads(seen.append, 0, 1, stop)  # nothing is left to stop
 
 
 def test_ctrl_c_in_a_step_arrives():
@@ -137,7 +128,7 @@ def test_ctrl_c_in_a_step_arrives():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        in_threads(work, 5, 2)
+        steps.in_threads(work, 5, 2)
 
 
 def test_a_step_may_reduce_other_blocks_by_threads():
@@ -161,13 +152,13 @@ def test_what_cannot_be_read_is_an_error_for_any_number_of_threads():
             LocalBlocks.load(failing, N_BLOCKS, stream=True, n_jobs=n_jobs)
         stored = [StoredBlock(failing, i) for i in range(N_BLOCKS)]
         with pytest.raises(InputError, match="shard 4 is altered"):
-            run_step(remember, stored, [None] * N_BLOCKS, (1,), range(N_BLOCKS), threads=n_jobs)
+            steps.run_step(remember, stored, [None] * N_BLOCKS, (1,), range(N_BLOCKS), threads=n_jobs)
 
 
 @pytest.mark.parametrize(("n_jobs", "threads"), [(None, 1), (1, 1), (3, 3), (-1, 8), (-2, 7), (-20, 1)])
 def test_n_jobs_counts_as_scikit_learn_does(n_jobs, threads, monkeypatch):
     monkeypatch.setattr("joblib.cpu_count", lambda: 8)
-    assert number_of_threads(n_jobs) == threads
+    assert steps.number_of_threads(n_jobs) == threads
 
 
 # ---- summaries are added up in one shape, in any process and order ----------------------------
@@ -189,7 +180,7 @@ def by_definition(summaries):
 
 def merge(summaries):
     """Return the sum of the summaries of blocks 0, 1, 2, ... in the shape of the tree."""
-    tree = MergeTree()
+    tree = steps.MergeTree()
     for number, summary in enumerate(summaries):
         tree.add(0, number, summary)
     return tree.total()
@@ -205,24 +196,24 @@ def test_neither_order_nor_workers_change_a_bit(n, n_workers, random):
     random.shuffle(numbers)
     nodes = []
     for worker in range(n_workers):
-        tree = MergeTree()
+        tree = steps.MergeTree()
         for number in numbers[worker::n_workers]:
             tree.add(0, number, of(n)[number])
         nodes += tree.nodes()
     random.shuffle(nodes)
-    assert MergeTree(nodes).total() == by_definition(of(n))
+    assert steps.MergeTree(nodes).total() == by_definition(of(n))
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 8, 100, 1000])
 def test_adjacent_blocks_come_as_few_nodes(n):
     for first in (0, 1, 5, 511):
-        tree = MergeTree((0, number, {"n": 1}) for number in range(first, first + n))
+        tree = steps.MergeTree((0, number, {"n": 1}) for number in range(first, first + n))
         assert len(tree.nodes()) <= max(1, 2 * np.log2(n))
         assert sum(summary["n"] for _, _, summary in tree.nodes()) == n
 
 
 def test_any_thread_may_add():
-    tree, n = MergeTree(), 400
+    tree, n = steps.MergeTree(), 400
     start = threading.Barrier(4)
 
     def add(first):
@@ -274,10 +265,10 @@ def two_threads():
 
 
 def test_one_thread_while_the_context_lasts(two_threads):
-    with one_blas_thread:
+    with steps.one_blas_thread:
         assert blas_threads() == {1}
     assert blas_threads() == {2}
-    with pytest.raises(ValueError, match="stop"), one_blas_thread:
+    with pytest.raises(ValueError, match="stop"), steps.one_blas_thread:
         raise ValueError("stop")
     assert blas_threads() == {2}
 
@@ -286,12 +277,12 @@ def test_the_last_of_several_threads_sets_it_back(two_threads):
     inside, leave = threading.Event(), threading.Event()
 
     def stay():
-        with one_blas_thread:
+        with steps.one_blas_thread:
             inside.set()
             leave.wait(60)
 
     other = threading.Thread(target=stay)
-    with one_blas_thread:
+    with steps.one_blas_thread:
         other.start()
         assert inside.wait(60)
     assert blas_threads() == {1}  # the first to come has left

@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from aucdist import (
-    HingeClassifier,
-    LinkClassifier,
-    MarginMeanClassifier,
-    PairwiseHingeClassifier,
-    PairwiseSquareClassifier,
-    UnivariateRankingClassifier,
-)
+import aucdist
 from aucdist.errors import InputError
 from aucdist.estimators import ESTIMATORS
 from aucdist.sampling import DistanceUnderSampler
@@ -56,7 +49,7 @@ class Keeps:
 
 
 REFUSED = {
-    PairwiseHingeClassifier: [
+    aucdist.PairwiseHingeClassifier: [
         ({"lam": "1/n"}, "a number above 0"),
         ({"lam": 10**20}, "write it as a float, such as lam=1e20"),
         ({"lam": 10**400}, "lam is an integer of 1329 bits, and at most 63 are possible"),
@@ -87,7 +80,7 @@ REFUSED = {
         ({"max_fpr": 0.1, "solver": "sdcd"}, "max_fpr applies to solver all-pairs"),
         ({"max_false_positives": 10_000}, "max_false_positives must be at most .* 340.*; got 10000"),
     ],
-    PairwiseSquareClassifier: [
+    aucdist.PairwiseSquareClassifier: [
         ({"solver__eta": 0.1}, "eta applies to solver tpauc, opauc; 'exact' has no parameters"),
         ({"solver": "svrg", "solver__epochs": 2}, "epochs applies to"),
         ({"solver": "opauc", "solver__factor": "print"}, "factor applies to solver tpauc"),
@@ -103,12 +96,12 @@ REFUSED = {
             "rank must be an integer at least 1, 'full' or None.*; got 'whole'",
         ),
     ],
-    UnivariateRankingClassifier: [
+    aucdist.UnivariateRankingClassifier: [
         ({"solver": "uni-exp", "solver__eta": -1.0}, "eta must be .*; got -1.0"),
         ({"solver": "uni-squ", "solver__epochs": True}, "epochs must be .*; got True"),
         ({"solver__epochs": 3}, "epochs applies to solver uni-exp, uni-squ"),
     ],
-    HingeClassifier: [
+    aucdist.HingeClassifier: [
         ({"penalty": "l3"}, "unknown penalty 'l3'"),
         (
             {"penalty": "l1"},
@@ -132,7 +125,7 @@ REFUSED = {
         ({"class_weight": {2: 1.0}}, "unknown class in class_weight '?2"),
         ({"class_weight": {1: 0.0}}, "class_weight of 1 must be .*; got 0.0"),
     ],
-    LinkClassifier: [
+    aucdist.LinkClassifier: [
         ({"link": "gumbel"}, "unknown link 'gumbel'"),
         ({"loss": "hinge"}, "unknown loss 'hinge'. Allowed: calibrated, likelihood"),
         ({"xi": -1.5}, "xi must be at least -1.*; got -1.5"),
@@ -154,7 +147,7 @@ REFUSED = {
         ({"shape_samples": 100}, "shape_samples applies only to xi='bayes': set shape_samples=None"),
         ({"shape_samples": 1, "xi": "bayes"}, "shape_samples must be .*; got 1"),
     ],
-    MarginMeanClassifier: [
+    aucdist.MarginMeanClassifier: [
         ({"kernel": "poly"}, "unknown kernel 'poly'.*linear, rbf"),
         ({"scale": "minmax"}, "unknown scale 'minmax'"),
         ({"sampler": "smote"}, "sampler must be .*fit_resample.*; got 'smote'"),

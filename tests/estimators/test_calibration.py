@@ -8,13 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 from support.fits import fitted
 
-from aucdist import (
-    HingeClassifier,
-    PairwiseHingeClassifier,
-    PairwiseRampClassifier,
-    PairwiseSquareClassifier,
-    UnivariateRankingClassifier,
-)
+import aucdist
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
@@ -27,7 +21,12 @@ from aucdist.probability.links import Link
 from aucdist.selection import fold_numbers
 
 KINDS = ["gev", "logit", "isotonic"]
-MODELS = [PairwiseHingeClassifier, PairwiseRampClassifier, PairwiseSquareClassifier, UnivariateRankingClassifier]
+MODELS = [
+    aucdist.PairwiseHingeClassifier,
+    aucdist.PairwiseRampClassifier,
+    aucdist.PairwiseSquareClassifier,
+    aucdist.UnivariateRankingClassifier,
+]
 
 
 def drawn(n=3000, seed=0, share=0.08):
@@ -53,20 +52,20 @@ def test_probabilities_can_be_trusted(estimator, kind):
 
 def test_without_calibration_there_are_none():
     X, y = drawn(200)
-    for estimator in (*MODELS, HingeClassifier):
+    for estimator in (*MODELS, aucdist.HingeClassifier):
         assert not hasattr(estimator(), "predict_proba")
-    model = PairwiseHingeClassifier(calibration="logit").fit(X, y)
+    model = aucdist.PairwiseHingeClassifier(calibration="logit").fit(X, y)
     assert hasattr(model, "predict_proba")
     assert not hasattr(model.set_params(calibration=None), "predict_proba")
 
 
 def test_scores_are_those_of_models_that_had_not_seen_the_row():
     X, y = drawn(400)
-    model = PairwiseSquareClassifier(lam=1e-2, calibration="logit").fit(X, y)
+    model = aucdist.PairwiseSquareClassifier(lam=1e-2, calibration="logit").fit(X, y)
     fold = fold_numbers(np.arange(400), y, N_FOLDS, SEED)
     scores = np.empty(400)
     for number in range(N_FOLDS):
-        part = PairwiseSquareClassifier(lam=1e-2).fit(X[fold != number], y[fold != number])
+        part = aucdist.PairwiseSquareClassifier(lam=1e-2).fit(X[fold != number], y[fold != number])
         scores[fold == number] = X[fold == number] @ part.coef_[0]
     expected = ScoreCounts.from_scores(y, scores)
     for blocks in (LocalBlocks([Block.of(X, y)]), LocalBlocks(partition(Block.of(X, y), 7))):
@@ -78,7 +77,7 @@ def test_scores_are_those_of_models_that_had_not_seen_the_row():
 def test_a_fit_returns_the_scores_that_its_calibration_was_fitted_to():
     X, y = drawn(400)
     blocks = LocalBlocks([Block.of(X, y)])
-    model = PairwiseSquareClassifier(lam=1e-2, calibration="logit")
+    model = aucdist.PairwiseSquareClassifier(lam=1e-2, calibration="logit")
     (fit,) = fit_rows(model, blocks)
     expected = out_of_fold(model, blocks)
     np.testing.assert_array_equal(fit.unseen.values, expected.values)
@@ -109,8 +108,10 @@ def test_isotonic_is_scikit_learns():
 
 def test_logit_is_near_scikit_learns_calibration():
     X, y = drawn()
-    model = PairwiseSquareClassifier(lam=1e-2, calibration="logit").fit(X, y)
-    peer = CalibratedClassifierCV(PairwiseSquareClassifier(lam=1e-2), method="sigmoid", ensemble=False, cv=5).fit(X, y)
+    model = aucdist.PairwiseSquareClassifier(lam=1e-2, calibration="logit").fit(X, y)
+    peer = CalibratedClassifierCV(
+        aucdist.PairwiseSquareClassifier(lam=1e-2), method="sigmoid", ensemble=False, cv=5
+    ).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=0.02)
     assert CalibratedClassifierCV(FrozenEstimator(model)).fit(X, y).predict_proba(X).shape == (3000, 2)
 
@@ -121,7 +122,7 @@ def test_prior_of_undersampled_rows_is_exact():
     prior = 0.08
     share = (y[kept] > 0).mean()
     for kind in KINDS:
-        plain = PairwiseSquareClassifier(lam=1e-2, calibration=kind).fit(X[kept], y[kept])
+        plain = aucdist.PairwiseSquareClassifier(lam=1e-2, calibration=kind).fit(X[kept], y[kept])
         model = clone(plain).set_params(prior=prior).fit(X[kept], y[kept])
         p, q = plain.predict_proba(X).T[::-1]
         up, down = p * prior / share, q * (1 - prior) / (1 - share)
@@ -133,28 +134,28 @@ def test_prior_of_undersampled_rows_is_exact():
 def test_equal_scores():
     y = np.where(np.arange(40) % 4, -1, 1)
     for kind in KINDS:
-        model = PairwiseSquareClassifier(calibration=kind).fit(np.ones((40, 1)), y)
+        model = aucdist.PairwiseSquareClassifier(calibration=kind).fit(np.ones((40, 1)), y)
         np.testing.assert_allclose(model.predict_proba(np.ones((3, 1)))[:, 1], 0.25, atol=0.01)
 
 
 def test_a_path_is_calibrated():
     X, y = drawn(500)
-    for model in lam_path(PairwiseHingeClassifier(calibration="logit"), X, y, lams=[1e-1, 1e-2]):
-        alone = PairwiseHingeClassifier(calibration="logit", lam=model.lam).fit(X, y)
+    for model in lam_path(aucdist.PairwiseHingeClassifier(calibration="logit"), X, y, lams=[1e-1, 1e-2]):
+        alone = aucdist.PairwiseHingeClassifier(calibration="logit", lam=model.lam).fit(X, y)
         np.testing.assert_allclose(model.predict_proba(X), alone.predict_proba(X), atol=2e-2)
 
 
 def test_too_few_rows():
     X = np.random.default_rng(0).normal(size=(30, 2))
     y = np.where(np.arange(30) < 2, 1, -1)
-    assert PairwiseSquareClassifier(calibration="logit").fit(X, y).predict_proba(X).shape == (30, 2)
+    assert aucdist.PairwiseSquareClassifier(calibration="logit").fit(X, y).predict_proba(X).shape == (30, 2)
     y[0] = -1
     with pytest.raises(InputError, match="needs at least 2 rows of each class, but one class has 1"):
-        PairwiseSquareClassifier(calibration="logit").fit(X, y)
+        aucdist.PairwiseSquareClassifier(calibration="logit").fit(X, y)
 
 
 def test_dask_arrays_have_the_probabilities_of_their_rows():
-    model, X = PairwiseSquareClassifier(lam=1e-2, calibration="isotonic").fit(*drawn(1200)), drawn(50)[0]
+    model, X = aucdist.PairwiseSquareClassifier(lam=1e-2, calibration="isotonic").fit(*drawn(1200)), drawn(50)[0]
     lazy = model.predict_proba(da.from_array(X, chunks=(20, 4)))
     np.testing.assert_array_equal(lazy.compute(), model.predict_proba(X))
 
@@ -173,7 +174,7 @@ def test_map_of_a_shape():
 def test_the_unit_of_weights_changes_no_probability():
     X, y = drawn(400)
     weight = np.random.default_rng(0).random(400)
-    model = PairwiseHingeClassifier(calibration="logit")
+    model = aucdist.PairwiseHingeClassifier(calibration="logit")
     first, second = (fitted(model, X, y, weight * unit).predict_proba(X[:5]) for unit in (1.0, 1e-3))
     np.testing.assert_allclose(first, second, atol=1e-6)
 
@@ -183,8 +184,8 @@ def test_rows_of_weight_0_may_be_the_last_ones():
     X, y = drawn(400)
     weight = np.r_[np.ones(390), np.zeros(10)]
     blocks = LocalBlocks([Block.of(X, y, weight=weight)])
-    of_blocks = fitted(PairwiseHingeClassifier(calibration="logit"), blocks)
-    of_arrays = fitted(PairwiseHingeClassifier(calibration="logit"), X, y, weight)
+    of_blocks = fitted(aucdist.PairwiseHingeClassifier(calibration="logit"), blocks)
+    of_arrays = fitted(aucdist.PairwiseHingeClassifier(calibration="logit"), X, y, weight)
     np.testing.assert_allclose(of_blocks.predict_proba(X[:5]), of_arrays.predict_proba(X[:5]), rtol=1e-6)
 
 
@@ -194,4 +195,4 @@ def test_positives_of_one_group_cannot_be_calibrated():
     with pytest.raises(
         InputError, match="needs at least 2 groups with rows of each class, but one class has 1: add rows"
     ):
-        PairwiseHingeClassifier(calibration="logit").fit(X, y, groups=groups)
+        aucdist.PairwiseHingeClassifier(calibration="logit").fit(X, y, groups=groups)

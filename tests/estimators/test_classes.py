@@ -16,17 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from support.linear_models import fit_counting
 
-from aucdist import (
-    HingeClassifier,
-    LinkClassifier,
-    MarginMeanClassifier,
-    PairwiseHingeClassifier,
-    PairwiseRampClassifier,
-    PairwiseSquareClassifier,
-    SeparationWarning,
-    UnivariateRankingClassifier,
-    lam_path,
-)
+import aucdist
 from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import LocalBlocks
@@ -35,18 +25,18 @@ from aucdist.errors import InputError
 from aucdist.estimators.fitting import fit_rows
 
 ALL = [
-    PairwiseHingeClassifier(),
-    PairwiseHingeClassifier(penalty="l1", lam=1e-2),
-    PairwiseHingeClassifier(features="bins", tol=1e-2),
-    PairwiseHingeClassifier(features="leaves", tol=1e-2),
-    PairwiseSquareClassifier(calibration="logit", monotone="auto"),
-    PairwiseRampClassifier(),
-    UnivariateRankingClassifier(calibration="isotonic"),
-    HingeClassifier(random_state=0, class_weight="balanced"),
-    HingeClassifier(solver="scd", random_state=0, max_passes=30),
-    LinkClassifier(link="logit"),
-    MarginMeanClassifier(random_state=0),
-    MarginMeanClassifier(random_state=0, kernel="rbf"),
+    aucdist.PairwiseHingeClassifier(),
+    aucdist.PairwiseHingeClassifier(penalty="l1", lam=1e-2),
+    aucdist.PairwiseHingeClassifier(features="bins", tol=1e-2),
+    aucdist.PairwiseHingeClassifier(features="leaves", tol=1e-2),
+    aucdist.PairwiseSquareClassifier(calibration="logit", monotone="auto"),
+    aucdist.PairwiseRampClassifier(),
+    aucdist.UnivariateRankingClassifier(calibration="isotonic"),
+    aucdist.HingeClassifier(random_state=0, class_weight="balanced"),
+    aucdist.HingeClassifier(solver="scd", random_state=0, max_passes=30),
+    aucdist.LinkClassifier(link="logit"),
+    aucdist.MarginMeanClassifier(random_state=0),
+    aucdist.MarginMeanClassifier(random_state=0, kernel="rbf"),
 ]
 
 
@@ -65,9 +55,8 @@ def topics(digits):
 
 
 def fitted(model, X, y, **more):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", SeparationWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        warnings.simplefilter("ignore", aucdist.SeparationWarning)
         return pickle.loads(pickle.dumps(model)).fit(X, y, **more)
 
 
@@ -100,7 +89,7 @@ def test_each_class_has_the_bits_of_its_own_fit(model, digits, topics):
 
 def test_scores_are_in_units_of_their_spread(digits):
     X, y = digits
-    model = PairwiseHingeClassifier().fit(X, y)
+    model = aucdist.PairwiseHingeClassifier().fit(X, y)
     scores = model.decision_function(X)
     np.testing.assert_allclose(scores.std(axis=0), 1.0)
     np.testing.assert_array_equal(model.predict(X), model.classes_[scores.argmax(axis=1)])
@@ -108,7 +97,9 @@ def test_scores_are_in_units_of_their_spread(digits):
     assert model.thresholds_.shape == (4,)
 
 
-@pytest.mark.parametrize("model", [LinkClassifier(), PairwiseHingeClassifier(calibration="logit", tol=1e-2)], ids=str)
+@pytest.mark.parametrize(
+    "model", [aucdist.LinkClassifier(), aucdist.PairwiseHingeClassifier(calibration="logit", tol=1e-2)], ids=str
+)
 def test_probabilities(model, digits, topics):
     (X, y), topics = (array[:160] for array in digits), topics[:160]
     of_classes, of_labels = fitted(model, X, y), fitted(model, X, topics)
@@ -120,7 +111,7 @@ def test_probabilities(model, digits, topics):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 3])
-@pytest.mark.parametrize("model", [PairwiseHingeClassifier(), LinkClassifier(link="logit")], ids=str)
+@pytest.mark.parametrize("model", [aucdist.PairwiseHingeClassifier(), aucdist.LinkClassifier(link="logit")], ids=str)
 def test_any_threads_and_any_views_have_the_bits_of_single_fits(model, n_jobs, digits):
     X, y = digits
     classes, codes = np.unique(y, return_inverse=True)
@@ -131,16 +122,14 @@ def test_any_threads_and_any_views_have_the_bits_of_single_fits(model, n_jobs, d
     rows = ClassBlocks(LocalBlocks(coded, n_jobs=n_jobs), LabelSets.of_classes(classes))
     together = fitted(model, X[:8], [0, 1] * 4)  # what another fit left does not matter
     seen = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SeparationWarning)
+    with warnings.catch_warnings(action="ignore", category=aucdist.SeparationWarning):
         counts = fit_counting(together, rows, callback=seen.append)
     assert {record["class"] for record in seen} == set(classes)
     for k, name in enumerate(classes):
         alone = pickle.loads(pickle.dumps(model))
         signs = np.where(y == name, 1, -1)
         blocks = [Block.of(X[part], signs[part], index=number) for number, part in enumerate(parts)]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SeparationWarning)
+        with warnings.catch_warnings(action="ignore", category=aucdist.SeparationWarning):
             own = fit_counting(alone, LocalBlocks(blocks))
         np.testing.assert_array_equal(together.coef_[k], alone.coef_[0])
         assert (counts[k] is None) == (own is None)
@@ -150,7 +139,7 @@ def test_weights_and_forms_of_labels(digits, topics):
     X, y = digits
     weight = np.arange(300) % 3
     some = weight > 0
-    model = PairwiseHingeClassifier(lam=1e-2)
+    model = aucdist.PairwiseHingeClassifier(lam=1e-2)
     whole, part = fitted(model, X, y, sample_weight=weight), fitted(model, X[some], y[some], sample_weight=weight[some])
     np.testing.assert_array_equal(whole.coef_, part.coef_)
     dense = fitted(model, X, topics)
@@ -163,20 +152,20 @@ def test_weights_and_forms_of_labels(digits, topics):
 
 def test_class_weight_is_of_the_rows_of_each_class(digits):
     X, y = digits
-    model = HingeClassifier(random_state=0, class_weight={"one": 5.0})
+    model = aucdist.HingeClassifier(random_state=0, class_weight={"one": 5.0})
     together = fitted(model, X, y)
-    alone = fitted(HingeClassifier(random_state=0, class_weight={True: 5.0}), X, y == "one")
+    alone = fitted(aucdist.HingeClassifier(random_state=0, class_weight={True: 5.0}), X, y == "one")
     np.testing.assert_array_equal(together.coef_[1], alone.coef_[0])
     with pytest.raises(InputError, match="unknown class in class_weight 'four'"):
-        HingeClassifier(class_weight={"four": 1.0}).fit(X, y)
+        aucdist.HingeClassifier(class_weight={"four": 1.0}).fit(X, y)
 
 
 def test_scikit_learns_tools(digits, topics):
     X, y = digits
-    pipeline = make_pipeline(StandardScaler(), PairwiseHingeClassifier(lam=0.1, tol=1e-2, calibration="logit"))
+    pipeline = make_pipeline(StandardScaler(), aucdist.PairwiseHingeClassifier(lam=0.1, tol=1e-2, calibration="logit"))
     assert cross_val_score(pipeline, X, y, scoring="roc_auc_ovr", cv=2, error_score="raise").min() > 0.95
     assert cross_val_score(pipeline, X, y, cv=2, error_score="raise").min() > 0.8
-    ranked = make_pipeline(StandardScaler(), PairwiseHingeClassifier(lam=0.1))
+    ranked = make_pipeline(StandardScaler(), aucdist.PairwiseHingeClassifier(lam=0.1))
     assert cross_val_score(ranked, X, topics, scoring="roc_auc", cv=2, error_score="raise").min() > 0.95
 
 
@@ -185,7 +174,7 @@ def test_dask_arrays_are_scored(digits, topics):
     X, y = digits
     chunks = da.from_array(X, chunks=(100, 32))
     for labels in (y, topics):
-        model = fitted(LinkClassifier(link="logit"), X, labels)
+        model = fitted(aucdist.LinkClassifier(link="logit"), X, labels)
         for method in ("decision_function", "predict", "predict_proba"):
             there = getattr(model, method)(chunks)
             here = getattr(model, method)(X)
@@ -199,29 +188,29 @@ def test_dask_arrays_are_fitted_chunk_by_chunk(digits, topics):
     chunks, weight = da.from_array(X, chunks=(100, 32)), np.arange(300) % 3 + 1.0
     for labels, sides in ((y, y[:, np.newaxis] == np.unique(y)), (topics, topics)):
         for more in ({}, {"sample_weight": weight}):
-            model = PairwiseHingeClassifier(tol=1e-2)
+            model = aucdist.PairwiseHingeClassifier(tol=1e-2)
             model.fit(
                 chunks, da.from_array(labels, chunks=100), **{k: da.from_array(v, chunks=100) for k, v in more.items()}
             )
             assert model.classes_.tolist() == (list(np.unique(y)) if labels is y else [0, 1, 2])
             for k, of_class in enumerate(model.estimators_):
                 blocks = LocalBlocks.of(X, np.where(sides[:, k], 1, -1), more.get("sample_weight"), n_blocks=3)
-                alone = PairwiseHingeClassifier(tol=1e-2).fit(blocks)
+                alone = aucdist.PairwiseHingeClassifier(tol=1e-2).fit(blocks)
                 np.testing.assert_array_equal(of_class.coef_, alone.coef_)
                 assert of_class.certificate_ == alone.certificate_
             assert model.predict(chunks).compute().tolist() == model.predict(X).tolist()
     with pytest.raises(ValueError, match="continuous"):
-        PairwiseHingeClassifier().fit(chunks, da.from_array(np.linspace(0.0, 1.0, 300), chunks=100))
+        aucdist.PairwiseHingeClassifier().fit(chunks, da.from_array(np.linspace(0.0, 1.0, 300), chunks=100))
 
 
 def test_the_last_fit_is_what_counts(digits, topics):
     X, y = digits
-    model = PairwiseHingeClassifier().fit(X, y)
+    model = aucdist.PairwiseHingeClassifier().fit(X, y)
     for name in ("certificate_", "history_", "threshold_"):
         with pytest.raises(AttributeError, match=rf"a model for each class.*estimators_\[k\]\.{name}"):
             getattr(model, name)
     model.fit(X, y == "one")
-    alone = PairwiseHingeClassifier().fit(X, y == "one")
+    alone = aucdist.PairwiseHingeClassifier().fit(X, y == "one")
     np.testing.assert_array_equal(model.coef_, alone.coef_)
     assert model.predict(X).tolist() == alone.predict(X).tolist()
     assert not hasattr(model, "certificates_")
@@ -231,7 +220,7 @@ def test_the_last_fit_is_what_counts(digits, topics):
     assert model.decision_function(X).shape == (300, 3)
 
 
-class Scaled(PairwiseHingeClassifier):
+class Scaled(aucdist.PairwiseHingeClassifier):
     def fit(self, X, y, **options):
         self.scale_ = np.abs(X).max(axis=0) + 1.0
         return super().fit(X / self.scale_, y, **options)
@@ -251,20 +240,20 @@ def test_counts_without_the_weights_of_the_rows_are_not_returned(digits):
     classes, codes = np.unique(y, return_inverse=True)
     block = Block.of(X, np.ones(len(X)), code=codes, weight=np.full(len(X), 2.0))
     rows = ClassBlocks(LocalBlocks([block]), LabelSets.of_classes(classes))
-    model = PairwiseHingeClassifier(solver="msgd", max_passes=2, random_state=0)
+    model = aucdist.PairwiseHingeClassifier(solver="msgd", max_passes=2, random_state=0)
     assert [fit.counts for fit in fit_rows(model, rows, keep_counts=True)] == [None] * 4
 
 
 def test_counts_of_several_classes_are_kept_only_for_those_who_ask(digits):
     """Of a thousand classes of a hundred thousand rows they would take two gigabytes until the end of `fit`."""
-    model = LinkClassifier(link="logit")
+    model = aucdist.LinkClassifier(link="logit")
     assert [fit.counts for fit in fit_rows(model, *digits)] == [None] * 4
     assert all(len(fit.counts.values) > 100 for fit in fit_rows(model, *digits, keep_counts=True))
 
 
 def test_lines_of_classes_are_fitted_side_by_side(digits):
     X, y = digits
-    model = PairwiseHingeClassifier(monotone="auto", tol=1e-2)
+    model = aucdist.PairwiseHingeClassifier(monotone="auto", tol=1e-2)
     side_by_side, one_by_one = fitted(clone(model).set_params(n_jobs=3), X, y), fitted(model, X, y)
     np.testing.assert_array_equal(side_by_side.coef_, one_by_one.coef_)
     directions = [[of_class.monotone_ for of_class in each.estimators_] for each in (side_by_side, one_by_one)]
@@ -273,14 +262,14 @@ def test_lines_of_classes_are_fitted_side_by_side(digits):
 
 def test_two_classes_after_several_keep_their_feature_map(digits):
     X, y = digits
-    model = PairwiseHingeClassifier(features="bins").fit(X[:, :20], y).fit(X[:, :20], y == "one")
-    alone = PairwiseHingeClassifier(features="bins").fit(X[:, :20], y == "one")
+    model = aucdist.PairwiseHingeClassifier(features="bins").fit(X[:, :20], y).fit(X[:, :20], y == "one")
+    alone = aucdist.PairwiseHingeClassifier(features="bins").fit(X[:, :20], y == "one")
     np.testing.assert_array_equal(model.decision_function(X[:, :20]), alone.decision_function(X[:, :20]))
 
 
 def test_warm_starts_of_each_class(digits):
     X, y = digits
-    model = PairwiseHingeClassifier(warm_start=True, tol=1e-4).fit(X, y)
+    model = aucdist.PairwiseHingeClassifier(warm_start=True, tol=1e-4).fit(X, y)
     first = [of_class.n_passes_ for of_class in model.estimators_]
     model.set_params(lam=1.1e-3).fit(X, y)
     assert sum(of_class.n_passes_ for of_class in model.estimators_) < sum(first)
@@ -289,12 +278,12 @@ def test_warm_starts_of_each_class(digits):
 def test_each_class_gets_a_threshold_of_its_own(digits, topics):
     X, y = digits
     for labels in (y, topics):
-        model = fitted(PairwiseHingeClassifier(tol=1e-2), X, labels)
+        model = fitted(aucdist.PairwiseHingeClassifier(tol=1e-2), X, labels)
         ranks = model.decision_function(X).argsort(axis=0)
         model.set_threshold(X=X, y=labels, fpr=0.05)
         for k, of_class in enumerate(model.estimators_):
             alone = fitted(
-                PairwiseHingeClassifier(tol=1e-2), X, y == model.classes_[k] if labels is y else labels[:, k]
+                aucdist.PairwiseHingeClassifier(tol=1e-2), X, y == model.classes_[k] if labels is y else labels[:, k]
             )
             alone.set_threshold(X=X, y=y == model.classes_[k] if labels is y else labels[:, k], fpr=0.05)
             assert of_class.raw_threshold == alone.raw_threshold == -model.intercept_[k]
@@ -308,7 +297,7 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
         assert not model.thresholds_.any()
     with pytest.raises(InputError, match="an indicator matrix of 0 and 1 with 3 columns"):
         model.set_threshold(X=X, y=y, fpr=0.05)
-    of_noise = fitted(PairwiseSquareClassifier(), X, np.arange(len(X)) % 3)
+    of_noise = fitted(aucdist.PairwiseSquareClassifier(), X, np.arange(len(X)) % 3)
     with pytest.raises(
         InputError, match=r"class '0': precision is 1\.0, but on these rows no threshold has a precision above"
     ):
@@ -317,7 +306,7 @@ def test_each_class_gets_a_threshold_of_its_own(digits, topics):
 
 def test_what_is_for_one_class(digits):
     X, y = digits
-    model = PairwiseHingeClassifier(features="bins", tol=1e-2).fit(X, y)
+    model = aucdist.PairwiseHingeClassifier(features="bins", tol=1e-2).fit(X, y)
     for call in (lambda: model.explain(X), model.shapes, model.plot_history):
         with pytest.raises(
             InputError, match=r"is not defined for several classes, and this model has 4: use estimators_\[k\]\."
@@ -326,7 +315,7 @@ def test_what_is_for_one_class(digits):
     of_class = model.estimators_[1]
     np.testing.assert_allclose(of_class.explain(X).sum(axis=1), of_class.decision_function(X))
     with pytest.raises(InputError, match="must have exactly two classes here; got 4"):
-        lam_path(PairwiseHingeClassifier(), X, y, lams=[0.1])
+        aucdist.lam_path(aucdist.PairwiseHingeClassifier(), X, y, lams=[0.1])
 
 
 @pytest.mark.parametrize(
@@ -345,7 +334,7 @@ def test_what_is_for_one_class(digits):
 def test_labels_that_cannot_be_fitted(labels, message):
     X = np.random.default_rng(0).normal(size=(5000, 2))
     with pytest.raises(InputError, match=message):
-        PairwiseHingeClassifier().fit(X, labels)
+        aucdist.PairwiseHingeClassifier().fit(X, labels)
 
 
 def test_a_class_that_cannot_be_calibrated_is_named(digits):
@@ -354,13 +343,13 @@ def test_a_class_that_cannot_be_calibrated_is_named(digits):
     with pytest.raises(
         InputError, match=r"class 'rare': calibration scores each row by a model of other rows, and needs at least 2"
     ):
-        PairwiseHingeClassifier(calibration="logit").fit(X, y)
+        aucdist.PairwiseHingeClassifier(calibration="logit").fit(X, y)
 
 
 def test_one_warning_names_the_classes(digits):
     X, y = digits
     with pytest.warns(ConvergenceWarning) as caught:
-        PairwiseHingeClassifier(tol=1e-12, max_passes=3).fit(X, y)
+        aucdist.PairwiseHingeClassifier(tol=1e-12, max_passes=3).fit(X, y)
     (warning,) = caught
     assert str(warning.message).startswith("class 'nought': max_passes was reached")
     assert str(warning.message).endswith("; and 1 classes more: 'two'")
@@ -368,7 +357,7 @@ def test_one_warning_names_the_classes(digits):
 
 def test_verbose_names_the_class(digits, capsys):
     X, y = digits
-    PairwiseHingeClassifier(verbose=1).fit(X, y)
+    aucdist.PairwiseHingeClassifier(verbose=1).fit(X, y)
     printed = capsys.readouterr().out
     for name in np.unique(y):
         assert f"[PairwiseHingeClassifier {name}] converged after" in printed

@@ -6,14 +6,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from support.fits import fitted
 
-from aucdist import (
-    HingeClassifier,
-    LinkClassifier,
-    PairwiseHingeClassifier,
-    PairwiseRampClassifier,
-    PairwiseSquareClassifier,
-    lam_path,
-)
+import aucdist
 from aucdist.data.block import Block, partition
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.engine.blocks import LocalBlocks
@@ -35,16 +28,16 @@ def with_column(X, column):
 
 def classifiers():
     return [
-        PairwiseHingeClassifier(),
-        PairwiseHingeClassifier(penalty="l1", lam=1e-2),
-        PairwiseHingeClassifier().set_params(solver="sdcd", random_state=0, solver__epochs=20),
-        PairwiseSquareClassifier(),
-        PairwiseSquareClassifier(solver="svrg", random_state=0, max_passes=40),
-        PairwiseRampClassifier(),
-        HingeClassifier(solver="comid", max_passes=50),
-        HingeClassifier(solver="scd", max_passes=50, random_state=0),
-        LinkClassifier(link="logit"),
-        LinkClassifier(link="logit", solver="lipschitz"),
+        aucdist.PairwiseHingeClassifier(),
+        aucdist.PairwiseHingeClassifier(penalty="l1", lam=1e-2),
+        aucdist.PairwiseHingeClassifier().set_params(solver="sdcd", random_state=0, solver__epochs=20),
+        aucdist.PairwiseSquareClassifier(),
+        aucdist.PairwiseSquareClassifier(solver="svrg", random_state=0, max_passes=40),
+        aucdist.PairwiseRampClassifier(),
+        aucdist.HingeClassifier(solver="comid", max_passes=50),
+        aucdist.HingeClassifier(solver="scd", max_passes=50, random_state=0),
+        aucdist.LinkClassifier(link="logit"),
+        aucdist.LinkClassifier(link="logit", solver="lipschitz"),
     ]
 
 
@@ -78,7 +71,9 @@ def test_a_shift_of_a_column_is_a_shift_of_its_values(rows, model):
     primal, coef = near.certificate_.primal, near.coef_.copy()
     scores = near.decision_function(with_column(X, column))
     far = fitted(model, with_column(X, column + 2.0**40), y)
-    assert far.certificate_.primal == pytest.approx(primal, rel=2e-2 if isinstance(model, HingeClassifier) else 2e-3)
+    assert far.certificate_.primal == pytest.approx(
+        primal, rel=2e-2 if isinstance(model, aucdist.HingeClassifier) else 2e-3
+    )
     if near.certificate_.status == "converged" and near.certificate_.relative_gap < 1e-5:
         np.testing.assert_allclose(far.coef_, coef, rtol=1e-2, atol=1e-3)
         np.testing.assert_allclose(far.decision_function(with_column(X, column + 2.0**40)), scores, atol=2e-2)
@@ -87,7 +82,7 @@ def test_a_shift_of_a_column_is_a_shift_of_its_values(rows, model):
 def test_weights_with_little_regularisation(rows):
     X, y = rows
     weight = np.random.default_rng(1).uniform(0.1, 3, len(y))
-    model = PairwiseHingeClassifier(lam=1e-6).fit(with_column(X, 1e12), y, sample_weight=weight)
+    model = aucdist.PairwiseHingeClassifier(lam=1e-6).fit(with_column(X, 1e12), y, sample_weight=weight)
     assert model.certificate_.status == "converged"
 
 
@@ -97,8 +92,8 @@ def test_every_kind_of_blocks_gives_the_same_bits(rows, make):
     X = with_column(X, 1.7e18 + 256.0 * np.arange(len(y)))
     parts = partition(Block.of(make(X), y), 3)
     stored = LocalBlocks.load(lambda index: parts[index], 3, stream=True)
-    in_memory = fitted(PairwiseHingeClassifier(max_passes=20), LocalBlocks(parts))
-    streamed = fitted(PairwiseHingeClassifier(max_passes=20), stored)
+    in_memory = fitted(aucdist.PairwiseHingeClassifier(max_passes=20), LocalBlocks(parts))
+    streamed = fitted(aucdist.PairwiseHingeClassifier(max_passes=20), stored)
     np.testing.assert_array_equal(in_memory.coef_, streamed.coef_)
     assert in_memory.certificate_ == streamed.certificate_
 
@@ -134,7 +129,10 @@ def test_columns_near_0_are_left_alone(rows):
 def test_a_penalised_intercept_sees_a_shift(rows):
     X, y = rows
     X = with_column(X, 3e6)
-    for model in (LinkClassifier(link="logit", penalise_intercept=True), HingeClassifier(fit_intercept=False)):
+    for model in (
+        aucdist.LinkClassifier(link="logit", penalise_intercept=True),
+        aucdist.HingeClassifier(fit_intercept=False),
+    ):
         primal = fitted(model, X, y).certificate_.primal
         direct = model.certificate_.primal
         assert primal == direct
@@ -144,12 +142,14 @@ def test_a_penalised_intercept_sees_a_shift(rows):
 def test_a_path_and_a_warm_start_are_shifted_too(rows):
     X, y = rows
     far = with_column(X, CONSTANTS[1])
-    for model in lam_path(PairwiseHingeClassifier(), far, y, lams=[1e-1, 1e-2]):
+    for model in aucdist.lam_path(aucdist.PairwiseHingeClassifier(), far, y, lams=[1e-1, 1e-2]):
         assert model.certificate_.status == "converged"
         assert model.coef_[0, -1] == 0.0
-    (shifted,), (near,) = (lam_path(PairwiseSquareClassifier(), rows, y, lams=[1e-2]) for rows in (far, X))
+    (shifted,), (near,) = (
+        aucdist.lam_path(aucdist.PairwiseSquareClassifier(), rows, y, lams=[1e-2]) for rows in (far, X)
+    )
     np.testing.assert_allclose(shifted.coef_[0, :-1], near.coef_[0])
-    link = LinkClassifier(link="logit", warm_start=True).fit(far, y)
+    link = aucdist.LinkClassifier(link="logit", warm_start=True).fit(far, y)
     passes = link.n_passes_
     assert link.fit(far, y).n_passes_ < passes
 
@@ -181,7 +181,7 @@ def test_unscaled_columns_end_soon_and_are_named():
     y = np.where(X[:, 0] + rng.normal(size=200) > 1, 1, -1)
     X = np.column_stack([X, 1.7e18 + rng.uniform(0, 1e9, 200)])
     with pytest.warns(ConvergenceWarning, match="column 4 reaches 4.*bring the columns to one scale"):
-        model = PairwiseHingeClassifier().fit(X, y)
+        model = aucdist.PairwiseHingeClassifier().fit(X, y)
     assert model.certificate_.status == "rounding"
     assert model.n_passes_ <= 100
 

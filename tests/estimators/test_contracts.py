@@ -12,15 +12,7 @@ import pytest
 from imblearn.utils.estimator_checks import parametrize_with_checks as checks_of_samplers
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from aucdist import (
-    HingeClassifier,
-    LinkClassifier,
-    MarginMeanClassifier,
-    PairwiseHingeClassifier,
-    PairwiseRampClassifier,
-    PairwiseSquareClassifier,
-    UnivariateRankingClassifier,
-)
+import aucdist
 from aucdist.maps import BinExpander, LeafExpander, NystroemMap
 from aucdist.sampling import MWMOTE, DistanceUnderSampler
 
@@ -36,25 +28,25 @@ EXACT = {"check_classifiers_multilabel_output_format_predict_proba": "probabilit
 
 def estimators() -> Iterator[tuple[Any, dict[str, str]]]:
     """Yield estimators and maps, each with the checks that it cannot pass and why: a setting for each way of fitting."""
-    hinge, margin = HingeClassifier(max_passes=60), MarginMeanClassifier
+    hinge, margin = aucdist.HingeClassifier(max_passes=60), aucdist.MarginMeanClassifier
     yield hinge, STEPS
-    yield HingeClassifier(penalty="l1", solver="scd", max_passes=60), {}
-    yield HingeClassifier(max_passes=60).set_params(penalty="l1", solver="psa", solver__radius=2.0), {}
-    yield PairwiseHingeClassifier(), {}
+    yield aucdist.HingeClassifier(penalty="l1", solver="scd", max_passes=60), {}
+    yield aucdist.HingeClassifier(max_passes=60).set_params(penalty="l1", solver="psa", solver__radius=2.0), {}
+    yield aucdist.PairwiseHingeClassifier(), {}
     for solver in ("sdcd", "msgd"):
-        pairs = PairwiseHingeClassifier().set_params(solver=solver, solver__epochs=4)
+        pairs = aucdist.PairwiseHingeClassifier().set_params(solver=solver, solver__epochs=4)
         yield pairs, CHANCE | (EQUAL if solver == "msgd" else {})
-    yield PairwiseHingeClassifier(features={"map": "bins", "bins": 4}), {}
-    yield PairwiseRampClassifier(lam=1e-2, tol=1e-15), {}
+    yield aucdist.PairwiseHingeClassifier(features={"map": "bins", "bins": 4}), {}
+    yield aucdist.PairwiseRampClassifier(lam=1e-2, tol=1e-15), {}
     for solver in ("exact", "svrg", "tpauc", "opauc"):
-        yield PairwiseSquareClassifier(solver=solver, tol=1e-13), STEPS if solver in ("tpauc", "opauc") else {}
-    yield PairwiseSquareClassifier(calibration="isotonic"), FOLDS | EXACT
+        yield aucdist.PairwiseSquareClassifier(solver=solver, tol=1e-13), STEPS if solver in ("tpauc", "opauc") else {}
+    yield aucdist.PairwiseSquareClassifier(calibration="isotonic"), FOLDS | EXACT
     for solver in ("lbfgs", "uni-exp"):
-        yield UnivariateRankingClassifier(solver=solver), {} if solver == "lbfgs" else STEPS
+        yield aucdist.UnivariateRankingClassifier(solver=solver), {} if solver == "lbfgs" else STEPS
     # At a larger lam, since weights are as precise as the square root of gap / lam, and first-order steps end within that.
-    yield LinkClassifier(xi=0.2, solver="lipschitz", lam=0.1, tol=1e-13), {}
-    yield LinkClassifier(link="cloglog", loss="likelihood", solver="newton", tol=1e-13), {}
-    yield LinkClassifier(lam=0.1, solver="newton", tol=1e-13), {}
+    yield aucdist.LinkClassifier(xi=0.2, solver="lipschitz", lam=0.1, tol=1e-13), {}
+    yield aucdist.LinkClassifier(link="cloglog", loss="likelihood", solver="newton", tol=1e-13), {}
+    yield aucdist.LinkClassifier(lam=0.1, solver="newton", tol=1e-13), {}
     yield margin(), CHANCE
     yield margin().set_params(solver="zovr", solver__n_outer=5), CHANCE
     yield margin().set_params(kernel="rbf", solver="svrg", solver__n_outer=5), CHANCE

@@ -74,8 +74,9 @@ def test_gev_without_shape_is_the_log_log_link(sm):
     exact = peer.fit(tol=1e-14, maxiter=200).params
     for xi in (0.0, 1e-9, -1e-9):
         model = LinkClassifier(xi=xi, loss="likelihood", solver="newton", lam=1e-13, tol=1e-9)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the shape just above 0 has no bound
+        with warnings.catch_warnings(
+            action="ignore", category=ConvergenceWarning
+        ):  # the shape just above 0 has no bound
             model.fit(X, y)
         np.testing.assert_allclose(model.coef_[0], exact[1:], rtol=1e-6)
         assert model.intercept_[0] == pytest.approx(exact[0], rel=1e-6)

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import linprog, lsq_linear, minimize
 from sklearn.base import clone
 from support.fits import fitted, mapping, violations

@@ -113,8 +113,7 @@ def test_a9a(data_dir):
     with lzma.open(data_dir / "libsvm" / "a9a.xz") as train, lzma.open(data_dir / "libsvm" / "a9a.t.xz") as test:
         X, y = load_svmlight_file(train, n_features=123)
         X_test, y_test = load_svmlight_file(test, n_features=123)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model = PairwiseHingeClassifier(lam=1e-3).fit(X, y)
     assert model.certificate_.relative_gap <= 1e-3
     assert model.n_passes_ <= 9  # it takes 7

@@ -12,19 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from support.small_sets import small
 from threadpoolctl import threadpool_limits
 
+from aucdist import estimators
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import Blocks, LocalBlocks
 from aucdist.engine.dask import DaskBlocks
 from aucdist.errors import InputError
-from aucdist.estimators import (
-    ESTIMATORS,
-    LinkClassifier,
-    PairwiseHingeClassifier,
-    PairwiseRampClassifier,
-    PairwiseSquareClassifier,
-    UnivariateRankingClassifier,
-    validation,
-)
 from aucdist.sampling import DistanceUnderSampler
 
 N_BLOCKS = 3
@@ -46,7 +38,7 @@ MARGIN, SIGNS = "MarginMeanClassifier", {0: "increasing", 2: "decreasing"}
 PLANE = DistanceUnderSampler(method="u2", ratio=3, svm=LogisticRegression().fit(X, Y), random_state=0)
 SOLVERS = [
     (name, "weighted" if solver.sample_weight else "dense", {"solver": solver.name})
-    for name, kind in ESTIMATORS.items()
+    for name, kind in estimators.ESTIMATORS.items()
     for solver in kind.solvers.values()
 ]
 MORE = [
@@ -74,7 +66,7 @@ def part(rows: str, index: int) -> Block:
 
 
 def bits(name: str, blocks: Blocks, parameters: dict[str, Any]) -> list[object]:
-    kind = ESTIMATORS[name]
+    kind = estimators.ESTIMATORS[name]
     own = {LINK: {"lam": 1e-2}, MARGIN: {"solver__n_outer": 2}}.get(name, {"lam": 1e-2})
     own |= {"psa": {"penalty": "l1", "solver__radius": 2.0}}.get(parameters.get("solver", ""), {})
     model = kind().set_params(**{"tol": 1e-3, "max_passes": 6, "random_state": 0} | own | parameters)
@@ -103,13 +95,13 @@ def test_a_fit_has_the_same_bits_wherever_the_rows_lie(name, rows, parameters, c
 
 
 BY_SUMS = [
-    PairwiseHingeClassifier(lam=1e-2),
-    PairwiseHingeClassifier(lam=1e-2, penalty="l1"),
-    PairwiseHingeClassifier(lam=1e-2, monotone="auto"),
-    PairwiseRampClassifier(lam=1e-2),
-    PairwiseSquareClassifier(lam=1e-2),
-    LinkClassifier(lam=1e-2),
-    UnivariateRankingClassifier(lam=1e-2, solver="lbfgs"),
+    estimators.PairwiseHingeClassifier(lam=1e-2),
+    estimators.PairwiseHingeClassifier(lam=1e-2, penalty="l1"),
+    estimators.PairwiseHingeClassifier(lam=1e-2, monotone="auto"),
+    estimators.PairwiseRampClassifier(lam=1e-2),
+    estimators.PairwiseSquareClassifier(lam=1e-2),
+    estimators.LinkClassifier(lam=1e-2),
+    estimators.UnivariateRankingClassifier(lam=1e-2, solver="lbfgs"),
 ]
 
 
@@ -122,13 +114,13 @@ def rows():
 
 @pytest.fixture
 def cut_at_50(monkeypatch):
-    monkeypatch.setattr(validation, "MIN_ROWS", 50)
+    monkeypatch.setattr(estimators.validation, "MIN_ROWS", 50)
 
 
 @pytest.mark.parametrize("model", BY_SUMS, ids=repr)
 def test_threads_change_no_bit_and_blocks_not_the_optimum(model, rows, monkeypatch):
     whole = clone(model).fit(*rows)
-    monkeypatch.setattr(validation, "MIN_ROWS", 50)
+    monkeypatch.setattr(estimators.validation, "MIN_ROWS", 50)
     cut = [clone(model).set_params(n_jobs=n_jobs).fit(*rows) for n_jobs in (None, 2, -1)]
     assert all(np.array_equal(cut[0].coef_, other.coef_) for other in cut[1:])
     assert all(cut[0].certificate_ == other.certificate_ for other in cut[1:])
@@ -140,17 +132,17 @@ def test_threads_change_no_bit_and_blocks_not_the_optimum(model, rows, monkeypat
 @pytest.mark.parametrize(
     ("model", "n_rows", "n_blocks"),
     [
-        (PairwiseHingeClassifier(), 99, 1),
-        (PairwiseHingeClassifier(), 100, 2),
-        (PairwiseHingeClassifier(), 400, 8),
-        (PairwiseHingeClassifier(solver="sdcd"), 400, 1),
-        (PairwiseHingeClassifier(solver="oam-gra"), 400, 1),
+        (estimators.PairwiseHingeClassifier(), 99, 1),
+        (estimators.PairwiseHingeClassifier(), 100, 2),
+        (estimators.PairwiseHingeClassifier(), 400, 8),
+        (estimators.PairwiseHingeClassifier(solver="sdcd"), 400, 1),
+        (estimators.PairwiseHingeClassifier(solver="oam-gra"), 400, 1),
     ],
 )
 def test_number_of_blocks(model, n_rows, n_blocks, rows, cut_at_50):
     X, y = (part[:n_rows] for part in rows)
-    assert validation.training_blocks(model, X, y, None).n_blocks == n_blocks
-    assert validation.training_blocks(clone(model).set_params(n_jobs=2), X, y, None).n_blocks == n_blocks
+    assert estimators.validation.training_blocks(model, X, y, None).n_blocks == n_blocks
+    assert estimators.validation.training_blocks(clone(model).set_params(n_jobs=2), X, y, None).n_blocks == n_blocks
 
 
 def test_blocks_bring_their_own(rows):
@@ -158,16 +150,16 @@ def test_blocks_bring_their_own(rows):
     with pytest.raises(
         InputError, match=r"n_jobs is 2, which is for arrays: blocks and the workers .* have threads of their own"
     ):
-        PairwiseHingeClassifier(n_jobs=2).fit(blocks)
+        estimators.PairwiseHingeClassifier(n_jobs=2).fit(blocks)
 
 
 @pytest.mark.parametrize(
     "model",
     [
-        PairwiseHingeClassifier(lam=1e-2, calibration="logit"),
-        PairwiseHingeClassifier(lam=1e-2, features="bins", calibration="isotonic"),
-        PairwiseSquareClassifier(lam=1e-2, features={"map": "nystroem", "landmarks": 20}, calibration="gev"),
-        LinkClassifier(lam=1e-2),
+        estimators.PairwiseHingeClassifier(lam=1e-2, calibration="logit"),
+        estimators.PairwiseHingeClassifier(lam=1e-2, features="bins", calibration="isotonic"),
+        estimators.PairwiseSquareClassifier(lam=1e-2, features={"map": "nystroem", "landmarks": 20}, calibration="gev"),
+        estimators.LinkClassifier(lam=1e-2),
     ],
 )
 def test_a_fit_has_the_same_bits_with_any_number_of_blas_threads(model):

@@ -6,20 +6,12 @@ from sklearn.exceptions import ConvergenceWarning
 from support.linear_models import fit_counting
 from support.top_optima import top_hinge
 
-from aucdist import (
-    CollapseWarning,
-    HingeClassifier,
-    LinkClassifier,
-    MarginMeanClassifier,
-    PairwiseHingeClassifier,
-    lam_path,
-)
+import aucdist
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.scores import count_scores
-from aucdist.metrics import counts as counts_module
-from aucdist.metrics import partial_roc_auc_score
+from aucdist.metrics import counts as counts_module, partial_roc_auc_score
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import confusion
 from aucdist.metrics.ranking import auc, auc_error
@@ -28,11 +20,11 @@ RANDOM = np.random.default_rng(0)
 Y = np.where(RANDOM.random(400) < 0.3, "yes", "no")
 X = np.round(RANDOM.normal(size=(400, 3)) + 1.2 * (Y == "yes")[:, None], 1)
 MODELS = [
-    PairwiseHingeClassifier(tol=1e-2),
-    PairwiseHingeClassifier(tol=1e-2, features="bins", calibration="logit"),
-    LinkClassifier(),
-    HingeClassifier(lam=0.01, tol=1e-2),
-    MarginMeanClassifier(kernel="rbf", random_state=0, max_passes=20),
+    aucdist.PairwiseHingeClassifier(tol=1e-2),
+    aucdist.PairwiseHingeClassifier(tol=1e-2, features="bins", calibration="logit"),
+    aucdist.LinkClassifier(),
+    aucdist.HingeClassifier(lam=0.01, tol=1e-2),
+    aucdist.MarginMeanClassifier(kernel="rbf", random_state=0, max_passes=20),
 ]
 
 
@@ -78,7 +70,7 @@ def test_scores_above_the_threshold_are_those_that_predict_flags(model):
 
 @pytest.mark.parametrize("weight", [None, np.arange(len(X)) % 3])
 def test_a_share_of_alerts_needs_no_labels(weight):
-    model = PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
+    model = aucdist.PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
     for more in ({"alerts": 0.1}, {"alerts": 7, "per": len(X)}, {"alerts": 0.0}):
         start = model.set_threshold(0.0)
         assert start is model
@@ -119,7 +111,7 @@ def test_probabilities_and_ranking_stay():
     ],
 )
 def test_wrong_calls_change_nothing(arguments, said):
-    model = PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
+    model = aucdist.PairwiseHingeClassifier(tol=1e-2).fit(X, Y)
     before = model.intercept_
     with pytest.raises(ValueError, match=said):  # an InputError is one
         model.set_threshold(**arguments)
@@ -128,7 +120,7 @@ def test_wrong_calls_change_nothing(arguments, said):
 
 def test_of_a_model_of_grades_the_classes_are_the_lowest_grade_and_the_others():
     grade = np.arange(400) % 3
-    model = PairwiseHingeClassifier(tol=1e-2, grade_weight="one").fit(X, grade)
+    model = aucdist.PairwiseHingeClassifier(tol=1e-2, grade_weight="one").fit(X, grade)
     with pytest.raises(InputError, match="with grade_weight: the lowest grade, and all others"):
         model.set_threshold(X=X, y=grade, fpr=0.1)
     model.set_threshold(X=X, y=np.where(grade > 0, 1, -1), fpr=0.1)
@@ -158,7 +150,8 @@ def same(a: ScoreCounts, b: ScoreCounts) -> bool:
 
 
 @pytest.mark.parametrize(
-    "estimator", [PairwiseHingeClassifier(), MarginMeanClassifier(random_state=0), LinkClassifier()]
+    "estimator",
+    [aucdist.PairwiseHingeClassifier(), aucdist.MarginMeanClassifier(random_state=0), aucdist.LinkClassifier()],
 )
 def test_a_fit_returns_the_counts_of_its_scores(estimator):
     counts = fit_counting(estimator, rows())
@@ -167,7 +160,7 @@ def test_a_fit_returns_the_counts_of_its_scores(estimator):
 
 
 def test_counts_without_the_weights_of_the_rows_are_not_returned():
-    estimator = PairwiseHingeClassifier(solver="msgd", max_passes=2, random_state=0)
+    estimator = aucdist.PairwiseHingeClassifier(solver="msgd", max_passes=2, random_state=0)
     with pytest.warns(ConvergenceWarning):
         assert fit_counting(estimator, rows(np.full(N, 2.0))) is None
 
@@ -175,7 +168,7 @@ def test_counts_without_the_weights_of_the_rows_are_not_returned():
 def test_many_scores_are_counted_in_cells_that_no_partition_changes(monkeypatch):
     monkeypatch.setattr(counts_module, "MAX_VALUES", 100)
     monkeypatch.setattr(counts_module, "MAX_CELLS", 64)
-    estimator = PairwiseHingeClassifier()
+    estimator = aucdist.PairwiseHingeClassifier()
     counts = fit_counting(estimator, rows())
     assert counts.shift > 0
     assert len(counts.values) <= 64
@@ -216,7 +209,7 @@ def hopeless(n=300):
 
 def test_partial_auc_is_better_than_that_of_all_pairs():
     X, y = two_kinds_of_negatives()
-    plain, top = PairwiseHingeClassifier().fit(X, y), PairwiseHingeClassifier(max_fpr=0.05).fit(X, y)
+    plain, top = aucdist.PairwiseHingeClassifier().fit(X, y), aucdist.PairwiseHingeClassifier(max_fpr=0.05).fit(X, y)
     scored = [partial_roc_auc_score(y, model.decision_function(X), max_fpr=0.05) for model in (plain, top)]
     assert scored[1] > scored[0]
     assert top.certificate_.status == "converged"
@@ -227,15 +220,15 @@ def test_partial_auc_is_better_than_that_of_all_pairs():
 
 def test_a_number_of_negatives_is_a_share():
     X, y = two_kinds_of_negatives()
-    by_share = PairwiseHingeClassifier(max_fpr=20 / (y < 0).sum()).fit(X, y)
-    by_number = PairwiseHingeClassifier(max_false_positives=20).fit(X, y)
+    by_share = aucdist.PairwiseHingeClassifier(max_fpr=20 / (y < 0).sum()).fit(X, y)
+    by_number = aucdist.PairwiseHingeClassifier(max_false_positives=20).fit(X, y)
     assert by_number.certificate_.primal == pytest.approx(by_share.certificate_.primal, rel=1e-3)
 
 
 @pytest.mark.parametrize("penalty", ["l2", "l1"])
 def test_path_is_certified(penalty):
     X, y = two_kinds_of_negatives()
-    models = lam_path(PairwiseHingeClassifier(max_fpr=0.1, penalty=penalty), X, y, lams=[1e-1, 1e-2])
+    models = aucdist.lam_path(aucdist.PairwiseHingeClassifier(max_fpr=0.1, penalty=penalty), X, y, lams=[1e-1, 1e-2])
     for model in models:
         assert model.certificate_.relative_gap <= 1e-3
         w = model.coef_[0]
@@ -246,13 +239,13 @@ def test_path_is_certified(penalty):
 
 def test_a_collapsed_minimum_is_said():
     X, y = hopeless()
-    with pytest.warns(CollapseWarning, match=r"near w = 0.*PairwiseRampClassifier"):
-        PairwiseHingeClassifier(max_fpr=0.02, lam=1e-2).fit(X, y)
+    with pytest.warns(aucdist.CollapseWarning, match=r"near w = 0.*PairwiseRampClassifier"):
+        aucdist.PairwiseHingeClassifier(max_fpr=0.02, lam=1e-2).fit(X, y)
 
 
 def test_features_are_binned():
     X, y = two_kinds_of_negatives()
-    model = PairwiseHingeClassifier(max_fpr=0.05, features="bins", lam=1e-2).fit(X, y)
+    model = aucdist.PairwiseHingeClassifier(max_fpr=0.05, features="bins", lam=1e-2).fit(X, y)
     assert model.certificate_.status == "converged"
     expanded = model.decision_function(X)
     w = model.coef_[0]

@@ -231,8 +231,7 @@ def test_a_path_is_one_task_and_others_are_one_each(name, solver):
             lam_path(estimator, X, Y, lams=[1e-1])
     else:
         assert paths_of(estimator, points) == [[0, 1]]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             assert [m.lam for m in lam_path(estimator, X, Y, lams=[1e-2, 1e-1])] == [1e-2, 1e-1]
 
 

@@ -10,8 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.export_models import DROP, QUOTES, SOURCE, by_onnx, by_reader, by_sql, model_of, page_reader, scores, table
 from support.linear_models import linear_model
 

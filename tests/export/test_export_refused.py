@@ -11,8 +11,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.export_models import DROP, QUOTES, SOURCE, by_onnx, by_reader, by_sql, model_of, page_reader, table
-from support.export_models import scores as expected_scores
+from support.export_models import (
+    DROP,
+    QUOTES,
+    SOURCE,
+    by_onnx,
+    by_reader,
+    by_sql,
+    model_of,
+    page_reader,
+    scores as expected_scores,
+    table,
+)
 from support.linear_models import linear_model
 
 from aucdist.errors import InputError

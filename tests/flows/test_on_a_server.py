@@ -13,15 +13,13 @@ import pytest
 from support.canary import QUICK, SECRETS, check, configuration, rows_at
 from support.command_line import contents, sets
 from support.prefect_servers import prefect_server
-from support.runs import QUIET, Following
+from support.runs import QUIET, Following, load_train
 
 from aucdist.errors import InputError
-from flows import score as scoring
-from flows import shard as sharding
+from flows import score as scoring, shard as sharding
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 from flows.train import run as pipeline
-from flows.train.config import load_train
 
 pytestmark = pytest.mark.usefixtures("server")
 SETTINGS = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01"]

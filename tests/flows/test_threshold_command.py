@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.runs import page_of, trained, write_config
+from support.runs import load_train, page_of, trained, write_config
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.own_files import parse_checked
@@ -20,7 +20,6 @@ from flows.promote import PromoteConfig, promote_run
 from flows.run_folder.folder import read_about, read_scores
 from flows.run_folder.schema import OperatingPoint
 from flows.threshold import ThresholdConfig, change_threshold, threshold_lines
-from flows.train.config import load_train
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,10 @@ import numpy as np
 import pandas as pd
 
 from aucdist.data.storage.urls import data_root
+from flows.config.loading import load_config
 from flows.progress import RunObserver
 from flows.promote import PromoteConfig, promote_run
-from flows.train.config import load_train
+from flows.train.config import TrainConfig
 from flows.train.run import train
 from flows.watch import WatchConfig, watch
 
@@ -140,7 +141,7 @@ def store_of(training: pd.DataFrame, folder: Path) -> str:
     data = json.dumps({"source": source, "test": {"fraction": 0.3, "seed": 0}, "scale": "standard"})
     model = json.dumps({"lam": 0.001, "tol": 0.05, "calibration": "logit"})
     settings = ["cluster=none", f"data={data}", f"model={model}", "operating_point={fpr: 0.1}"]
-    result = train(load_train("digits", settings, str(folder / "runs")), Silent())
+    result = train(load_config(TrainConfig, "train", "digits", settings, str(folder / "runs")), Silent())
     promote_run(PromoteConfig(run=str(result["run"]), store=str(folder / "store")))
     return str(folder / "store")
 

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from support.code_sets import random_codes, slow_matrix
 
 from aucdist.data.block import (

@@ -6,18 +6,7 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from aucdist.kernels.random import (
-    ORDER_SIZE,
-    below,
-    fill_normal,
-    mix,
-    new_order,
-    next_state,
-    permuted,
-    stream,
-    u64,
-    uniform01,
-)  # fmt: skip
+from aucdist.kernels import random
 
 pytestmark = pytest.mark.nojit
 
@@ -37,24 +26,24 @@ def splitmix64(seed):
 
 @njit
 def raw(seed, out):
-    state = u64(seed)
+    state = random.u64(seed)
     for t in range(out.shape[0]):
-        state = next_state(state)
-        out[t] = mix(state)
+        state = random.next_state(state)
+        out[t] = random.mix(state)
 
 
 @njit
 def uniform(seed, out):
-    state = u64(seed)
+    state = random.u64(seed)
     for t in range(out.shape[0]):
-        state, out[t] = uniform01(state)
+        state, out[t] = random.uniform01(state)
 
 
 @njit
 def integers(seed, n, out):
-    state = u64(seed)
+    state = random.u64(seed)
     for t in range(out.shape[0]):
-        state, out[t] = below(state, n)
+        state, out[t] = random.below(state, n)
 
 
 def first(count, draw, *args, dtype=np.uint64):
@@ -79,7 +68,7 @@ def test_seeds_may_be_signed():
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_stream_t_starts_at_the_t_th_number(seed):
-    numbers = [stream(np.uint64(seed), t) for t in range(1, 51)]
+    numbers = [random.stream(np.uint64(seed), t) for t in range(1, 51)]
     assert numbers == list(itertools.islice(splitmix64(seed), 50))
 
 
@@ -98,9 +87,9 @@ def test_below_takes_the_upper_bits_and_draws_again_where_that_is_unfair(n):
 
 
 def order_of(key, n, places=None):
-    order = np.empty(ORDER_SIZE, dtype=np.uint64)
-    new_order(np.uint64(key), n, order)
-    return [int(permuted(order, t, n)) for t in (range(n) if places is None else places)]
+    order = np.empty(random.ORDER_SIZE, dtype=np.uint64)
+    random.new_order(np.uint64(key), n, order)
+    return [int(random.permuted(order, t, n)) for t in (range(n) if places is None else places)]
 
 
 @pytest.mark.parametrize("n", [*range(1, 35), 63, 64, 65, 100, 127, 128, 129, 1000])
@@ -123,7 +112,7 @@ def test_permuted_beyond_32_bits(n):
 def test_every_order_comes_up_equally_often():
     counts = dict.fromkeys(itertools.permutations(range(4)), 0)
     for key in range(2400):
-        counts[tuple(order_of(mix(key), 4))] += 1
+        counts[tuple(order_of(random.mix(key), 4))] += 1
     assert stats.chisquare(list(counts.values())).pvalue > 1e-3
 
 
@@ -143,12 +132,12 @@ def test_normal_numbers_are_those_of_box_and_muller(n):
         length = math.sqrt(-2 * math.log(1 - u))
         expected += [length * math.cos(2 * math.pi * v), length * math.sin(2 * math.pi * v)]
     out = np.empty(n)
-    fill_normal(5, out)
+    random.fill_normal(5, out)
     np.testing.assert_allclose(out, expected[:n], rtol=1e-14)
 
 
 def test_normal_numbers_are_normal():
     out = np.empty(4000)
-    fill_normal(1, out)
+    random.fill_normal(1, out)
     assert stats.kstest(out, "norm").pvalue > 1e-3
     assert abs(np.corrcoef(out[::2], out[1::2])[0, 1]) < 0.1

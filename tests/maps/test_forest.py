@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import LocalBlocks

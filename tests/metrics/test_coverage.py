@@ -40,8 +40,7 @@ def coverage(measure: str, n_pos: int, area: float, repeats: int) -> float:
     }[measure]
     truth, y = population(measure, n_pos, area), np.repeat([1, 0], [n_pos, N_NEG])
     random, covered = np.random.default_rng(n_pos), 0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         for _ in range(repeats):
             bounds = interval(y, random.normal(size=len(y)) + math.sqrt(2) * stats.norm.ppf(area) * y)
             covered += bounds.low <= truth <= bounds.high

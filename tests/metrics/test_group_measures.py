@@ -4,8 +4,7 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn.metrics import ndcg_score
 
 from aucdist.errors import InputError

@@ -11,8 +11,7 @@ from scipy import stats
 from aucdist.errors import InputError
 from aucdist.metrics import guaranteed_threshold
 from aucdist.metrics.counts import ScoreCounts
-from aucdist.metrics.guarantees import ALARM, evidence_against
-from aucdist.metrics.guarantees import guaranteed_threshold as of_counts
+from aucdist.metrics.guarantees import ALARM, evidence_against, guaranteed_threshold as of_counts
 
 SCORES = np.arange(200.0)
 

@@ -17,14 +17,6 @@ from threadpoolctl import threadpool_limits
 
 from aucdist import metrics
 from aucdist.errors import InputError
-from aucdist.metrics import (
-    IntervalWarning,
-    average_precision_score,
-    confusion_counts,
-    g_mean_score,
-    roc_auc_interval,
-    roc_auc_score,
-)
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.measures import MEASURES, find_measure
 from aucdist.metrics.ranking import pr_band, pr_curve
@@ -155,22 +147,22 @@ Y, SCORES, WEIGHT = [0, 1, 1, 0, 1, 0], [0.1, 0.4, 0.35, 0.8, 0.8, 0.3], [1.0, 2
 @pytest.mark.parametrize("form", [list, tuple, np.array, pd.Series])
 def test_the_larger_of_any_two_labels_is_positive(labels, form):
     y = form([labels[k] for k in Y])
-    assert roc_auc_score(y, form(SCORES)) == pytest.approx(sk.roc_auc_score(Y, SCORES))
-    assert average_precision_score(y, SCORES) == pytest.approx(sk.average_precision_score(Y, SCORES))
+    assert metrics.roc_auc_score(y, form(SCORES)) == pytest.approx(sk.roc_auc_score(Y, SCORES))
+    assert metrics.average_precision_score(y, SCORES) == pytest.approx(sk.average_precision_score(Y, SCORES))
     predicted = form([labels[k] for k in [0, 1, 0, 1, 1, 0]])
-    assert confusion_counts(y, predicted) == {"tp": 2, "fp": 1, "tn": 2, "fn": 1}
-    assert g_mean_score(y, predicted) == pytest.approx(2 / 3)
+    assert metrics.confusion_counts(y, predicted) == {"tp": 2, "fp": 1, "tn": 2, "fn": 1}
+    assert metrics.g_mean_score(y, predicted) == pytest.approx(2 / 3)
 
 
 def test_weights_mean_what_they_mean_in_scikit_learn():
-    assert roc_auc_score(Y, SCORES, sample_weight=WEIGHT) == pytest.approx(
+    assert metrics.roc_auc_score(Y, SCORES, sample_weight=WEIGHT) == pytest.approx(
         sk.roc_auc_score(Y, SCORES, sample_weight=WEIGHT)
     )
-    assert average_precision_score(Y, SCORES, sample_weight=WEIGHT) == pytest.approx(
+    assert metrics.average_precision_score(Y, SCORES, sample_weight=WEIGHT) == pytest.approx(
         sk.average_precision_score(Y, SCORES, sample_weight=WEIGHT)
     )
     predicted = [0, 1, 0, 1, 1, 0]
-    table = confusion_counts(Y, predicted, WEIGHT)
+    table = metrics.confusion_counts(Y, predicted, WEIGHT)
     (tn, fp), (fn, tp) = sk.confusion_matrix(Y, predicted, sample_weight=WEIGHT).tolist()
     assert table == {"tp": tp, "fp": fp, "tn": tn, "fn": fn}
 
@@ -179,12 +171,12 @@ def test_interval_gives_auc_bounds_and_level():
     random = np.random.default_rng(2)
     y = np.repeat(["a", "b"], 200)
     scores = random.normal(size=400) + (y == "b")
-    bounds = roc_auc_interval(y, scores, level=0.9)
+    bounds = metrics.roc_auc_interval(y, scores, level=0.9)
     assert bounds.auc == pytest.approx(sk.roc_auc_score(y, scores))
     assert bounds.level == 0.9
     assert bounds.low < bounds.auc < bounds.high
-    with pytest.warns(IntervalWarning):
-        roc_auc_interval(Y, SCORES)
+    with pytest.warns(metrics.IntervalWarning):
+        metrics.roc_auc_interval(Y, SCORES)
 
 
 @pytest.mark.parametrize(
@@ -204,34 +196,38 @@ def test_interval_gives_auc_bounds_and_level():
 )
 def test_bad_labels_are_named(y, message):
     with pytest.raises(InputError, match=message):
-        average_precision_score(y, [0.1, 0.2, 0.3])
+        metrics.average_precision_score(y, [0.1, 0.2, 0.3])
 
 
 def test_what_is_masked_is_refused_and_not_taken_from_below_the_mask():
     y, scores = np.array([0, 0, 1, 1]), np.array([0.1, 0.2, 0.3, 0.9])
     mask = [False, False, False, True]
     with pytest.raises(InputError, match=r"the score at position 3 .* is not finite"):
-        average_precision_score(y, np.ma.array(scores, mask=mask))
+        metrics.average_precision_score(y, np.ma.array(scores, mask=mask))
     with pytest.raises(InputError, match=r"the score at position 3 .* is not finite"):
         metrics.roc_auc_difference(y, scores, np.ma.array(scores, mask=mask))
     with pytest.raises(InputError, match=r"the score at position 3 .* is not finite"):
         metrics.average_precision_difference(y, scores, np.ma.array(scores, mask=mask))
     with pytest.raises(InputError, match=r"the value of y_true at position 3 .* is masked"):
-        average_precision_score(np.ma.array(y, mask=mask), scores)
+        metrics.average_precision_score(np.ma.array(y, mask=mask), scores)
     with pytest.raises(InputError, match=r"weight at position 3 .* is negative or not finite"):
-        average_precision_score(y, scores, sample_weight=np.ma.array([1, 1, 1, 1], mask=mask))
-    assert average_precision_score(np.ma.array(y), np.ma.array(scores)) == average_precision_score(y, scores) == 1.0
+        metrics.average_precision_score(y, scores, sample_weight=np.ma.array([1, 1, 1, 1], mask=mask))
+    assert (
+        metrics.average_precision_score(np.ma.array(y), np.ma.array(scores))
+        == metrics.average_precision_score(y, scores)
+        == 1.0
+    )
 
 
 @pytest.mark.parametrize("predicted", [[0, 1, 2], [0, 1, "1"], [0, 1, np.nan]])
 def test_a_predicted_label_that_is_not_in_the_truth_is_named(predicted):
     with pytest.raises(InputError, match=r"predicted label at position|y_pred at position 2 .* is missing"):
-        confusion_counts([0, 1, 1], predicted)
+        metrics.confusion_counts([0, 1, 1], predicted)
 
 
 def test_non_finite_scores_are_refused():
     with pytest.raises(InputError, match="score at position 1"):
-        average_precision_score([0, 1], [0.0, np.inf])
+        metrics.average_precision_score([0, 1], [0.0, np.inf])
 
 
 def test_intervals_refuse_weights_but_not_masks():
@@ -258,7 +254,11 @@ def test_dask_collections_are_counted_chunk_by_chunk():
     y[:30] = False
     chunks = ((30, 0, 25, 35),)
     lazy = [da.from_array(values, chunks=chunks) for values in (np.where(y, "yes", "no"), scores)]
-    for measure in (roc_auc_score, average_precision_score, functools.partial(metrics.recall_at_k, k=9)):
+    for measure in (
+        metrics.roc_auc_score,
+        metrics.average_precision_score,
+        functools.partial(metrics.recall_at_k, k=9),
+    ):
         assert measure(*lazy) == measure(y, scores)
     weights = da.from_array(weight, chunks=chunks)
     of_all = metrics.roc_auc_score(y, scores, sample_weight=weight)
@@ -298,12 +298,12 @@ def test_scikit_learns_own_tests_pass(tmp_path):
 @pytest.mark.parametrize("max_fpr", [None, 0.3])
 def test_one_class_warns_and_gives_nan(max_fpr):
     with pytest.warns(UndefinedMetricWarning, match="Only one class is present in y_true"):
-        assert math.isnan(roc_auc_score([1, 1], [0.1, 0.2], max_fpr=max_fpr))
+        assert math.isnan(metrics.roc_auc_score([1, 1], [0.1, 0.2], max_fpr=max_fpr))
     with pytest.warns(UndefinedMetricWarning, match="Only one class"):
-        assert math.isnan(roc_auc_score([0, 1], [0.1, 0.2], sample_weight=[1, 0], max_fpr=max_fpr))
+        assert math.isnan(metrics.roc_auc_score([0, 1], [0.1, 0.2], sample_weight=[1, 0], max_fpr=max_fpr))
 
 
 def test_pos_label_may_be_the_smaller_one():
     y, scores = np.array(["ham", "spam", "ham", "spam"]), [0.4, 0.1, 0.3, 0.35]
-    assert roc_auc_score(y, scores, pos_label="ham") == pytest.approx(0.75)
-    assert roc_auc_score(y, scores) == pytest.approx(0.25)
+    assert metrics.roc_auc_score(y, scores, pos_label="ham") == pytest.approx(0.75)
+    assert metrics.roc_auc_score(y, scores) == pytest.approx(0.25)

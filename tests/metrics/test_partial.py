@@ -8,16 +8,20 @@ from functools import partial
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
 from aucdist import metrics
 from aucdist.errors import InputError
-from aucdist.metrics import IntervalWarning, partial_roc_auc_difference, partial_roc_auc_interval, partial_roc_auc_score
-from aucdist.metrics import partial as of_counts
+from aucdist.metrics import (
+    IntervalWarning,
+    partial as of_counts,
+    partial_roc_auc_difference,
+    partial_roc_auc_interval,
+    partial_roc_auc_score,
+)
 from aucdist.metrics.compare import auc_test, partial_auc_test
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.decisions import precision_at_recall, recall_at_precision
@@ -103,8 +107,7 @@ def test_up_to_a_rate_of_1_it_is_delongs():
     of_pos, of_neg = placements_up_to(counts, 1.0)
     variance = of_counts.variance_of(of_pos, counts.pos) / 70 + of_counts.variance_of(of_neg, counts.neg) / 300
     assert variance == pytest.approx(delong_variance(counts), rel=1e-12)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IntervalWarning)
+    with warnings.catch_warnings(action="ignore", category=IntervalWarning):
         partial, other = area_interval(counts, 1.0), auc_interval(counts)
     assert (partial.low, partial.high) == pytest.approx((other.low, other.high), rel=1e-12)
     second = scores + np.random.default_rng(0).normal(size=len(y))
@@ -363,8 +366,7 @@ def test_intervals_cover(name, at):
     y, truth, covered = np.repeat([1, 0], [150, 3000]), meant(name, 150, 3000, 1.5), 0
     for seed in range(250):
         scores = np.random.default_rng(seed).normal(size=3150) + 1.5 * y
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             bounds = getattr(metrics, f"{name}_interval")(y, scores, **at)
         covered += bounds.low <= truth <= bounds.high
     assert covered / 250 > 0.91

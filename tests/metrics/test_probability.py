@@ -5,8 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from sklearn import metrics as peer
 from sklearn.isotonic import IsotonicRegression
 from support import link_twins as twin

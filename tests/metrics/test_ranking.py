@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import sklearn.metrics as sk
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy import integrate, stats
 
 from aucdist.errors import InputError
@@ -50,8 +49,7 @@ def slow_delong(pos, neg) -> Fraction:
 
 
 def interval(counts, level=0.95):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IntervalWarning)
+    with warnings.catch_warnings(action="ignore", category=IntervalWarning):
         return ranking.auc_interval(counts, level)
 
 

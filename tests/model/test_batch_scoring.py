@@ -20,8 +20,7 @@ from aucdist.data.shards.reading import read
 from aucdist.data.shards.sharding import request
 from aucdist.data.sources import Source
 from aucdist.errors import InputError
-from aucdist.model import batch_scoring as scoring
-from aucdist.model import load_model
+from aucdist.model import batch_scoring as scoring, load_model
 from aucdist.model.batch_scoring import plan_scoring, score_part, write_summary
 from aucdist.probability.links import Link, LinkMap
 

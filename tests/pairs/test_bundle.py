@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from aucdist.pairs import bundle as bundle_module
 from aucdist.pairs.bundle import FIRST_CAPACITY, Bundle, maximise

@@ -19,8 +19,7 @@ from aucdist.engine.steps import first_argument
 from aucdist.pairs import cell_cuts, cuts, cutting_planes, newton, top_negatives
 from aucdist.pairs.cell_cuts import CellCuts
 from aucdist.pairs.cuts import PairCuts
-from aucdist.pairs.cutting_planes import MAX_ANCHORS as ALL
-from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
+from aucdist.pairs.cutting_planes import MAX_ANCHORS as ALL, AllPairs, CuttingPlanes
 from aucdist.pairs.penalty import L1, L2
 from aucdist.pairs.problem import PairObjective, add_up_gradient
 from aucdist.pairs.top_negatives import TopNegatives, cutoff_in_blocks, cutoff_of

@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.grouped_pairs import best_hinge, hinge, mean_loss, pairs_of
 from support.small_sets import blocks_of
 

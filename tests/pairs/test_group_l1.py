@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.optima import optimum_group_l1, optimum_l1
 from support.oracle import pair_differences
 from support.seeds import searched

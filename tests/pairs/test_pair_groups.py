@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.grouped_pairs import best_hinge, best_hinge_l1, hinge, mean_loss, ramp
 from support.grouped_problem import Problem, some_problems
 from support.rounds import rounds_of

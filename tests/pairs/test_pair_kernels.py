@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 from support.oracle import active_coefficients, pairwise_hinge
 from support.small_sets import blocks_of, small

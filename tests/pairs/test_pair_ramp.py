@@ -2,8 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from scipy.optimize import approx_fprime, minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import roc_auc_score

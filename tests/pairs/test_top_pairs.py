@@ -5,8 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from support.oracle import pairwise_objective
 from support.seeds import searched
 from support.small_sets import blocks_of, small

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.browser import CLIPPED, WINDOW, Browser, browser, installed
 
 from aucdist.metrics.counts import ScoreCounts

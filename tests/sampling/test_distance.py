@@ -2,8 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from imblearn.pipeline import make_pipeline
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression

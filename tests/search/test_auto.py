@@ -20,15 +20,7 @@ from aucdist.errors import InputError
 from aucdist.estimators import HingeClassifier
 from aucdist.metrics.measures import MEASURES
 from aucdist.pairs.top_negatives import trained_max_fpr
-from aucdist.search.auto import (
-    ALL_PAIRS,
-    FORESTS,
-    LAMS,
-    LAMS_OF_TOP,
-    LEAVES,
-    LEAVES_OF_TOP,
-    auto_search,
-)
+from aucdist.search import auto
 from aucdist.search.choice import complexity
 from aucdist.search.fold import score_path
 from aucdist.search.folds import masked_blocks
@@ -46,63 +38,69 @@ SIZE = {"n_pos": 500, "n_neg": 2000, "n_features": 6}
     ],
 )
 def test_the_measure_is_the_one_that_is_trained_for(params, metric):
-    search = auto_search(PairwiseHingeClassifier(**params), **SIZE)
+    search = auto.auto_search(PairwiseHingeClassifier(**params), **SIZE)
     assert (search.measure.name, search.rule, search.n_folds) == (metric, "best" if params else "simplest", 5)
-    assert sorted({point["lam"] for point in search.points}, reverse=True) == list(LAMS if not params else LAMS_OF_TOP)
+    assert sorted({point["lam"] for point in search.points}, reverse=True) == list(
+        auto.LAMS if not params else auto.LAMS_OF_TOP
+    )
     tried = [point["features"] for point in search.points]
-    forests = LEAVES_OF_TOP if params else FORESTS
+    forests = auto.LEAVES_OF_TOP if params else auto.FORESTS
     lams = {point["lam"] for point in search.points if point["features"] in forests}
     assert lams == ({1e-1, 1e-3} if params else {1.0, 1e-1})
-    assert [features for features in tried if features in (LEAVES, *FORESTS, *LEAVES_OF_TOP)][::2] == list(forests)
+    assert [features for features in tried if features in (auto.LEAVES, *auto.FORESTS, *auto.LEAVES_OF_TOP)][
+        ::2
+    ] == list(forests)
 
 
 @pytest.mark.parametrize(
     "model", [LinkClassifier(), LinkClassifier(lam=1e-3), PairwiseHingeClassifier(monotone={0: "increasing"})]
 )
 def test_probability_models_and_directions_have_no_column_of_the_score(model):
-    tried = [point["features"] for point in auto_search(model, **SIZE).points]
-    assert LEAVES in tried
+    tried = [point["features"] for point in auto.auto_search(model, **SIZE).points]
+    assert auto.LEAVES in tried
     assert not any("forest_score" in (features or {}) for features in tried)
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_fpr", 0.05), ("max_false_positives", 20)])
 def test_the_top_is_fitted_over_all_pairs_as_well(name, value):
-    points = auto_search(PairwiseHingeClassifier(**{name: value}), **SIZE).points
+    points = auto.auto_search(PairwiseHingeClassifier(**{name: value}), **SIZE).points
     over_all = [point for point in points if point[name] is None]
-    assert [point["features"] for point in over_all[::2]] == list(ALL_PAIRS)
+    assert [point["features"] for point in over_all[::2]] == list(auto.ALL_PAIRS)
     assert {point[name] for point in points} == {value, None}
     assert {tuple(sorted(point)) for point in points} == {("features", "lam", name, "monotone")}
 
 
 def test_the_top_of_few_rows_has_forests_and_that_of_directions_those_without_a_score():
-    few = auto_search(PairwiseHingeClassifier(max_fpr=0.05), **SIZE | {"n_pos": 100}).points
-    assert LEAVES_OF_TOP[0] in [point["features"] for point in few]
-    directed = auto_search(PairwiseHingeClassifier(max_fpr=0.05, monotone={0: "increasing"}), **SIZE).points
+    few = auto.auto_search(PairwiseHingeClassifier(max_fpr=0.05), **SIZE | {"n_pos": 100}).points
+    assert auto.LEAVES_OF_TOP[0] in [point["features"] for point in few]
+    directed = auto.auto_search(PairwiseHingeClassifier(max_fpr=0.05, monotone={0: "increasing"}), **SIZE).points
     tried = [point["features"] for point in directed]
-    assert LEAVES in tried
-    assert not any(forest in tried for forest in LEAVES_OF_TOP)
+    assert auto.LEAVES in tried
+    assert not any(forest in tried for forest in auto.LEAVES_OF_TOP)
 
 
 def test_sizes_and_given_values_are_kept():
-    search = auto_search(PairwiseHingeClassifier(max_fpr=0.1, tol=0.05), **SIZE | {"n_pos": 3}, lam=0.3)
+    search = auto.auto_search(PairwiseHingeClassifier(max_fpr=0.1, tol=0.05), **SIZE | {"n_pos": 3}, lam=0.3)
     assert {point["lam"] for point in search.points} == {0.3}
     assert (search.n_folds, search.tol) == (3, 0.05)
-    assert auto_search(PairwiseHingeClassifier(max_fpr=0.1), **SIZE).tol == 3e-2
-    assert auto_search(LinkClassifier(tol=1e-6), **SIZE).tol == 3e-2
+    assert auto.auto_search(PairwiseHingeClassifier(max_fpr=0.1), **SIZE).tol == 3e-2
+    assert auto.auto_search(LinkClassifier(tol=1e-6), **SIZE).tol == 3e-2
     assert trained_max_fpr(LinkClassifier(), 10) is None
     assert trained_max_fpr(PairwiseHingeClassifier(max_false_positives=20), 10) == 1.0
 
 
 def test_probability_models_try_smaller_lam_where_positives_are_rare():
-    rare = auto_search(LinkClassifier(), n_pos=84, n_neg=99_916, n_features=6)
+    rare = auto.auto_search(LinkClassifier(), n_pos=84, n_neg=99_916, n_features=6)
     assert sorted({point["lam"] for point in rare.points}) == [3.4e-8, 3.4e-7, 3.4e-6, 3.4e-5]
-    balanced = auto_search(LinkClassifier(), n_pos=500, n_neg=500, n_features=6)
+    balanced = auto.auto_search(LinkClassifier(), n_pos=500, n_neg=500, n_features=6)
     assert sorted({point["lam"] for point in balanced.points}) == [1e-5, 1e-4, 1e-3, 1e-2]
-    assert {point["lam"] for point in auto_search(LinkClassifier(lam=0.3), lam=0.3, **SIZE).points} == {0.3}
+    assert {point["lam"] for point in auto.auto_search(LinkClassifier(lam=0.3), lam=0.3, **SIZE).points} == {0.3}
 
 
 def test_of_two_forests_the_smaller_one_is_the_simpler():
-    order = [complexity(form) for form in ({"map": "bins", "interactions": 40}, "leaves", {"map": "leaves"}, LEAVES)]
+    order = [
+        complexity(form) for form in ({"map": "bins", "interactions": 40}, "leaves", {"map": "leaves"}, auto.LEAVES)
+    ]
     assert order == sorted(order)
     assert order[1] == order[2] < order[3]
 

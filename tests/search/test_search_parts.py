@@ -17,17 +17,7 @@ from aucdist.errors import InputError, RunError
 from aucdist.maps.bins import BinExpander, BinMap
 from aucdist.metrics.groups import GroupMetric
 from aucdist.metrics.measures import MEASURES, find_measure
-from aucdist.search import choice
-from aucdist.search import fold as fold_module
-from aucdist.search.choice import (
-    SettingScores,
-    choose,
-    corrected_groups_test,
-    group_shares,
-    interval,
-    mean_group_shares,
-    standard_error,
-)
+from aucdist.search import choice, fold as fold_module
 from aucdist.search.fold import score_path
 from aucdist.search.folds import Fold, Folds, masked_blocks
 from aucdist.search.schedule import fit_settings, halve, paths_of, points_of, race
@@ -38,7 +28,7 @@ AUC, LOSS = MEASURES["auc"], MEASURES["brier_loss"]
 
 def row(lam, values, passes=1000, **more):
     results = tuple({"error": "broken"} if v is None else {"value": v} for v in values)
-    return SettingScores({"lam": lam, **more}, results, passes)
+    return choice.SettingScores({"lam": lam, **more}, results, passes)
 
 
 # ---- grid ----
@@ -140,8 +130,8 @@ def test_the_plain_cut_is_the_fold_by_hash():
 
 def test_the_best_has_the_best_mean_and_the_larger_lam_among_equals():
     rows = [row(1.0, [0.8, 0.9]), row(0.1, [0.9, 0.9]), row(0.5, [0.9, 0.9]), row(0.01, [None, 1.0])]
-    assert choose(rows, AUC, "best") == 2
-    assert choose(rows, LOSS, "best") == 0
+    assert choice.choose(rows, AUC, "best") == 2
+    assert choice.choose(rows, LOSS, "best") == 0
     assert rows[3].mean is None
     assert rows[3].errors == ["broken"]
 
@@ -149,10 +139,10 @@ def test_the_best_has_the_best_mean_and_the_larger_lam_among_equals():
 def test_one_standard_error_takes_the_largest_lam_that_is_good_enough():
     rows = [row(10.0, [0.7, 0.8]), row(1.0, [0.86, 0.9]), row(0.1, [0.87, 0.91]), row(0.01, [0.8, 0.98])]
     best = rows[2]
-    assert choose(rows[:3], AUC, "best") == 2
+    assert choice.choose(rows[:3], AUC, "best") == 2
     assert best.standard_error == pytest.approx(0.02)
-    assert choose(rows[:3], AUC, "one-se") == 1
-    assert choose(rows, AUC, "one-se") == 1  # the best is now rows[3] or rows[2], both far from rows[0]
+    assert choice.choose(rows[:3], AUC, "one-se") == 1
+    assert choice.choose(rows, AUC, "one-se") == 1  # the best is now rows[3] or rows[2], both far from rows[0]
 
 
 def test_the_simplest_feature_map_that_is_good_enough_gets_the_lam_that_is_best_for_it():
@@ -163,35 +153,35 @@ def test_the_simplest_feature_map_that_is_good_enough_gets_the_lam_that_is_best_
         row(1.0, [0.88, 0.92], features={"map": "bins", "interactions": 10}),
         row(0.1, [0.6, 0.6], features={"map": "bins", "interactions": 10}),
     ]
-    assert choose(rows, AUC, "best") == 3
-    assert choose(rows, AUC, "simplest") == 2
-    assert choose([rows[0], rows[3], rows[4]], AUC, "simplest") == 1
+    assert choice.choose(rows, AUC, "best") == 3
+    assert choice.choose(rows, AUC, "simplest") == 2
+    assert choice.choose([rows[0], rows[3], rows[4]], AUC, "simplest") == 1
 
 
 def test_settings_that_were_dropped_on_the_way_are_no_candidates():
     rows = [row(1.0, [0.99, 0.99], passes=10), row(0.1, [0.9, 0.9]), row(0.01, [0.8, 0.8])]
-    assert choose(rows, AUC, "best") == 1
-    assert choose(rows, AUC, "one-se") == 1
+    assert choice.choose(rows, AUC, "best") == 1
+    assert choice.choose(rows, AUC, "one-se") == 1
 
 
 def test_nothing_to_choose_from():
     with pytest.raises(RunError, match="every setting failed; the first error: broken"):
-        choose([row(1.0, [None, 0.9])], AUC, "best")
+        choice.choose([row(1.0, [None, 0.9])], AUC, "best")
 
 
 def test_interval_is_the_corrected_t_cut_off_at_the_ends():
     values = [0.9, 0.92, 0.95, 0.93, 0.91]
-    low, high = interval(values, AUC, 0.25, 100)
+    low, high = choice.interval(values, AUC, 0.25, 100)
     reach = stats.t.ppf(0.975, 4) * np.std(values, ddof=1) * math.sqrt(0.2 + 0.25)
     assert (low, high) == pytest.approx((np.mean(values) - reach, np.mean(values) + reach))
-    assert interval([0.9, 1.0], AUC, 0.25, 100)[1] == 1.0
-    assert interval([0.5, 3.0], MEASURES["log_loss"], 0.25, 100)[1] > 1
-    assert interval([0.0, 0.01], LOSS, 0.25, 100)[0] == 0.0
+    assert choice.interval([0.9, 1.0], AUC, 0.25, 100)[1] == 1.0
+    assert choice.interval([0.5, 3.0], MEASURES["log_loss"], 0.25, 100)[1] > 1
+    assert choice.interval([0.0, 0.01], LOSS, 0.25, 100)[0] == 0.0
 
 
 def test_no_interval_has_a_width_of_zero():
-    assert interval([1.0] * 5, AUC, 0.25, 30) == (pytest.approx(0.05 ** (1 / 30)), 1.0)
-    assert interval([0.3] * 5, MEASURES["log_loss"], 0.25, 30) is None
+    assert choice.interval([1.0] * 5, AUC, 0.25, 30) == (pytest.approx(0.05 ** (1 / 30)), 1.0)
+    assert choice.interval([0.3] * 5, MEASURES["log_loss"], 0.25, 30) is None
 
 
 # ---- course ----
@@ -220,7 +210,7 @@ def test_halving_gives_the_better_ones_more_passes():
     tried = [(jobs[0].max_passes, [p["lam"] for p in jobs[0].points]) for jobs in asked]
     assert tried == [(5, [*range(1, 10)]), (15, [7, 8, 9]), (100, [9])]
     assert [r.max_passes for r in rows] == [5] * 6 + [15] * 2 + [100]
-    assert choose(rows, AUC, "best") == 8
+    assert choice.choose(rows, AUC, "best") == 8
 
 
 def test_halving_drops_what_failed_first():
@@ -278,7 +268,7 @@ def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
     counts = [sum(value is not None for value in row.values) for row in rows]
     assert counts == [1, 1, 1, 0, 0] * 2 + [2, 2, 1, 0, 0] + [3] * 5
     assert rows[0].mean is None
-    assert points[choose(rows, AUC, "best")] == {"features": "a", "lam": 1e-3}
+    assert points[choice.choose(rows, AUC, "best")] == {"features": "a", "lam": 1e-3}
     longer, asked = raced(points, better_in_alphabetical_order, 5)
     assert [row.results for row in longer] == [row.results for row in rows]  # one map is left after three folds
     assert max(fold for fold, _, _ in asked) == 2
@@ -287,14 +277,16 @@ def test_the_better_half_of_the_maps_races_on_beside_its_best_lam():
 def test_the_average_precision_decides_where_the_auc_does_not():
     def setting(features, aucs, precisions):
         results = [{"value": v, "average_precision": p} for v, p in zip(aucs, precisions, strict=True)]
-        return SettingScores({"features": features, "lam": 1.0}, tuple(results), 10)
+        return choice.SettingScores({"features": features, "lam": 1.0}, tuple(results), 10)
 
     simple = setting(None, [0.90, 0.91, 0.92], [0.50, 0.51, 0.52])
     level = setting({"map": "bins"}, [0.91, 0.90, 0.92], [0.60, 0.62, 0.61])
     worse = setting({"map": "leaves"}, [0.85, 0.86, 0.86], [0.80, 0.81, 0.82])
-    assert choose([simple, level, worse], AUC, "simplest") == 1
-    without = [SettingScores(r.parameters, tuple({"value": v} for v in r.values), 10) for r in (simple, level, worse)]
-    assert choose(without, AUC, "simplest") == 0
+    assert choice.choose([simple, level, worse], AUC, "simplest") == 1
+    without = [
+        choice.SettingScores(r.parameters, tuple({"value": v} for v in r.values), 10) for r in (simple, level, worse)
+    ]
+    assert choice.choose(without, AUC, "simplest") == 0
 
 
 def test_a_solver_without_a_path_goes_along_lam_one_value_at_a_time():
@@ -315,7 +307,7 @@ def test_a_simple_map_that_is_hardly_worse_on_the_first_fold_stays_in_the_race()
 
     rows, asked = raced(points, value, 3)
     assert [features for fold, features, _ in asked if fold == 1] == [maps[2], maps[3], None]
-    assert points[choose(rows, AUC, "simplest")]["features"] is None
+    assert points[choice.choose(rows, AUC, "simplest")]["features"] is None
 
 
 def test_a_map_leaves_after_one_fold_only_if_it_is_far_behind_and_after_two_by_more_than_chance():
@@ -365,7 +357,7 @@ def test_a_map_that_left_comes_back_where_the_others_fail():
 
     folds = [Fold(0, k) for k in range(3)]
     rows = race(PairwiseHingeClassifier(), points, folds, AUC, 1, answer)
-    assert points[choose(rows, AUC, "best")]["features"] == "c"
+    assert points[choice.choose(rows, AUC, "best")]["features"] == "c"
 
 
 # ---- one fold of a search: rows are mapped once for all models along lam ----------------------
@@ -449,7 +441,7 @@ AREA = MEASURES["group_auc"]
 
 def fold(values, weights, names):
     metric = GroupMetric(np.asarray(values), np.asarray(weights, dtype=float), 0, np.asarray(names))
-    return {"value": metric.mean, "groups": group_shares(metric)}
+    return {"value": metric.mean, "groups": choice.group_shares(metric)}
 
 
 def folds_of(values, weights, n_folds=4):
@@ -464,42 +456,42 @@ def test_the_standard_error_is_that_of_drawing_groups(monkeypatch):
     r = np.random.default_rng(0)
     values, weights = r.random(400), r.integers(1, 9, 400).astype(float)
     other = values + 0.1 * r.normal(size=400)
-    first, second = (mean_group_shares(folds_of(v, weights)) for v in (values, other))
+    first, second = (choice.mean_group_shares(folds_of(v, weights)) for v in (values, other))
     means = np.zeros((2, 2000))
     for b in range(2000):
         count = r.multinomial(400, np.full(400, 1 / 400))
         for k in range(4):
             w = (count * weights)[k::4]
             means[:, b] += np.array([w @ values[k::4], w @ other[k::4]]) / w.sum() / 4
-    assert standard_error(first) == pytest.approx(means[0].std(), rel=0.08)
-    apart = corrected_groups_test(first, second, 0.25)
+    assert choice.standard_error(first) == pytest.approx(means[0].std(), rel=0.08)
+    apart = choice.corrected_groups_test(first, second, 0.25)
     width = 2 * 1.966 * (means[0] - means[1]).std() * np.sqrt(2.25)
     assert apart.high - apart.low == pytest.approx(width, rel=0.08)
     assert apart.value == pytest.approx(np.mean([v["value"] for v in folds_of(values, weights)]) - choice._mean(second))
-    assert corrected_groups_test(first, first, 0.25) is None
-    assert corrected_groups_test(first, {"0": [0.5, 1.0], "1": [0.0, 0.0]}, 0.25) is None
+    assert choice.corrected_groups_test(first, first, 0.25) is None
+    assert choice.corrected_groups_test(first, {"0": [0.5, 1.0], "1": [0.0, 0.0]}, 0.25) is None
 
 
 def test_bundles_and_repeats_change_little():
     r = np.random.default_rng(1)
     values, weights = r.random(5000), np.ones(5000)
     once = folds_of(values, weights)
-    shares = mean_group_shares(once)
+    shares = choice.mean_group_shares(once)
     assert len(shares) <= choice.MAX_BUNDLES
-    assert standard_error(shares) == pytest.approx(np.std(values) / np.sqrt(5000), rel=0.1)
-    assert standard_error(mean_group_shares(once + once)) == pytest.approx(
-        standard_error(shares), rel=1e-9
+    assert choice.standard_error(shares) == pytest.approx(np.std(values) / np.sqrt(5000), rel=0.1)
+    assert choice.standard_error(choice.mean_group_shares(once + once)) == pytest.approx(
+        choice.standard_error(shares), rel=1e-9
     )  # no new groups
-    assert mean_group_shares([*once, {"value": 0.5}]) is None
-    assert mean_group_shares([fold([0.5], [1.0], [0]), fold([0.6], [1.0], [0])]) is None
+    assert choice.mean_group_shares([*once, {"value": 0.5}]) is None
+    assert choice.mean_group_shares([fold([0.5], [1.0], [0]), fold([0.6], [1.0], [0])]) is None
 
 
 def test_with_a_group_for_each_fold_it_is_the_error_of_the_folds():
     values = [0.6, 0.7, 0.65, 0.9]
     results = [fold([v], [3.0], [k]) for k, v in enumerate(values)]
-    assert standard_error(mean_group_shares(results)) == pytest.approx(np.std(values, ddof=1) / 2)
-    assert interval(values, AREA, 1 / 3, 4, shares=mean_group_shares(results)) == pytest.approx(
-        interval(values, AREA, 1 / 3, 4)
+    assert choice.standard_error(choice.mean_group_shares(results)) == pytest.approx(np.std(values, ddof=1) / 2)
+    assert choice.interval(values, AREA, 1 / 3, 4, shares=choice.mean_group_shares(results)) == pytest.approx(
+        choice.interval(values, AREA, 1 / 3, 4)
     )
 
 
@@ -507,12 +499,12 @@ def test_one_standard_error_and_the_interval_are_of_the_groups():
     r = np.random.default_rng(2)
     level = r.random(40)
     spread = [
-        SettingScores({"lam": lam}, tuple(folds_of(level + gain, np.ones(40))), 9)
+        choice.SettingScores({"lam": lam}, tuple(folds_of(level + gain, np.ones(40))), 9)
         for lam, gain in ((1.0, 0.0), (0.1, 0.03))
     ]
     error = spread[1].standard_error
-    assert spread[1].summary()["standard_error"] == error == standard_error(spread[1].shares)
+    assert spread[1].summary()["standard_error"] == error == choice.standard_error(spread[1].shares)
     assert error > 0.03
-    assert choose(spread, AREA, "one-se") == 0
-    low, high = interval(spread[0].values, AREA, 1 / 3, 40, shares=spread[0].shares)
+    assert choice.choose(spread, AREA, "one-se") == 0
+    low, high = choice.interval(spread[0].values, AREA, 1 / 3, 40, shares=spread[0].shares)
     assert low < spread[0].mean - 2 * error < spread[0].mean + 2 * error < high

@@ -3,28 +3,14 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sklearn.model_selection import TimeSeriesSplit
 
+from aucdist import selection
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
 from aucdist.data.split import scrambled
 from aucdist.errors import InputError
-from aucdist.selection import (
-    Partition,
-    arrival,
-    codes,
-    duplicates,
-    fold_numbers,
-    fold_numbers_of_groups,
-    names_of_codes,
-    partition,
-    refuse_straddling,
-    stratified_numbers,
-    take_column,
-    time_parts,
-)
 
 
 def twin(ids, y, n_folds, seed):
@@ -42,7 +28,7 @@ def test_every_row_goes_where_it_is_dealt_whatever_the_order(n_folds, more_pos, 
     ids = random.sample(range(10**6), len(y))
     dealt = twin(ids, y, n_folds, seed)
     order = random.sample(range(len(y)), len(y))
-    numbers = fold_numbers(np.array(ids)[order], np.array(y)[order], n_folds, seed)
+    numbers = selection.fold_numbers(np.array(ids)[order], np.array(y)[order], n_folds, seed)
     assert numbers.tolist() == [dealt[ids[k]] for k in order]
     for rows in (numbers, numbers[np.array(y)[order] > 0], numbers[np.array(y)[order] < 0]):
         sizes = np.bincount(rows, minlength=n_folds)
@@ -54,7 +40,7 @@ def test_each_stratum_is_dealt_on_from_where_the_last_one_ended(n_folds, strata,
     ids = random.sample(range(10**6), len(strata))
     number = dict(zip(ids, scrambled(np.array(ids), seed).tolist(), strict=True))
     order = sorted(range(len(ids)), key=lambda k: (strata[k], number[ids[k]]))
-    numbers = stratified_numbers(np.array(ids), np.array(strata), n_folds, seed)
+    numbers = selection.stratified_numbers(np.array(ids), np.array(strata), n_folds, seed)
     assert numbers[order].tolist() == [place % n_folds for place in range(len(ids))]
     for stratum in set(strata):
         sizes = np.bincount(numbers[np.array(strata) == stratum], minlength=n_folds)
@@ -63,7 +49,7 @@ def test_each_stratum_is_dealt_on_from_where_the_last_one_ended(n_folds, strata,
 
 def test_seeds_give_other_partitions():
     ids, y = np.arange(10_000), np.where(np.arange(10_000) % 10, -1, 1)
-    first, second = (fold_numbers(ids, y, 5, seed) for seed in (0, 1))
+    first, second = (selection.fold_numbers(ids, y, 5, seed) for seed in (0, 1))
     assert 0.18 < (first == second).mean() < 0.22  # a fifth is expected by chance
     assert 0.18 < (first[:5000] == 0).mean() < 0.22
 
@@ -78,23 +64,23 @@ def test_seeds_give_other_partitions():
 )
 def test_what_cannot_be_dealt_is_refused(y, n_folds, said):
     with pytest.raises(InputError, match=said):
-        fold_numbers(np.arange(len(y)), np.array(y), n_folds, 0)
+        selection.fold_numbers(np.arange(len(y)), np.array(y), n_folds, 0)
 
 
 def test_arrival_is_an_order_of_the_ids():
     ids = np.arange(1000) * 7
-    order = arrival(ids, 1)
+    order = selection.arrival(ids, 1)
     assert sorted(order) == list(range(1000))
     shuffled = ids[::-1]
-    assert shuffled[arrival(shuffled, 1)].tolist() == ids[order].tolist()
-    assert arrival(ids, 2).tolist() != order.tolist()
+    assert shuffled[selection.arrival(shuffled, 1)].tolist() == ids[order].tolist()
+    assert selection.arrival(ids, 2).tolist() != order.tolist()
     assert abs(np.corrcoef(order, np.arange(1000))[0, 1]) < 0.1
 
 
 def test_a_partition_trains_on_what_it_does_not_hold_out():
     ids, y = np.arange(60), np.where(np.arange(60) % 4, -1, 1)
-    folds = partition(ids, y, 5, 1)
-    assert folds.part.tolist() == fold_numbers(ids, y, 5, 1).tolist()
+    folds = selection.partition(ids, y, 5, 1)
+    assert folds.part.tolist() == selection.fold_numbers(ids, y, 5, 1).tolist()
     for fold in range(5):
         assert (folds.train(fold) == ~folds.held_out(fold)).all()
     assert sum(folds.held_out(fold).sum() for fold in range(5)) == 60
@@ -104,13 +90,14 @@ def test_a_partition_trains_on_what_it_does_not_hold_out():
 def test_groups_stay_together_whatever_the_order_of_the_rows(n_folds, n_groups, seed, random):
     groups = np.array([g for g in range(n_groups) for _ in range(random.randint(1, 5))])
     y, ids = np.array([random.choice([-1, 1]) for _ in groups]), np.array(random.sample(range(1000), len(groups)))
-    folds = fold_numbers_of_groups(ids, y, groups, n_folds, seed)
+    folds = selection.fold_numbers_of_groups(ids, y, groups, n_folds, seed)
     for group in range(n_groups):
         assert len(set(folds[groups == group])) == 1
     assert set(folds) == set(range(n_folds))
     order = np.array(random.sample(range(len(groups)), len(groups)))
     assert (
-        fold_numbers_of_groups(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist() == folds[order].tolist()
+        selection.fold_numbers_of_groups(ids[order], y[order], groups[order] * 7, n_folds, seed).tolist()
+        == folds[order].tolist()
     )
     # No fold is ahead of another by more positives than the largest group has.
     positives = np.bincount(folds, y == 1, n_folds)
@@ -120,19 +107,19 @@ def test_groups_stay_together_whatever_the_order_of_the_rows(n_folds, n_groups, 
 def test_groups_are_dealt_by_chance():
     ids, groups = np.arange(3000), np.arange(3000) // 3
     y = np.where(ids % 9, -1, 1)
-    first, second = (fold_numbers_of_groups(ids, y, groups, 5, seed) for seed in (0, 1))
+    first, second = (selection.fold_numbers_of_groups(ids, y, groups, 5, seed) for seed in (0, 1))
     assert 0.15 < (first == second).mean() < 0.25
 
 
 def test_time_only_trains_on_what_came_before():
     r = np.random.default_rng(0)
     time, y = np.round(r.normal(size=400), 1), r.choice([-1, 1], 400)
-    folds = partition(np.arange(400), y, 4, 0, time=time)
+    folds = selection.partition(np.arange(400), y, 4, 0, time=time)
     for fold in range(4):
         train, held_out = folds.train(fold), folds.held_out(fold)
         assert time[train].max() < time[held_out].min()
         assert 60 <= held_out.sum() <= 100
-    assert time_parts(np.array([3.0, 3.0, 1.0, 2.0, 3.0, 3.0]), 2).tolist() == [1, 1, 0, 0, 1, 1]
+    assert selection.time_parts(np.array([3.0, 3.0, 1.0, 2.0, 3.0, 3.0]), 2).tolist() == [1, 1, 0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -150,22 +137,22 @@ def test_time_only_trains_on_what_came_before():
 def test_a_fold_with_one_class_and_groups_that_straddle_are_refused(more, said):
     y = np.where(np.arange(20) < 15, 1, -1)
     with pytest.raises(InputError, match=said):
-        partition(np.arange(20), y, 2, 0, **more)
+        selection.partition(np.arange(20), y, 2, 0, **more)
 
 
 def test_groups_within_the_parts_of_time_are_fine():
     y, time = np.tile([1, -1], 15), np.arange(30.0)
-    folds = partition(np.arange(30), y, 2, 0, time=time, groups=np.arange(30) // 10)
+    folds = selection.partition(np.arange(30), y, 2, 0, time=time, groups=np.arange(30) // 10)
     assert folds.part.tolist() == np.repeat([0, 1, 2], 10).tolist()
     with pytest.raises(InputError, match="1 groups straddle here"):
-        refuse_straddling(np.array([1, 2, 1]), np.array([0, 0, 1]), "here")
+        selection.refuse_straddling(np.array([1, 2, 1]), np.array([0, 0, 1]), "here")
 
 
 @pytest.mark.parametrize("gap", [0, 1, 7])
 def test_a_gap_of_rows_is_that_of_scikit_learn(gap):
     n, order = 60, np.random.default_rng(3).permutation(60)
     y, time = np.where(order % 3, -1, 1), order * 2.5
-    folds = partition(np.arange(n), y, 4, 0, time=time, gap_rows=gap)
+    folds = selection.partition(np.arange(n), y, 4, 0, time=time, gap_rows=gap)
     for fold, (train, held_out) in enumerate(TimeSeriesSplit(4, gap=gap).split(np.arange(n))):
         assert sorted(order[folds.train(fold)]) == train.tolist()
         assert sorted(order[folds.held_out(fold)]) == held_out.tolist()
@@ -179,11 +166,11 @@ def test_what_is_in_the_gap_by_the_definition(times, rows, duration, random):
     time = np.array(times, dtype=np.float64)
     y = np.array([random.choice([-1, 1]) for _ in times])
     try:
-        folds = partition(np.arange(len(y)), y, 3, 0, time=time, gap_rows=rows, gap_time=duration)
+        folds = selection.partition(np.arange(len(y)), y, 3, 0, time=time, gap_rows=rows, gap_time=duration)
     except InputError as e:
         assert "fold" in str(e)  # noqa: PT017  # one class only
         return
-    without = Partition(folds.part, 3, forward=True)
+    without = selection.Partition(folds.part, 3, forward=True)
     for fold in range(3):
         earlier, held_out = without.train(fold), folds.held_out(fold)
         assert held_out.tolist() == without.held_out(fold).tolist()
@@ -198,12 +185,12 @@ def test_a_group_within_the_gap_does_not_straddle():
     y, time, groups = np.tile([1, -1], 15), np.arange(30.0), np.arange(30)
     groups[[8, 9, 10]] = 8  # over the boundary at 10
     with pytest.raises(InputError, match="1 groups straddle the parts of time, such as group 8"):
-        partition(np.arange(30), y, 2, 0, time=time, groups=groups)
-    folds = partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=3)
+        selection.partition(np.arange(30), y, 2, 0, time=time, groups=groups)
+    folds = selection.partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=3)
     assert np.flatnonzero(folds.train(0)).tolist() == list(range(8))
     names = [f"user-{i}" for i in range(30)]
     with pytest.raises(InputError, match="1 groups straddle the gap of fold 1 of 2, such as group user-8:"):
-        partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=2, group_names=names)
+        selection.partition(np.arange(30), y, 2, 0, time=time, groups=groups, gap_time=2, group_names=names)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +204,7 @@ def test_a_group_within_the_gap_does_not_straddle():
 )
 def test_a_gap_that_cannot_be_is_refused(more, said):
     with pytest.raises(InputError, match=said):
-        partition(np.arange(20), np.tile([1, -1], 10), 2, 0, **more)
+        selection.partition(np.arange(20), np.tile([1, -1], 10), 2, 0, **more)
 
 
 # ---- rows that belong together ----------------------------------------------------------------
@@ -230,11 +217,11 @@ X = np.array([[30.0, 1, 0, 5], [40, 0, 1, 6], [50, 0, 0, 7]])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
 def test_a_column_is_taken_out(form):
     block = Block.of(form(X), np.array([1, -1, 1]))
-    values, left, schema = take_column(block, SCHEMA, "age")
+    values, left, schema = selection.take_column(block, SCHEMA, "age")
     assert values.tolist() == [30, 40, 50]
     assert schema.feature_names == ("town=a", "town=b", "size")
     assert np.asarray(sp.csr_matrix(left.X).todense()).tolist() == X[:, 1:].tolist()
-    values, left, schema = take_column(block, SCHEMA, "town")
+    values, left, schema = selection.take_column(block, SCHEMA, "town")
     assert values.tolist() == [0, 1, -1]
     assert (schema.feature_names, schema.categories) == (("age", "size"), {})
     assert left.n_features == 2
@@ -243,18 +230,24 @@ def test_a_column_is_taken_out(form):
 def test_a_column_must_be_there_and_not_be_all():
     block = Block.of(X, np.array([1, -1, 1]))
     with pytest.raises(InputError, match=r"unknown column 'twon'. Did you mean 'town'\? Allowed: town, age, size"):
-        take_column(block, SCHEMA, "twon")
+        selection.take_column(block, SCHEMA, "twon")
     with pytest.raises(InputError, match="only column"):
-        take_column(Block.of(X[:, :1], np.array([1, -1, 1])), Schema(("age",), "class", ("1",), ("-1",), {}), "age")
+        selection.take_column(
+            Block.of(X[:, :1], np.array([1, -1, 1])), Schema(("age",), "class", ("1",), ("-1",), {}), "age"
+        )
 
 
 def test_codes_are_equal_where_values_are():
-    numbers = codes(np.array([2.5, -1, 2.5, np.nan, np.nan]))
+    numbers = selection.codes(np.array([2.5, -1, 2.5, np.nan, np.nan]))
     assert numbers[0] == numbers[2] != numbers[1]
     assert numbers[3] != numbers[4]
     towns = Schema(("town=a", "town=b"), "class", ("1",), ("-1",), {"town": ("a", "b")})
-    assert names_of_codes(np.array([1.0, -1.0, 0.0, 1.0]), towns, "town") == ["of an unknown category", "a", "b"]
-    assert names_of_codes(np.array([2.5, -1.0, 2.5]), towns, "age") == ["-1", "2.5"]
+    assert selection.names_of_codes(np.array([1.0, -1.0, 0.0, 1.0]), towns, "town") == [
+        "of an unknown category",
+        "a",
+        "b",
+    ]
+    assert selection.names_of_codes(np.array([2.5, -1.0, 2.5]), towns, "age") == ["-1", "2.5"]
 
 
 @settings(max_examples=30)
@@ -262,8 +255,8 @@ def test_codes_are_equal_where_values_are():
 def test_duplicates_are_rows_with_equal_features(n, d, random, sparse):
     rows = np.array([[random.choice([0.0, -0.0, 1.5, -2.0]) for _ in range(d)] for _ in range(n)])
     y = np.array([random.choice([-1, 1]) for _ in range(n)])
-    numbers = duplicates(Block.of(sp.csr_matrix(rows) if sparse else rows, y))
-    assert numbers.tolist() == duplicates(Block.of(rows, y)).tolist()
+    numbers = selection.duplicates(Block.of(sp.csr_matrix(rows) if sparse else rows, y))
+    assert numbers.tolist() == selection.duplicates(Block.of(rows, y)).tolist()
     for i in range(n):
         for j in range(n):
             assert (numbers[i] == numbers[j]) == bool((rows[i] == rows[j]).all())

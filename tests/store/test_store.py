@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import s3fs
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from support.s3_servers import MOCK, mock_server, new_connections, point_to
 
 from aucdist.data.own_files import parse_checked

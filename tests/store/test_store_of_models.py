@@ -10,20 +10,12 @@ from support.forked_workers import start_program
 from support.linear_models import save_model
 from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, point_to
 
+from aucdist import store
 from aucdist.data.dataset import Schema
 from aucdist.data.preprocess import Preprocessor
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 from aucdist.model import ABOUT, WEIGHTS, load_model
-from aucdist.store import (
-    HISTORY,
-    promote,
-    read_store,
-    remove_old_versions,
-    rollback,
-    split_store_url,
-    stored_version_numbers,
-)
 
 
 @pytest.fixture(params=["folder", "s3"])
@@ -49,7 +41,7 @@ def model(folder, value):
 
 
 def add(url, content):
-    return promote(read_store(url), content, {})
+    return store.promote(store.read_store(url), content, {})
 
 
 def test_promote_and_roll_back(url, tmp_path):
@@ -59,41 +51,41 @@ def test_promote_and_roll_back(url, tmp_path):
         assert load_model(url).coef.tolist() == [value]
     assert [load_model(f"{url}@{n}").coef[0] for n in (1, 2, 3)] == [1, 2, 3]
     with pytest.raises(InputError, match="has no version 0"):
-        rollback(read_store(url), 0)
-    assert rollback(read_store(url)).version == 2
+        store.rollback(store.read_store(url), 0)
+    assert store.rollback(store.read_store(url)).version == 2
     assert load_model(url).coef.tolist() == [2]
-    assert rollback(read_store(url)).version == 1
+    assert store.rollback(store.read_store(url)).version == 1
     with pytest.raises(InputError, match="there is no version before 1 to go back to"):
-        rollback(read_store(url))
-    assert rollback(read_store(url), 3).version == 3
+        store.rollback(store.read_store(url))
+    assert store.rollback(store.read_store(url), 3).version == 3
     with pytest.raises(InputError, match="current one already"):
-        rollback(read_store(url), 3)
+        store.rollback(store.read_store(url), 3)
     assert add(url, model(tmp_path, 4)).version == 4
-    assert len(read_store(url).changes) == 7
+    assert len(store.read_store(url).changes) == 7
     with pytest.raises(InputError, match="has no version 9: it has 1 to 4"):
         load_model(f"{url}@9")
 
 
 def test_one_of_two_promotions_wins(url, tmp_path):
     add(url, model(tmp_path, 1))
-    read = read_store(url)
-    promote(read, model(tmp_path, 2), {})
+    read = store.read_store(url)
+    store.promote(read, model(tmp_path, 2), {})
     with pytest.raises(InputError, match="changed by somebody else at the same moment, and this promote was not made"):
-        promote(read, model(tmp_path, 3), {})
-    stale = read_store(url)
-    rollback(stale, 1)
+        store.promote(read, model(tmp_path, 3), {})
+    stale = store.read_store(url)
+    store.rollback(stale, 1)
     add(url, model(tmp_path, 4))
     with pytest.raises(InputError, match="this promote was not made"):
-        promote(stale, model(tmp_path, 5), {})
+        store.promote(stale, model(tmp_path, 5), {})
     assert load_model(url).coef.tolist() == [4]
     assert len([name for name in files.names_in(url) if name.startswith("version-")]) == 3
 
 
 def test_the_same_model_promoted_twice_stays_whole(url, tmp_path):
-    read = read_store(url)
-    promote(read, model(tmp_path, 1), {"run": "a"})
+    read = store.read_store(url)
+    store.promote(read, model(tmp_path, 1), {"run": "a"})
     with pytest.raises(InputError, match="somebody else"):
-        promote(read, model(tmp_path, 1), {"run": "b"})
+        store.promote(read, model(tmp_path, 1), {"run": "b"})
     assert load_model(url).coef.tolist() == [1]
 
 
@@ -101,34 +93,34 @@ def test_old_versions_are_removed_and_only_those(url, tmp_path):
     for value in (1, 2, 3, 4):
         add(url, model(tmp_path, value))
     files.write_bytes(f"{url}/version-00001-mine/notes.txt", b"not a version")
-    rollback(read_store(url), 3)
-    assert remove_old_versions(read_store(url), 3) == [1]
-    assert remove_old_versions(read_store(url), 1) == [2]
-    assert stored_version_numbers(read_store(url)) == [3, 4]
+    store.rollback(store.read_store(url), 3)
+    assert store.remove_old_versions(store.read_store(url), 3) == [1]
+    assert store.remove_old_versions(store.read_store(url), 1) == [2]
+    assert store.stored_version_numbers(store.read_store(url)) == [3, 4]
     assert load_model(url).coef.tolist() == [3]
     assert files.exists(f"{url}/version-00001-mine/notes.txt")
     with pytest.raises(InputError, match=r"version 1 of .* was removed"):
         load_model(f"{url}@1")
     with pytest.raises(InputError, match=r"version 2 .* was removed"):
-        rollback(read_store(url))
+        store.rollback(store.read_store(url))
 
 
 def test_a_damaged_history_is_refused(url, tmp_path):
     for value in (1, 2):
         add(url, model(tmp_path, value))
-    files.write_bytes(f"{url}/{HISTORY}/00000002.json", b'{"kind": "promote"}')
+    files.write_bytes(f"{url}/{store.HISTORY}/00000002.json", b'{"kind": "promote"}')
     with pytest.raises(InputError, match="damaged"):
         load_model(url)
-    files.remove(f"{url}/{HISTORY}/00000001.json")
+    files.remove(f"{url}/{store.HISTORY}/00000001.json")
     with pytest.raises(InputError, match="a change is missing before 00000002"):
-        read_store(url)
+        store.read_store(url)
 
 
 def test_a_folder_that_is_no_store(tmp_path):
     with pytest.raises(InputError, match="no model can be read"):
         load_model(str(tmp_path / "nothing@3"))
-    assert split_store_url("s3://b/m@12/") == ("s3://b/m", 12)
-    assert split_store_url("user@example") == ("user@example", None)
+    assert store.split_store_url("s3://b/m@12/") == ("s3://b/m", 12)
+    assert store.split_store_url("user@example") == ("user@example", None)
 
 
 PROMOTER = """
@@ -136,14 +128,13 @@ import sys
 from pathlib import Path
 from aucdist.data.storage import files
 from aucdist.model import ABOUT, WEIGHTS
-from aucdist.store import read_store
-from aucdist.store import promote, remove_old_versions
+from aucdist import store
 print("ready", flush=True)
 for i in range(10_000):
     source = f"{sys.argv[2]}/model-{i % 2 + 1}"
     content = {name: files.read_bytes(f"{source}/{name}") for name in (ABOUT, WEIGHTS)}
-    promote(read_store(sys.argv[1]), content, {})
-    remove_old_versions(read_store(sys.argv[1]), 2)
+    store.promote(store.read_store(sys.argv[1]), content, {})
+    store.remove_old_versions(store.read_store(sys.argv[1]), 2)
 """
 
 
@@ -162,4 +153,4 @@ def test_a_kill_leaves_one_whole_current_version(tmp_path):
         process.kill()
         process.join()
         assert load_model(url).coef[0] in (1, 2)
-    assert len(read_store(url).changes) > 5
+    assert len(store.read_store(url).changes) > 5

@@ -12,8 +12,7 @@ WORDS = {1: "increasing", -1: "decreasing"}
 
 def fitted(model: T, *args: Any, **options: Any) -> T:
     """Fit a model and return it, without what a user is told of a fit that is not converged or not of much use."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return model.fit(*args, **options)
 
 

@@ -56,8 +56,7 @@ def best_hinge(X, pairs, lam):
     first, second, mass = pairs
     Z = X[first] - X[second]
     svc = LinearSVC(loss="hinge", C=0.5 / lam, fit_intercept=False, tol=1e-6, max_iter=5000, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         svc.fit(np.vstack([Z, -Z]), np.repeat([1, -1], [len(Z), len(Z)]), sample_weight=np.tile(mass, 2))
     w = svc.coef_[0]
     return 0.5 * lam * w @ w + mean_loss(hinge, w, X, pairs)

@@ -49,8 +49,7 @@ def l2_minimum(X, y, lam, weight=None, *, intercept=False):
         svc = SVC(kernel="linear", C=C, tol=1e-12)
     else:
         svc = LinearSVC(loss="hinge", C=C, fit_intercept=False, tol=1e-9, max_iter=100_000, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
         svc.fit(X, y, sample_weight=m)
     return hinge_value(svc.coef_[0], X, y, lam, "l2", m, svc.intercept_ if intercept else 0.0)
 

@@ -11,7 +11,7 @@ from flows.config.loading import load_config
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
 from flows.progress import LineObserver
-from flows.train.config import load_train
+from flows.train.config import TrainConfig
 from flows.train.run import train
 
 QUIET = LineObserver(lambda text: None)
@@ -35,6 +35,11 @@ class Following(LineObserver):
 def trained(config: object, *settings: str, output: object = None, observer: LineObserver = QUIET) -> dict[str, Any]:
     """Return the result of a training run of a configuration, a path or a name in ``configs/train``."""
     return train(load_train(str(config), settings, None if output is None else str(output)), observer)
+
+
+def load_train(config: str, settings: Sequence[str] = (), output: str | None = None) -> TrainConfig:
+    """Read a training configuration, a path or a name in ``configs/train``."""
+    return load_config(TrainConfig, "train", config, settings, output)
 
 
 def load_cv(config: str, settings: Sequence[str] = (), output: str | None = None) -> CvConfig:

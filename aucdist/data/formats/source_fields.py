@@ -38,11 +38,13 @@ GIVEN = "the same, but it is newer: it counts where it is given, so that older f
 SCORING = "it decides how the cells of any file with the features of a model are read: a model carries it"
 """What a key of a source is for, beside reading the file; given with its type."""
 
+FROZEN = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
+
 
 class EachOf(BaseModel):
     """Some topics, each of which is fitted against the rest."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = FROZEN
 
     each: list[ClassName] = Field(min_length=2)
     """The topics."""
@@ -51,7 +53,7 @@ class EachOf(BaseModel):
 class SourceFields(BaseModel):
     """The keys of a source, each of the right type. `aucdist.data.sources.Source` checks that they go together."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, defer_build=True)
+    model_config = FROZEN
 
     source: Location | list[Location]
     """A file, folder, pattern or URL (file:// s3:// https://), or a list of them that make up one data set. Relative

@@ -202,20 +202,20 @@ def parse_date(text: str, form: str | None) -> datetime | None:
         return None
 
 
-def are_dates(texts: Iterable[str], missing: str) -> bool:
+def are_dates(texts: Iterable[str]) -> bool:
     """Return whether all texts are ISO 8601 dates, except missing and zero dates. It stops at the first that is not."""
-    present = (text for text in texts if text != missing and not ZERO_DATE.match(text))
+    present = (text for text in texts if text != MISSING_CATEGORY and not ZERO_DATE.match(text))
     first = next(present, None)
     return first is not None and all(parse_date(text, None) for text in itertools.chain([first], present))
 
 
-def refuse_dates(names: Sequence[str], texts: Mapping[str, "Texts"], missing: str, where: str) -> None:
+def refuse_dates(names: Sequence[str], texts: Mapping[str, "Texts"], where: str) -> None:
     """Raise an InputError if a column that was detected as categorical contains dates.
 
     Each date would become a category of its own.
     """
     for name in names:
-        if are_dates(texts[name].categories, missing):
+        if are_dates(texts[name].categories):
             raise InputError(
                 f"{where}, column {name!r}: it holds dates. Give `dates: {{{name}: [{', '.join(PARTS)}]}}` with the parts that "
                 f"should become numbers, or leave it out with `drop: [{name}]`; each date becomes a category if `categorical` "
@@ -235,17 +235,17 @@ def problem_with_date(text: str, form: str | None) -> str | None:
     return f"{text[:40]!r} is not {expected}{hint}"
 
 
-def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None, missing: str) -> np.ndarray:
+def date_numbers(column: "Texts", parts: Sequence[DatePart], form: str | None) -> np.ndarray:
     """Return the parts of dates, float64 of shape (n_samples, n_parts); NaN if the date is missing.
 
-    `column`: valid dates by `problem_with_date`, and `missing`.
+    `column`: valid dates by `problem_with_date`, and `MISSING_CATEGORY`.
     `parts`: some of `PARTS`.
     `form`: as for `parse_date`.
     """
     rows = []
     for text in column.categories:
         values = dict.fromkeys(PARTS, math.nan)
-        if text != missing and (date := parse_date(text, form)) is not None:
+        if text != MISSING_CATEGORY and (date := parse_date(text, form)) is not None:
             since = (date if date.tzinfo else date.replace(tzinfo=UTC)) - EPOCH
             values = {
                 "year": date.year, "month": date.month, "weekday": date.weekday(), "hour": date.hour + date.minute / 60,

@@ -57,7 +57,7 @@ def table_of(columns: pa.Table, form: TableForm, where: str, place: Place, *, ar
         return reader.table()
     texts = {name for name in form.numbers if name != form.cost and not reader.holds_numbers(columns[name], are_cells)}
     table = replace(reader, form=replace(form, categorical={*form.categorical, *texts})).table()
-    refuse_dates(sorted(texts), table.texts, MISSING_CATEGORY, where)
+    refuse_dates(sorted(texts), table.texts, where)
     return table
 
 
@@ -167,7 +167,7 @@ class _TableReader:
         places: dict[str, int] = {}
         for name in form.features:
             if parts := form.dates.get(name):
-                dates = date_numbers(texts.pop(name), parts, form.date_format, MISSING_CATEGORY)
+                dates = date_numbers(texts.pop(name), parts, form.date_format)
                 pieces += map(as_arrow, dates.astype(kind).T)
                 features += date_features(name, parts)
                 continue

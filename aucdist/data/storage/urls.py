@@ -161,9 +161,10 @@ def _tail(url: str) -> str:
     scheme, _, rest = url.partition("://")
     scheme = scheme.lower()
     if scheme in FOLDER_SCHEMES:
-        start = re.search(r"\?[A-Za-z0-9_.-]+=", rest) if scheme in S3_SCHEMES else None
-        return rest[start.start() :] if start else ""
-    start = re.search(r"[?#]" if scheme in WEB_SCHEMES else r"[?#;]", rest)
+        pattern = r"\?[A-Za-z0-9_.-]+=" if scheme in S3_SCHEMES else None
+    else:
+        pattern = r"[?#]" if scheme in WEB_SCHEMES else r"[?#;]"
+    start = re.search(pattern, rest) if pattern else None
     return rest[start.start() :] if start else ""
 
 

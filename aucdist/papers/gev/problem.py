@@ -26,8 +26,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from aucdist.data.block import Block
-from aucdist.data.block import second_moments as second_moments_of_codes
+from aucdist.data.block import Block, second_moments as second_moments_of_codes
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.kernels.rows import CsrRows, DenseRows
 from aucdist.papers.epochs import LabelledRows

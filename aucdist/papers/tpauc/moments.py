@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.block import Block, as_dense, basis_matrix, code_histogram, row_squares, second_moments
+from aucdist.data.column_statistics import Moments
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
 
@@ -40,33 +41,6 @@ computing them."""
 FACTORS = ("corrected", "print")
 
 
-@dataclass(frozen=True, eq=False)
-class ClassMoments:
-    """Weight, mean and scatter of the rows of one class; ``+`` merges two of them.
-
-    Attributes
-    ----------
-    mean : ndarray of shape (n_features,), float64
-    scatter : ndarray of shape (n_features, n_features) or (n_features,), float64
-        Weighted sum of the outer products of the centred rows, or only its diagonal.
-    """
-
-    weight: float
-    mean: np.ndarray
-    scatter: np.ndarray
-
-    def __add__(self, other: "ClassMoments") -> "ClassMoments":
-        """Return the moments of both sets of rows (pairwise update of Chan, Golub and LeVeque)."""
-        if 0.0 in (self.weight, other.weight):
-            return self if other.weight == 0.0 else other
-        weight = self.weight + other.weight
-        shift = other.mean - self.mean
-        squares = np.outer(shift, shift) if self.scatter.ndim == 2 else shift * shift
-        scatter = self.scatter + other.scatter
-        scatter += squares * (self.weight * other.weight / weight)
-        return ClassMoments(weight, self.mean + shift * (other.weight / weight), scatter)
-
-
 def slices_of_rows(block: Block) -> Iterator[slice]:
     """Yield which rows are centred at a time."""
     step = max(MIN_ROWS, CHUNK // max(block.n_features, 1))
@@ -74,7 +48,7 @@ def slices_of_rows(block: Block) -> Iterator[slice]:
         yield slice(first, first + step)
 
 
-def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
+def class_moments(block: Block, label: int, *, full: bool) -> Moments:
     """Return the moments of the block's rows of one class.
 
     Parameters
@@ -85,7 +59,7 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
         Whether to return the full scatter matrix, for which sparse rows are made dense a few at a time, or its diagonal.
     """
     d = block.n_features
-    total = ClassMoments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
+    total = Moments(0.0, np.zeros(d), np.zeros((d, d) if full else d))
     coefs = np.where(block.y == label, block.weights(), 0.0)
     mass = float(coefs.sum())
     if mass == 0.0:
@@ -101,23 +75,18 @@ def class_moments(block: Block, label: int, *, full: bool) -> ClassMoments:
         class_block = block.y[chunk] == label
         x = as_dense(X[chunk][class_block]).astype(np.float64, copy=False)
         weight = None if block.weight is None else block.weight[chunk][class_block]
-        total = total + _dense_moments(x, weight, full=full)
+        mass = float(len(x)) if weight is None else float(weight.sum())
+        if mass == 0.0:
+            continue
+        mean = x.mean(axis=0) if weight is None else weight @ x / mass
+        x -= mean
+        if weight is not None:
+            x *= np.sqrt(weight)[:, np.newaxis]
+        total = total + Moments(mass, mean, x.T @ x if full else np.einsum("ij,ij->j", x, x))
     return total
 
 
-def _dense_moments(x: np.ndarray, weight: np.ndarray | None, *, full: bool) -> ClassMoments:
-    """Return the moments of rows x; x is centred in place."""
-    total = float(len(x)) if weight is None else float(weight.sum())
-    if total == 0.0:
-        return ClassMoments(0.0, x[:0].sum(axis=0), x[:0].sum(axis=0))
-    mean = x.mean(axis=0) if weight is None else weight @ x / total
-    x -= mean
-    if weight is not None:
-        x *= np.sqrt(weight)[:, np.newaxis]
-    return ClassMoments(total, mean, x.T @ x if full else np.einsum("ij,ij->j", x, x))
-
-
-def _stored_moments(A: sp.csr_matrix, weight: np.ndarray, total: float) -> ClassMoments:
+def _stored_moments(A: sp.csr_matrix, weight: np.ndarray, total: float) -> Moments:
     """Return the moments of sums of rows of A, whose weights add up to `weight` for each row of A, and to a total for all.
 
     A value that is not stored is 0, so its squared distance to the mean is the squared mean.
@@ -126,7 +95,7 @@ def _stored_moments(A: sp.csr_matrix, weight: np.ndarray, total: float) -> Class
     mean = np.bincount(A.indices, value_weight * x, minlength=d) / total
     stored = np.bincount(A.indices, value_weight, minlength=d)
     scatter = np.bincount(A.indices, value_weight * (x - mean[A.indices]) ** 2, minlength=d)
-    return ClassMoments(total, mean, scatter + np.maximum(total - stored, 0.0) * mean * mean)
+    return Moments(total, mean, scatter + np.maximum(total - stored, 0.0) * mean * mean)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +120,7 @@ class PairMoments:
     weights: PerClass = (0.0, 0.0)
 
     @classmethod
-    def of(cls, neg: ClassMoments, pos: ClassMoments) -> "PairMoments":
+    def of(cls, neg: Moments, pos: Moments) -> "PairMoments":
         """Return the moments of all pairs of two classes."""
         covariance = pos.scatter / pos.weight + neg.scatter / neg.weight
         return cls(pos.mean - neg.mean, covariance, np.stack([neg.mean, pos.mean]), (neg.weight, pos.weight))

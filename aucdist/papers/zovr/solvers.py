@@ -240,19 +240,16 @@ class MarginMeanProblem:
         height = self.lam2 * (active - self.lam1 * float(self.centre @ image))
         self._points.add(height, self.lam2 * self.cut, self.lam2 * image)
         self._bound = higher(self._bound, (self._points.best_value(), self._bound_error(active)))
+        # a bound on the rounding error of the objective: scores are sums of moves, and c is a weighted sum of rows
+        rounding = self.rounding
+        score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.reach(self.w) + self._drift
+        loss_error = self.lam2 * (score + 2.0 * rounding.over_rows * float(summary["loss"]))
         # the minimum can be 0, for which no relative gap is defined
         least = float(np.finfo(np.float64).tiny)
         return Round(
             self.w.copy(), max(primal, least), max(self._bound[0], least), math.ceil(passes),
-            primal_error=self._primal_error(primal, float(summary["loss"])), dual_error=self._bound[1],
+            primal_error=loss_error + self._square_error(offset, self.lam1), dual_error=self._bound[1],
         )  # fmt: skip
-
-    def _primal_error(self, primal: float, loss: float) -> float:
-        """Return a bound on the rounding error of the objective. Scores are sums of moves, and c is a weighted sum of rows."""
-        rounding = self.rounding
-        score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.reach(self.w) + self._drift
-        loss_error = self.lam2 * (score + 2.0 * rounding.over_rows * loss)
-        return loss_error + self._square_error(self.w - self.lam1 * self.centre, self.lam1)
 
     def _square_error(self, v: np.ndarray, total: float) -> float:
         """Return a bound on the error of |v|^2 / 2, where sums of rows in v have coefficients that add up to at most `total`."""

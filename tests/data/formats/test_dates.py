@@ -147,8 +147,8 @@ def test_parse_date():
     assert parse_date("20250105", None) is None  # a number, more likely
     assert parse_date("2025-01-05 25:00", None) is None
     assert parse_date("05/01/2025", "%d/%m/%Y") == dt.datetime(2025, 1, 5)
-    assert are_dates(["(missing)", "2025-01-05"], "(missing)")
-    assert not are_dates(["(missing)"], "(missing)")
+    assert are_dates(["(missing)", "2025-01-05"])
+    assert not are_dates(["(missing)"])
 
 
 def test_shards_know_their_dates(csv, tmp_path):

@@ -28,16 +28,6 @@ from flows.config.data import source_from_name
 ROWS = "x,y\n" + "".join(f"{i},{'yes' if i % 4 == 0 else 'no'}\n" for i in range(40))
 
 
-@pytest.fixture
-def load(tmp_path):
-    def load(data, name="f.csv", schema=None, **keys):
-        (tmp_path / name).write_bytes(data if isinstance(data, bytes) else data.encode())
-        entry = {"source": str(tmp_path / name), "format": "csv", "label": "y"} | keys
-        return read(parse_source(entry, "a test"), schema=schema)
-
-    return load
-
-
 @pytest.mark.parametrize(
     ("value", "other", "same"),
     [

@@ -4,8 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.parts import all_blocks
 
 from aucdist.data.formats.arrow_tables import path_values, typed

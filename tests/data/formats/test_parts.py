@@ -9,8 +9,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from support.parts import all_blocks, dense
 
 from aucdist.data.formats import base

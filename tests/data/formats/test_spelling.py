@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from support.parts import all_blocks
 
 from aucdist.data.dataset import Schema
@@ -254,16 +253,6 @@ def test_any_text_is_read_or_refused(tmp_path_factory, text, written_in, encodin
 
 CELL = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=6).map(str.strip)
 TEXT = CELL.filter(lambda s: not PLAIN.is_missing(s) and '"' not in s)
-
-
-@pytest.fixture
-def load(tmp_path):
-    def load(data, schema=None, **options):
-        path = tmp_path / "f.csv"
-        path.write_bytes(data if isinstance(data, bytes) else data.encode())
-        return read(Source(source=str(path), format="csv", **{"label": "y"} | options), schema=schema)
-
-    return load
 
 
 def test_numbers_and_categories_become_features_in_the_order_of_the_columns(load):

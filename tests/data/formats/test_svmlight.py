@@ -6,8 +6,7 @@ import struct
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.datasets import dump_svmlight_file
 from support.svmlight_twin import NUMBER, parsed_rows, plain_rows

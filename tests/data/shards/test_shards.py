@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from pydantic import ValidationError
 from scipy.stats import norm
 from support.sharded import commit_manifest, current_manifest

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from aucdist.errors import InputError, RunError
 from flows.compute import kubernetes as running

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from support.prefect_servers import have_blocks
+from support.runs import load_train
 from support.s3_servers import MOCK, mock_server, new_bucket, new_connections, point_to
 
 from aucdist.errors import InputError
@@ -15,7 +16,6 @@ from flows.compute.clusters import environment_of, s3_as_configured
 from flows.config.cluster import AddressConfig, NoCluster, S3Config
 from flows.progress import LineObserver
 from flows.train import run as pipeline
-from flows.train.config import load_train
 
 SECRET = "sesame-in-a-block"
 DOCUMENTS = {

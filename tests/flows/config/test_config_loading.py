@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from pydantic import ValidationError
 from support.command_line import refused
+from support.runs import load_train
 
 from aucdist.errors import InputError
 from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
 from flows.config.data import source_from_name
 from flows.config.loading import apply_setting, configs_folder, explain, parse_yaml, to_yaml, yaml_text
 from flows.cv.config import CvConfig
-from flows.train.config import TrainConfig, load_train
+from flows.train.config import TrainConfig
 
 
 @pytest.mark.parametrize("path", sorted(configs_folder("train").glob("*.yaml")), ids=lambda p: p.stem)

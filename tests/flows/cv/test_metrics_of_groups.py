@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from support.runs import QUIET, load_cv, write_config
+from support.runs import QUIET, load_cv, load_train, write_config
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
@@ -16,7 +16,6 @@ from aucdist.search.fold import measured, scored_groups
 from aucdist.search.folds import masked_blocks
 from flows.cv.run import cross_validate
 from flows.run_folder.folder import read_about
-from flows.train.config import load_train
 from flows.train.run import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::aucdist.metrics.IntervalWarning")  # the rows are few

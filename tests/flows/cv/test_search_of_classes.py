@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import roc_auc_score
-from support.command_line import run as aucdist
-from support.command_line import sets
+from support.command_line import run as aucdist, sets
 from support.digits import write_digits
 from support.runs import page_of
 

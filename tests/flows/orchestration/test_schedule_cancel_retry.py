@@ -12,8 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from support.processes import until
-
-from flows.train.config import load_train
+from support.runs import load_train
 
 SETTINGS = [
     "cluster=none", "blocks=2", "model.lam=1e-5", "model.tol=0", "model.max_passes=60", "checkpoint={rounds: 1}",

@@ -1,13 +1,12 @@
 """A run on a cluster sends its progress to the scheduler, and an error of that does not end it."""
 
 import pytest
-from support.runs import load_cv, trained
+from support.runs import load_cv, load_train, trained
 
 from aucdist.engine import workers
 from aucdist.errors import InputError
 from flows.progress import REPORT, LineObserver, MetricsObserver
 from flows.train import config
-from flows.train.config import load_train
 
 QUICK = ["blocks=2", "model.tol=0.05", "model.lam=0.01"]
 ROUND = {"round": 3, "passes": 7, "seconds": 0.5, "primal": 0.25, "dual": 0.2, "relative_gap": 0.2}

@@ -11,8 +11,7 @@ import pytest
 from scipy.stats import genextreme, wilcoxon
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from support.runs import page_of
-from support.small_paper import load_paper, run, write
-from support.small_paper import rows as table_rows
+from support.small_paper import load_paper, rows as table_rows, run, write
 
 from aucdist import LinkClassifier
 from aucdist.data.block import each_of
@@ -58,8 +57,7 @@ def by_hand(smote: bool) -> list[tuple[float, float]]:
         if smote:
             rows = oversample(rows, block_seed(0, repeat, 1) % 2**31)
             assert (rows.y > 0).mean() == 0.5
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             model = LinkClassifier(link="logit", solver="newton", lam=2.0 / rows.n_samples).fit(LocalBlocks([rows]))
         p = model.predict_proba(validation.X)[:, 1]
         measured.append((roc_auc_score(validation.y, p), brier_score_loss(validation.y, p)))
@@ -130,8 +128,7 @@ def test_shapes(tmp_path: Path) -> None:
     }  # fmt: skip
     result = run(write(tmp_path, paper(shapes=experiment)))
     rows = {(row["system"], row["n"]): row for row in table_rows(result["run"], "shapes")}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         areas = [
             LinkClassifier(**{k: v for k, v in model.items() if k != "estimator"})
             .fit(LocalBlocks([simulate_rows({"n": 200, "xi": 0.2, "weights": [1, 1]}, seed)]))

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support.runs import QUIET, page_of
 from support.small_paper import load_paper, reproduce, rows, run, write
 

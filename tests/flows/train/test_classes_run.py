@@ -8,17 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
-from support.command_line import run as aucdist
-from support.command_line import sets
+from support.command_line import run as aucdist, sets
 from support.digits import write_digits
-from support.runs import Following, page_of
+from support.runs import Following, load_train, page_of
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.export import to_json
 from aucdist.model import load_model, load_two_classes
-from flows.train.config import load_train
 from flows.train.run import train as run_training
 
 

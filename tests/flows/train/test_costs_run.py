@@ -6,9 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from support.command_line import result_of, sets
-from support.command_line import run as aucdist
-from support.runs import QUIET, load_cv, page_of, searched, trained, write_config
+from support.command_line import result_of, run as aucdist, sets
+from support.runs import QUIET, load_cv, load_train, page_of, searched, trained, write_config
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
@@ -16,13 +15,11 @@ from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
 from aucdist.model import load_model
 from aucdist.search.folds import Folds
 from aucdist.selection import fold_numbers
-from flows import score as scoring
-from flows import shard as sharding
+from flows import score as scoring, shard as sharding
 from flows.compare import CompareConfig, compare
 from flows.run_folder.folder import read_scores
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
-from flows.train.config import load_train
 
 COST = "operating_point={cost: {false_alarm: 5, miss: cost_column}}"
 SEARCH = ("grid={lam: [10.0, 0.01]}", "folds={number: 2}", "model={tol: 1e-6}")

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.command_line import run as aucdist
-from support.command_line import sets
-from support.runs import Following, load_cv, page_of, searched, trained, write_config
+from support.command_line import run as aucdist, sets
+from support.runs import Following, load_cv, load_train, page_of, searched, trained, write_config
 
 from aucdist.errors import InputError
 from aucdist.maps import NystroemMap
@@ -21,7 +20,6 @@ from aucdist.search.auto import FORESTS, LARGE_LEAVES, LEAVES, candidates
 from aucdist.search.choice import complexity
 from flows.config.model import ModelConfig
 from flows.run_folder.folder import read_about
-from flows.train.config import load_train
 
 BINS = {"map": "bins", "bins": 8, "interactions": 1}
 READING = sets("label=clicked", 'positive="yes"', "missing=keep")

@@ -12,18 +12,17 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from support.runs import QUIET, Following, load_cv, page_of, searched, trained, write_config
+from support.runs import QUIET, Following, load_cv, load_train, page_of, searched, trained, write_config
 
+from aucdist.data.own_files import jsonable
 from aucdist.engine.dask import local_client
 from aucdist.errors import InputError
 from aucdist.metrics import average_precision_difference, average_precision_interval, roc_auc_difference
 from aucdist.metrics.groups import auc_of_groups, ndcg_of_groups
 from aucdist.model import load_model
 from aucdist.report.text import group_rows
-from flows.json_values import jsonable
 from flows.rows.source import read_rows
 from flows.run_folder.folder import read_about, read_scores
-from flows.train.config import load_train
 from flows.train.run import baselines
 
 QUICK = ["cluster=none", "blocks=4", "model.tol=0.05", "model.lam=0.01"]

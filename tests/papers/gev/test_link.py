@@ -12,8 +12,7 @@ from support.small_sets import blocks_of
 from aucdist.data.block import Block
 from aucdist.errors import InputError
 from aucdist.papers.epochs import LabelledRows
-from aucdist.papers.gev import shape as bayes
-from aucdist.papers.gev import solvers as module
+from aucdist.papers.gev import shape as bayes, solvers as module
 from aucdist.papers.gev.kernels import log_likelihood
 from aucdist.papers.gev.problem import LinkProblem
 from aucdist.papers.gev.shape import bayes_shape, effective_size, map_shape

@@ -2,8 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from support.duals import row_duals, watched
 from support.hinge_twins import dual_sweep, exact_problem, hinge_value, l2_minimum
 from support.rounds import rounds_of

@@ -5,17 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from support.hinge_twins import (
-    exact_problem,
-    hinge_value,
-    l1_minimum,
-    l2_minimum,
-    onto_ball,
-    pegasos_steps,
-    scd_sweep,
-    soft,
-    subgradient,
-)
+from support import hinge_twins
 from support.rounds import rounds_of
 from support.small_sets import FORMS, blocks_of
 from support.square_twins import problem
@@ -54,8 +44,8 @@ ALL = SOLVERS | {("sdcd", "l2"): lambda b, lam, **k: hinge_sdcd(b, lam, seed=5, 
 
 def minimum(X, y, lam, penalty, weight=None, *, intercept=False):
     if penalty == "l1":
-        return l1_minimum(X, y, lam, weight, intercept=intercept)[0]
-    return l2_minimum(X, y, lam, weight, intercept=intercept)
+        return hinge_twins.l1_minimum(X, y, lam, weight, intercept=intercept)[0]
+    return hinge_twins.l2_minimum(X, y, lam, weight, intercept=intercept)
 
 
 # ---- one block: the published algorithms --------------------------------------------------------------------------------
@@ -66,24 +56,28 @@ def iterates(name, penalty, X, y, weight, lam, eta, intercept, n_rounds):
     n, shares, w, b, total = len(y), weight / weight.sum(), np.zeros(X.shape[1]), 0.0, 0.0
     path = [(w, b)]
     for t in range(1, n_rounds):
-        g = subgradient(w, b, X, y, shares)
+        g = hinge_twins.subgradient(w, b, X, y, shares)
         step = eta / np.sqrt(t) if penalty == "l1" else 1 / (lam * (t - 1) + 1 / eta)
         if name == "scd":
             both = np.append(w, b) if intercept else w
-            both = scd_sweep(X, y, shares, both, block_seed(5, t, 0), penalty, lam, step, 4 / np.sqrt(t), intercept)
+            both = hinge_twins.scd_sweep(
+                X, y, shares, both, block_seed(5, t, 0), penalty, lam, step, 4 / np.sqrt(t), intercept
+            )
             w, b = both[: len(w)], both[-1] if intercept else 0.0
         elif name == "pegasos":
-            w, b = pegasos_steps(X, y, n * shares, w, b, block_seed(5, t, 0), n, lam, (t - 1) * n, intercept)
+            w, b = hinge_twins.pegasos_steps(
+                X, y, n * shares, w, b, block_seed(5, t, 0), n, lam, (t - 1) * n, intercept
+            )
         else:
             total = total + g
             if name == "psa":
-                w = onto_ball(w - step * g[:-1] / 2, RADIUS)
+                w = hinge_twins.onto_ball(w - step * g[:-1] / 2, RADIUS)
             elif name == "comid" and penalty == "l1":
-                w = soft(w - step * g[:-1] / 2, step * lam / 2)
+                w = hinge_twins.soft(w - step * g[:-1] / 2, step * lam / 2)
             elif name == "comid":
                 w = (2 * w - step * g[:-1]) / (2 * step * lam + 2)
             elif penalty == "l1":
-                w = -np.sqrt(t) * eta / 2 * soft(total[:-1] / t, lam)
+                w = -np.sqrt(t) * eta / 2 * hinge_twins.soft(total[:-1] / t, lam)
             else:
                 w = -total[:-1] / (2 * lam * t + 2 / eta - 2 * lam)
             b = intercept * ((0.0 if name == "rda" else b) - 2 / np.sqrt(t) * (total if name == "rda" else g)[-1])
@@ -107,14 +101,14 @@ def test_one_block_is_the_published_algorithm(name, penalty, intercept, average)
     rounds = SOLVERS[name, penalty](blocks_of(X, y, 1, weight), lam, intercept=intercept, average=average, **options)
     best = (np.inf, None)
     if intercept:
-        best = (hinge_value(np.zeros(4), X, y, lam, penalty, weight, -1.0), np.append(np.zeros(4), -1.0))
+        best = (hinge_twins.hinge_value(np.zeros(4), X, y, lam, penalty, weight, -1.0), np.append(np.zeros(4), -1.0))
     mean, heavy = np.zeros(5), 0.0
     path = iterates(name, penalty, X, y, weight, lam, eta, intercept, n_rounds)
     for t, ((w, b), state) in enumerate(zip(path, rounds, strict=False), start=1):
         heavy += t
         mean = mean + t / heavy * (np.append(w, b) - mean)
         shown = mean if average else np.append(w, b)
-        value = hinge_value(shown[:-1], X, y, lam, penalty, weight, shown[-1])
+        value = hinge_twins.hinge_value(shown[:-1], X, y, lam, penalty, weight, shown[-1])
         if value < best[0]:
             best = value, shown
         assert state.primal == pytest.approx(best[0], rel=1e-11)
@@ -127,7 +121,7 @@ def test_one_block_is_the_published_algorithm(name, penalty, intercept, average)
 @pytest.mark.parametrize("form", ["dense64", "csr64"])
 @pytest.mark.parametrize(("intercept", "average"), [(False, False), (True, True)])
 def test_one_block_is_the_twin_to_the_bit(name, penalty, form, intercept, average):
-    X, y = exact_problem()
+    X, y = hinge_twins.exact_problem()
     lam, eta, n_rounds = 0.02, 0.8, 25
     rounds = SOLVERS[name, penalty](blocks_of(FORMS[form](X), y), lam, intercept=intercept, average=average, eta=eta)
     path, mean = iterates(name, penalty, X, y, np.ones(32), lam, eta, intercept, n_rounds), np.zeros(3)
@@ -151,7 +145,7 @@ def test_every_round_is_certified(name, penalty, intercept, n_blocks):
     rounds = SOLVERS[name, penalty](blocks_of(X, y, n_blocks, weight), 0.03, intercept=intercept)
     for state in itertools.islice(rounds, 60):
         w, b = (state.w[:-1], state.w[-1]) if intercept else (state.w, 0.0)
-        assert state.primal == pytest.approx(hinge_value(w, X, y, 0.03, penalty, weight, b), rel=1e-12)
+        assert state.primal == pytest.approx(hinge_twins.hinge_value(w, X, y, 0.03, penalty, weight, b), rel=1e-12)
         assert 0.0 <= state.dual <= lowest * (1 + 1e-9)
         assert state.primal >= lowest * (1 - 1e-9)
     assert state.dual > 0.0
@@ -165,9 +159,9 @@ PASSES = {"scd": 300, "comid": 400, "rda": 600, "psa": 400, "pegasos": 100}
 def test_within_a_hundredth_of_the_minimum(name, penalty, intercept):
     X, y, _ = problem(60, 180, 6)
     if penalty == "l1":
-        lowest, best = l1_minimum(X, y, 1e-2, intercept=intercept)
+        lowest, best = hinge_twins.l1_minimum(X, y, 1e-2, intercept=intercept)
     else:
-        lowest = l2_minimum(X, y, 1e-2, intercept=intercept)
+        lowest = hinge_twins.l2_minimum(X, y, 1e-2, intercept=intercept)
     solve_it = SOLVERS[name, penalty]
     if name == "psa":
         solve_it = lambda b, lam, **k: hinge_psa(b, lam, radius=np.abs(best[:-1]).sum(), **k)  # noqa: E731
@@ -267,7 +261,7 @@ def test_blocks_of_one_class_and_empty_ones(name):
     parts = [np.flatnonzero(y > 0), np.arange(0), np.flatnonzero(y < 0)]
     blocks = LocalBlocks([Block.of(X, y).take(part, index=i) for i, part in enumerate(parts)])
     solution = solve(SOLVERS[name, "l2"](blocks, 0.1, average=True), tol=0.0, max_passes=200)
-    assert solution.certificate.primal < 1.01 * l2_minimum(X, y, 0.1)
+    assert solution.certificate.primal < 1.01 * hinge_twins.l2_minimum(X, y, 0.1)
 
 
 # ---- starts and wrong input ---------------------------------------------------------------------------------------------
@@ -280,7 +274,7 @@ def test_start_is_used(name, penalty, intercept):
     start = np.array([0.3, -0.1, 0.0, 0.2, 0.5])[: 4 + intercept]
     first = next(SOLVERS[name, penalty](blocks_of(X, y, 2), 1e-2, start=start, intercept=intercept))
     np.testing.assert_array_equal(first.w, start)
-    assert first.primal == pytest.approx(hinge_value(start[:4], X, y, 1e-2, penalty, b=start[4:].sum()))
+    assert first.primal == pytest.approx(hinge_twins.hinge_value(start[:4], X, y, 1e-2, penalty, b=start[4:].sum()))
 
 
 def test_wrong_input_is_refused():

@@ -1,23 +1,11 @@
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numba import njit
 from support.small_sets import FORMS, all_pairs_of
 
 from aucdist.data.block import as_rows
-from aucdist.papers.sdcd.kernels import (
-    ENTRY,
-    AscentSteps,
-    PairRows,
-    add_entries,
-    draw_any,
-    draw_in_order,
-    dual_steps,
-    find_slot,
-    gradient_steps,
-    pair_square,
-)
+from aucdist.papers.sdcd import kernels
 
 pytestmark = pytest.mark.nojit
 
@@ -40,10 +28,10 @@ def two_classes(seed=0):
 
 
 def table_of(length=64):
-    return np.zeros(length, dtype=ENTRY)
+    return np.zeros(length, dtype=kernels.ENTRY)
 
 
-def draws(n, draw=draw_any, key=3, first=0, n_minority=N_POS, which=None):
+def draws(n, draw=kernels.draw_any, key=3, first=0, n_minority=N_POS, which=None):
     drawn = np.empty((n, 3), dtype=np.int64)
     draw(key, first, all_pairs_of(n_minority, np.arange(N_NEG) if which is None else which), drawn)
     return drawn
@@ -51,7 +39,7 @@ def draws(n, draw=draw_any, key=3, first=0, n_minority=N_POS, which=None):
 
 @njit
 def square_of(a, i, b, j):
-    return pair_square(a, i, b, j)
+    return kernels.pair_square(a, i, b, j)
 
 
 def test_distances_do_not_cancel(form):
@@ -64,7 +52,7 @@ def test_distances_do_not_cancel(form):
 # ---- draws ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("draw", [draw_any, draw_in_order])
+@pytest.mark.parametrize("draw", [kernels.draw_any, kernels.draw_in_order])
 def test_the_t_th_pair_depends_on_key_and_t(draw):
     which = np.arange(N_NEG) * 10 + 3
     together = draws(100, draw, which=which)
@@ -85,34 +73,34 @@ def as_dict(table):
     st.lists(st.tuples(st.integers(1, 2**63 - 1) | st.integers(1, 9), st.sampled_from([0.0, 0.25, 0.5])), max_size=16)
 )
 def test_table_is_a_dict(entries):
-    source = np.array(entries, dtype=ENTRY)
+    source = np.array(entries, dtype=kernels.ENTRY)
     expected = {}
     for pair, value in entries:
         if value:
             expected[pair] = expected.get(pair, 0.0) + value
     table = table_of(16)  # may become full: places go round
-    used = add_entries(source, 1.0, table, 0)
+    used = kernels.add_entries(source, 1.0, table, 0)
     assert as_dict(table) == expected
     assert used == len(expected)
-    assert all(table[find_slot(table, pair)]["number"] == pair for pair in expected)
+    assert all(table[kernels.find_slot(table, pair)]["number"] == pair for pair in expected)
     other = table_of(32)
-    assert add_entries(table, 0.5, other, 0) == used
-    assert add_entries(table, 0.5, other, used) == used
+    assert kernels.add_entries(table, 0.5, other, 0) == used
+    assert kernels.add_entries(table, 0.5, other, used) == used
     assert as_dict(other) == expected
 
 
 @pytest.mark.parametrize("average", [False, True])
 def test_steps_stop_where_the_room_ends_and_go_on(average):
     A, B = two_classes()
-    rows, drawn = PairRows(as_rows(A), as_rows(B), N_NEG, 1), draws(300)
+    rows, drawn = kernels.PairRows(as_rows(A), as_rows(B), N_NEG, 1), draws(300)
     whole, w = table_of(), np.zeros(D)
     behind = np.zeros(D if average else 0)
-    _, _, behind_dual = dual_steps(rows, drawn, AscentSteps(0.4, 1.0, 0.0, 0, 60), whole, w, behind)
+    _, _, behind_dual = kernels.dual_steps(rows, drawn, kernels.AscentSteps(0.4, 1.0, 0.0, 0, 60), whole, w, behind)
     table, v, lag, lag_dual = table_of(), np.zeros(D), np.zeros(len(behind)), 0.0
     t = used = stops = 0
     while t < 300:
-        steps = AscentSteps(0.4, 1.0, float(t), used, used + 1)
-        taken, used, more = dual_steps(rows, drawn[t:], steps, table, v, lag)
+        steps = kernels.AscentSteps(0.4, 1.0, float(t), used, used + 1)
+        taken, used, more = kernels.dual_steps(rows, drawn[t:], steps, table, v, lag)
         t, lag_dual = t + taken, lag_dual + more
         stops += 1
     assert stops > 10
@@ -132,6 +120,6 @@ def test_a_gradient_step_that_stands_for_several():
     total, lam, z = np.arange(6.0), 0.5, A[2] - B[4]
     w = total / (lam * 6)
     alpha = min(max(lam * 9 / 3 * (1.0 - z @ w) / (z @ z), 0.0), 1.0)
-    rows = PairRows(as_rows(A), as_rows(B), N_NEG, 1)
-    gradient_steps(rows, np.array([[2, 4, 4]]), lam, 3.0, 6.0, total)
+    rows = kernels.PairRows(as_rows(A), as_rows(B), N_NEG, 1)
+    kernels.gradient_steps(rows, np.array([[2, 4, 4]]), lam, 3.0, 6.0, total)
     np.testing.assert_allclose(total / (lam * 9), (1 - 3 / 9) * w + 3 * alpha * z / (lam * 9), rtol=1e-13)

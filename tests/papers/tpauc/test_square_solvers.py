@@ -14,13 +14,14 @@ from support.square_twins import problem, square_gradient, square_minimiser, squ
 
 from aucdist import PairwiseSquareClassifier, lam_path
 from aucdist.data.block import Block, partition
+from aucdist.data.column_statistics import Moments
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError
 from aucdist.maps import BinExpander
 from aucdist.pairs.groups import pair_groups
 from aucdist.papers.tpauc.descent import SVRG, SubspaceDescent, moments_of
 from aucdist.papers.tpauc.exact import Exact
-from aucdist.papers.tpauc.moments import ClassMoments, PairMoments, class_moments
+from aucdist.papers.tpauc.moments import PairMoments, class_moments
 from aucdist.solvers.base import Status, solve
 
 exact = rounds_of(Exact)
@@ -223,7 +224,7 @@ def known(blocks, full=True):
     return PairMoments.of(*classes(blocks, full))
 
 
-ZERO = ClassMoments(0.0, np.zeros(1), np.zeros(1))
+ZERO = Moments(0.0, np.zeros(1), np.zeros(1))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -7,21 +7,14 @@ from support.square_twins import class_means, opauc_steps, problem, univariate_s
 
 from aucdist.data.block import Block
 from aucdist.papers.epochs import LabelledRows
+from aucdist.papers.tpauc import kernels
 from aucdist.papers.tpauc.descent import SquareDescentMemory, prepare_sampling
-from aucdist.papers.tpauc.kernels import (
-    SketchedStatistics,
-    SquareTerms,
-    UnivariateSteps,
-    opauc_sketched,
-    square_epoch,
-    univariate_epoch,
-)
 from aucdist.papers.tpauc.moments import PairMoments, class_moments
 
 
 def nothing(d, m, seed):
     draws = np.array([seed], dtype=np.uint64)
-    return SketchedStatistics(draws, np.zeros((d, 2 * m)), np.zeros(2 * m), np.zeros((2 * m, 2 * m)))
+    return kernels.SketchedStatistics(draws, np.zeros((d, 2 * m)), np.zeros(2 * m), np.zeros((2 * m, 2 * m)))
 
 
 @pytest.mark.nojit
@@ -31,7 +24,7 @@ def test_a_scale_that_vanishes_is_not_lost(eta):
     X = 1e-3 * X
     order = np.tile(np.arange(len(y)), 4)
     block, w = Block.of(X, y), np.zeros(6)
-    opauc_sketched(LabelledRows.of(block), (X**2).sum(axis=1), order, (eta, 0.2), nothing(6, 5, 3), w)
+    kernels.opauc_sketched(LabelledRows.of(block), (X**2).sum(axis=1), order, (eta, 0.2), nothing(6, 5, 3), w)
     np.testing.assert_allclose(w, opauc_steps(X, y, weight, order, eta, 0.2, rank=4, seed=3), rtol=1e-9)
 
 
@@ -47,7 +40,9 @@ def test_a_sketched_step_costs_its_non_zeros():
     n, d = X.shape
     block, w = Block.of(X, y), np.zeros(d)
     lengths = np.asarray(X.power(2).sum(axis=1)).ravel()
-    opauc_sketched(LabelledRows.of(block), lengths, r.integers(0, n, 100_000), (1e-3, 1e-2), nothing(d, 3, 0), w)
+    kernels.opauc_sketched(
+        LabelledRows.of(block), lengths, r.integers(0, n, 100_000), (1e-3, 1e-2), nothing(d, 3, 0), w
+    )
     assert (X[y > 0] @ w).mean() > (X[y < 0] @ w).mean()
 
 
@@ -63,7 +58,7 @@ def test_an_epoch_of_a_univariate_loss_is_the_plain_one(form, exponential, eta, 
     X, y, weight = problem(d=6, weighted=True)
     order, factors = np.random.default_rng(1).permutation(np.tile(np.arange(len(y)), 4)), size * weight
     block, w = Block.of(FORMS[form](X), y), np.zeros(7)
-    univariate_epoch(block.rows, order, block.y, factors, UnivariateSteps(exponential, eta, 0.2), w)
+    kernels.univariate_epoch(block.rows, order, block.y, factors, kernels.UnivariateSteps(exponential, eta, 0.2), w)
     expected, expected_bias = univariate_steps(X, y, factors, order, eta, 0.2, exponential)
     np.testing.assert_allclose(w[:6], expected, rtol=1e-10, atol=1e-15)
     assert w[6] == pytest.approx(expected_bias, rel=1e-10)
@@ -81,8 +76,8 @@ def run(X, y, order, factors, g, eta, lam, u, average_from, form=np.asarray, mea
     means = class_means(X, y, np.ones(len(y)))[0] if means is None else means
     basis, out = np.vstack([means, g]), np.full(X.shape[1], np.nan)
     block = Block.of(form(X), y)
-    terms = SquareTerms(factors, X @ basis.T, basis, basis @ basis.T, eta, lam, average_from)
-    square_epoch(block.rows, order, block.y, terms, u.copy(), out)
+    terms = kernels.SquareTerms(factors, X @ basis.T, basis, basis @ basis.T, eta, lam, average_from)
+    kernels.square_epoch(block.rows, order, block.y, terms, u.copy(), out)
     return out
 
 
@@ -128,8 +123,8 @@ def test_a_step_costs_its_non_zeros():
     basis, out = np.vstack([means, -2.0 * (means[1] - means[0])]), np.empty(d)
     order = r.integers(0, n, 1_000_000)
     products = np.ascontiguousarray(X @ basis.T)
-    terms = SquareTerms(np.ones(n), products, basis, basis @ basis.T, 1e-3, 1e-2, len(order))
-    square_epoch(block.rows, order, block.y, terms, np.zeros(d), out)
+    terms = kernels.SquareTerms(np.ones(n), products, basis, basis @ basis.T, 1e-3, 1e-2, len(order))
+    kernels.square_epoch(block.rows, order, block.y, terms, np.zeros(d), out)
     scores = X @ out
     assert scores[y > 0].mean() > 0.1 > 0.0 > scores[y < 0].mean()
 
