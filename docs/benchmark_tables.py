@@ -161,7 +161,7 @@ def measured_with(name: str) -> Iterator[str]:
     )
     yield (
         f"Python {packages['python']}, NumPy {packages['numpy']}, scikit-learn {packages['scikit-learn']}; "
-        f"load before {about['load before']}."
+        f"the load of the machine before the run was {about['load before']}."
     )
 
 

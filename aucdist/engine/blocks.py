@@ -184,7 +184,7 @@ class Blocks(ABC):
     feature_map: Any = None
     """The fitted feature map that made these rows of others: see `unmapped`."""
     feature_names: tuple[str, ...] | None = None
-    """The names of the columns, where they are known."""
+    """The names of the columns, if they are known."""
     threads: int = 0
     """How many threads of this process run the steps; 0 where workers do."""
 

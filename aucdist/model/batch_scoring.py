@@ -185,7 +185,7 @@ def has_costs(source: Source) -> bool:
 
 
 def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
-    """Return how the decisions of a model on the rows of a source cost something; None where it was not trained for costs.
+    """Return how the decisions of a model on the rows of a source cost something; None if it was not trained for costs.
 
     Labels are those of a source of columns that names them, as in ``--set label=fraud``, and of shards with the model's classes.
     """
@@ -359,7 +359,7 @@ def read_scoring(output: str) -> Scoring:
 
 
 def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str) -> BlockReader | None:
-    """Return the rows as a run found them that is to be resumed; None where there is none.
+    """Return the rows as a run found them that is to be resumed; None if there is none.
 
     Raises InputError if the folder has other files.
     """

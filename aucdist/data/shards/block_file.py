@@ -24,6 +24,7 @@ from aucdist.kernels.rows import CsrRows, DenseRows, Rows
 MAX_STORED = 2**31 - 1  # Arrow counts the entries of a list column in 32 bits
 SAMPLE = 2**20  # number of bytes that are compressed to estimate whether compression pays
 WORTHWHILE = 0.7
+ROWS_AT_ONCE = 4096
 LISTS = ("indices", "values")
 """The columns with a list for each row."""
 COLUMNS = ("count", "mean", "low", "high")
@@ -124,7 +125,16 @@ def from_parquet(data: pa.Buffer, form: Form, index: int) -> Block:
     file = pq.ParquetFile(pa.BufferReader(data))
     if not file.schema_arrow.equals(form.columns()):
         raise InputError(f"its columns are {_listed(file.schema_arrow)}; expected are {_listed(form.columns())}")
-    return from_table(file.read(use_threads=False), form, index)
+    if form.layout == "csr":
+        return from_table(file.read(use_threads=False), form, index)
+    # Arrow takes several times the memory of the values while it decodes a column of lists, and new memory is slow.
+    columns, values, end = form.columns(), np.empty(file.metadata.num_rows * form.n_features, form.dtype), 0
+    for batch in file.iter_batches(ROWS_AT_ONCE, columns=["values"], use_threads=False):
+        begin, end = end, end + batch.num_rows * form.n_features
+        values[begin:end] = batch["values"].flatten()
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(values), type=columns.field("values").type)
+    table = file.read(columns=columns.names[:-1], use_threads=False)
+    return from_table(table.append_column(columns.field("values"), lists), form, index)
 
 
 def _listed(columns: pa.Schema) -> str:
