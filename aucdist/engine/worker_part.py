@@ -162,7 +162,7 @@ class Packer(cloudpickle.Pickler):
 
 
 def as_integers(values: np.ndarray) -> np.ndarray | None:
-    """Return long float64 values as integers of at most four bytes; None where they are not these to the last bit."""
+    """Return long float64 values as integers of at most four bytes; None if they are not these to the last bit."""
     first_values = values.reshape(-1)[:LONG]
     if (first_values != np.trunc(first_values)).any():  # the first values rule out most arrays that are not counts
         return None

@@ -142,7 +142,7 @@ def _request_workers(dask_scheduler: Any, client: str, n_workers: int | None) ->
 
 
 def link_of(client: Any) -> str | None:
-    """Return the address of the dashboard of a client's scheduler; None where it has none."""
+    """Return the address of the dashboard of a client's scheduler; None if it has none."""
     try:
         link: str | None = client.dashboard_link
     except KeyError:  # it serves no HTTP

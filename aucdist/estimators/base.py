@@ -112,10 +112,10 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     @abstractmethod
     def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
-        """Return the rounds of the fit of rows of two classes, and what sets the weights and what depends on them.
+        """Return the rounds of a fit of two classes, and the function that sets the weights and the attributes that depend on them.
 
         `callback`: of further rounds, if setting the weights takes another fit.
-        `start`: what to start from, where the solver can.
+        `start`: what to start from, if the solver can.
         """
 
     @abstractmethod

@@ -1,13 +1,13 @@
 """Shift columns that are far from 0 before a fit, because rounding would remove the differences between rows from sums.
 
-A column is *far* where its largest absolute value is more than `FAR_RATIO` times half its range: a timestamp, an identifier, a
+A column is *far* if its largest absolute value is more than `FAR_RATIO` times half its range: a timestamp, an identifier, a
 constant. Shifting such a column by one of its own floating-point numbers is exact (Sterbenz: the difference of two numbers
-within a factor of 2 of each other is not rounded), so the rows shifted carry the same information, to the bit. What is minimised
-over pairs does not change, since a pair is a difference of rows. With an intercept that is not penalised the intercept alone
-changes, and it is put back afterwards. A constant column becomes 0 and so gets weight 0.
+within a factor of 2 of each other is not rounded), so the shifted rows have the same information, to the bit. A loss over pairs
+does not change, because a pair is a difference of rows. If there is an intercept that is not penalised, only the intercept changes,
+and it is corrected after the fit. A constant column becomes 0 and so gets weight 0.
 
-Sparse rows stay sparse: a column in which a row stores nothing reaches 0 and is not far, so only columns that every row stores
-are shifted, value by value.
+Sparse rows stay sparse: if a row does not store a value of a column, the column contains a 0 and is not far. So only columns that
+every row stores are shifted, value by value.
 
 Data without such a column are not changed. The check computes the ranges of the columns once.
 """

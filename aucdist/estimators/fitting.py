@@ -110,7 +110,7 @@ def fit_rows(
                     Start(m.coef_[0], float(m.intercept_[0]), m._map) if hasattr(m, "coef_") else None
                     for m in model.class_models
                 ]
-        # What the last fit set goes, except the attributes that describe the data; what a subclass set before stays.
+        # Remove the attributes that the last fit set. Those that describe the data, or that a subclass set before, stay.
         names = vars(model).pop("_of_last_fit", None)
         if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
             public = (name for name in vars(model) if name.endswith("_") and not name.startswith("_"))
@@ -119,7 +119,7 @@ def fit_rows(
             vars(model).pop(name, None)
         before, fitted = set(vars(model)), model
         if model._features_auto:
-            # An estimator like this one, whose features, and lam, folds of the training rows choose.
+            # An estimator like this one, with the features and lam that cross-validation of the training rows chooses.
             fitted, fitted.chosen_ = estimators.feature_search(model, rows)
             vars(fitted).update(attributes_of_data(model))
         if isinstance(rows, ClassBlocks):

@@ -42,7 +42,7 @@ def directions(
     """Return the direction of each feature: +1, -1 or 0, int8 of shape (n_features,).
 
     `monotone`: names of features, or their positions from 0, and "increasing" or "decreasing"; else no feature has a direction.
-    `names`: of all features, where they are known.
+    `names`: of all features, if they are known.
     `unordered`: columns of categories or of hashed strings, and the names of the features that are made of each.
     Raises InputError for a feature that is not there, one that is named twice, or one without an order.
     """

@@ -268,7 +268,7 @@ def _dates(name: str, kind: str) -> str:
 
 
 def _parsed(table: pa.Table, schema: Any, rules: Mapping[str, Any]) -> Parsed:
-    """Return the columns by the reader of files, as the keys of a source and a schema say."""
+    """Return the columns as the reader of files parses them, by a schema and by the keys of a source in `rules`."""
     from aucdist.data.formats.arrow_tables import parse_arrow
 
     return parse_arrow(table, "X", SourceFields.model_validate({"source": "X", "format": "arrow", **rules}), schema)

@@ -51,7 +51,7 @@ class RowCosts:
 
     `cost`: ``false_alarm`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.decisions.COST_COLUMN`.
     `labelled`: whether the labels of the rows are known.
-    `unknown`: why there are no costs; empty where there are.
+    `unknown`: why there are no costs; empty if there are.
     `classes`: of a model of several, each of which has a column such as ``cost sports``.
     """
 
@@ -183,7 +183,7 @@ def has_costs(source: Source) -> bool:
 
 
 def costs_of_scoring(source: Source, model: LinearModel) -> RowCosts | None:
-    """Return how the decisions of a model on the rows of a source cost something; None where it was not trained for costs.
+    """Return how the decisions of a model on the rows of a source cost something; None if it was not trained for costs.
 
     Labels are those of a source of columns that names them, as in ``--set label=fraud``, and of shards with the model's classes.
     """
@@ -357,7 +357,7 @@ def read_scoring(output: str) -> Scoring:
 
 
 def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str) -> BlockReader | None:
-    """Return the rows as a run found them that is to be resumed; None where there is none.
+    """Return the rows as a run found them that is to be resumed; None if there is none.
 
     Raises InputError if the folder has other files.
     """

@@ -167,7 +167,7 @@ class PairCuts(PairProblem):
         return self.scores + step * (self._target[0] - self.scores)
 
     def cutoffs(self, step: float, scores: np.ndarray) -> tuple[Cutoff | None, Cutoff | None]:
-        """Return which negatives count for a cut at a step, and which for the loss there; None where all do."""
+        """Return which negatives count for a cut at a step, and which for the loss there; None if all do."""
         return self.negatives.soft_and_hard_cutoff(
             self.blocks, step, scores, self.weights, self.pair_half_width, self.cutoff_width
         )

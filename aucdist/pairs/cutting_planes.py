@@ -486,7 +486,7 @@ def _after_sample(blocks: Blocks, objective: PairObjective, start: np.ndarray | 
     part = 1.0 if subset is None else subset.weight(blocks) / blocks.weight_neg
 
     def on_sample(drawn: Block) -> Iterator[Round] | None:
-        """Return the rounds over the sample; None where lam is so small that its weights would fit noise."""
+        """Return the rounds over the sample; None if lam is so small that its weights would fit noise."""
         # Only `part` of the sampled negatives counts, so the noise is larger by 1 / part.
         if penalty.lam < MIN_NOISE * sample.noise(drawn) / part:
             return None

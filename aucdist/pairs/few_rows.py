@@ -140,7 +140,7 @@ class FewRows:
 
     @np.errstate(all="ignore")
     def _next(self, K: np.ndarray, iterate: np.ndarray, t: np.ndarray, product: float) -> np.ndarray | None:
-        """Return the end of a step of the predictor-corrector method; None where its matrix is singular."""
+        """Return the end of a step of the predictor-corrector method; None if its matrix is singular."""
         n, n_rows = self.n_pos, len(self.rows)
         b, to_upper, low, high = iterate
         scaling = 1.0 / (low / b + high / to_upper)

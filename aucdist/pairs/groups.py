@@ -39,9 +39,9 @@ class PairGroups:
     Attributes
     ----------
     keys : ndarray of shape (n_keys,), int64
-        The groups that have pairs, ascending; a single 0 where rows have no group.
+        The groups that have pairs, ascending; a single 0 if rows have no group.
     number : ndarray of shape (n_keys, n_grade_steps), int32
-        The number of each group divided by grades; -1 where it has no pair. There is one step for two classes.
+        The number of each group divided by grades; -1 if it has no pair. There is one step for two classes.
     factor : ndarray of shape (n_groups,), float64
         The factor of the weight of each pair in the group.
     weights : ndarray of shape (2, n_groups), float64
@@ -101,7 +101,7 @@ class PairGroups:
 
     @property
     def n_groups_with_pairs(self) -> int | None:
-        """How many groups with pairs a sample of whole groups can draw from; None where all rows are one."""
+        """How many groups with pairs a sample of whole groups can draw from; None if all rows are one."""
         return len(self.keys) if self.grouped else None
 
     def over(self, blocks: Blocks) -> "PairGroups | None":
@@ -153,7 +153,7 @@ class PairGroups:
 
 
 def labels_at_grade_step(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
-    """Return each row's label at a step between grades, int8 of shape (n_samples,): +1, -1, or 0 where it is in no pair there."""
+    """Return each row's label at a step between grades, int8 of shape (n_samples,): +1, -1, or 0 if it is in no pair there."""
     if block.grade is None:
         return block.y
     level = np.searchsorted(levels, block.grade)

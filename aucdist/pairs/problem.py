@@ -35,7 +35,7 @@ class ClassRows:
     positions : ndarray of int32, or of int64 in a block of 2**31 rows or more
         With grades, a row occurs once for each of its groups.
     weight : ndarray of shape (n_rows,), float64, or None
-        None where all rows weigh 1.
+        None if all rows weigh 1.
     scores : ndarray of shape (n_rows,), float64
         At the trial point, which was scored last.
     present : ndarray of shape (n_rows,), float64
@@ -91,7 +91,7 @@ class PairMemory:
     cells : ndarray of shape (n_anchors,), int32, or None
         Where anchors are sent as cells (`aucdist.pairs.cell_cuts`): the cell of each where the last cut was taken.
     cell_weights : ndarray of shape (n_anchors,), float64, or None
-        What each anchor weighed in its cell, 0 for a negative that does not count; None where all weigh 1.
+        What each anchor weighed in its cell, 0 for a negative that does not count; None if all weigh 1.
     """
 
     anchors: ClassRows
@@ -337,7 +337,7 @@ class PairObjective:
     loss : PairLoss
         The loss of the margin ``w.(x_i - x_j)``, i positive and j negative.
     groups : PairGroups or None
-        Which rows make pairs, where rows have groups or grades; None where all rows of both classes do.
+        Which rows make pairs, where rows have groups or grades; None if all rows of both classes do.
     subset : TopNegatives or None
         Which negatives count; None for all.
     penalty : Penalty
@@ -381,7 +381,7 @@ class PairObjective:
 
     @property
     def n_groups_with_pairs(self) -> int | None:
-        """How many groups with pairs a sample of whole groups can draw from; None where rows are drawn."""
+        """How many groups with pairs a sample of whole groups can draw from; None if rows are drawn."""
         return None if self.groups is None else self.groups.n_groups_with_pairs
 
     def on_sample(self, blocks: Blocks, drawn: Block) -> "tuple[LocalBlocks, PairObjective]":

@@ -474,7 +474,7 @@ class CountedNegatives:
     def soft_and_hard_cutoff(
         self, blocks: Blocks, step: float, scores: np.ndarray, weights: np.ndarray, pair_half_width: float, cutoff_width: float
     ) -> tuple[Cutoff | None, Cutoff | None]:  # fmt: skip
-        """Return how much negatives count for a cut at a step length, and for the loss there; None where all count.
+        """Return how much negatives count for a cut at a step length, and for the loss there; None if all count.
 
         Parameters
         ----------

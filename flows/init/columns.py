@@ -124,7 +124,7 @@ class Table:
         """Return the cells of a table of texts or of dictionaries of them; a null is an empty text.
 
         `positive`, of shape (n_rows,), bool: which rows are of the positive class.
-        `spelling`: None where it is to be found.
+        `spelling`: None if it is to be found.
         `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
         """
         empty = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))

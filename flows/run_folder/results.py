@@ -426,7 +426,7 @@ def detail_of(counts: ScoreCounts, threshold: float) -> Json:
 def group_results(
     train: Blocks, test_rows: pa.Table | None, scores: np.ndarray | None, group_weight: GroupWeight
 ) -> Json | None:
-    """Return the entry ``groups`` of ``aucdist train --json``; None where rows have neither groups nor grades.
+    """Return the entry ``groups`` of ``aucdist train --json``; None if rows have neither groups nor grades.
 
     `test_rows` and `scores`: those of `Evaluation`.
     `group_weight`, {"pairs", "groups"}: what a group weighs in the objective, and in the AUC within groups.
