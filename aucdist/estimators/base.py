@@ -112,7 +112,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     @abstractmethod
     def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
-        """Return the rounds of a fit of two classes, and the function that sets the weights and the attributes that depend on them.
+        """Return the rounds of a fit of two classes, and the function that sets the weights and what depends on them.
 
         `callback`: of further rounds, if setting the weights takes another fit.
         `start`: what to start from, if the solver can.

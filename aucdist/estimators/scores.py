@@ -158,7 +158,8 @@ def _thresholds_of_rows(
                 raise InputError(
                     f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
                     f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for at "
-                    f"{'least' if requirement.keys() & {'fpr', 'alerts'} else 'most'} that, lower the confidence, or give more rows"
+                    f"{'least' if requirement.keys() & {'fpr', 'alerts'} else 'most'} that, lower the confidence, "
+                    "or give more rows"
                 )
             thresholds.append(guarantee.threshold)
     return thresholds
@@ -360,8 +361,8 @@ def refuse_classes(model: BaseEstimator, attribute: str) -> None:
 def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     """Return the scores of validated rows for each class, with the intercepts, float64 of shape (n_samples, n_classes).
 
-    Two classes have one column. With several classes without probabilities, each column is divided by the standard deviation of its
-    scores of the training rows. The lengths of the models' weights differ, and the scores of a row have to be comparable.
+    Two classes have one column. With several classes without probabilities, each column is divided by the standard deviation of
+    its scores of the training rows. The lengths of the models' weights differ, and the scores of a row have to be comparable.
     """
     models, shared = model.class_models, model._map
     if all(hasattr(one_model, "coef_") and one_model._map is shared for one_model in models):

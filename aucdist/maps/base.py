@@ -74,7 +74,7 @@ class FittedMap(ABC):
         raise InputError(mixes_features(type(self).__name__))
 
     def groups(self) -> np.ndarray | None:
-        """Return the group (a feature or a pair) of each weight, ascending from 0, int64 of shape (n_features_out,).
+        """Return the group (a feature or an interaction) of each weight, ascending from 0, int64 of shape (n_features_out,).
 
         None if weights are not of single features.
         """
