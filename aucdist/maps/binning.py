@@ -169,7 +169,7 @@ def _shape(
     return list(hats.T * strength), [f" near {k}" for k in range(len(at))]
 
 
-def pair_part(n_rows: int, width: int, strength: float) -> CodeFunctions:
+def interaction_part(n_rows: int, width: int, strength: float) -> CodeFunctions:
     """Return the basis functions of a pair of features whose cells form a grid: a step for each of its inner corners."""
     corners = [(a, b) for a in range(1, n_rows) for b in range(1, width)]
     jumps = np.zeros((n_rows * width, len(corners)))

@@ -123,7 +123,7 @@ def additive_section(
     for k, pair in enumerate([shape for shape in interactions if shape.spread > 0][:MAX_INTERACTIONS]):
         names = [features[j] for j in pair.features]
         title, note = " and ".join(names), _ends_text(pair.values)
-        svg = plots.inline_svg(f"pair-{k}", title, note, functools.partial(pair_plot, pair=pair, names=names))
+        svg = plots.inline_svg(f"pair-{k}", title, note, functools.partial(interaction_plot, pair=pair, names=names))
         heats.append({"name": title, "note": note, "figure": svg})
     spreads = [(features[shape.feature], shape.spread) for shape in parts.shapes]
     spreads += [(" & ".join(features[j] for j in pair.features), pair.spread) for pair in parts.interactions]
@@ -179,7 +179,7 @@ def shape_plot(
     axes.set(xlabel=name, ylabel="Adds to the score", ylim=(low, -low))
 
 
-def pair_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
+def interaction_plot(axes: Any, pair: Any, names: Sequence[str]) -> None:
     """Plot a heat map of what an interaction adds to the score, beyond the contributions of its two features."""
     reach = float(np.abs(pair.values).max()) or 1.0
     for (row, column), value in np.ndenumerate(pair.values):

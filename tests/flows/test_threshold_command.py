@@ -191,9 +191,9 @@ def test_python_flags_exactly_as_many_rows_as_asked_for() -> None:
     model.set_threshold(X=X, y=y, recall=0.5, confidence=0.9)
     expected = guaranteed_threshold(y, model.decision_function(X), 0.9, recall=0.5).threshold
     assert expected == pytest.approx(0, abs=1e-12)
-    with pytest.raises(InputError, match="no threshold guarantees precision .* Ask for at most that"):
+    with pytest.raises(InputError, match="Ask for at most that"):
         model.set_threshold(X=X, y=y, precision=0.99, confidence=0.95)
-    with pytest.raises(InputError, match="no threshold guarantees fpr .* Ask for at least that"):
+    with pytest.raises(InputError, match="Ask for at least that"):
         model.set_threshold(X=X, y=y, fpr=1e-4, confidence=0.95)
     with pytest.raises(InputError, match="per is 10"):
         model.set_threshold(X=X, y=y, alerts=50, per=10)

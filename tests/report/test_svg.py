@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from aucdist.report.plots import inline_svg, standalone_svg
-from aucdist.report.sections import pair_plot, shape_plot
+from aucdist.report.sections import interaction_plot, shape_plot
 from aucdist.report.svg import LETTER, POS, WIDTH, Axes, Axis
 
 
@@ -120,7 +120,7 @@ def test_edges_of_pairs_have_digits_that_tell_them_apart() -> None:
         edges=(np.array([10_000_000.0, 10_000_002.0, 10_000_005.0]), np.array([0.5, 0.50001, 2.0])),
         missing=(False, False),
     )
-    shown = [text for text, *_ in texts(drawn(partial(pair_plot, pair=pair, names=["a", "b"])))]
+    shown = [text for text, *_ in texts(drawn(partial(interaction_plot, pair=pair, names=["a", "b"])))]
     assert {"10000000", "10000002", "10000005", "0.5", "0.50001", "2"} <= set(shown)
 
 
