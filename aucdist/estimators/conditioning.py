@@ -3,8 +3,8 @@
 A column is *far* if its largest absolute value is more than `FAR_RATIO` times half its range: a timestamp, an identifier, a
 constant. Shifting such a column by one of its own floating-point numbers is exact (Sterbenz: the difference of two numbers
 within a factor of 2 of each other is not rounded), so the shifted rows have the same information, to the bit. A loss over pairs
-does not change, because a pair is a difference of rows. With an intercept that is not penalised, only the intercept changes, and it
-is corrected after the fit. A constant column becomes 0 and so gets weight 0.
+does not change, because a pair is a difference of rows. If an intercept is not penalised, only the intercept changes, and it is
+corrected after the fit. A constant column becomes 0 and so gets weight 0.
 
 Sparse rows stay sparse: if a row does not store a value of a column, the column contains a 0 and is not far. So only columns that
 every row stores are shifted, value by value.
