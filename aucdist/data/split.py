@@ -247,7 +247,7 @@ def _numbers_near(
 ) -> tuple[Arrays, ...]:
     """Return the random numbers of a block near the limit of the test rows, about the square root of its rows.
 
-    Returns the numbers, their strata, and where rows have groups, of which all numbers are there, whether the rows are positive;
+    Returns the numbers, their strata, and if rows have groups, of which all numbers are there, whether the rows are positive;
     and for each stratum the rows, those with numbers below the ones that are there, and from where to where all are there.
     """
     if block.group is not None:
