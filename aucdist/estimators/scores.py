@@ -158,8 +158,7 @@ def _thresholds_of_rows(
                 raise InputError(
                     f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
                     f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for at "
-                    f"{'least' if requirement.keys() & {'fpr', 'alerts'} else 'most'} that, lower the confidence, "
-                    "or give more rows"
+                    f"{'least' if {'fpr', 'alerts'} & {*requirement} else 'most'} that, lower the confidence, or give more rows"
                 )
             thresholds.append(guarantee.threshold)
     return thresholds
