@@ -283,7 +283,9 @@ def of_the_top() -> Sentences:
     seconds = kept("curves").groupby("system")["CPU seconds"].agg(["min", "max"])
     ours, theirs = seconds.loc["aucdist auto"], seconds.loc[BOOSTED]
     top = kept("top")
-    all_sets = top[top["data"].str.startswith("all ")].set_index("system")[["wins", "ties", "loses"]].astype(int)
+    all_sets = (
+        top[top["data"].str.startswith("all ")].set_index("system")[["wins", "ties", "loses"]].dropna().astype(int)
+    )
     logistic, boosted = all_sets.loc["LogisticRegression lbfgs"], all_sets.loc["lightgbm"]
     won = list(top.query("system == 'lightgbm' and aucdist == 'wins'")["data"])
     recall = (100 * top.set_index(["data", "system"])["recall at FPR 0.001"]).map("{:.3g} %".format)

@@ -70,7 +70,7 @@ def merge_bins(shares: np.ndarray, missing: bool, most: int) -> np.ndarray:
     return np.concatenate((np.zeros(int(missing), dtype=np.int64), number + int(missing))).astype(np.uint8)
 
 
-def choose_interactions(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
+def choose_pairs(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray:
     """Return the pairs of features with the highest scores, best first.
 
     `blocks`: the rows before any feature map.
@@ -102,7 +102,7 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray
         k: merge_bins(fitted.bins[fitted.used[k]].shares, bool(fitted.missing[fitted.used[k]]), CELLS)
         for k in compared.tolist()
     }
-    scores = interaction_scores(rows, w, tables, groups)
+    scores = pair_scores(rows, w, tables, groups)
     features = fitted.used[compared]
     a, b = np.tril_indices(len(compared), -1)
     order = np.argsort(-scores, kind="stable")[:n_pairs]
@@ -110,9 +110,7 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_pairs: int) -> np.ndarray
     return np.sort(np.column_stack((features[a[order]], features[b[order]])), axis=1).astype(np.int64)
 
 
-def interaction_scores(
-    rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None
-) -> np.ndarray:
+def pair_scores(rows: Blocks, w: np.ndarray, tables: dict[int, np.ndarray], groups: PairGroups | None) -> np.ndarray:
     """Return how much of the residual each pair's cells explain beyond their row and column sums.
 
     `rows`: the rows as codes.
@@ -434,8 +432,4 @@ class BinExpander(Expander):
             missing_columns(blocks), self.basis, self.linear, float(self.strength), float(self.pair_strength),
             np.zeros((0, 2), dtype=np.int64), None if directions is None or self.basis != "hat" else directions != 0,
         )  # fmt: skip
-        return (
-            replace(fitted, pairs=choose_interactions(blocks, fitted, self.interactions))
-            if self.interactions
-            else fitted
-        )
+        return replace(fitted, pairs=choose_pairs(blocks, fitted, self.interactions)) if self.interactions else fitted

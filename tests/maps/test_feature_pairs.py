@@ -8,7 +8,7 @@ from aucdist.errors import InputError
 from aucdist.kernels.rows import project
 from aucdist.maps import BinExpander
 from aucdist.maps.base import encoded
-from aucdist.maps.bins import CELLS, PRIOR, interaction_scores, merge_bins
+from aucdist.maps.bins import CELLS, PRIOR, merge_bins, pair_scores
 from aucdist.pairs.cutting_planes import AllPairs
 from aucdist.pairs.groups import pair_groups
 from aucdist.solvers.base import solve
@@ -64,7 +64,7 @@ def test_scores_are_those_of_all_pairs_of_rows(rare, weighted, n_groups):
     fitted = BinExpander(bins=20).fit_blocks(blocks)
     w = r.normal(size=fitted.n_features_out)
     tables = {j: merge_bins(bins.shares, False, CELLS) for j, bins in enumerate(fitted.bins)}
-    scores = interaction_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
+    scores = pair_scores(encoded(blocks, fitted), w, tables, pair_groups(blocks))
     np.testing.assert_allclose(scores, slow_scores(X, y, weight, fitted, w, tables, group), rtol=1e-9, atol=1e-15)
 
 
