@@ -18,7 +18,7 @@ UNFINISHED = {
         "Raise `tol`, give the solver more steps (`epochs` or `n_outer`), or use the default solver"
     ),
     "diverged": (
-        "the steps diverged because eta is too large. The weights are those of the last round before that,",
+        "the steps diverged, because `eta` is too large. The weights are those of the last round before that,",
         "Give the solver a smaller `eta`, or use the default solver"
     ),
     "rounding": ("rounding errors are as large as the remaining gap or the next step,", "Raise `tol`, or scale the features"),

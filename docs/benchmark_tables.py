@@ -160,8 +160,8 @@ def measured_with(name: str) -> Iterator[str]:
         f"{about['cores']} cores,"
     )
     yield (
-        f"Python {packages['python']}, NumPy {packages['numpy']}, scikit-learn {packages['scikit-learn']}. "
-        f"The load of the machine before the run was {about['load before']}."
+        f"Python {packages['python']}, NumPy {packages['numpy']}, scikit-learn {packages['scikit-learn']}; "
+        f"the load of the machine before the run was {about['load before']}."
     )
 
 

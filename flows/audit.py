@@ -31,7 +31,7 @@ from flows.train.config import TrainConfig
 from flows.train.run import train
 
 PRINCIPAL = 0.1
-"""A column is a principal reason for an alert if it makes up at least this share of the positive contributions to its score."""
+"""A column is a principal reason for an alert if it has at least this share of what the columns add beyond their means."""
 
 
 class AuditConfig(Strict):
@@ -140,7 +140,9 @@ def digests_of_run(run: str, about: Json) -> dict[str, str]:
 
 def _verified(run: str, about: Json, observer: RunObserver) -> Json:
     if "search" in about and "grid" in configuration_of(run):
-        raise InputError(f"{shown(run)} is a search: repeat it with `aucdist cv`, and audit runs of `aucdist train`")
+        raise InputError(
+            f"--verify cannot repeat the search of {shown(run)}: run `aucdist cv` again, or leave --verify out"
+        )
     digests_here = digests()
     changed = {"code": "the code is not that of the run", "packages": "the packages are not those of the run"}
     notes = [text for name, text in changed.items() if about.get("digests", {}).get(name) != digests_here[name]]
@@ -193,7 +195,8 @@ def _figures(rows: pd.DataFrame) -> Json:
 def reasons_of(run: str, model: LinearModel) -> Json:
     """Return the principal reasons for the alerts among the test rows: columns with a share of at least `PRINCIPAL`.
 
-    What a column adds is beside its mean over the test rows. The rows are read again; ``not_known`` says why nothing is known.
+    For each alert, the columns that add more than their mean over the test rows share the sum of these excesses. The rows are
+    read again; ``not_known`` says why nothing is known.
     """
     try:
         blocks = [block for name, block in rows_of_run(run, model) if name == "test"]

@@ -159,8 +159,8 @@ def leaks_of(sample: Sample, schema: Schema) -> list[str]:
     position = alone(sample.row_id.astype(np.float64), one_each, sample.positive.astype(np.int64))
     if position >= SUSPICIOUS:
         sentences.append(
-            f"The rows are in the order of their classes: the number of a row alone has an AUC of {position:.4f}. Whatever else "
-            "follows that order (a file, a day, a device) gives the label away."
+            f"The rows are in the order of their classes, so the row number alone has an AUC of {position:.4f}. Check that no "
+            "feature depends on that order, as the date of loading, a batch or a device may: it would give the label away."
         )
     return sentences
 

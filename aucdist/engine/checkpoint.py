@@ -154,7 +154,7 @@ def _fields(kind: Any) -> dict[str, bool] | None:
 
 
 FORMAT = 2
-"""Raise it where a solver takes other steps: the journal of a fit that began with the old ones cannot be followed."""
+"""Raise it if a solver takes other steps: the journal of a fit that began with the old ones cannot be followed."""
 MANIFEST = "checkpoint-"
 
 

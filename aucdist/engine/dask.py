@@ -68,7 +68,7 @@ class DaskBlocks(Blocks):
         Parameters
         ----------
         loader : callable
-            ``loader(item) -> Block``, picklable; it runs again where a worker was lost, and must return the same block.
+            ``loader(item) -> Block``, picklable; it runs again if a worker was lost, and must return the same block.
         n_blocks : int
             A property of the data, never of the cluster: the last bits of results depend on it.
         stream : bool, default=False
@@ -394,7 +394,7 @@ def map_on_workers(client: Client, function: Callable[[Any], Any], items: Sequen
     Parameters
     ----------
     function : callable
-        Picklable; it runs again where a worker was lost. It may wait for a store that is out for a while.
+        Picklable; it runs again if a worker was lost. It may wait for a store that is out for a while.
     """
     futures = client.map(load, [function] * len(items), list(items), pure=False)[::-1]
     try:

@@ -18,7 +18,7 @@ from aucdist.engine.blocks import BlockInfo, Blocks, StoredBlock
 from aucdist.engine.steps import Step, Summary, first_argument, memory_and_summary, reads_rows_itself
 
 Change = Callable[[Block], Block]
-"""Makes a block of a block: picklable and pure. It travels once, and runs again where a worker was lost. It may have
+"""Makes a block of a block: picklable and pure. It travels once, and runs again if a worker was lost. It may have
 
 * ``at(block)``, which returns a change for this block alone, so that each block keeps its own part;
 * ``info(block)``, which describes what it made, in place of `BlockInfo.of`;

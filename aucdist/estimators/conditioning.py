@@ -1,10 +1,10 @@
 """Shift columns that are far from 0 before a fit, because rounding would remove the differences between rows from sums.
 
-A column is *far* if its largest absolute value is more than `FAR_RATIO` times half its range: a timestamp, an identifier, a
-constant. Shifting such a column by one of its own floating-point numbers is exact (Sterbenz: the difference of two numbers
-within a factor of 2 of each other is not rounded), so the shifted rows have the same information, to the bit. A loss over pairs
-does not change, because a pair is a difference of rows. If an intercept is not penalised, only the intercept changes, and it is
-corrected after the fit. A constant column becomes 0 and so gets weight 0.
+A column is *far* from 0 if its largest absolute value is more than `FAR_RATIO` times half its range: a timestamp, an identifier,
+a constant. Shifting such a column by one of its own floating-point numbers is exact (Sterbenz: the difference of two numbers
+within a factor of 2 of each other is not rounded), so the shifted rows have the same information, to the bit. An objective
+over pairs does not change, because a pair is a difference of rows. If the objective has an intercept that is not penalised, only
+the intercept changes, and it is corrected after the fit. A constant column becomes 0 and so gets weight 0.
 
 Sparse rows stay sparse: if a row does not store a value of a column, the column contains a 0 and is not far. So only columns that
 every row stores are shifted, value by value.

@@ -146,8 +146,7 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
             f"{reason} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
             f"(primal {c.primal:.6g}, dual {c.dual:.6g}"
             f"{f', accurate only to {c.rounding:.3g}' if c.status == 'rounding' else ''}), above tol={model.tol:g}. "
-            f"{remedy}. {'The lower bound `dual` holds' if c.dual > 0 else 'No lower bound above 0 is known'}"
-            + ("" if fault is None else f". {fault}")
+            f"{remedy}" + ("" if fault is None else f". {fault}")
         )
     if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():
         yield UserWarning(
@@ -289,7 +288,7 @@ class WithPlots:
     def _html_repr(self: Any) -> str:
         """Return the HTML that a notebook shows. It loads nothing from the network. Before `fit`, it is scikit-learn's diagram.
 
-        Scikit-learn calls it where its `display` is "diagram".
+        Scikit-learn calls it if its `display` is "diagram".
         """
         diagram: str = estimator_html_repr(self)
         if self.has_several_classes:

@@ -101,7 +101,7 @@ def fit_rows(
     with restore_on_failure(model):
         model.check_parameters()
         rows = training_blocks(model, X, y, sample_weight, groups)
-        if starts is None:  # the last fit, where `warm_start` asks for it and the classes are the same
+        if starts is None:  # the last fit, if `warm_start` asks for it and the classes are the same
             sets, last = rows.sets if isinstance(rows, ClassBlocks) else None, vars(model).get("label_sets_")
             starts = [None] * (1 if sets is None else sets.n_classes)
             same = last is None if sets is None else last is not None and np.array_equal(last.classes, sets.classes)
@@ -234,7 +234,7 @@ def map_once(model: Any, rows: ClassBlocks) -> ClassBlocks:
 def prepared(model: Any, blocks: Blocks, start: Start | None = None) -> Blocks:
     """Check that the solver can fit rows of two classes, and return them as it gets them, with the feature map fitted.
 
-    Weights that are all equal are left out where the solver takes none. The map of `start` is kept.
+    Weights that are all equal are left out if the solver takes none. The map of `start` is kept.
     """
     check_groups(model, blocks)
     if blocks.has_grades and blocks.weight_neg <= 0:  # the rows of the lowest grade have a weight of 0
@@ -333,7 +333,7 @@ def find_directions(model: Any, blocks: Blocks) -> None:
 
     `model`: the linear models have its loss. Their penalty is at least `LAM_OF_LINE`, so that features that repeat each other
     agree.
-    `blocks`: before any feature map; the sample is all rows where a class has at most `ROWS_OF_LINE` of them.
+    `blocks`: before any feature map; the sample is all rows if a class has at most `ROWS_OF_LINE` of them.
     """
     if model.monotone is None:
         return

@@ -95,7 +95,7 @@ class GramRows:
 
 
 def auc_of(blocks: Blocks, scaling: Preprocessor, w: np.ndarray) -> float:
-    """Return the AUC of the scores ``X w``, where X is scaled."""
+    """Return the AUC of the scores ``X w``, where X are the scaled rows."""
     return auc(count_scores(ViewBlocks(blocks, ScaledSample(scaling)), w))
 
 

@@ -30,7 +30,7 @@ ROWS_LOOKED_AT_FIRST = 4096
 
 
 def encoded_rows(X: Any, fitted: FittedMap | None) -> Block:
-    """Return a matrix as rows whose labels are all 1, mapped where there is a feature map."""
+    """Return a matrix as rows whose labels are all 1, mapped if there is a feature map."""
     block = Block.of(X, np.ones(X.shape[0], dtype=np.int8))
     return block if fitted is None else fitted.encode(block)
 
@@ -157,8 +157,8 @@ def _thresholds_of_rows(
             if not guarantee.holds:
                 raise InputError(
                     f"no threshold guarantees {guarantee.measure} {guarantee.asked:g} with confidence {confidence:g}, given "
-                    f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for at "
-                    f"{'least' if {'fpr', 'alerts'} & {*requirement} else 'most'} that, lower the confidence, or give more rows"
+                    f"these {len(scores)} rows; the best guarantee is {guarantee.guaranteed:.4g}. Ask for this or a weaker "
+                    "target, lower the confidence, or give more rows"
                 )
             thresholds.append(guarantee.threshold)
     return thresholds
@@ -166,7 +166,7 @@ def _thresholds_of_rows(
 
 @contextmanager
 def errors_name_class(model: Any, k: int) -> Iterator[None]:
-    """Name the class at position `k` in an InputError, where the model has several."""
+    """Name the class at position `k` in an InputError, if the model has several."""
     try:
         yield
     except InputError as error:
@@ -248,8 +248,10 @@ class WithThreshold:
             positive. Without it, give rows and one target. For several classes, give an array of shape (n_classes,), in
             the order of `classes_`.
         X : array-like, sparse matrix or DataFrame of shape (n_samples, n_features), optional
-            The rows that choose the threshold. Use training rows or, better, other rows, but not test rows. With several
-            classes, each class gets the threshold that meets the target for this class against the rest.
+            The rows that choose the threshold: rows that the fit has not seen, and that you will not test on. On training rows
+            the scores are too good, so the target may be missed on new rows. With `alerts` and no labels, give the batch that is
+            to be flagged. With several classes, each class gets the threshold that meets the target for this class against the
+            rest.
         y, sample_weight : array-like of shape (n_samples,), optional
             The labels and the weights of these rows, as for `fit`. `alerts` without `confidence` needs no labels. For a model of
             grades, the labels are -1 for the lowest grade and 1 for higher grades.
@@ -360,8 +362,9 @@ def refuse_classes(model: BaseEstimator, attribute: str) -> None:
 def scores_of_classes(model: BaseEstimator, X: Any) -> np.ndarray:
     """Return the scores of validated rows for each class, with the intercepts, float64 of shape (n_samples, n_classes).
 
-    Two classes have one column. With several classes without probabilities, each column is divided by the standard deviation of
-    its scores of the training rows. The lengths of the models' weights differ, and the scores of a row have to be comparable.
+    With two classes there is one column. With several classes and no probabilities, a column is in units of the standard
+    deviation of its scores of the training rows. The weights of the models have different lengths, so without this the scores of
+    a row could not be compared.
     """
     models, shared = model.class_models, model._map
     if all(hasattr(one_model, "coef_") and one_model._map is shared for one_model in models):

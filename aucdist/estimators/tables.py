@@ -57,7 +57,7 @@ def names_of_features(estimator: Any) -> np.ndarray | None:
 
 
 def labels_of_features(estimator: Any) -> list[str]:
-    """Return the names of these features; where they have none, x0, x1 and so on."""
+    """Return the names of these features; if they have none, x0, x1 and so on."""
     names = names_of_features(estimator)
     return [f"x{j}" for j in range(estimator.n_features_in_)] if names is None else [str(name) for name in names]
 
@@ -268,7 +268,7 @@ def _dates(name: str, kind: str) -> str:
 
 
 def _parsed(table: pa.Table, schema: Any, rules: Mapping[str, Any]) -> Parsed:
-    """Return the columns as the reader of files parses them, by a schema and by the keys of a source in `rules`."""
+    """Return the columns of a table, parsed by the reader of files under the rules of a source and a schema."""
     from aucdist.data.formats.arrow_tables import parse_arrow
 
     return parse_arrow(table, "X", SourceFields.model_validate({"source": "X", "format": "arrow", **rules}), schema)

@@ -24,7 +24,7 @@ PREFIX = "solver__"
 class WithSolver(BaseEstimator, ABC):
     """The parameters of an estimator whose objective one of several solvers minimises.
 
-    Parameters of the objective that only some solvers take default to None, and are refused where they do not apply; those of
+    Parameters of the objective that only some solvers take default to None, and are refused if they do not apply; those of
     an algorithm belong to its `Solver`.
     """
 
@@ -138,7 +138,7 @@ class WithSolver(BaseEstimator, ABC):
 
     @property
     def _expander(self) -> Expander | None:
-        """The unfitted feature map; None without one, and where folds choose it."""
+        """The unfitted feature map; None without one, and if folds choose it."""
         return None if self._features_auto else expander_of(self.features)
 
     def check_parameters(self) -> None:

@@ -9,9 +9,9 @@ thresholds are tested one after the other, from few flagged rows to many, until 
 others, arXiv 2110.01052, section 3), and a threshold is the score of the row after the m highest, for numbers m that are fixed
 beforehand. Given that score, the labels of the m rows above it are independent with the precision of the threshold. So each test
 is exact, and the first threshold that misses the guarantee passes with a probability of at most 1 - confidence if the
-precision falls below the guarantee only once. If the precision crosses the guaranteed value several times, there are several
-ranges of thresholds with too low a precision. The sequence of tests may have no threshold in the first of these ranges, and which
-range it meets first depends on the rows. The guarantee is exact except for this chance.
+precision falls below the guarantee only once. If it does so several times, there are several ranges of thresholds with too low a
+precision. The sequence of tests may have no threshold in the first of these ranges, and which range it meets first depends on the
+rows. The guarantee is exact except for this chance.
 """
 
 import math

@@ -40,7 +40,8 @@ def threshold_at(
     """Return the threshold that meets a target on false positive rate, alerts, precision, recall or cost.
 
     The threshold is the midpoint of two neighbouring scores, or the highest score if no row may be flagged, or just below the
-    lowest score if all rows must be flagged.
+    lowest score if all rows must be flagged. Give rows that the fit has not seen, and that you will not test on: on training rows
+    the scores are too good, so the target may be missed on new rows.
 
     Parameters
     ----------

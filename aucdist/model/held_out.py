@@ -118,13 +118,13 @@ def load_with_seen(folder: str) -> tuple[LinearModel, tuple[Profile, RowDigests]
     Raises
     ------
     InputError
-        If there is no such model, if it is damaged, or if it stores nothing because an older version of aucdist made it.
+        If there is no such model, if it is damaged, or if it stores nothing about its training rows.
     """
     model = load_model(folder)
     if not exists(f"{folder}/{PROFILE}"):
         raise InputError(
-            f"{shown(folder)} has no {PROFILE}: an older version of aucdist made the model, and nothing is known about its "
-            "training rows. Train it again"
+            f"{shown(folder)} has no {PROFILE}, so nothing is known about its training rows: `write_model` wrote the model, or "
+            "an older version of aucdist. Train it with `aucdist train`"
         )
     profile = Profile.from_bytes(read_bytes(f"{folder}/{PROFILE}"), f"{shown(folder)}/{PROFILE}")
     digests = f"{folder}/{DIGESTS}"

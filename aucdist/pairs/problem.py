@@ -337,7 +337,7 @@ class PairObjective:
     loss : PairLoss
         The loss of the margin ``w.(x_i - x_j)``, i positive and j negative.
     groups : PairGroups or None
-        Which rows make pairs, if rows have groups or grades; None if all rows of both classes do.
+        Which rows make pairs, where rows have groups or grades; None if all rows of both classes do.
     subset : TopNegatives or None
         Which negatives count; None for all.
     penalty : Penalty

@@ -106,7 +106,7 @@ class RacingMap:
     def __init__(self, points: list[Point], estimator: BlockClassifier):
         self.points, self.estimator, self.errors_behind_best = points, estimator, math.inf
         self.results: list[list[FoldScore]] = [[] for _ in points]
-        # A job with several values of lam ends where they get worse. Else the first ones are fitted, and then one more at a time.
+        # A job with several values of lam ends if they get worse. Otherwise the first few are fitted, then one more each time.
         self.n_tried = len(points) if len(paths_of(estimator, points)) == 1 else min(FIRST_LAMS, len(points))
 
     def jobs(self, fold: Fold, k: int) -> list[FitJob]:
@@ -222,7 +222,7 @@ def points_of(estimator: BlockClassifier, grid: Mapping[str, Sequence[Any]]) -> 
     Parameters
     ----------
     estimator : BlockClassifier
-        Its own parameters hold where the grid says nothing.
+        Its own parameters hold if the grid says nothing.
     grid : mapping of str to sequence
         Values by parameter.
 
@@ -262,7 +262,7 @@ def _map_of(point: Point) -> Mapping[str, Any]:
 
 
 def paths_of(estimator: BlockClassifier, points: Sequence[Point]) -> list[list[int]]:
-    """Return the positions of the points that one task fits together: along lam where the solver has a path, else each alone.
+    """Return the positions of the points that one task fits together: along lam if the solver has a path, otherwise each alone.
 
     Returns
     -------

@@ -182,7 +182,9 @@ def find_config(config: str, kind: str = "train") -> Path:
         return path
     folder = configs_folder(kind)
     if path.suffix in (".yaml", ".yml") or len(path.parts) > 1:
-        raise InputError(f"no configuration file {config!r}. Give a path, or a name out of {', '.join(_names(folder))}")
+        raise InputError(
+            f"no configuration file {config!r}. Give the path of a file, or one of these names: {', '.join(_names(folder))}"
+        )
     named = folder / f"{config}.yaml"
     if not named.is_file():
         raise unknown("configuration", config, _names(folder))

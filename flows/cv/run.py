@@ -101,7 +101,7 @@ def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, Sea
     if source.needs_workers:
         if config.folds.groups is not None or config.folds.time is not None or config.folds.duplicates == "together":
             raise InputError(
-                "folds by groups, time or duplicates need all rows here: read files instead of shards, and leave out `direct`"
+                "folds by groups, time or duplicates need all rows in one process: read files, not shards, and leave out `direct`"
             )
         return source, None
     assert source.rows is not None

@@ -86,7 +86,7 @@ class RunConfig(Strict):
                 data.threshold_rows = THRESHOLD_SHARE
         elif point.out_of_fold:
             raise InputError(
-                "give either `data.threshold_rows` or `out_of_fold`: both are rows that the fit has not seen"
+                "give only one of `data.threshold_rows` and `out_of_fold`: both set the threshold on held-out rows"
             )
         if data.threshold_rows is not None:
             point.out_of_fold = False
