@@ -47,7 +47,7 @@ def test_its_example_with_other_random_states_has_the_kept_figures() -> None:
     defaults, standardised = table.loc["LightGBM", 0], table.loc["LightGBM, standardised features", 0]
     assert f"move LightGBM's defaults from {defaults:.3f} to {standardised:.3f} for state 0" in SAID
     seconds = STATES.set_index("system").loc[["aucdist, auto", "LightGBM, 20 settings"], "CPU seconds"]
-    assert seconds.max() < 20
+    assert f"Both take {seconds.min():.0f} to {seconds.max():.0f} CPU seconds" in SAID
     assert f"With the best of 20 settings, its average precision is {tuned[0]:.3f} here".lower() in SAID.lower()
     ten = table.loc["aucdist, bins with ten interactions"]
     leads = [(ten - table.loc["logistic regression"]).drop(0).min(), (tuned - ten).drop(0).min()]
