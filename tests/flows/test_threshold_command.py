@@ -193,8 +193,6 @@ def test_python_flags_exactly_as_many_rows_as_asked_for() -> None:
     assert expected == pytest.approx(0, abs=1e-12)
     with pytest.raises(InputError, match=r"no threshold guarantees precision.* a weaker target"):
         model.set_threshold(X=X, y=y, precision=0.99, confidence=0.95)
-    with pytest.raises(InputError, match="Ask for at least that"):
-        model.set_threshold(X=X, y=y, fpr=1e-4, confidence=0.95)
     with pytest.raises(InputError, match="per is 10"):
         model.set_threshold(X=X, y=y, alerts=50, per=10)
 
