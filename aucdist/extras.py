@@ -5,38 +5,25 @@ from types import ModuleType
 
 from aucdist.errors import InputError
 
-EXTRAS = {
-    "aiohttp": "s3",
-    "bokeh": "dashboard",
-    "botocore": "s3",
-    "deltalake": "lake",
-    "duckdb": "sql",
-    "openpyxl": "excel",
-    "psycopg": "sql",
-    "pyiceberg": "lake",
-    "sqlalchemy": "sql",
-    "dask_ml": "bench",
-    "imblearn": "bench",
-    "jinja2": "cli",
+PACKAGES = {
+    "bench": "dask_ml imblearn skglm statsmodels vowpalwabbit xgboost",
+    "cli": "jinja2 markupsafe prometheus_client rich",
+    "dashboard": "bokeh",
+    "excel": "openpyxl",
     "kubernetes": "kubernetes",
-    "liblinear": "peers",
-    "lightgbm": "trees",
-    "markupsafe": "cli",
-    "matplotlib": "plot",
+    "lake": "deltalake pyiceberg",
     "mlflow": "mlflow",
     "onnx": "onnx",
-    "prefect": "prefect",
-    "prefect_aws": "prefect",
-    "prometheus_client": "cli",
-    "rich": "cli",
-    "s3fs": "s3",
-    "skglm": "bench",
-    "sksurv": "peers",
-    "statsmodels": "bench",
-    "vowpalwabbit": "bench",
-    "xgboost": "bench",
+    "peers": "liblinear sksurv",
+    "plot": "matplotlib",
+    "prefect": "prefect prefect_aws",
+    "s3": "aiohttp botocore s3fs",
+    "sql": "duckdb psycopg sqlalchemy",
+    "trees": "lightgbm",
 }
-"""The extra of `pyproject.toml` that installs a package, by the name by which the package is imported."""
+"""The packages that each extra of `pyproject.toml` installs, by the names by which they are imported."""
+EXTRAS = {package: extra for extra, packages in PACKAGES.items() for package in packages.split()}
+"""The extra that installs a package."""
 
 
 def load_optional(module: str) -> ModuleType:

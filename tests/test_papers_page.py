@@ -47,11 +47,11 @@ def test_001_sweeps() -> None:
         return sum(all(key(name, "scd") < key(name, other) for other in slower) for name in names)
 
     l1, l2 = (sets_before(figure, ("comid", "rda")) for figure in ("figure1", "figure2"))
-    assert f"COMID and RDA ({l1} of 5 sets with L1, {l2} of 5 with L2)" in PAGE
+    assert f"COMID and RDA: confirmed on {l1} of 5 sets with L1, and on {l2} of 5 with L2." in PAGE
     taken = sorted(int(row["sweeps"]) for row in rows("001", "figure2") if row["system"] == "sdcd")
     assert f"With L2, SDCD reaches the goal in {taken[0]} to {taken[-1]} sweeps" in PAGE
     assert sets_before("figure2", ("sdcd",)) == 0
-    assert "against SDCD where rows outnumber features (0 of 3)" in PAGE
+    assert "Against SDCD: not confirmed on the 3 sets with more rows than features" in PAGE
 
 
 @pytest.mark.parametrize(

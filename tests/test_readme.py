@@ -47,7 +47,7 @@ def test_its_example_with_other_random_states_has_the_kept_figures() -> None:
     defaults, standardised = table.loc["LightGBM", 0], table.loc["LightGBM, standardised features", 0]
     assert f"move LightGBM's defaults from {defaults:.3f} to {standardised:.3f} for state 0" in SAID
     seconds = STATES.set_index("system").loc[["aucdist, auto", "LightGBM, 20 settings"], "CPU seconds"]
-    assert seconds.between(25, 45).all()
+    assert f"Both take {seconds.min():.0f} to {seconds.max():.0f} CPU seconds" in SAID
     assert f"With the best of 20 settings, its average precision is {tuned[0]:.3f} here".lower() in SAID.lower()
     ten = table.loc["aucdist, bins with ten interactions"]
     leads = [(ten - table.loc["logistic regression"]).drop(0).min(), (tuned - ten).drop(0).min()]
@@ -66,16 +66,8 @@ def test_its_example_with_other_random_states_has_the_kept_figures() -> None:
 
 def test_its_lines_are_short_and_its_first_screen_has_the_essentials() -> None:
     assert max(len(line) for line in README.splitlines() if not line.startswith("|")) <= 130
-    parts = (
-        "trains linear",
-        "When not",
-        "pip install",
-        "```python",
-        "```text",
-        "the certificate",
-        "Mostly LightGBM",
-        "![",
-    )
+    lead = ["trains linear", "When not", "pip install"]
+    parts = [*lead, "```python", "```text", "the certificate", "Who ranks best here?", "!["]
     places = [README.index(part) for part in parts]
     assert places == sorted(places)
     assert places[-2] < 3500

@@ -8,9 +8,8 @@ schema of Arrow.
 import functools
 import io
 import json
-import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError
@@ -73,12 +72,12 @@ def parse_checked(data: bytes, kind: type[T], where: str) -> T:
     """
     if len(data) > MAX_BYTES:
         raise InputError(f"{where} is damaged: it has {len(data)} bytes, and at most {MAX_BYTES} are read. {REPAIR}")
-    parse_any(data, where)  # fields that the schema does not check must be finite, too
     try:
         content: T = _adapter(kind).validate_json(data, context=UNLABELLED)  # type: ignore[arg-type]  # types are hashable
-        return content
     except ValidationError as e:
         raise InputError(f"{where} is damaged: {first_fault(e)}. {REPAIR}") from None
+    parse_any(data, where)  # fields that the schema does not check must be finite, too
+    return content
 
 
 def read_json(url: str, kind: type[T]) -> T:
@@ -182,25 +181,10 @@ def parse_npy(data: bytes, kind: type, n: int | None, where: str) -> "np.ndarray
 
 def parse_any(data: bytes, where: str) -> Any:
     """Parse JSON without a schema. Errors are those of `parse_checked`."""
-    try:
+    with as_input_error(f"{where} is damaged", ValueError, say=lambda e: f"{e}. {REPAIR}"):
         content = from_json(data)
-    except ValueError as e:
-        raise InputError(f"{where} is damaged: {e}. {REPAIR}") from None
-    try:
         json.dumps(content, allow_nan=False)
-        return content
-    except ValueError:
-        key, value = next(_infinite(content, ""))
-        raise InputError(f"{where} is damaged: `{printable(key[:SHOWN])}`: {value} is not finite. {REPAIR}") from None
-
-
-def _infinite(content: Any, key: str) -> Iterator[tuple[str, float]]:
-    """Yield the numbers of a JSON that are not finite, with their keys."""
-    if isinstance(content, dict | list):
-        for name, value in content.items() if isinstance(content, dict) else enumerate(content):
-            yield from _infinite(value, f"{key}.{name}" if key else str(name))
-    elif isinstance(content, float) and not math.isfinite(content):
-        yield key, content
+    return content
 
 
 def to_jsonable(content: Any, kind: type[Any]) -> Any:

@@ -168,7 +168,14 @@ def _time_and_labels(column: int, block: Block) -> Arrays:
     return Columns(block)[column], block.y, block.group, block.code
 
 
-def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: int | None = None) -> Split:
+def find_split(
+    each: EachBlock,
+    test_fraction: float,
+    seed: int,
+    *,
+    n_classes: int | None = None,
+    names: tuple[str, str] = ("negative", "positive"),
+) -> Split:
     """Choose test rows.
 
     Parameters
@@ -182,6 +189,9 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         Any integer.
     n_classes : int, optional
         The number of classes, if rows are split within more than two; see `strata_of`.
+    names : tuple of str
+        What errors call the rows of each of two classes.
+
     Raises
     ------
     InputError
@@ -217,7 +227,7 @@ def find_split(each: EachBlock, test_fraction: float, seed: int, *, n_classes: i
         for k, n in enumerate(counts.tolist()):
             if n < 2 and n_classes is None:
                 raise InputError(
-                    f"fewer than two {('negative', 'positive')[k]} rows: a split into training and test rows needs two of each "
+                    f"fewer than two {names[k]} rows: a split into training and test rows needs two of each "
                     "class; add rows, or check `positive`"
                 )
             n_test.append(max(min(max(round(test_fraction * n), 1), n - 1), 0))
@@ -247,7 +257,7 @@ def _numbers_near(
 ) -> tuple[Arrays, ...]:
     """Return the random numbers of a block near the limit of the test rows, about the square root of its rows.
 
-    Returns the numbers, their strata, and where rows have groups, of which all numbers are there, whether the rows are positive;
+    Returns the numbers, their strata, and if rows have groups, of which all numbers are there, whether the rows are positive;
     and for each stratum the rows, those with numbers below the ones that are there, and from where to where all are there.
     """
     if block.group is not None:

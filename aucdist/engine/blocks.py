@@ -186,7 +186,7 @@ class Blocks(ABC):
     feature_names: tuple[str, ...] | None = None
     """The names of the columns, if they are known."""
     threads: int = 0
-    """How many threads of this process run the steps; 0 where workers do."""
+    """How many threads of this process run the steps; 0 if workers do."""
 
     def __init__(self, infos: Sequence[BlockInfo]):
         if not infos:

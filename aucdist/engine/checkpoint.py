@@ -38,7 +38,7 @@ PLAIN = (bool, int, float, str)
 OURS = "aucdist."
 CSR = (sp.csr_matrix, sp.csr_array)
 ONE_AT_A_TIME = threading.Lock()
-"""NumPy parses the header of each array as Python, and CPython before 3.11.8 fails at times where two threads parse (its issue
+"""NumPy parses the header of each array as Python, and CPython before 3.11.8 fails at times if two threads parse (its issue
 106905)."""
 
 MOVED = {

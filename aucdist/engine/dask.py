@@ -40,7 +40,7 @@ class DaskBlocks(Blocks):
     """Blocks in the memory of a cluster's workers, or read there for each step.
 
     Blocks that lie on one worker are one part. Dask places the parts, holds them and makes them again from their source
-    where a worker is lost. Steps are not tasks of Dask: the client calls a handler on each worker
+    if a worker is lost. Steps are not tasks of Dask: the client calls a handler on each worker
     (`aucdist.engine.worker_part`), which runs the step on its part with the worker's threads and sends the merged
     summaries. If a worker is lost, its steps are repeated. This takes time and does not change a bit of the result.
 

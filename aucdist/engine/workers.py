@@ -20,8 +20,8 @@ FIGURES = {
     "aucdist_relative_gap": "(primal - dual) / primal",
     "aucdist_tolerance": "The relative gap at which the solver stops",
     "aucdist_rows_bytes": "Bytes of the training rows in memory",
-    "aucdist_tasks_done": "Tasks of the present stage that are done, where it has tasks",
-    "aucdist_tasks_total": "Tasks of the present stage, where it has tasks",
+    "aucdist_tasks_done": "Tasks of the present stage that are done, if it has tasks",
+    "aucdist_tasks_total": "Tasks of the present stage, if it has tasks",
 }
 """The figures that a run publishes; each has the label `run`."""
 

@@ -6,8 +6,8 @@ within a factor of 2 of each other is not rounded), so the shifted rows have the
 over pairs does not change, because a pair is a difference of rows. If the objective has an intercept that is not penalised, only
 the intercept changes, and it is corrected after the fit. A constant column becomes 0 and so gets weight 0.
 
-Sparse rows stay sparse: a column in which a row stores nothing reaches 0 and is not far, so only columns that every row stores
-are shifted, value by value.
+Sparse rows stay sparse: if a row does not store a value of a column, the column contains a 0 and is not far. So only columns that
+every row stores are shifted, value by value.
 
 Data without such a column are not changed. The check computes the ranges of the columns once.
 """

@@ -119,7 +119,7 @@ def fit_rows(
             vars(model).pop(name, None)
         before, fitted = set(vars(model)), model
         if model._features_auto:
-            # An estimator like this one, whose features, and lam, folds of the training rows choose.
+            # An estimator like this one, with the features and lam that cross-validation of the training rows chooses.
             fitted, fitted.chosen_ = estimators.feature_search(model, rows)
             vars(fitted).update(attributes_of_data(model))
         if isinstance(rows, ClassBlocks):

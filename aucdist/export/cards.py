@@ -289,7 +289,7 @@ def losses_of_card(model: LinearModel, card: Scorecard, rows: Iterable[tuple[str
     """Compare a card with its model on rows, and return the AUC and the mean training loss of both for each part of the rows.
 
     Parts without rows of both classes are left out. Each other has ``n_samples``, ``auc`` and ``auc_of_model``; and ``loss``,
-    ``loss_of_model`` and ``loss_name`` where the loss is known.
+    ``loss_of_model`` and ``loss_name`` if the loss is known.
 
     `rows`: blocks, each with the name of its part.
     """

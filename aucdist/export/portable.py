@@ -160,7 +160,7 @@ class Portable:
 
     @cached_property
     def with_logs(self) -> tuple[int, ...]:
-        """The features whose logarithm the score takes: none where edges are in the units of the columns."""
+        """The features whose logarithm the score takes: none if edges are in the units of the columns."""
         if isinstance(self.score, Additive | Trees) and not self.unit_rows:
             return ()
         return tuple(j for j, feature in enumerate(self.features) if feature.logged)

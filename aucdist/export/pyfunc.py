@@ -28,7 +28,7 @@ class PyfuncModel:
             `LinearModel.decision_function`.
         `params`: MLflow's; there are none.
         Returns ``score``, float64; ``prediction``, -1 or +1, int8; ``probability`` of the positive class, float64,
-            where the model has one. Its index is that of a data frame that was given.
+            if the model has one. Its index is that of a data frame that was given.
         Raises InputError if a column is not there, a value is missing or of an unknown category where the training rows
             had none, a score is not finite, or there are parameters.
         """

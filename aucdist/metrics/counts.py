@@ -16,7 +16,7 @@ MAX_VALUES = 2**20
 """Distinct scores that counts within bounds hold one by one: 25 MB."""
 
 MAX_CELLS = 2**18
-"""Cells that they hold where there are more; at most `MAX_VALUES`, so that cells are always fewer than the scores were."""
+"""Cells that they hold if there are more; at most `MAX_VALUES`, so that cells are always fewer than the scores were."""
 
 
 @dataclass(frozen=True, eq=False)

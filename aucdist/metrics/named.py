@@ -78,7 +78,7 @@ class Metric:
     takes : tuple of str
         The names of the parameters, of `PARAMETERS`.
     largest : float
-        No value is above this, so that no interval is; inf where values have no bound.
+        No value is above this, so that no interval is; inf if values have no bound.
     sign : int
         1 if larger is better, -1 if smaller is.
     least_grade : float

@@ -57,7 +57,7 @@ def partial_auc(counts: ScoreCounts, max_fpr: float, *, standardized: bool = Tru
 
 
 def shrunk_partial_auc(counts: ScoreCounts, max_fpr: float) -> float:
-    """Return the partial AUC, standardised, shrunk towards the AUC over all pairs where positives are few.
+    """Return the partial AUC, standardised, shrunk towards the AUC over all pairs if positives are few.
 
     With few positives the partial AUC is noisy: a search that chooses by it chooses by chance, and loses AUC. Its weight here is
     ``min(1, n_pos / 80)``, and the AUC has the rest.

@@ -2,7 +2,7 @@
 
 Counts merge by adding, so the metrics do not depend on the partition of the data.
 
-An `InputError` is raised if there are no rows, a score is not a probability where one is needed, or a parameter is out of its
+An `InputError` is raised if there are no rows, a score is no probability although one is needed, or a parameter is out of its
 range.
 """
 

@@ -51,7 +51,7 @@ class RowCosts:
 
     `cost`: ``false_positive`` and ``miss``, as the model was trained for: numbers, or `aucdist.metrics.decisions.COST_COLUMN`.
     `labelled`: whether the labels of the rows are known.
-    `unknown`: why there are no costs; empty where there are.
+    `unknown`: why there are no costs; empty if there are.
     `classes`: of a model of several, each of which has a column such as ``cost sports``.
     """
 
@@ -80,7 +80,7 @@ class RowCosts:
         return {"cost_column": costs, "label": source.label if self.labelled else None}
 
     def add_cost_columns(self, scores: pa.Table, block: Block, model: LinearModel, schema: Schema) -> pa.Table:
-        """Return the scores with ``cost`` of each class, and ``y`` of two classes where labels are known: -1 or 1.
+        """Return the scores with ``cost`` of each class, and ``y`` of two classes if labels are known: -1 or 1.
 
         Without labels it is the cost that the probability of the class expects, before those of several classes sum to 1.
 
@@ -500,7 +500,7 @@ def write_summary(scoring: Scoring, parts: Sequence[Json]) -> Json:
     -------
     dict
         ``output``, ``rows``, ``parts``; ``missing`` and ``unknown``: missing values, and categories that the training rows did
-        not have, of the columns that have some. ``cost`` where decisions have one: see
+        not have, of the columns that have some. ``cost`` if decisions have one: see
         `aucdist.model.batch_scoring.RowCosts.mean_cost`.
     """
     done: Json = {"output": files.shown(scoring.output), "rows": sum(part["rows"] for part in parts)}

@@ -70,7 +70,7 @@ class CardFeature:
 
     @property
     def cells(self) -> np.ndarray:
-        """The points of all cells: that of missing values first, where there is one."""
+        """The points of all cells: that of missing values first, if there is one."""
         return self.points if self.missing is None else np.append(self.missing, self.points)
 
 

@@ -1,4 +1,4 @@
-"""Cuts of the pairwise hinge where both classes are large: the anchors are counted in a histogram of scores.
+"""Cuts of the pairwise hinge if both classes are large: the anchors are counted in a histogram of scores.
 
 `PairCuts` sends the sorted scores of the smaller class, the anchors, to all blocks. Where these are more than
 `MAX_ANCHORS`, the blocks keep them, and send how many of them are in each of K cells instead: then nothing that travels in a

@@ -22,7 +22,7 @@ STEPS_OF_STAIR = 5
 """The number of steps of the staircase. It is odd, so that the middle one is the hinge itself. With 3, 7, 9 or 15, a
 fit takes about the same number of passes."""
 STEPS_OF_FINE_STAIR = 15
-"""The same where only the highest-scoring negatives count, and few rows are in the band: the mean over their few pairs is not
+"""The same if only the highest-scoring negatives count, and few rows are in the band: the mean over their few pairs is not
 smooth. 62 fits with which this was not chosen take 2,757 passes with it, and 3,014 without."""
 MAX_ROWS_OF_FINE_STAIR = 30_000
 """The largest number of rows in the band for the fine staircase. With 3,000, fits take 11 % more passes."""
@@ -141,7 +141,7 @@ class PairCuts(PairProblem):
         The half-width of the band of pairs. A cut is the mean of those at scores of the larger class that are shifted by the
         `shifts` within it: see `aucdist.pairs.kernels.cut_group`.
     cutoff_width : float
-        The width of the band in which negatives count in part, where only the highest-scoring ones count.
+        The width of the band in which negatives count in part, if only the highest-scoring ones count.
     """
 
     def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray, *, stride: int = 1):

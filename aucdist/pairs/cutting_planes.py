@@ -475,7 +475,7 @@ class AllPairs(Solver):
 
 
 def minimise_hinge(blocks: Blocks, objective: PairObjective, start: np.ndarray | None = None) -> Iterator[Round]:
-    """Return the rounds of `CuttingPlanes`, from the solution over a sample where the data are large and there is no start."""
+    """Return the rounds of `CuttingPlanes`, from the solution over a sample if the data are large and there is no start."""
     # With `yield from`, each step of the solver would be one call deeper.
     return itertools.chain.from_iterable(_after_sample(blocks, objective, start))
 

@@ -153,7 +153,7 @@ class PairGroups:
 
 
 def labels_at_grade_step(block: Block, levels: np.ndarray, exact: bool, t: int) -> np.ndarray:
-    """Return each row's label at a step between grades, int8 of shape (n_samples,): +1, -1, or 0 where it is in no pair there."""
+    """Return each row's label at a step between grades, int8 of shape (n_samples,): +1, -1, or 0 if it is in no pair there."""
     if block.grade is None:
         return block.y
     level = np.searchsorted(levels, block.grade)

@@ -384,7 +384,7 @@ def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
 
     `scores` and `weights`: of shape (n_rows,), float64.
     `prefix`, int: the bits of a key above the 16 that are counted, ``key >> (shift + 16)``; ignored for a shift of 48,
-        where there are none.
+        if there are none.
     `shift`, int: 48, 32, 16 or 0: how many bits are below the 16 that are counted.
     `weight_of_cell` and `rows_of_cell`, of shape (65536,), float64: added to; in the order of the scores.
     """

@@ -66,7 +66,7 @@ MAX_ROWS_DRAWN = 10_000
 """The largest number of rows to draw from each class."""
 
 ROWS_OF_TOP = 20_000
-"""The number of rows to draw where only the highest-scoring negatives count, which may be few of those that are drawn. With
+"""The number of rows to draw if only the highest-scoring negatives count, which may be few of those that are drawn. With
 10,000, a9a with 5 % of the negatives takes 31 passes; with 20 000 it takes 18."""
 
 BAND_MARGIN = 2.5
@@ -317,7 +317,7 @@ class RowSample:
     weights : ndarray of shape (n_rows,), float64
         Divided by the share that was drawn of rows like this one.
     codes : ndarray of shape (n_rows,), int64, or None
-        The number of each row's group, where pairs are within groups.
+        The number of each row's group, if pairs are within groups.
     h : float
         The half-width of the band that the rows were drawn for.
     """

@@ -178,7 +178,7 @@ def score_rows(block: Block, memory: PairMemory, w: np.ndarray, sign: int) -> tu
 
 
 def score_at_start(block: Block, w: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """Return the scores at w, and the squared lengths of dense rows where they are read; at 0 no row is."""
+    """Return the scores at w, and the squared lengths of dense rows if they are read; at 0 no row is."""
     if not w.any():
         return np.zeros(block.n_samples), None
     if not isinstance(block.rows, DenseRows):

@@ -141,7 +141,7 @@ def pair_lbfgs(
     objective : PairObjective
         With an L2 penalty; an InputError refuses others.
     start : ndarray of shape (n_features,), optional
-        By default the solution over a sample; for small data zero, or where a fraction of the negatives counts the better of two
+        By default the solution over a sample; for small data zero, or if a fraction of the negatives counts the better of two
         certified minima of the hinge.
     tol : float
         For a loss that is not convex: end if no convex majorant that touches the objective at the weights is lower anywhere by

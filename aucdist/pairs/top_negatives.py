@@ -390,7 +390,7 @@ def weigh_larger(
 def cutoff_in_blocks(
     blocks: Blocks, n_neg: int, target: float, step: float | None = None, *, are_anchors: bool = False
 ) -> Cutoff:
-    """Return where the highest-scoring negatives end: one reduction for few rows, else two to four.
+    """Return where the highest-scoring negatives end: one reduction for few rows, and otherwise two to four.
 
     Parameters
     ----------

@@ -253,7 +253,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
         if share < RARE_SHARE and ends and not whichever:  # rows without weights and groups
             sentences.insert(
                 0,
-                f"{n_pos:,.0f} {rows} rows are positive. Of as many rows with the highest scores, "
+                f"{n_pos:,.0f} {rows} rows are positive. Among the {n_pos:,.0f} rows with the highest scores, "
                 f"{decisions.recall_at_k(shown, n_pos) * n_pos:,.0f} are positive. The average precision is "
                 f"{auc_text(ranking.average_precision(shown))}; a random order has {share:.2g}.",
             )
@@ -468,7 +468,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _roc_points(counts: ScoreCounts) -> list[tuple[float, float]]:
-    """Return points of the ROC curve; none where one side has no rows."""
+    """Return points of the ROC curve; none if one side has no rows."""
     if counts.n_pos == 0 or counts.n_neg == 0:
         return []
     fpr, tpr = plots.thinned(*ranking.roc_curve(counts), CURVE_POINTS)

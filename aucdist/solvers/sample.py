@@ -55,7 +55,7 @@ def solve_on_sample(
     tol : float
         The tolerance on the relative gap over the sample.
     n_groups : int, optional
-        How many groups have pairs, where pairs are within groups.
+        How many groups have pairs, if pairs are within groups.
 
     Returns
     -------

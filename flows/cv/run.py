@@ -79,7 +79,7 @@ class SearchRows(NamedTuple):
         return encoding if encoding.learns else None
 
     def training_rows(self, workers: Workers) -> Rows:
-        """Return all training rows: as they were read if the folds learn the encoding, else encoded."""
+        """Return all training rows: as they were read if the folds learn the encoding, and otherwise encoded."""
         if self.fold_encoding is not None:
             return self.rows.train
         return replace(self.rows, test=None, calibration=None).encode(self.data, workers.parallel_map()).train

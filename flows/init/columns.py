@@ -77,6 +77,7 @@ class Column:
     `leak`: why it seems to reveal the label.
     `direction`: for numbers with a direction, ``increasing`` or ``decreasing``.
     `late`: for dates, the number of rows among the last ones, and of positive rows among these.
+    `otherwise`: for an identifier, how it is used if no other column is left.
     """
 
     name: str
@@ -89,6 +90,7 @@ class Column:
     leak: str = ""
     direction: str | None = None
     late: tuple[int, int] = (0, 0)
+    otherwise: Kind | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +177,7 @@ class Table:
             texts = self._texts(at, ~missing)
             return Column(name, "drop", f"one value: {texts[0]}" if texts else "no values", int(rows[missing].sum()))
         column = self._number(name, at) or self._dates(name, at) or self._text(name, at)
-        absent = self.missing_number[at] if column.kind in ("number", "dates") else missing
+        absent = self.missing_number[at] if (column.otherwise or column.kind) in ("number", "dates") else missing
         if column.words:
             absent = absent | _which(self._texts(at), frozenset(column.words).__contains__)
         column.missing = int(rows[absent].sum())
@@ -213,7 +215,9 @@ class Table:
                     column.words, column.comment = tuple(words), column.comment + others
                     return column
             if single.is_identifier(name, np.unique(values), present):
-                return Column(name, "drop", _identifier(name, len(values), present, "numbers"))
+                reason = _identifier(name, len(values), present, "numbers")
+                exact = max(-low, high) <= 2**53  # larger whole numbers are not read as numbers
+                return Column(name, "drop", reason, words=tuple(words), otherwise="number" if exact else None)
         return Column(name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words))
 
     def _dates(self, name: str, at: slice) -> Column | None:
@@ -266,7 +270,8 @@ class Table:
         ):
             return Column(name, "drop", f"{n:,} different strings in {present:,} rows: an identifier or free text")
         if single.is_entity(name, n, present):
-            return Column(name, "drop", _identifier(name, n, present, "strings"))
+            reason = _identifier(name, n, present, "strings")
+            return Column(name, "drop", reason, otherwise="hashed" if n > MAX_DETECTED else "categorical")
         if n > MAX_DETECTED:
             return Column(name, "hashed", f"{n:,} different strings")
         texts = dict(zip(self._texts(at, there), rows.tolist(), strict=True))

@@ -197,16 +197,6 @@ def with_layout(source: Source, data: bytes, where: str) -> tuple[Source, bytes]
     return _decided(_decided(source, "separator", separator), "skip_lines", skipped), data
 
 
-def layout_text(source: Source, decided: Source) -> list[str]:
-    """Describe the detected layout of a file, except common separators."""
-    options = {
-        "encoding": f"It is written in {decided.encoding}.",
-        "quote": "Its cells are enclosed in single quotes.",
-        "skip_lines": f"Its first {decided.skip_lines} lines are no rows and are passed over (skip_lines).",
-    }
-    return [text for key, text in options.items() if getattr(source, key) != getattr(decided, key)]
-
-
 def _decided(source: Source, key: str, value: object) -> Source:
     """Return a source with the value of a key that it leaves open; a default does not count as given."""
     is_open = key not in source.model_fields_set and getattr(source, key) != value

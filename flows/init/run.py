@@ -1,6 +1,7 @@
 """Look at a file, and describe it by a configuration with comments."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,10 +25,12 @@ from aucdist.errors import InputError, Json
 from flows.config.data import DataFileOptions, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
 from flows.init.columns import HASHED_INTO, LAST, MIN_LATE, SHOWN, Column, Kind, Table
-from flows.init.read import FirstRows, first_rows, layout_text, survey
+from flows.init.read import FirstRows, first_rows, survey
 
 MAX_CLASSES = 20
 FORMATS_WITHOUT_COLUMNS = ("svmlight", "keel")
+BELOW = "data.source."
+"""What stands before a key of the source in an option of `aucdist train`."""
 IMPUTE = "impute: median  # numbers that are missing; a missing text is a category of its own"
 BIRTH = re.compile("birth|born|dob", re.IGNORECASE)
 """Names of date columns that do not say when a row was recorded."""
@@ -59,6 +62,7 @@ class Description:
 
     `guess`: how the positive class was chosen; empty if it was given.
     `leaks`: for each column that reveals the label, how it does so.
+    `kept`: for each column that is an identifier and yet used, why it is used, and why it is one.
     """
 
     text: str
@@ -68,10 +72,14 @@ class Description:
     guess: str
     columns: dict[str, str] = field(default_factory=dict)
     leaks: dict[str, str] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
 
     def warnings(self, leave_out: str) -> list[str]:
-        """Return a sentence for each column that gives the label away; `leave_out`: how a column, ``{}``, is left out."""
-        return [
+        """Return a sentence for each column that says little about new rows, or gives the label away.
+
+        `leave_out`: how a column, ``{}``, is left out.
+        """
+        return [f"warning: column {column!r} is {why}" for column, why in self.kept.items()] + [
             f"warning: column {column!r} gives the label away ({why}); if it becomes known only after the label, "
             + leave_out.replace("{}", column)
             for column, why in self.leaks.items()
@@ -146,13 +154,21 @@ def describe(
     positive, guessed, signs = _positive(source, labels, where, f"the label column {form.label!r} has", form.features)
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
-            pick(names, column, where, key)
+            pick([name for name in names if name != form.label], column, where, key)
     columns, spelling = _columns(rows, form, signs, {form.groups, groups or ""})
-    if columns and all(c.kind == "drop" for c in columns):
-        raise InputError(
-            f"{where}: no column is left as a feature ({'; '.join(f'{c.name}: {c.comment}' for c in columns[:SHOWN])}); if one "
-            "is, list it under `categorical` or `hashed` of the source"
-        )
+    none_left = all(c.kind == "drop" for c in columns)
+    kept = [c for c in columns if c.otherwise and c.kind == "drop" and (none_left or c.name == time)]
+    for c in kept:
+        reason = "no other column is left" if none_left else "--time splits by it"
+        c.kind, c.comment = c.otherwise or c.kind, f"kept, as {reason}: {c.comment}"
+    if none_left and not kept:
+        key = f"{'' if output else BELOW}hashed="
+        reasons = [
+            f"{c.name}: {c.comment:.{MAX_COMMENT}}"
+            + f" (--set {shlex.quote(key + flow({c.name: HASHED_INTO}))} keeps it)" * ("identifier" in c.comment)
+            for c in columns
+        ]
+        raise InputError(f"{where}: no column is left as a feature: {'; '.join(reasons[:SHOWN]) or 'add one'}")
     keys = _source_keys(rows.source, form.label, columns, spelling, source, output)
     keys = _checked_keys(name, source, keys, positive)
     comments = _comments(columns, keys) | {"positive": guessed}
@@ -163,10 +179,8 @@ def describe(
     data.append(f"scale: {'maxabs' if any(c.kind == 'hashed' for c in columns) else 'standard'}")
     data += _test_rows(columns, time, groups, int(signs.sum()))
     head = _head(source, len(signs), rows.whole, output, rows.n_files)
-    if rows.source.format == "csv":
-        if not rows.source.header and "header" not in source.model_fields_set:
-            head.append("The first line holds values and no names: columns are called x1, x2, ...")
-        head += layout_text(source, rows.source)
+    if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
+        head.append("The first line holds values and no names: columns are called x1, x2, ...")
     directions = {c.name: c.direction for c in columns if c.direction is not None and c.kind == "number"}
     model = [
         "# In place of the line above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",
@@ -175,6 +189,7 @@ def describe(
     return Description(
         yaml_text(name, head, keys, comments, data, model), len(signs), rows.whole, _shown(positive),
         guessed, {c.name: c.kind for c in columns}, {c.name: c.leak for c in columns if c.leak},
+        {c.name: c.comment for c in kept},
     )  # fmt: skip
 
 
@@ -278,6 +293,8 @@ def _comments(columns: list[Column], keys: Json) -> Json:
         del comments["categorical"]
     if "date_format" in keys:
         comments["date_format"] = "check that day and month are not swapped"
+    if "version" in keys:
+        comments["version"] = "without this key, the newest version is read"
     if "symbols" in keys:
         comments["symbols"] = "beside numbers, which they do not change"
     gaps = [f"{c.name} {c.missing:,}" for c in columns if c.missing and c.kind != "drop"]

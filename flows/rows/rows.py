@@ -11,6 +11,7 @@ import numpy as np
 from aucdist.data.block import Block, EachBlock, partition
 from aucdist.data.dataset import Schema, date_features
 from aucdist.data.label_sets import LabelSets
+from aucdist.data.labels import listed
 from aucdist.data.preprocess import WITHOUT_FILL, Preprocessor, fit_preprocessor
 from aucdist.data.shards.manifest import read_shard, write_shards
 from aucdist.data.shards.reading import BlockReader, ParallelMap, open_rows
@@ -142,7 +143,8 @@ class Rows:
             n_pos, n_pos_train = split.n_test[1], split.n_train[1]
         else:
             assert test.fraction is not None
-            split = find_split(each, test.fraction, test.seed, n_classes=n_classes)
+            names = f"negative ({listed(schema.negative)})", f"positive ({listed(schema.positive)})"
+            split = find_split(each, test.fraction, test.seed, n_classes=n_classes, names=names)
             n_test, n_pos = sum(split.n_test), split.n_test[1] if n_classes is None else 0
             n_train, n_pos_train = self.n_samples - n_test, self.n_pos - n_pos
 

@@ -114,8 +114,16 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
 
 
 def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, parallel_map: ParallelMap) -> TrainTestRows:
-    """Split off the test rows, if there are any, and encode the features unless `encode` is False."""
-    rows = rows.split(config, parallel_map)
+    """Split off the test rows, if there are any, and encode the features unless `encode` is False.
+
+    Raises InputError if they cannot be split; the message names the data and the label column.
+    """
+    try:
+        rows = rows.split(config, parallel_map)
+    except InputError as error:
+        raise InputError(
+            f"{rows.name}{'' if rows.source.label is None else f', label {rows.source.label!r}'}: {error}"
+        ) from None
     return rows.without_groups(config).encode(config, parallel_map) if encode else rows
 
 

@@ -13,15 +13,7 @@ from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
 from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Option, ThreadsHere
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, is_yaml, refuse_for_classes, source_from_name
-from flows.config.loading import (
-    NAME,
-    CountOption,
-    NameArgument,
-    RunOptions,
-    Strict,
-    config_of,
-    parse_yaml,
-)
+from flows.config.loading import NAME, CountOption, NameArgument, RunOptions, Strict, config_of, parse_yaml
 from flows.config.model import AUTO, THRESHOLD_SHARE, ModelConfig, OperatingPointConfig, ShapesConfig, check_estimator
 
 if TYPE_CHECKING:
@@ -144,16 +136,16 @@ class TrainOptions(RunOptions, DataFileOptions):
             suffix in ("", ".yaml", ".yml") or not ("://" in self.config or Path(self.config).exists())
         ):
             return super().load()
-        from flows.init.run import describe
+        from flows.init.run import BELOW, describe
 
-        below = "data.source."
-        source_settings = [setting for setting in self.settings if setting.startswith(below)]
+        source_settings = [setting for setting in self.settings if setting.startswith(BELOW)]
         name, source = source_from_name(
             self.config,
-            [setting.removeprefix(below) for setting in source_settings],
+            [setting.removeprefix(BELOW) for setting in source_settings],
             label=self.label,
             positive=self.positive,
         )
+        source = source.format_of().pinned(source)  # the rows that are looked at are those of the fit
         described = describe(name, source, time=self.time, groups=self.groups)
         raw = parse_yaml(described.text, self.config)
         raw["data"]["source"]["source"] = source.source  # without its password in the text

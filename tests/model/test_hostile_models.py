@@ -117,7 +117,7 @@ CONTENT = {
     "a format that is a text": (lambda c: c.update(format="x"), "`format` is not a whole number"),
     "no format": (lambda c: c.update(format=None), "not a model"),
     "an empty preprocessor": (lambda c: c.update(preprocessor={}), "damaged"),
-    "an infinite intercept": (of_class(intercept=float("inf")), "`classes.0.intercept`"),
+    "an infinite intercept": (of_class(intercept=float("inf")), "Out of range float values"),
     "an intercept that is a text": (of_class(intercept="0"), "`classes.0.intercept`"),
     "no schema": (lambda c: c.pop("schema"), "`schema`: Field required"),
     "a schema of numbers": (lambda c: c["schema"].update(feature_names=[1, 2]), "`schema.feature_names.0`"),
@@ -152,7 +152,7 @@ CONTENT = {
     "probabilities above 1": (of_probability(probabilities=[0.0, 2.0]), "probabilities be from 0 to 1"),
     "a rule of reading that is a number": (lambda c: c["reading"].update(missing_values=3), "`reading.missing_values`"),
     "an unknown rule for categories": (lambda c: c["reading"].update(unknown="x"), "`reading.unknown`"),
-    "nan where anything may stand": (lambda c: c["about"].update(n=[1, np.nan]), "`about.n.1`: nan is not finite"),
+    "nan where anything may stand": (lambda c: c["about"].update(n=[1, np.nan]), "Out of range float values"),
     "a link without a domain": (
         of_class(probability={"kind": "link", "odds": 1.0, "link": {"name": "gev", "xi": -2.0}}),
         "damaged",

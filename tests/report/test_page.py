@@ -265,7 +265,7 @@ def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_fi
     test = ScoreCounts.from_scores(y, values, None)
     first, second, third = re.findall("<p>(.*)</p>", render_run_page(with_test(report, test)))[:3]
     assert first == (
-        "20 test rows are positive. Of as many rows with the highest scores, 15 are positive. The average precision is "
+        "20 test rows are positive. Among the 20 rows with the highest scores, 15 are positive. The average precision is "
         "0.7550; a random order has 0.02."
     )
     assert second.startswith("A positive test row scores higher than a negative one in 87.4 % of pairs: AUC 0.8744")
@@ -274,8 +274,8 @@ def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_fi
         "test rows are flagged. The recall is 75.0 % and the precision 75.0 %."
     )
     weighted = ScoreCounts.from_scores(y, values, np.full(1000, 2.0))
-    assert "Of as many rows" not in render_run_page(with_test(report, weighted))
-    assert "Of as many rows" not in render_run_page(report)
+    assert "rows with the highest scores" not in render_run_page(with_test(report, weighted))
+    assert "rows with the highest scores" not in render_run_page(report)
 
 
 def test_a_tile_has_the_alerts(report, page):

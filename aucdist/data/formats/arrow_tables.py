@@ -29,13 +29,7 @@ from aucdist.data.formats.tables import table_of
 from aucdist.data.formats.text import pick, unique
 from aucdist.data.storage import files
 from aucdist.data.storage.files import opened
-from aucdist.data.storage.guard import (
-    ALWAYS_ALLOWED,
-    SURELY_ALLOWED,
-    TRUSTED,
-    check_fits,
-    check_growth,
-)
+from aucdist.data.storage.guard import ALWAYS_ALLOWED, SURELY_ALLOWED, TRUSTED, check_fits, check_growth
 from aucdist.errors import InputError, as_input_error, first_line
 
 if TYPE_CHECKING:

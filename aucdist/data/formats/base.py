@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from aucdist.data.dataset import DatePart
-from aucdist.data.formats.source_fields import (
-    MAX_CATEGORIES,
-    MAX_DETECTED,
-    MIN_DISTINCT,
-    AnySource,
-    SourceFields,
-)
+from aucdist.data.formats.source_fields import MAX_CATEGORIES, MAX_DETECTED, MIN_DISTINCT, AnySource, SourceFields
 from aucdist.data.formats.text import unique
 from aucdist.data.labels import Labels
 from aucdist.data.own_files import CHECKED, Count

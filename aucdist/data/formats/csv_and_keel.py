@@ -12,25 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from aucdist.data.formats.base import (
-    OF_COLUMNS,
-    OF_TABLES,
-    FileFormat,
-    FilePart,
-    LineFormat,
-    Parsed,
-    TableFormat,
-)
+from aucdist.data.formats.base import OF_COLUMNS, OF_TABLES, FileFormat, FilePart, LineFormat, Parsed, TableFormat
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.text import (
-    BLANKS,
-    as_utf8,
-    first_row,
-    not_utf8,
-    pick,
-    rows_of_cells,
-    unique,
-)
+from aucdist.data.formats.text import BLANKS, as_utf8, first_row, not_utf8, pick, rows_of_cells, unique
 from aucdist.data.storage import files
 from aucdist.errors import InputError
 

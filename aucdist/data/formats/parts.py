@@ -17,14 +17,7 @@ import scipy.sparse as sp
 
 from aucdist.data.block import Block
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.base import (
-    FilePart,
-    Parsed,
-    Survey,
-    check_expectations,
-    feature_names,
-    refuse_identifiers,
-)
+from aucdist.data.formats.base import FilePart, Parsed, Survey, check_expectations, feature_names, refuse_identifiers
 from aucdist.data.formats.registry import FORMATS
 from aucdist.data.formats.source_fields import AnySource, EachOf, SourceFields
 from aucdist.data.formats.table_form import UNKNOWN_CATEGORY, by_key, category_key, one_spelling_each

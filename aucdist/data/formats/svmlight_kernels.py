@@ -26,7 +26,7 @@ LOWEST, HIGHEST = -342, 308
 
 
 def _powers_of_five() -> np.ndarray:
-    """Return the first 128 bits of 5**q in two columns, for each q from `LOWEST`; rounded up for q from -27 to -1, else down."""
+    """Return the first 128 bits of 5**q in two columns, for each q from `LOWEST`: rounded down, and up from -27 to -1."""
     table = np.empty((HIGHEST - LOWEST + 1, 2), dtype=np.uint64)
     for row, q in enumerate(range(LOWEST, HIGHEST + 1)):
         power = 5 ** abs(q)

@@ -18,7 +18,7 @@ import numpy as np
 
 from aucdist.data.dataset import PARTS, DatePart, Schema
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.text import pick
+from aucdist.data.formats.text import is_number, pick
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 
@@ -186,10 +186,7 @@ def by_key(categories: Iterable[str]) -> dict[str, str]:
 
 def is_finite_number(text: str) -> bool:
     """Return whether a text is a number as Python writes it."""
-    try:
-        return "_" not in text and math.isfinite(float(text))
-    except ValueError:
-        return False
+    return is_number(text) and math.isfinite(float(text))
 
 
 def parse_date(text: str, form: str | None) -> datetime | None:

@@ -156,7 +156,7 @@ def hint(names: Sequence[str]) -> str:
         return (
             ". The first line has cells without a name: if it is a title, skip it by `skip_lines` (--set skip_lines=1)"
         )
-    if not any(_is_number(name) for name in names):
+    if not any(is_number(name) for name in names):
         return ""
     return (
         ". The first line looks like values: if the file has no header, say `header: false` (--set header=false); columns are "
@@ -172,18 +172,19 @@ def looks_like_values(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bo
     `first`: the cells of the first row.
     """
     named = [cell for cell in first if cell]
-    numbers = [_is_number(cell) for cell in named]
+    numbers = [is_number(cell) for cell in named]
     if not any(numbers):
         return False  # a first line of words is taken as names in any case
     if all(numbers) or len(set(named)) < len(named):
         return True
     return any(
-        cell and not _is_number(cell) and any(len(row) > j and row[j] == cell for row in rows)
+        cell and not is_number(cell) and any(len(row) > j and row[j] == cell for row in rows)
         for j, cell in enumerate(first)
     )
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether a text is a number as Python writes it, which need not be finite."""
     try:
         float(text)
     except ValueError:

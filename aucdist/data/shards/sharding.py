@@ -59,14 +59,7 @@ from aucdist.data.shards.manifest import (
     verify_shard,
     write_shard,
 )
-from aucdist.data.shards.reading import (
-    BlockReader,
-    ParallelMap,
-    PlaceOnWorkers,
-    fingerprint_of,
-    index_of,
-    open_rows,
-)
+from aucdist.data.shards.reading import BlockReader, ParallelMap, PlaceOnWorkers, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files

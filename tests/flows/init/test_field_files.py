@@ -16,7 +16,7 @@ from aucdist.data.sources import Source
 from aucdist.data.split import find_time_split
 from aucdist.errors import InputError
 from aucdist.model import load_model
-from flows.init.run import flow
+from flows.init.run import describe, flow
 
 N = 600
 
@@ -122,6 +122,29 @@ def test_a_file_trains_without_a_yaml() -> None:
     assert abs(len(tested) / N - 0.2) < 0.02
     assert result["n_samples"] == (day < first - pd.Timedelta(30, "D")).sum()
     assert result_of("train", f"{result['run']}/config.yaml", "--output", "again")["n_samples"] == result["n_samples"]
+
+
+def test_a_table_that_changes_after_it_was_looked_at_is_trained_in_the_same_version(monkeypatch) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed: pip install '.[lake]'")
+    deltalake.write_deltalake("table", pa.Table.from_pandas(visits()))
+
+    def then_changed(*args: Any, **options: Any) -> Any:
+        described = describe(*args, **options)
+        changed = pa.Table.from_pandas(visits().drop(columns="x").iloc[:100])
+        deltalake.write_deltalake("table", changed, mode="overwrite", schema_mode="overwrite")
+        return described
+
+    monkeypatch.setattr("flows.init.run.describe", then_changed)
+    run_folder = Path(result_of("train", "table", "--label", "y", "--set", "model.tol=0.5")["run"])
+    for name in ("config.yaml", "table.yaml"):
+        assert yaml.safe_load((run_folder / name).read_text())["data"]["source"]["version"] == 0
+    assert "x" in load_model(f"{run_folder}/model").schema.feature_names
+
+
+def test_a_class_that_cannot_be_split_is_named_with_its_file_and_column() -> None:
+    pd.DataFrame({"a": np.arange(20) / 8, "y": ["yes"] + ["no"] * 19}).to_csv("rows.csv", index=False)
+    _, err = run("train", "rows.csv", "--label", "y", code=2)
+    assert "rows.csv, label 'y': fewer than two positive (yes) rows" in err
 
 
 def test_the_time_of_a_split_is_no_feature_unless_it_is_kept() -> None:

@@ -236,6 +236,50 @@ def test_what_init_writes_trains_whatever_says_that_a_number_is_missing(tmp_path
     assert len(pd.read_parquet(tmp_path / "scores")) == 20
 
 
+USERS = [f"u{i // 2}" for i in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "kinds"),
+    [
+        ({"x": range(60)}, ["number"]),
+        ({"name": [f"n{i}" for i in range(60)], "x": range(60)}, ["drop", "number"]),
+        ({"user_id": USERS}, ["categorical"]),
+    ],
+)
+def test_an_identifier_is_kept_if_no_other_column_is_left(tmp_path: Path, columns: dict, kinds: list[str]) -> None:
+    pd.DataFrame(columns | {"y": ["yes", "no", "no"] * 20}).to_csv("f.csv", index=False)
+    out = run("init", "f.csv", "--label", "y")[0]
+    kept = list(columns)[-1]
+    assert f"warning: column {kept!r} is kept, as no other column is left: " in out
+    assert f"{kept}  # kept, as no" in (text := Path("f.yaml").read_text()) or f"# number {kept}: kept, as no" in text
+    assert list(result_of("init", "f.csv", "--label", "y", "--force")["columns"].values()) == kinds
+    _, err = run("train", "f.csv", "--label", "y", "--set", "model.tol=0.5")
+    assert f"column {kept!r} is kept" in err
+
+
+def test_a_table_without_features_says_why_and_which_option_keeps_one() -> None:
+    pd.DataFrame({"a name": [f"n{i}" for i in range(60)], "one": 1, "y": [0, 1] * 30}).to_csv("f.csv", index=False)
+    for command, key in (("init", "hashed"), ("train", "data.source.hashed")):
+        _, err = run(command, "f.csv", "--label", "y", code=2)
+        way = f"""--set '{key}={{"a name": 256}}' keeps it"""
+        assert f"a name: 60 different strings in 60 rows: an identifier or free text ({way}); one: one value: 1" in err
+        run(command, "f.csv", "--label", "y", "--set", f'{key}={{"a name": 256}}')
+    for columns, said in (({}, "add one"), ({"k": [10**25 + i for i in range(60)]}, "'hashed={k: 256}' keeps it")):
+        pd.DataFrame(columns | {"y": [0, 1] * 30}).to_csv("g.csv", index=False)
+        assert said in run("init", "g.csv", "--label", "y", code=2)[1]
+    assert (
+        "unknown column in `--groups` 'y'"
+        in run("init", "f.csv", "--label", "y", "--groups", "y", "--force", code=2)[1]
+    )
+
+
+def test_the_time_of_a_split_may_count_the_rows() -> None:
+    pd.DataFrame({"row": range(60), "a": np.arange(60) % 7 / 2, "y": [0, 1] * 30}).to_csv("f.csv", index=False)
+    assert result_of("init", "f.csv", "--label", "y", "--time", "row")["columns"] == {"row": "number", "a": "number"}
+    assert result_of("train", "f.yaml", "--set", "model.tol=0.5")["n_samples"] == 48
+
+
 FIRST_LINES = [
     ("6,148,72,1", "1,85,66,0", False),  # all numbers
     ("A11,6,4,A43,4,1", "A12,48,2,A46,2,2", False),  # a repeated value

@@ -176,7 +176,7 @@ def test_topics(folder: Path, tmp_path: Path) -> None:
     scores = pd.read_parquet(Path(result["run"]) / "scores.parquet")
     assert set(scores["label"]) <= {"", "even", "odd", "even,zero", "odd,three"}
     assert (scores["label"] == scores["prediction"]).mean() > 0.7
-    assert "Each topic is predicted by itself" in page_of(result)
+    assert "A topic is predicted if its score is above the threshold" in page_of(result)
     aucdist("score", Path(result["run"]) / "model", folder / "topics.svm", tmp_path / "out")  # without `positive`
     there = pd.read_parquet(tmp_path / "out").set_index("row_id")["prediction"]
     assert there.loc[scores["row_id"]].tolist() == scores["prediction"].tolist()
