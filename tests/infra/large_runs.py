@@ -208,7 +208,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, help="a folder where simulated rows stay, and are found again")
     parser.add_argument("--share", type=float, default=1.0, help="measure with this share of the rows")
     asked = parser.parse_args()
-    said = f"python tests/infra/large_runs.py {asked.cases} --output {asked.output}"
+    said = f"python tests/infra/large_runs.py {asked.cases} --output docs/benchmarks/{Path(asked.output).name}"
     about = Measurement(said + (f" --share {asked.share:g}" if asked.share < 1 else ""))
     rows = []
     cases = [replace(case, rows=int(asked.share * case.rows)) for case in CASES[asked.cases]]
