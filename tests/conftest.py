@@ -10,6 +10,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.forked_workers import forked_workers
 
+# Nothing that is imported or collected becomes garbage; `pytest_collection_finish` switches the collector on.
+gc.disable()
 # Before NumPy is imported: the tests' processes take all cores, and threads of BLAS and OpenMP beside them would wait for each
 # other by computing, as long as they compute. Tests of several threads ask for them by threadpoolctl.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -40,10 +42,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave tests and modules out of later garbage collections, which take long over so many, and collect less often."""
+    """Leave tests and modules out of garbage collections, which take long over so many, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)
