@@ -23,7 +23,8 @@ The method is that of Franc & Sonnenburg, "Optimized Cutting Plane Algorithm for
 10, 2009), adapted to pairs. It departs from the paper in three points: the sum over pairs is computed from the sorted
 scores of the anchors; the next target is the bundle's minimiser near the best point (a proximal term whose weight
 depends on the steps of the line search); the line search takes the zero of the derivative over the drawn rows. If there
-are few rows in all, an interior-point method finishes the fit (`aucdist.pairs.few_rows`).
+are few rows in all, or few that may be among the highest-scoring ones, an interior-point method finishes the fit
+(`aucdist.pairs.few_rows`).
 
 **Proximal steps** are used for a penalty with corners. Such a penalty leaves features out, but a point between two
 others has the features of both, so there is no line search. A round takes a cut at the minimiser of the lower model of
@@ -296,7 +297,8 @@ class CuttingPlanes:
         # next point, and fits of leaves to 1 % of the negatives took all passes.
         cuts.pair_half_width = 0.0
         while True:
-            if has_stalled(gaps, STALL_SHARE_OF_PLANES) and len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_others:
+            enough = len(gaps) * ROWS_PER_ROUND > cuts.n_anchors + cuts.n_others
+            if self.negatives.is_top_only or (enough and has_stalled(gaps, STALL_SHARE_OF_PLANES)):
                 yield from interior_points  # the generator is exhausted after its first use
             target, bound = self.bundle.best_combination(self.penalty)
             yield self._round(bound, target)
@@ -323,22 +325,24 @@ class CuttingPlanes:
 
     @functools.cached_property
     def _few_rows(self) -> FewRows:
-        """All rows at the client, and their products, for each value of lam that needs them."""
-        return FewRows(self.cuts.blocks, self.cuts.groups, self.cuts.mass)
+        """All rows at the client, for each value of lam that needs them."""
+        return FewRows(self.cuts)
 
     def _interior_points(self) -> Iterator[Round]:
-        """Go from point to point of `aucdist.pairs.few_rows` if there are few rows, and yield as the other methods do."""
-        cuts, penalty = self.cuts, self.penalty
+        """Go from point to point of `aucdist.pairs.few_rows` if few rows make pairs that count, and yield as other methods do."""
+        cuts, penalty, w, n_chosen = self.cuts, self.penalty, self.best.w, 0
+        few = self.negatives.is_top_only or cuts.n_anchors + cuts.n_others <= MAX_ROWS
         n_values = cuts.blocks.n_samples * cuts.blocks.ranges.width
-        few = cuts.n_anchors + cuts.n_others <= MAX_ROWS and n_values <= MAX_VALUES
-        if not few or not isinstance(penalty, L2) or penalty.signs is not None or self.negatives.is_top_only:
+        if not few or n_values > MAX_VALUES or not isinstance(penalty, L2) or penalty.signs is not None:
             return
-        for w, height, gradient in self._few_rows.solve(penalty.lam):
-            cuts.score(w)
-            self.accept(cuts.cut(1.0, w, self.gap_left))
-            self.bundle.add(height, gradient)
-            target, bound = self.bundle.best_combination(penalty)
-            yield self._round(bound, target)
+        while n_chosen < (n_rows := self._few_rows.choose(w)):
+            n_chosen = n_rows
+            for w, height, gradient in self._few_rows.solve(penalty.lam):
+                cuts.score(w)
+                self.accept(cuts.cut(1.0, w, self.gap_left))
+                self.bundle.add(height, gradient)
+                target, bound = self.bundle.best_combination(penalty)
+                yield self._round(bound, target)
 
     def _proximal_steps(self) -> Iterator[Round]:
         """Yield what is known, and then take a cut at the bundle's minimiser near the best point."""

@@ -1,4 +1,4 @@
-"""Minimise the pairwise hinge of few rows by an interior-point method, if cutting planes converge slowly.
+"""Minimise the pairwise hinge of few rows by an interior-point method, if other methods converge slowly.
 
 A few thousand rows carry no information about most directions, and cutting planes need hundreds of cuts where all pairs of
 separable rows end near the corner of the hinge. But the scores then depend on the products ``K = X X'`` of the rows alone, and
@@ -10,6 +10,12 @@ W_ij being the share of all pairs that a pair weighs. Its minimiser is ``w = X'c
 ("On the implementation of a primal-dual interior point method", SIAM J. Optim. 2, 1992) takes ten to forty steps. Each costs one
 factorisation of a matrix of the size of K, since the variables of the pairs are eliminated first. The results are points and
 dual points for the loop of `aucdist.pairs.cutting_planes`, whose certificate does not rely on how they were found.
+
+Where only the highest-scoring negatives count (`aucdist.pairs.top_negatives`), the fraction u_j that each of them counts is
+another variable: ``0 <= b_ij <= W_ij u_j``, ``0 <= u_j <= 1`` and ``sum of v_j u_j <= q``, v_j being the weight of a negative and
+q the target. These unknowns stay in the system of equations. Rows that are in no pair that counts have b = 0, and can be left
+out: the method takes the rows that may count at the present weights. Then it takes those that may count at its own weights as
+well and starts anew, until there are none.
 """
 
 import math
@@ -18,10 +24,10 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs
 
-from aucdist.data.block import matrix_of_rows, stacked
-from aucdist.engine.blocks import Blocks
+from aucdist.data.block import as_dense, matrix_of_rows, rows_at, stacked
 from aucdist.kernels.rows import accumulate
-from aucdist.pairs.groups import PairGroups
+from aucdist.pairs.cuts import PairCuts
+from aucdist.pairs.top_negatives import cutoff_of
 from aucdist.solvers.sample import draw_from_block
 
 MAX_ROWS = 4_000
@@ -44,42 +50,69 @@ GAP_REDUCTION = 0.1
 """A point is handed over each time the gap is this share of the one before, so that a fit ends at the first that is near enough.
 With 592 rows and 765 columns of bins at lam 1e-4, 24 steps lead to a gap of 3 %, and 35 to the last one."""
 
+SHARE_CHOSEN, MIN_CHOSEN = 3.0, 100.0
+"""Where the highest-scoring negatives count, those are chosen that weigh the first multiple of the target plus the second."""
+
+MAX_CHOSEN = 1_500
+"""The largest number of features, if there are fewer of them than rows, and twice the square root of the number of pairs."""
+
+REACH = 2.0
+"""Then positives are chosen whose scores are at most this much above all negatives. Active pairs are less than 1 apart."""
+
+ROUNDING = 1e-12
+"""The fractions of negatives are reduced by this share, so that rounding does not make them infeasible."""
+
 TO_BORDER = 0.995
 """A step goes this share of the way to the boundary of the feasible set."""
 
 
 class FewRows:
-    """All rows at the client, and the pairs of them.
+    """All rows at the client, and the pairs of those that are chosen: all of them where all negatives count.
 
     Parameters
     ----------
-    blocks : Blocks
-    groups : PairGroups or None
-        Which rows make pairs, as in `aucdist.pairs.problem.PairObjective`.
-    mass : float
-        The total weight of all pairs.
+    cuts : PairCuts
     """
 
-    def __init__(self, blocks: Blocks, groups: PairGroups | None, mass: float):
-        self.parts = blocks.sum(draw_from_block, (1.0, 1.0))["parts"]
-        self.block = stacked(self.parts)
-        weight, factor = self.block.weights(), np.ones(1) if groups is None else groups.factor
+    def __init__(self, cuts: PairCuts):
+        self.parts, self._cuts = cuts.blocks.sum(draw_from_block, (1.0, 1.0))["parts"], cuts
+        self.block, self.target = stacked(self.parts), cuts.negatives.target if cuts.negatives.is_top_only else 0.0
+        self._chosen = np.full(self.block.n_samples, not self.target)
+        self._pair()
+
+    def choose(self, w: np.ndarray) -> int:
+        """Add the rows that may be in a pair that counts near w, and return how many rows are chosen then; 0 for too many."""
+        if self.target:
+            y, scores = self.block.y, self.block.scores(w)
+            negatives = scores[y < 0]
+            lowest = cutoff_of(negatives, self.block.weights()[y < 0], SHARE_CHOSEN * self.target + MIN_CHOSEN).score
+            highest = max(negatives.max() + REACH, scores[y > 0].min())
+            self._chosen |= np.where(y > 0, scores <= highest, scores >= lowest)
+            n, n_pos = np.count_nonzero(self._chosen), np.count_nonzero(self._chosen & (y > 0))
+            if max(min(n, self.block.n_features), 2.0 * np.sqrt(n_pos * (n - n_pos))) > MAX_CHOSEN:
+                return 0
+            self._pair()
+        return len(self.rows)
+
+    def _pair(self) -> None:
+        """Take the pairs of the chosen rows."""
+        weight, factor, groups = self.block.weights(), np.ones(1), self._cuts.groups
         if groups is None:
-            pos, neg = (np.flatnonzero(self.block.y == label) for label in (1, -1))
+            pos, neg = (np.flatnonzero(self._chosen & (self.block.y == label)) for label in (1, -1))
             pos_groups, neg_groups = np.zeros(len(pos), dtype=int), np.zeros(len(neg), dtype=int)
         else:
             (pos, pos_groups), (neg, neg_groups) = (groups.rows_of(self.block, label) for label in (1, -1))
-        self.rows, self.n_pos = np.concatenate([pos, neg]), len(pos)
+            factor = groups.factor
+        self.rows, self.n_pos, self.weights_neg = np.concatenate([pos, neg]), len(pos), weight[neg]
         i, j = np.nonzero(pos_groups[:, np.newaxis] == neg_groups)
-        pairs = weight[pos[i]] * weight[neg[j]] * (factor[pos_groups[i]] / mass)
+        pairs = weight[pos[i]] * weight[neg[j]] * (factor[pos_groups[i]] / self._cuts.mass)
         counted = pairs > 0.0  # the product of two small weights may be 0
         self.i, self.j, self.weights = i[counted], j[counted], pairs[counted]
-        X = matrix_of_rows(self.block.rows)
+        X = matrix_of_rows(rows_at(self.block.rows, self.rows))
+        # Scores are `image @ products @ c`, or without an image ``products @ c``. Few features are the shorter way.
+        self.image = as_dense(X) if self.target and X.shape[1] < len(self.rows) else None
         with np.errstate(all="ignore"):
-            products = X @ X.T
-        self.products = (products if isinstance(products, np.ndarray) else products.toarray())[
-            np.ix_(self.rows, self.rows)
-        ]
+            self.products = as_dense(X @ X.T) if self.image is None else self.image.T
 
     def solve(self, lam: float) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
         """Yield better and better minimisers for the penalty ``lam/2 |w|^2``, each with the height and gradient of a dual point.
@@ -87,19 +120,21 @@ class FewRows:
         A result is yielded when the gap has fallen to `GAP_REDUCTION` times that of the previous result, and at the end. Nothing
         is yielded if no step has finite weights and a dual value above 0.
         """
-        W = self.weights
         with np.errstate(all="ignore"):
             K = self.products / lam
-        # The variables, the slacks of their upper bounds, and the multipliers of both bounds. All of them are positive.
-        iterate = np.stack([0.5 * W] * 2 + [np.ones(len(W))] * 2)
+        # The variables, their distances from their upper bounds, and the multipliers of both bounds. All of them are positive.
+        u = np.full(len(self.weights_neg), 0.5 * self.target / self.weights_neg.sum() if self.target else 1.0)
+        b = 0.5 * self.weights * u[self.j]
+        distances = self._distances(b, u, 1.0)
+        iterate = np.concatenate([distances, b.mean() / distances if self.target else np.ones(distances.shape)])
         lowest, highest, gap, yielded, in_vain = np.inf, 0.0, np.inf, np.inf, 0
         best = bound = np.zeros(0)
         for _ in range(MAX_STEPS):
             primal, dual, t, product = self._values(K, iterate)
             if primal < lowest:
-                lowest, best = primal, np.clip(iterate[0], 0.0, W)
+                lowest, best = primal, self._feasible(iterate)
             if dual > highest:
-                highest, bound = dual, np.clip(iterate[0], 0.0, W)
+                highest, bound = dual, self._feasible(iterate)
             before, gap = gap, lowest - highest
             in_vain = 0 if gap < 0.9 * before or not highest else in_vain + 1
             if in_vain > PATIENCE_IN_STEPS or not (
@@ -116,6 +151,24 @@ class FewRows:
         if len(best) and len(bound) and gap < yielded:
             yield self._point(lam, best, bound)
 
+    def _distances(self, b: np.ndarray, u: np.ndarray, one: float) -> np.ndarray:
+        """Return the distances of the variables from their bounds, or the changes of these for changes of the variables.
+
+        `one`: 1 for distances, 0 for their changes.
+        """
+        W, v, q = self.weights, self.weights_neg, self.target
+        if not q:
+            return np.stack([b, one * W - b])
+        total = np.array([u @ v])
+        return np.stack([np.concatenate([b, u, total]), np.concatenate([W * u[self.j] - b, one - u, one * q - total])])
+
+    def _feasible(self, iterate: np.ndarray) -> np.ndarray:
+        """Return the variables of the pairs, within their bounds in spite of rounding."""
+        n, most = len(self.weights), self.weights
+        if self.target:
+            most = (1.0 - ROUNDING) * most * iterate[0, n + self.j]
+        return np.clip(iterate[0, :n], 0.0, most)
+
     def _point(self, lam: float, best: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, float, np.ndarray]:
         return self._sum_of_rows(best) / lam, math.fsum(bound), -self._sum_of_rows(bound)
 
@@ -128,31 +181,54 @@ class FewRows:
         n = self.n_pos
         return np.concatenate([np.bincount(self.i, b, n), -np.bincount(self.j, b, len(self.rows) - n)])
 
+    def _matrix(self, b: np.ndarray) -> np.ndarray:
+        """Return values of the pairs, float64 of shape (n_positives, n_negatives)."""
+        matrix = np.zeros((self.n_pos, len(self.rows) - self.n_pos))
+        matrix[self.i, self.j] = b
+        return matrix
+
+    def _scores(self, projected: np.ndarray) -> np.ndarray:
+        """Return the scores, or what has their form, after `products`."""
+        return projected if self.image is None else self.image @ projected
+
     @np.errstate(all="ignore")
     def _values(self, K: np.ndarray, iterate: np.ndarray) -> tuple[float, float, np.ndarray, float]:
         """Return the objective, the dual value, 1 less the margin of each pair, and the mean product."""
-        b = iterate[0]
+        b = iterate[0, : len(self.weights)]
         c = self.coefficients(b)
-        scores = K @ c
+        scores = self._scores(K @ c)
         t, half_square = 1.0 - self.margins(scores), 0.5 * float(c @ scores)
-        primal = half_square + float(self.weights @ np.maximum(t, 0.0))
-        return primal, float(b.sum()) - half_square, t, mean_product(iterate)
+        loss, v = float(self.weights @ np.maximum(t, 0.0)), self.weights_neg
+        if self.target:
+            sums = np.bincount(self.j, self.weights * np.maximum(t, 0.0), len(v))
+            loss = float(sums @ cutoff_of(sums / v, v, self.target).fractions(sums / v))
+        return half_square + loss, float(b.sum()) - half_square, t, mean_product(iterate)
 
     @np.errstate(all="ignore")
     def _next(self, K: np.ndarray, iterate: np.ndarray, t: np.ndarray, product: float) -> np.ndarray | None:
         """Return the end of a step of the predictor-corrector method; None if its matrix is singular."""
-        n, n_rows = self.n_pos, len(self.rows)
-        b, to_upper, low, high = iterate
-        scaling = 1.0 / (low / b + high / to_upper)
-        scaling_matrix = np.zeros((n, n_rows - n))
-        scaling_matrix[self.i, self.j] = scaling
+        n, W, v, distances, multipliers = self.n_pos, self.weights, self.weights_neg, iterate[:2], iterate[2:]
+        n_pairs, ratios = len(W), multipliers / distances
+        curvature = ratios[0] + ratios[1]
+        scaling = 1.0 / curvature[:n_pairs]
+        scaling_matrix = self._matrix(scaling)
         row_scaling = np.abs(self.coefficients(scaling))
         K_pos, K_neg = K[:, :n], K[:, n:]
         system = np.concatenate(
             [K_pos * row_scaling[:n] - K_neg @ scaling_matrix.T, K_neg * row_scaling[n:] - K_pos @ scaling_matrix],
             axis=1,
         )
-        system[np.diag_indices(n_rows)] += 1.0
+        system = system if self.image is None else system @ self.image
+        n = len(system)
+        system[np.diag_indices(n)] += 1.0
+        if self.target:
+            # The fractions of the negatives are unknown as well. The rates say how a pair's variable rises with them.
+            rates = ratios[1, :n_pairs] * W * scaling
+            of_fractions = np.bincount(self.j, ratios[0, :n_pairs] * W * rates, len(v)) + curvature[n_pairs:-1]
+            gains = np.concatenate([self._matrix(rates), -np.diag(np.bincount(self.j, rates, len(v)))])
+            below = gains.T if self.image is None else gains.T @ self.image
+            square = np.diag(of_fractions) + curvature[-1] * np.outer(v, v)
+            system = np.block([[system, -K @ gains], [below, square]])
         factor, pivots, failed = dgetrf(system)
         if failed:
             return None
@@ -161,18 +237,17 @@ class FewRows:
         for corrects in (False, True):
             reached = mean_product(iterate + longest_step(iterate, step) * step)
             target = product * (reached / product) ** 3 if corrects else 0.0
-            rest_low, rest_high = target - step[0] * step[2], target - step[1] * step[3]
-            residual = t + rest_low / b - rest_high / to_upper
-            change, _ = dgetrs(factor, pivots, K @ self.coefficients(scaling * residual))
-            step_b = scaling * (residual - self.margins(change))
-            step = np.stack(
-                [
-                    step_b,
-                    -step_b,
-                    (rest_low - low * step_b) / b - low,
-                    (rest_high + high * step_b) / to_upper - high,
-                ]
-            )
+            rest = target - step[:2] * step[2:]
+            low, high = rest / distances
+            residual = t + low[:n_pairs] - high[:n_pairs]
+            right = K @ self.coefficients(scaling * residual)
+            if self.target:
+                sums = np.bincount(self.j, W * high[:n_pairs] + rates * residual, len(v))
+                right = np.append(right, sums + (low - high)[n_pairs:-1] + v * (low - high)[-1])
+            solution, _ = dgetrs(factor, pivots, right)
+            step_b, step_u = scaling * (residual - self.margins(self._scores(solution[:n]))), solution[n:]
+            changes = self._distances(step_b + rates * step_u[self.j] if self.target else step_b, step_u, 0.0)
+            step = np.concatenate([changes, (rest - multipliers * changes) / distances - multipliers])
         return iterate + TO_BORDER * longest_step(iterate, step) * step
 
     def _sum_of_rows(self, b: np.ndarray) -> np.ndarray:
@@ -180,8 +255,7 @@ class FewRows:
 
         The sum is as deep as `aucdist.solvers.rounding` takes it for: over a block, and then over the blocks.
         """
-        matrix = np.zeros((self.n_pos, len(self.rows) - self.n_pos))
-        matrix[self.i, self.j] = b
+        matrix = self._matrix(b)
         c = [math.fsum(row) for row in matrix] + [-math.fsum(row) for row in matrix.T]
         coefs, total, first = np.zeros(self.block.n_samples), np.zeros(self.block.n_features), 0
         np.add.at(coefs, self.rows, c)

@@ -45,7 +45,8 @@ MORE = [
     *((HINGE, rows, {"solver": "sdcd", "solver__average": True}) for rows in ("sparse", "in groups")),
     (HINGE, "sparse", {"solver": "sdcd-perm", "solver__combine": "average"}),
     (HINGE, "in groups", {}), (RAMP, "in groups", {}), (SQUARE, "in groups", {}), (HINGE, "sparse", {}),
-    (HINGE, "dense", {"max_fpr": 0.05}), (HINGE, "dense", {"max_fpr": 0.2, "penalty": "l1"}),
+    (HINGE, "dense", {"max_fpr": 0.05}), (HINGE, "dense", {"max_fpr": 0.01, "tol": 1e-12, "max_passes": 50}),  # interior points
+    (HINGE, "dense", {"max_fpr": 0.2, "penalty": "l1"}),
     (HINGE, "turned", {"max_fpr": 0.3}), (HINGE, "dense", {"max_false_positives": 1}), (RAMP, "dense", {"max_fpr": 0.05}),
     *((HINGE, "dense", {"monotone": SIGNS, "features": features}) for features in (None, "bins")),
     *((HINGE, "dense", {"monotone": SIGNS, "features": "bins", **more}) for more in ({"penalty": "l1"}, {"max_fpr": 0.3})),

@@ -8,11 +8,12 @@ import scipy.sparse as sp
 from hypothesis import given, strategies as st
 from support.grouped_pairs import best_hinge, hinge, mean_loss, pairs_of
 from support.small_sets import blocks_of
+from support.top_optima import top_hinge, top_optimum
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.data.block import Block, partition
 from aucdist.engine.blocks import LocalBlocks
-from aucdist.pairs import cutting_planes
+from aucdist.pairs import cutting_planes, few_rows as few_rows_module
 from aucdist.pairs.cutting_planes import AllPairs, CuttingPlanes
 from aucdist.pairs.few_rows import FewRows
 from aucdist.pairs.problem import PairObjective
@@ -43,10 +44,9 @@ def blocks(X, y, weight, group, n_blocks=1):
     return LocalBlocks(partition(block, n_blocks))
 
 
-def few_rows(rows):
+def few_rows(rows, **options):
     """Return the rows as the interior-point method takes them."""
-    cuts = CuttingPlanes(rows, PairObjective.of(rows, 1.0)).cuts
-    return FewRows(cuts.blocks, cuts.groups, cuts.mass)
+    return FewRows(CuttingPlanes(rows, PairObjective.of(rows, 1.0, **options)).cuts)
 
 
 @given(
@@ -184,3 +184,50 @@ def test_too_many_values_stay_where_they_are(monkeypatch):
     monkeypatch.setattr(cutting_planes, "FewRows", None)
     planes = CuttingPlanes(rows := blocks(X, y, weight, group), PairObjective.of(rows, 1.0))
     assert solve(planes.rounds(1e-2), tol=1e-3, max_passes=300).certificate.status == "converged"
+
+
+# ---- the highest-scoring negatives ----
+
+
+@given(
+    seed=st.integers(0, 999), n_pos=st.integers(1, 10), n_neg=st.integers(1, 12), n_features=st.sampled_from([2, 30]),
+    lam=st.sampled_from([1e-4, 1e-2, 1.0]), ties=st.booleans(), weighted=st.booleans(),
+    max_fpr=st.sampled_from([0.1, 0.4, 1.0]),
+)  # fmt: skip
+def test_dual_points_of_the_top_are_tangents_and_near_the_minimum(
+    seed, n_pos, n_neg, n_features, lam, ties, weighted, max_fpr
+):
+    X, y, weight, group, _ = problem(seed, n_pos, n_neg, ties=ties, weighted=weighted)
+    X, target = X[:, :n_features], max_fpr * weight[y < 0].sum()
+    few = few_rows(blocks(X, y, weight, group), max_fpr=max_fpr)
+    assert few.choose(np.zeros(X.shape[1])) == len(y)  # all scores are equal
+    for w, height, gradient in few.solve(lam):
+        for v in (w, 0.5 * w, 2.0 * w, np.zeros(len(w)), -w):
+            reach = np.abs(v) @ np.abs(X).max(axis=0)
+            assert height + gradient @ v <= top_hinge(X @ v, y, target, weight) + 1e-13 * (1.0 + reach)
+        primal = 0.5 * lam * w @ w + top_hinge(X @ w, y, target, weight)
+        gap = primal - (height - gradient @ gradient / (2.0 * lam))
+    assert -1e-9 * primal <= gap <= 1e-5 * primal
+    assert primal == pytest.approx(top_optimum(X, y, lam, target, weight), rel=2e-5, abs=5e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.usefixtures("soon")
+def test_rows_that_come_to_count_are_chosen_until_the_minimum_is_that_of_all(seed, monkeypatch):
+    monkeypatch.setattr(few_rows_module, "MIN_CHOSEN", 0.0)
+    monkeypatch.setattr(few_rows_module, "SHARE_CHOSEN", 1.0)
+    X, y, weight, group, _ = problem(seed, 12, 60, weighted=seed % 2 == 0)
+    X, target = X[:, : (5, 70)[seed // 2]], 0.1 * weight[y < 0].sum()
+    solution = solve(AllPairs().rounds(blocks(X, y, weight, group, 2), 1e-2, max_fpr=0.1), tol=1e-6, max_passes=60)
+    assert solution.certificate.status == "converged"
+    best = top_optimum(X, y, 1e-2, target, weight)
+    assert best * (1 - 1e-6) <= solution.certificate.primal <= best * (1 + 2e-6)
+    assert solution.certificate.dual - solution.certificate.rounding <= best * (1 + 1e-6)
+
+
+def test_separable_rows_at_the_top_take_few_passes():
+    r = np.random.default_rng(0)
+    X = (r.random((900, 120)) < 0.25).astype(float)
+    y = np.where(X[:, :12].sum(axis=1) + r.normal(scale=0.3, size=900) > 4.5, 1, -1)
+    solution = solve(AllPairs().rounds(blocks_of(X, y), 1e-3, max_fpr=0.01), tol=1e-3, max_passes=100)
+    assert solution.certificate.status == "converged"
