@@ -11,6 +11,7 @@ import click
 import pytest
 import yaml
 from pydantic import TypeAdapter
+from support.printed import script
 
 from aucdist.data.sources import Source
 from flows.cli import app
@@ -51,6 +52,13 @@ def test_links_lead_somewhere() -> None:
     assert len(targets) > 100
     linked = {(name_of(file), path): (file.parent / path).resolve() for file, path in targets}
     assert [link for link, there in linked.items() if not there.exists() and there not in MADE | DRAWN] == []
+
+
+@pytest.mark.parametrize("name", ["report", "report-shapes", "watch"])
+def test_a_picture_has_the_words_of_its_page_today(name: str) -> None:
+    pytest.importorskip("PIL", reason="needs Pillow, which comes with matplotlib")
+    gone = script("pictures").gone(name)
+    assert gone == [], f"draw the picture again: python docs/pictures.py {name}"
 
 
 def commands() -> Iterator[tuple[str, str, bool]]:

@@ -10,7 +10,6 @@ import pandas as pd
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import pr_band, pr_curve, roc_band, roc_curve
 from aucdist.report.svg import HEIGHT, INK, LIGHT, MUTED, NEG, POS, WIDTH, Axes
-from aucdist.report.text import number_text
 
 Plot = Callable[[Any], None]
 """A function that draws into axes."""
@@ -205,7 +204,7 @@ def rounds_of(axes: Any, trace: pd.DataFrame, column: str, label: str) -> None:
 
 
 def objective(axes: Any, history: pd.DataFrame) -> None:
-    """Plot primal and dual value against passes and seconds; the area between them is the gap."""
+    """Plot primal and dual value against passes; the area between them is the gap."""
     x, primal, dual = _columns(history, "passes", "primal", "dual")
     known = np.isfinite(x) & np.isfinite(primal) & np.isfinite(dual)
     axes.fill_between(x[known], dual[known], primal[known], color=POS, alpha=0.12)
@@ -220,29 +219,18 @@ def objective(axes: Any, history: pd.DataFrame) -> None:
     elif len(positive):
         axes.set(ylim=(0, 1.05 * positive.max()))
     axes.set(xlabel="Passes", ylabel="Objective")
-    _add_seconds_axis(axes, history)
 
 
 def relative_gap(axes: Any, history: pd.DataFrame) -> None:
-    """Plot the relative gap against passes and seconds, on a log scale."""
+    """Plot the relative gap against passes, on a log scale."""
     x, gap = _columns(history, "passes", "relative_gap")
     points = np.isfinite(x) & np.isfinite(gap) & (gap > 0)
     axes.plot(x[points], gap[points], "o-" if len(x) <= MAX_MARKS else "-", color=POS, markersize=2.5)
     axes.set(xlabel="Passes", ylabel="Relative gap, log scale", yscale="log")
-    _add_seconds_axis(axes, history)
 
 
 def _columns(history: pd.DataFrame, *names: str) -> list[np.ndarray]:
     return [history[name].to_numpy(dtype=float, na_value=np.nan) for name in names]
-
-
-def _add_seconds_axis(axes: Any, history: pd.DataFrame) -> None:
-    """Add an upper axis with the seconds at each tick of the passes."""
-    passes, seconds = _columns(history, "passes", "seconds")
-    if len(passes) and np.isfinite(seconds).all():
-        axes.seconds = lambda tick: (
-            number_text(float(np.interp(tick, passes, seconds)), 2) if passes[0] <= tick <= passes[-1] else ""
-        )
 
 
 def thin(x: np.ndarray, y: np.ndarray, n_points: int = MAX_POINTS) -> np.ndarray:

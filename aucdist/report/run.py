@@ -32,7 +32,7 @@ from aucdist.report.text import (
     render_template,
     rounded_up_text,
     search_verdict,
-    target_text,
+    set_for_text,
 )
 
 TOP_WEIGHTS = 30
@@ -50,15 +50,14 @@ NO_TEST_ROWS = (
 )
 RARE_SHARE = 0.1
 """Where fewer rows are positive, average precision says more than the AUC about the rows with the highest scores."""
-THRESHOLD_BY_TARGET = "The operating point of the configuration set the threshold. Its target: {}."
 DEFAULT_THRESHOLDS = {
     "HingeClassifier": "No operating point was given, so the threshold is the intercept that was fitted.",
     "LinkClassifier": "No operating point was given, so a row is flagged if its probability is above 0.5.",
 }
 THRESHOLD_BY_G_MEAN = (
-    "No operating point was given, so the threshold is the one with the largest G-mean of the training rows. It often "
-    "flags many rows. To choose it by the number of alerts, by costs or by the precision, set `operating_point`, such as "
-    "`{alerts: 0.01}`."
+    "No operating point was given, so the threshold is the one with the largest G-mean of the training rows, which the fit has "
+    "seen. It often flags many rows. To choose it by the number of alerts, by costs or by the precision, set `operating_point`, "
+    "such as `{alerts: 0.01}`."
 )
 """The default of all other estimators."""
 
@@ -126,7 +125,7 @@ def render_run_page(report: Report) -> str:
         title=report.run["name"],
         report=report,
         run=report.run,
-        search=None if search is None else search_section(search),
+        search=search and search_section(search),
         **values,
     )
 
@@ -182,9 +181,7 @@ def _two_classes(report: Report) -> Json:
         "certificate": certificate_text(run["certificate"]),
         "figures": _figures(report, shown, rows),
         "decisions": _decisions(report),
-        "rule": DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN)
-        if point is None
-        else THRESHOLD_BY_TARGET.format(target_text(point["target"])),
+        "rule": set_for_text(point) if point else DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN),
         "thresholds": _thresholds(report, shown),
         "reliability": reliability,
         "shape": shape,
@@ -322,7 +319,7 @@ def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
         "rows with scores above 0 are flagged."
     )
     point = report.run.get("operating_point")
-    at = None if point is None else (point["fpr"]["value"], point["recall"]["value"])
+    at = point and (point["fpr"]["value"], point["recall"]["value"])
     (train, test), max_fpr = report.classes[0], report.max_fpr
     figures: dict[str, tuple[str, str, plots.Plot]] = {
         "roc": ("ROC curve", curve, lambda axes: plots.roc(axes, train, test, log_x=False)),

@@ -24,6 +24,8 @@ MAX_INTERACTIONS = 8
 """The largest number of interactions that are drawn, those with the widest spread."""
 MAX_POINTS = 400
 """The largest number of rows in the table of points."""
+FEW_ROWS = 20
+"""Steps of a shape with fewer training rows than this are drawn as a thin line."""
 DIRECTIONS = {0: ("", ""), 1: ("↗", "may only rise"), -1: ("↘", "may only fall")}
 """The mark and the description of the direction of a shape."""
 
@@ -79,8 +81,11 @@ def _curve_figure(search: Json, name: str) -> str | None:
         axes.plot(x, means, "o-", color=POS, label="mean")
         axes.plot(x[chosen], means[chosen], "D", color=INK, label="chosen", markersize=8, hollow=True)
         log_x = bool((x > 0).all() and x.max() > 20 * x.min())
-        axes.set(xlabel=name + ", log scale" * log_x, ylabel=f"{heading}, mean over the folds")
-        axes.set(xscale="log" if log_x else "linear")
+        axes.set(
+            xlabel=name + ", log scale" * log_x,
+            ylabel=f"{heading}, mean over the folds",
+            xscale="log" if log_x else "linear",
+        )
 
     return plots.inline_svg("path", f"{heading} against {name}", search_verdict(search), draw)
 
@@ -95,6 +100,7 @@ def additive_section(
     directions: np.ndarray | None,
     bands: Sequence[tuple[np.ndarray, np.ndarray]] | None,
     n_halves: int | None,
+    n_rows: int,
 ) -> Json:
     """Return the variables of the section: ranking, figures of shapes and of interactions, points.
 
@@ -104,10 +110,11 @@ def additive_section(
     `directions`, of shape (n_features,): +1 where the score may only rise in a feature, -1 where it may only fall.
     `bands`: the lowest and the highest value of other fits in each bin of each shape.
     `n_halves`: the number of fits, each to a half of the training rows.
+    `n_rows`: the number of training rows.
     """
     shapes = sorted(parts.shapes, key=lambda shape: (-shape.spread, shape.feature))
     interactions = sorted(parts.interactions, key=lambda shape: -shape.spread)
-    band_of = {} if bands is None else dict(zip((s.feature for s in parts.shapes), bands, strict=True))
+    band_of = dict(zip((s.feature for s in parts.shapes), bands or (), strict=False))
     drawn_values = [values for s in shapes for values in (s.values, *band_of.get(s.feature, ()))]
     reach = max((float(np.abs(values).max()) for values in drawn_values), default=1.0) or 1.0
     drawn = [shape for shape in shapes if shape.spread > 0 and len(shape.values) > 1][:MAX_SHAPES]
@@ -116,7 +123,7 @@ def additive_section(
         name, note, band = features[shape.feature], shape_text(shape), band_of.get(shape.feature)
         arrow, rule = DIRECTIONS[0 if directions is None else int(directions[shape.feature])]
         note = f"{rule}: {note}" if rule else note
-        plot = functools.partial(shape_plot, shape=shape, name=name, reach=reach, band=band)
+        plot = functools.partial(shape_plot, shape=shape, name=name, reach=reach, band=band, n_rows=n_rows)
         svg = plots.inline_svg(f"feature-{k}", f"Shape of {name}", note, plot, 216.0)
         figures.append({"name": name, "arrow": arrow, "note": note, "figure": svg})
     heats = []
@@ -134,7 +141,7 @@ def additive_section(
         "ranking": ranking[:MAX_SHAPES],
         "n_parts": len(parts.shapes) + len(parts.interactions),
         "shapes": figures,
-        "n_halves": None if bands is None else n_halves,
+        "n_halves": n_halves,
         "has_directions": directions is not None and bool(directions.any()),
         "interactions": heats,
         "points": list(points.head(MAX_POINTS).itertuples(index=False, name=None)),
@@ -154,13 +161,15 @@ def _ends_text(values: np.ndarray) -> str:
 
 
 def shape_plot(
-    axes: Any, shape: Any, name: str, reach: float, band: tuple[np.ndarray, np.ndarray] | None = None
-) -> None:
+    axes: Any, shape: Any, name: str, reach: float, band: tuple[np.ndarray, np.ndarray] | None = None,
+    n_rows: float = math.inf,
+) -> None:  # fmt: skip
     """Plot a feature's contribution as steps in the feature's units, with the rows' histogram beneath.
 
     `axes`: ours, or those of matplotlib.
     `reach`: the largest absolute contribution of any feature: all plots have one scale.
     `band`: the lowest and the highest contribution of other fits in each bin.
+    `n_rows`: the number of training rows, where steps with few of them are to be thin.
     """
     edges, low = shape.edges, -1.08 * reach
     # differences of halves, because the difference of two floats may overflow
@@ -173,7 +182,9 @@ def shape_plot(
     axes.axhline(0.0, color=MUTED)
     if band is not None:
         axes.stairs(band[1], ends, baseline=band[0], fill=True, color=POS, alpha=0.2)
-    axes.stairs(shape.values, ends, color=POS)
+    axes.stairs(shape.values, ends, color=POS, linewidth=0.7)
+    # the rows with a missing value count as well
+    axes.stairs(np.where(shape.shares < FEW_ROWS / n_rows, np.nan, shape.values), ends, color=POS)
     if shape.missing is not None:
         axes.plot(ends[0], shape.missing, "D", color=INK, markersize=5, label="missing")
     axes.set(xlabel=name, ylabel="Adds to the score", ylim=(low, -low))

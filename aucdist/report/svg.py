@@ -100,7 +100,6 @@ class Axes:
 
     def __init__(self) -> None:
         self.x, self.y = Axis(), Axis()
-        self.seconds: Callable[[float], str] | None = None
         self._marks: list[Callable[[], str]] = []
         self._legend: list[tuple[str, str]] = []
 
@@ -193,7 +192,7 @@ class Axes:
         crowded = sum(_width(text) + 1.5 * LETTER for _, text in across) > x.last - x.first
         x.first = max(x.first, crowded * (4 + 0.77 * widest))
         foot = 34 + crowded * 0.6 * widest
-        y.last = below + 8 + 28 * (self.seconds is not None)
+        y.last = below + 8
         y.first = max(height - foot, y.last + 110)  # a long legend makes the picture grow
         height = y.first + foot
         grid, texts = f"M{x.first:.1f},{y.last:.1f}V{y.first:.1f}H{x.last:.1f}", []
@@ -202,8 +201,6 @@ class Axes:
             if x.first - 0.1 <= at <= x.last + 0.1:
                 grid += f"M{at:.1f},{y.last:.1f}V{y.first:.1f}"
                 texts.append(_text(at, y.first + 13, text, "end" if crowded else "middle", -40 * crowded))
-                if self.seconds is not None:
-                    texts.append(_text(at, y.last - 5, self.seconds(value)))
         for value, text in up:
             at = float(y.place(value)[0])
             if y.last - 0.1 <= at <= y.first + 0.1:
@@ -212,11 +209,10 @@ class Axes:
         middle = (x.first + x.last) / 2
         texts.append(_text(middle, height - 5, _short(x.label, x.last - x.first)))
         texts.append(_text(11, (y.first + y.last) / 2, _short(y.label, y.first - y.last), turn=-90))
-        texts += [_text(middle, y.last - 19, "Seconds")] if self.seconds is not None else []
-        corner = f'x="{x.first - 2:.1f}" y="{y.last - 2:.1f}"'
-        area = f'{corner} width="{x.last - x.first + 4:.1f}" height="{y.first - y.last + 4:.1f}"'
+        size = f'width="{x.last - x.first + 4:.1f}" height="{y.first - y.last + 4:.1f}"'
         return (
-            f'<clipPath id="{name}-area"><rect {area}/></clipPath><g font-size="{SIZE}">{legend}'
+            f'<clipPath id="{name}-area"><rect x="{x.first - 2:.1f}" y="{y.last - 2:.1f}" {size}/></clipPath>'
+            f'<g font-size="{SIZE}">{legend}'
             f'<path d="{grid}" fill="none" stroke="{GRID}" stroke-width="0.6"/>{"".join(texts)}</g>'
             f'<g clip-path="url(#{name}-area)" stroke-linejoin="round">{"".join(draw() for draw in self._marks)}</g>',
             height,

@@ -14,8 +14,8 @@ from aucdist.errors import Json
 from aucdist.extras import load_optional
 
 SET_ON = {
-    "training": "the training rows",
-    "out_of_fold": "out-of-fold scores of the training rows",
+    "training": "the training rows, which the fit has seen",
+    "out_of_fold": "out-of-fold scores of the training rows: the model of each score has not seen its row",
     "threshold_rows": "the threshold rows, which the fit has not seen",
     "test": "the test rows themselves (these figures look better than those of new rows)",
 }
@@ -23,11 +23,12 @@ SET_ON = {
 NOT_BOUNDED = "at an unknown distance from the minimum: no lower bound above 0 is known"
 COUNTS = {"trillion": 1e12, "billion": 1e9, "million": 1e6}
 GUARANTEES = {
-    "precision": "the precision is at least {} %",
-    "recall": "the recall is at least {} %",
-    "fpr": "the false positive rate is at most {} %",
-    "alerts": "the share of flagged rows is at most {} %",
+    "recall": ("recall", "least"),
+    "precision": ("precision", "least"),
+    "fpr": ("false positive rate", "most"),
+    "alerts": ("share of alerts", "most"),
 }
+"""The rates that may have a target or a guarantee: the name of each, and whether it has to be at least or at most so large."""
 
 
 def summary_rows(run: Json) -> list[tuple[str, str]]:
@@ -108,53 +109,80 @@ def group_rows(groups: Json) -> list[tuple[str, str]]:
 
 def group_sentences(groups: Json) -> list[str]:
     """Describe the results within groups in sentences. The parameters are those of `group_rows`."""
-    rows = dict(group_rows(groups))
-    counted = rows.pop("Groups", None)
-    if counted is None:
-        return []
-    measured = [f"The {label} is {value}." for label, value in rows.items()]
-    return [*measured, f"Groups: {counted}."]
+    rows = group_rows(groups)
+    return [f"The {label} is {value}." for label, value in rows[1:]] + [
+        f"Groups: {counted}." for _, counted in rows[:1]
+    ]
 
 
-def target_text(requirement: Json) -> str:
-    """Describe the target of an operating point, as words after "Target on the training rows:"."""
-    name, value = next((name, value) for name, value in requirement.items() if name not in ("per", "confidence"))
-    if "per" in requirement:
-        per = "a day" if requirement["per"] == "day" else "in " + requirement["per"]
-        return f"at most {number_text(value)} alerts {per}"
-    if name == "fpr":
-        return f"at most {_one_in(value, 'false positive')} negatives"
-    if name == "alerts":
-        return f"at most {_one_in(value, 'alert')} rows"
+def target_text(target: Json) -> str:
+    """Describe the target of an operating point, as words after "The threshold was set for"."""
+    name, value = _rate_and_limit(target)
+    if "per" in target:
+        return f"at most {number_text(value)} alerts {'a' if target['per'] == 'day' else 'in'} {target['per']}"
     if name == "cost":
-        false_positive, miss = (
-            "the row's own amount" if isinstance(amount, str) else number_text(amount) for amount in value.values()
-        )
-        return f"the lowest cost, at {false_positive} for a false positive and {miss} for a miss"
-    return GUARANTEES[name].format(number_text(100 * value))
+        texts = ["the row's own amount" if isinstance(cost, str) else number_text(cost) for cost in value.values()]
+        return "the lowest cost, at {} for a false positive and {} for a miss".format(*texts)
+    noun, bound = GUARANTEES[name]
+    return f"a {noun} of at {bound} {number_text(100 * value, 4)} %"
+
+
+def _rate_and_limit(target: Json) -> tuple[str, Any]:
+    """Return the name and the value of a target."""
+    return next((name, value) for name, value in target.items() if name not in ("per", "confidence"))
+
+
+def set_for_text(point: Json) -> str:
+    """Describe in a sentence what a threshold was set for, and on which rows. `point`: as for `operating_point_text`."""
+    return f"The threshold was set for {target_text(point['target'])}, on {SET_ON[set_on_of(point)]}."
+
+
+def _beside_target(point: Json) -> str:
+    """Return how the test rows compare with the target of a threshold, as the end of a sentence.
+
+    It is empty where nothing can be said: of costs, without an alert, and if other rows were measured or the test rows set the
+    threshold. `point`: as for `operating_point_text`.
+    """
+    (name, limit), per, set_on = (
+        _rate_and_limit(point["target"]),
+        point["target"].get("per", "1 rows"),
+        set_on_of(point),
+    )
+    by_day, share = point.get("alerts_per_day"), point["alerts"]["value"]
+    if name == "cost" or not point["rows"] == "test" != set_on or share == 0 or (per == "day" and by_day is None):
+        return ""
+    n_rows = by_day / share if per == "day" else float(per.removesuffix(" rows"))
+    side, sign = ("below", -1) if GUARANTEES[name][1] == "least" else ("above", 1)
+    ends = point[name]["interval"]
+    over = [sign * (n_rows * rate - limit) for rate in (point[name]["value"], *(ends or ()))]
+    if over[0] <= 0:
+        return ", which meets the target"
+    if ends is None or min(over) <= 0:
+        return f", which is {'not significantly ' if ends else ''}{side} the target"
+    advice = ": train with `out_of_fold: true` in `operating_point`" if set_on == "training" else ""
+    return f", which is significantly {side} the target{advice}"
 
 
 def operating_points_text(classes: Sequence[Json]) -> str:
-    """Describe the results of the thresholds of several classes in a sentence.
+    """Describe the results of the thresholds of several classes in sentences.
 
     `classes`: ``classes`` of the object that ``aucdist train --json`` prints, with an ``operating_point`` each.
     """
     points = [row["operating_point"] for row in classes]
-    recalls = [point["recall"]["value"] for point in points]
-    origin = f" The thresholds were set on {SET_ON[set_on]}." if (set_on := set_on_of(points[0])) != "training" else ""
+    recalls, kept = [point["recall"]["value"] for point in points], ""
     if "guarantee" in points[0]:
         guarantees = [point["guarantee"] for point in points]
         n_met = sum(guarantee["meets_target"] for guarantee in guarantees)
         sure = f"{number_text(100 * guarantees[0]['confidence'])} % confidence each"
-        origin += f" {n_met} of {len(points)} thresholds guarantee their target, with {sure}."
+        kept = f" {n_met} of {len(points)} thresholds guarantee their target, with {sure}."
     return (
-        f"Target for each class: {target_text(points[0]['target'])}. On the {points[0]['rows']} rows, the mean recall of the "
-        f"classes is {percent_text(sum(recalls) / len(recalls))}, and the lowest is {percent_text(min(recalls))}.{origin}"
+        f"Each class has its own threshold. {set_for_text(points[0])} On the {points[0]['rows']} rows, the mean recall of the "
+        f"classes is {percent_text(sum(recalls) / len(recalls))}, and the lowest is {percent_text(min(recalls))}.{kept}"
     )
 
 
 def operating_point_text(point: Json) -> str:
-    """Describe recall and precision at a threshold in sentences.
+    """Describe in sentences how a threshold was set, whether it meets its target, and its recall and precision.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
     """
@@ -166,43 +194,35 @@ def operating_point_text(point: Json) -> str:
             f" Wrong decisions cost {value} per 100 {rows} rows{ends}. Without a model, the cheaper of flagging all rows and "
             f"flagging none would cost {without}."
         )
-    n_alerts, share = point.get("n_alerts"), point["alerts"]["value"]
-    flagged = f"{percent_text(share)} of the rows are" if n_alerts is None else f"{n_alerts:,} rows are"
-    if share == 0 or n_alerts == 1:
-        flagged = "no row is" if share == 0 else "1 row is"
-    named = ("recall", "precision") if share > 0 else ("recall",)
-    rates = [_rate_text(point[name]) for name in named]
-    days = ""
+    rates = {
+        name: f"the {noun} is {_with_interval(percent_text, point[name]['value'], point[name]['interval'])}"
+        for name, (noun, _) in GUARANTEES.items()
+        if name != "precision" or point["alerts"]["value"] > 0
+    }
+    if "n_alerts" in point:
+        rates["alerts"] += f", {point['n_alerts']:,} rows"
     if "alerts_per_day" in point:
-        days = f" The {rows} rows have {number_text(point['alerts_per_day'])} alerts a day."
-    return (
-        f"Target on {SET_ON[set_on_of(point)]}: {target_text(point['target'])}. On the {rows} rows, {flagged} flagged. "
-        f"The recall is {' and the precision '.join(rates)}.{days}{cost}"
-    )
-
-
-def _rate_text(rate: Json) -> str:
-    """Return a rate as percent, with its interval if there is one."""
-    return _with_interval(percent_text, rate["value"], rate["interval"])
+        rates["alerts"] += f", {number_text(point['alerts_per_day'])} a day"
+    about, _ = _rate_and_limit(point["target"])
+    first = rates.pop(about if about in rates else "alerts") + _beside_target(point)
+    *others, last = rates.values()
+    return f"{set_for_text(point)} On the {rows} rows, {first}. There, {', '.join(others)} and {last}.{cost}"
 
 
 def guarantee_text(point: Json) -> str:
     """Describe the guarantee of a threshold in a sentence; empty if none was requested. `point`: as above."""
     if (guarantee := point.get("guarantee")) is None:
         return ""
-    words, guaranteed = GUARANTEES[guarantee["metric"]], number_text(100 * guarantee["target"], 4)
-    target = words.format(guaranteed)
-    if not guarantee["meets_target"]:  # rounded down, so that the guarantee holds
-        best = guarantee["guaranteed"]
-        guaranteed = f"{math.floor(1e4 * best) / 100:g}" if "least" in words else rounded_up_text(100 * best)
-    guaranteed = words.format(guaranteed)
+    goal, (noun, bound) = target_text({guarantee["metric"]: guarantee["target"]}), GUARANTEES[guarantee["metric"]]
     n_pos, n_neg = guarantee["n_pos"], guarantee["n_neg"]
     known = {"test": "test", "threshold_rows": "threshold"}.get(set_on_of(point), "training")
-    rows = f"{known} rows ({n_pos + n_neg:,} rows, {n_pos:,} of them positive)"
+    rows = f"the {known} rows ({n_pos + n_neg:,} rows, {n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["meets_target"]:
-        return f"With {sure}, {guaranteed} on new rows drawn like the {rows}."
-    return f"No threshold can guarantee with {sure} that {target}, given the {rows}. The best guarantee is that {guaranteed}."
+        return f"With {sure}, the threshold guarantees {goal} on new rows drawn like {rows}."
+    share = guarantee["guaranteed"]  # rounded to the side on which the guarantee holds
+    best = f"{math.floor(1e4 * share) / 100:g}" if bound == "least" else rounded_up_text(100 * share)
+    return f"No threshold can guarantee {goal} with {sure}, given {rows}. The best guarantee is a {noun} of at {bound} {best} %."
 
 
 def set_on_of(point: Json) -> str:
@@ -212,18 +232,11 @@ def set_on_of(point: Json) -> str:
 
 def point_sentences(point: Json) -> list[str]:
     """Describe the results and the guarantee of a threshold in sentences. `point`: as above."""
-    false = f"The false positive rate is {_rate_text(point['fpr'])}."
-    return [sentence for sentence in (f"{operating_point_text(point)} {false}", guarantee_text(point)) if sentence]
+    return [sentence for sentence in (operating_point_text(point), guarantee_text(point)) if sentence]
 
 
 def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
     return "" if interval is None else " (95 % interval {} to {})".format(*map(text, interval))
-
-
-def _one_in(share: float, noun: str) -> str:
-    if share > 0 and abs(1 / share - round(1 / share)) < 1e-6 / share:
-        return f"one {noun} in {round(1 / share):,}"
-    return f"{number_text(1000 * share)} {noun}s in 1,000"
 
 
 def search_verdict(search: Json) -> str:
@@ -422,10 +435,15 @@ def seconds_text(value: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
 
 
+def _unbroken(text: str) -> str:
+    """Return a text in which no line breaks between a number and its sign."""
+    return text.replace(" %", "\u00a0%")
+
+
 def _with_code(sentence: str) -> Any:
     """Return a sentence as HTML, where text in backticks becomes code."""
     markupsafe = load_optional("markupsafe")
-    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(sentence))))
+    return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(_unbroken(sentence)))))
 
 
 FILTERS = {
@@ -433,10 +451,10 @@ FILTERS = {
     "auc": auc_text,
     "auc_with_interval": auc_with_interval,
     "count": count_text,
-    "excess": excess_text,
+    "excess": lambda excess: _unbroken(excess_text(excess)),
     "number": number_text,
     "parameters": parameters_text,
-    "percent": percent_text,
+    "percent": lambda *shares: _unbroken(percent_text(*shares)),
     "seconds": seconds_text,
     "value": value_text,
 }

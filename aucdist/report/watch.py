@@ -6,7 +6,7 @@ from pathlib import Path
 
 from aucdist.errors import Json
 from aucdist.metrics.guarantees import ALARM
-from aucdist.report.text import percent_text, render_template
+from aucdist.report.text import GUARANTEES, percent_text, render_template
 
 MAX_FEATURES = 60
 MIN_PSI = 0.1
@@ -52,9 +52,9 @@ def alarm_text(alarm: Json) -> str:
 
 def evidence_text(test: Json) -> str:
     """Describe the test of a guarantee in a line of text."""
-    least = "at least" if test["metric"] in ("precision", "recall") else "at most"
-    requirement = f"{NAMES[test['metric']].lower()} {least} {test['guaranteed']:.4g}"
-    return f"Guaranteed: {requirement}; the e-value against it is {test['evidence']:.3g} ({ALARM:g} raises an alarm)"
+    noun, bound = GUARANTEES[test["metric"]]
+    evidence = f"the e-value against it is {test['evidence']:.3g} ({ALARM:g} raises an alarm)"
+    return f"Guaranteed: {noun} at {bound} {test['guaranteed']:.4g}; {evidence}"
 
 
 def metric_text(name: str, value: dict[str, float], on_test_rows: dict[str, float] | None) -> str:
@@ -80,13 +80,13 @@ def render_watch_page(title: str, records: Sequence[Json]) -> str:
     psi_of_columns = [
         {column["name"]: column["psi"] for column in record["comparison"]["columns"]} for record in records
     ]
-    alarmed = [{alarm["column"] for alarm in record["comparison"]["alarms"]} for record in records]
     features = []
     for name in dict.fromkeys(name for batch_psi in psi_of_columns for name in batch_psi):
         values = [batch_psi.get(name) for batch_psi in psi_of_columns]
-        features.append(
-            _series(name, f"{values[-1] or 0.0:.3f}", values, [name in columns for columns in alarmed], MIN_PSI)
-        )
+        raised = [
+            {alarm["what"] for alarm in record["comparison"]["alarms"] if alarm["column"] == name} for record in records
+        ]
+        features.append(_series(name, f"{values[-1] or 0.0:.3f}", values, raised, MIN_PSI))
     # first the columns with an alarm in the last four batches, then those with the largest drift
     features.sort(key=lambda shown: (not any(shown["alarmed"][-4:]), -max(v or 0.0 for v in shown["values"][-4:])))
     return render_template(
@@ -130,8 +130,13 @@ def _alarmed(records: Sequence[Json], subject: str) -> list[bool]:
     return [any(alarm["what"] in (subject, OF_CLASSES.get(subject)) for alarm in _alarms(record)) for record in records]
 
 
-def _series(name: str, last: str, values: Sequence[float | None], alarmed: Sequence[bool], least: float | None) -> Json:
-    """Return the picture of a series, from 0 to its largest value or to twice the alarm threshold."""
+def _series(
+    name: str, last: str, values: Sequence[float | None], alarmed: Sequence[object], least: float | None
+) -> Json:
+    """Return the picture of a series, from 0 to its largest value or to twice the alarm threshold.
+
+    `alarmed`: whether each value raised an alarm; of a feature, what the alarms are about.
+    """
     high = max([*(v for v in values if v is not None), 2.0 * (least or 0.005)])
     return {"name": name, "last": last, "values": values, "alarmed": alarmed, "least": least, "low": 0.0, "high": high}
 

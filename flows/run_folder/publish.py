@@ -121,9 +121,16 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
     names, additive = list(rows.schema.feature_names), None
     if isinstance(feature_map, BinMap):  # only models of bins have shapes
-        parts, monotone = estimator.shapes(), getattr(estimator, "monotone_", None)
-        points = points_table(parts, names)
-        additive = additive_section(parts, names, points, monotone, fitted.bands, fitted.config.shapes.halves)
+        parts = estimator.shapes()
+        additive = additive_section(
+            parts,
+            names,
+            points_table(parts, names),
+            getattr(estimator, "monotone_", None),
+            fitted.bands,
+            fitted.config.shapes.halves,
+            rows.train.n_samples,
+        )
     return replace(
         report,
         threshold=estimator.raw_threshold,

@@ -107,7 +107,7 @@ def test_page_and_record_have_what_a_reviewer_asks_for(run: Path, record: dict) 
     p = load_model(str(run)).probability(scores["score"].to_numpy())[:, 1]
     assert calibration["expected"] == pytest.approx(p.sum())
     assert sum(band["rows"] for band in calibration["bands"]) == len(scores)
-    assert "confidence, the recall is at least 70 %" in page
+    assert "confidence, the threshold guarantees a recall of at least 70\u00a0%" in page
 
 
 def test_the_same_bits_again(run: Path, record: dict) -> None:

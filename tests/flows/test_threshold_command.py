@@ -55,8 +55,9 @@ def test_alerts_by_the_day(run: str) -> None:
     assert point["alerts_per_day"] == pytest.approx((test["score"] > 0).sum() / 25)
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
-    flagged = f"at most 5 alerts a day. On the test rows, {(test['score'] > 0).sum()} rows are flagged. The recall is"
-    assert f"Target on the training rows: {flagged}" in page_of({"run": run})
+    page = page_of({"run": run})
+    assert "set for at most 5 alerts a day, on the training rows, which the fit has seen. On the test rows, " in page
+    assert f", {(test['score'] > 0).sum()} rows, {point['alerts_per_day']:.3g} a day, which " in page
 
 
 def test_the_rows_that_set_it_are_kept(run: str) -> None:
@@ -150,11 +151,11 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["meets_target"]
     assert threshold_lines(changed)[1].startswith(
-        "With 90 % confidence, the recall is at least 90 % on new rows drawn like"
+        "With 90 % confidence, the threshold guarantees a recall of at least 90 % on new rows drawn like"
     )
     impossible = change(result["run"], fpr=1e-4, confidence=0.95)
     assert (
-        "No threshold can guarantee with 95 % confidence that the false positive rate is at most 0.01 %"
+        "No threshold can guarantee a false positive rate of at most 0.01 % with 95 % confidence"
         in threshold_lines(impossible)[1]
     )
 
@@ -219,12 +220,12 @@ def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
     point = {"guarantee": guarantee | {"n_pos": 30, "n_neg": 70}, "set_on": "threshold_rows"}
     text = guarantee_text(point)
     assert text.startswith(
-        "No threshold can guarantee with 95 % confidence that the precision is at least 80 %, given the threshold "
-        "rows (100 rows, 30 of them positive)."
+        "No threshold can guarantee a precision of at least 80 % with 95 % confidence, given the threshold rows "
+        "(100 rows, 30 of them positive)."
     )
-    assert text.endswith(" The best guarantee is that the precision is at least 63.45 %.")
+    assert text.endswith(" The best guarantee is a precision of at least 63.45 %.")
     rare = guarantee | {"metric": "fpr", "target": 0.001, "guaranteed": 0.01234, "n_pos": 3, "n_neg": 7}
-    assert guarantee_text({**point, "guarantee": rare}).endswith("that the false positive rate is at most 1.3 %.")
+    assert guarantee_text({**point, "guarantee": rare}).endswith(" a false positive rate of at most 1.3 %.")
 
 
 def test_an_operating_point_with_its_earlier_keys_is_read() -> None:

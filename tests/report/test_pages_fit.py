@@ -86,17 +86,24 @@ def test_a_worker_of_a_page_that_is_opened_as_a_file_works(chromium: Browser, tm
     assert chromium.messages == []
 
 
+def watched(*kinds: str) -> str:
+    columns = [{"name": f"pixel_{j}", "psi": 0.01 * j} for j in range(30)]
+    alarms = [{"what": kind, "column": "pixel_29", "value": 0.125, "p": 1e-9} for kind in kinds]
+    comparison = {"columns": columns, "alarms": alarms, "score": {"psi": 0.02}, "rare": {"share": 0.47}}
+    about = {"batch": "monday", "time": "2026-11-25T03:28", "version": 1, "rows": 1797, "performance": None}
+    return render_watch_page("models/digits", [about | {"comparison": comparison}])
+
+
+def test_an_alarm_that_is_not_about_the_psi_has_a_mark_and_words_of_its_own() -> None:
+    for page, squares in ((watched("outside"), 1), (watched("outside", "moved"), 0), (watched("moved"), 0)):
+        assert page.count("<rect") == squares
+        assert ("0.290, values out of range</figcaption>" in page) == ("outside the range of" in page.split("<h2>")[0])
+
+
 @needs_chromium
 def test_the_figures_of_a_watched_model_can_be_read(chromium: Browser, tmp_path: Path) -> None:
-    columns = [{"name": f"pixel_{j}", "psi": 0.01 * j} for j in range(30)]
-    alarm = {"what": "outside", "column": "pixel_29", "value": 0.125, "p": 1e-9}
-    comparison = {"columns": columns, "alarms": [alarm], "score": {"psi": 0.02}, "rare": {"share": 0.47}}
-    record = {
-        "batch": "monday", "time": "2026-11-25T03:28", "version": 1, "rows": 1797, "performance": None,
-        "comparison": comparison,
-    }  # fmt: skip
-    page = render_watch_page("models/digits", [record])
-    assert "pixel_29: 12.5 % of the rows are outside the range" in page
+    page = watched("outside")
+    assert "pixel_29: 12.5\u00a0% of the rows are outside the range" in page
     assert_fits(chromium, tmp_path, page)
     # The numbers are 9 pixels high in a figure of 242.
     narrowest = "Math.min(...[...document.querySelectorAll('svg')].map(s => s.getBoundingClientRect().width))"

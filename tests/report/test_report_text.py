@@ -70,8 +70,8 @@ def test_the_ends_of_an_interval_have_the_decimals_of_the_auc():
 
 def test_the_ends_of_an_interval_have_the_decimals_of_the_rate():
     rate = {"value": 33 / 35, "interval": [0.80843, 0.99300]}
-    point = {"target": {"alerts": 0.1}, "rows": "test", "recall": rate, "alerts": {"value": 0.0, "interval": None}}
-    assert "The recall is 94.29 % (95 % interval 80.84 % to 99.30 %)." in operating_point_text(point)
+    point = {"target": {"alerts": 0.1}, "rows": "test"} | dict.fromkeys(("recall", "fpr", "precision", "alerts"), rate)
+    assert "the recall is 94.29 % (95 % interval 80.84 % to 99.30 %)," in operating_point_text(point)
 
 
 def test_the_summary_of_several_classes_bounds_their_objectives():
@@ -221,7 +221,7 @@ def test_the_page_says_what_there_is(topics: bool, tested: bool) -> None:
 
 
 def test_a_bound_of_exactly_0() -> None:
-    assert "the training objective is at most 0 % above its minimum" in render_run_page(made(3, excess=0.0))
+    assert "the training objective is at most 0\u00a0% above its minimum" in render_run_page(made(3, excess=0.0))
 
 
 @pytest.mark.skipif(installed() is None, reason="needs a browser")

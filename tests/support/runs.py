@@ -65,5 +65,5 @@ def write_config(folder: Path, table: pd.DataFrame, source: dict[str, Any], data
 
 
 def page_of(result: dict[str, Any]) -> str:
-    """Return the report of a run."""
-    return Path(result["run"], "report.html").read_text(encoding="utf-8")
+    """Return the report of a run, with usual spaces."""
+    return Path(result["run"], "report.html").read_text(encoding="utf-8").replace("\u00a0", " ").replace("&nbsp;", " ")

@@ -56,7 +56,7 @@ def test_threshold_and_cost_are_those_of_the_rows(config, result):
     assert cost["interval"] == pytest.approx([expected.low, expected.high])
     assert cost["without_model"] == pytest.approx(min((fraud * table["cost"]).mean(), 5 * (1 - fraud).mean()))
     assert cost["value"] < cost["without_model"]
-    said = "Target on the training rows: the lowest cost, at 5 for a false positive and the row&#39;s own amount for a miss."
+    said = "the lowest cost, at 5 for a false positive and the row&#39;s own amount for a miss, on the training rows"
     assert said in page_of(result)
 
 
@@ -296,7 +296,7 @@ def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
             scores[~seen] = model.decision_function(X[~seen]) - model.decision_intercept
         assert -saved.intercept == pytest.approx(threshold_at(y, scores, cost=cost), abs=1e-3)
         assert row["operating_point"]["out_of_fold"]
-    assert "set on out-of-fold scores of the training rows" in page_of(result)
+    assert ", on out-of-fold scores of the training rows" in page_of(result)
 
 
 def test_a_class_whose_rows_cost_nothing_is_named_before_the_fit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from support.runs import page_of, searched, trained
 from aucdist import PairwiseHingeClassifier
 from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
-from aucdist.report.text import operating_point_text, percent_text
+from aucdist.report.text import operating_point_text
 from aucdist.selection import fold_numbers
 from flows.config.model import OperatingPointConfig
 from flows.run_folder.folder import read_about, read_scores
@@ -56,7 +56,9 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
     set_at = -load_model(f"{result['run']}/model").intercept
     assert set_at == pytest.approx(threshold_at(y, scores, fpr=0.02), abs=0.1)  # both fits are within tol
     assert result["operating_point"]["fpr"]["value"] < 0.05  # 0.055 by the rows as the model knows them
-    assert "Target on out-of-fold scores of the training rows: at most one false positive in 50" in page_of(result)
+    assert "set for a false positive rate of at most 2 %, on out-of-fold scores of the training rows:" in page_of(
+        result
+    )
 
 
 def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_path: Path, monkeypatch: Any) -> None:
@@ -91,45 +93,68 @@ def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
 def test_report_begins_with_what_the_user_asked_for(result: dict[str, Any]) -> None:
     page = page_of(result)
     first = page.split('class="verdict card">')[1].split("<p>")[1]
-    point = result["operating_point"]
-    assert first.startswith(
-        "Target on the training rows: at most one false positive in 100 negatives. On the test rows, "
-        f"{point['n_alerts']} rows are flagged. The recall is {percent_text(point['recall']['value'])} (95 % interval "
+    set_for = (
+        "The threshold was set for a false positive rate of at most 1 %, on the training rows, which the fit has seen."
     )
+    assert first.startswith(f"{set_for} On the test rows, the false positive rate is ")
+    assert f", {result['operating_point']['n_alerts']} rows." in first
+    assert page.count(set_for) == 2  # under "Decisions", too
     assert "trained up to here" in page
 
 
+def point(target: dict[str, Any], **more: Any) -> dict[str, Any]:
+    rates = {
+        "recall": (0.6712, [0.61, 0.72]),
+        "precision": (0.4, None),
+        "fpr": (0.011, [0.004, 0.02]),
+        "alerts": (0.02, None),
+    }
+    rates = {name: {"value": value, "interval": interval} for name, (value, interval) in rates.items()}
+    return {"target": target, "rows": "test"} | rates | more
+
+
 @pytest.mark.parametrize(
-    ("requirement", "target"),
+    ("target", "said", "result"),
     [
-        ({"fpr": 0.001}, "at most one false positive in 1,000 negatives"),
-        ({"fpr": 0.0015}, "at most 1.5 false positives in 1,000 negatives"),
-        ({"alerts": 0.01}, "at most one alert in 100 rows"),
-        ({"precision": 0.9}, "the precision is at least 90 %"),
-        ({"recall": 0.995}, "the recall is at least 99.5 %"),
+        ({"fpr": 0.001}, "a false positive rate of at most 0.1 %", ", which is significantly above the target"),
+        ({"fpr": 0.0105}, "a false positive rate of at most 1.05 %", ", which is not significantly above the target"),
+        ({"fpr": 0.011}, "a false positive rate of at most 1.1 %", ", which meets the target"),
+        ({"alerts": 0.015}, "a share of alerts of at most 1.5 %", ", which is above the target"),  # without an interval
+        ({"alerts": 15, "per": "1000 rows"}, "at most 15 alerts in 1000 rows", ", which is above the target"),
+        ({"precision": 0.9}, "a precision of at least 90 %", ", which is below the target"),
+        ({"recall": 0.995}, "a recall of at least 99.5 %", ", which is significantly below the target"),
     ],
 )
-def test_sentence(requirement: dict[str, float], target: str) -> None:
-    point = {
-        "target": requirement, "rows": "test", "recall": {"value": 0.6712, "interval": [0.61, 0.72]},
-        "precision": {"value": 0.4, "interval": None}, "alerts": {"value": 0.02, "interval": None},
-    }  # fmt: skip
-    assert operating_point_text(point) == (
-        f"Target on the training rows: {target}. On the test rows, 2.0 % of the rows are flagged. The recall is 67.1 % "
-        "(95 % interval 61.0 % to 72.0 %) and the precision 40.0 %."
+def test_sentences_compare_the_test_rows_with_the_target(target: dict[str, Any], said: str, result: str) -> None:
+    text = operating_point_text(point(target))
+    assert text.startswith(
+        f"The threshold was set for {said}, on the training rows, which the fit has seen. On the test "
     )
-    counted = point | {"precision": {"value": 0.4, "interval": [0.16, 0.68]}, "n_alerts": 15}
-    counted["set_on"] = "threshold_rows"
-    assert operating_point_text(counted).startswith("Target on the threshold rows, which the fit has not seen: ")
-    assert "On the test rows, 15 rows are flagged." in operating_point_text(counted)
-    assert operating_point_text(counted).endswith(" and the precision 40.0 % (95 % interval 16.0 % to 68.0 %).")
-    assert "On the test rows, 1 row is flagged." in operating_point_text(counted | {"n_alerts": 1})
-    nearly = operating_point_text(point | {"recall": {"value": 0.996, "interval": None}})
-    assert "The recall is 99.60 % and" in nearly  # not 100 %
-    nothing = operating_point_text(point | {"alerts": {"value": 0}})
-    assert nothing.endswith(
-        "On the test rows, no row is flagged. The recall is 67.1 % (95 % interval 61.0 % to 72.0 %)."
+    advice = ": train with `out_of_fold: true` in `operating_point`" if "is significantly" in result else ""
+    assert f"{result}{advice}. There, the " in text
+    assert ", on the threshold rows, which the fit has not seen. " in operating_point_text(
+        point(target, set_on="threshold_rows")
     )
+    assert f"{result}. There, the " in operating_point_text(point(target, set_on="threshold_rows"))
+    for more in ({"set_on": "test"}, {"rows": "training"}):  # the same rows set the threshold
+        assert "the target" not in operating_point_text(point(target, **more))
+
+
+def test_sentences_name_each_rate_once_and_count_alerts() -> None:
+    assert operating_point_text(point({"fpr": 0.011}, n_alerts=1500)).endswith(
+        "On the test rows, the false positive rate is 1.10 % (95 % interval 0.40 % to 2.00 %), which meets the target. "
+        "There, the recall is 67.1 % (95 % interval 61.0 % to 72.0 %), the precision is 40.0 % and the share of alerts is 2.0 %, "
+        "1,500 rows."
+    )
+    a_day, alerts = {"alerts": 8, "per": "day"}, {"value": 0.02, "interval": [0.017, 0.024]}
+    by_day = operating_point_text(point(a_day, alerts=alerts, alerts_per_day=8.9, n_alerts=89))
+    assert "to 2.4 %), 89 rows, 8.9 a day, which is not significantly above the target. There, the recall is" in by_day
+    assert "the target" not in operating_point_text(point(a_day))  # it is not known how many test rows a day has
+    nothing = operating_point_text(point({"precision": 0.6}, alerts={"value": 0, "interval": None}))
+    assert "On the test rows, the share of alerts is 0.0 %. There, the recall is" in nothing
+    assert "the precision is" not in nothing
+    nearly = operating_point_text(point({"fpr": 0.1}, recall={"value": 0.996, "interval": None}))
+    assert "the recall is 99.60 %," in nearly  # not 100 %
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
@@ -143,10 +168,7 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
     assert cost["without_model"] == pytest.approx(min(40 * positive.mean(), (~positive).mean()))
     assert point["target"] == {"cost": {"false_positive": 1.0, "miss": 40.0}}
     page = page_of(result)
-    assert (
-        "Target on the training rows: the lowest cost, at 1 for a false positive and 40 for a miss. On the test rows, "
-        in page
-    )
+    assert "set for the lowest cost, at 1 for a false positive and 40 for a miss, on the training rows, which" in page
     assert f"Wrong decisions cost {100 * by_hand:.3g}"[:26] in page
     assert "(95 %:" in page.split('class="rates"')[1].split("</dl>")[0]
 
