@@ -7,13 +7,14 @@ import os
 import signal
 import sys
 import tomllib
+import warnings
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import click
 
-from flows.command import OK, TERMINATED, Command, report_errors, report_interrupt
+from flows.command import OK, TERMINATED, Command, print_event, report_errors, report_interrupt
 
 _TABLE = Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
 COMMANDS = tuple(Command(name, **row) for name, row in tomllib.loads(_TABLE).items())
@@ -128,6 +129,8 @@ def main() -> None:
     gc.set_threshold(50_000, 10, 10)
     if isinstance(sys.stdout, io.TextIOWrapper):  # names that the terminal's encoding lacks are escaped
         sys.stdout.reconfigure(errors="backslashreplace")
+    # without the path and the line of code that Python adds
+    warnings.showwarning = lambda message, *_, **__: print_event("warning", str(message))
     signal.signal(signal.SIGINT, _on_sigint)
     signal.signal(signal.SIGTERM, _on_sigterm)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # not if the command was started by nohup

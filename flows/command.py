@@ -137,9 +137,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
 
     arguments: list[tuple[int, click.Parameter]] = []
     options: list[click.Parameter] = []
-    flags = {
-        name: note.flag or f"--{name.replace('_', '-')}" for name, _, note in noted_fields(model) if not note.place
-    }
+    flags = flags_of(model)
     for name, field, note in noted_fields(model):
         kinds = kinds_of(field.annotation)
         # Descriptions name the keys of a configuration; here they are options.
@@ -164,6 +162,11 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
                 click.Option(["--set", "settings"], multiple=True, metavar="KEY=VALUE", help=SET_KEY_OF_SOURCE)
             )
     return [argument for _, argument in sorted(arguments, key=lambda entry: entry[0])] + options
+
+
+def flags_of(model: "type[BaseModel]") -> dict[str, str]:
+    """Return the option that gives each field which is not an argument."""
+    return {name: note.flag or f"--{name.replace('_', '-')}" for name, _, note in noted_fields(model) if not note.place}
 
 
 def noted_fields(model: "type[BaseModel]") -> Iterator[tuple[str, Any, "Cli"]]:
@@ -198,7 +201,8 @@ def config_from_options(model: "type[BaseModel]", where: str, options: dict[str,
             raise InputError(
                 "--set changes a key of the source, but no rows were named: name a file or data set, or leave out --set"
             )
-    config: Any = validated(model, {name: value for name, value in fields.items() if value is not None}, where)
+    fields = {name: value for name, value in fields.items() if value is not None}
+    config: Any = validated(model, fields, where, flags_of(model))
     return config.load() if hasattr(config, "load") else config
 
 
@@ -242,7 +246,7 @@ def report_interrupt() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        _print_error("interrupted", "", INTERRUPTED)
+        print_event("interrupted", "", exit=INTERRUPTED)
         raise click.exceptions.Exit(INTERRUPTED) from None
 
 
@@ -275,18 +279,18 @@ def report_errors(debug: bool) -> Iterator[None]:
             event, text, code = "error", str(e), WRONG_INPUT
         else:
             event, text, code = "failed", error_text(e) + " (--debug shows where)" * (not debug), FAILED
-    _print_error(event, text, code)
+    print_event(event, text, exit=code)
     raise click.exceptions.Exit(code)
 
 
-def _print_error(event: str, text: str, code: int) -> None:
-    """Write the error of a command to stderr, in the format of the log."""
+def print_event(event: str, text: str, **about: int) -> None:
+    """Write an error or a warning of a command to stderr, in the format of the log."""
     from aucdist.data.storage.urls import hide
     from aucdist.errors import printable, shortened
     from flows.progress import LOG_FORMAT, json_line
 
     text = shortened(printable(hide(text)), MAX_ERROR_LENGTH)
     if os.environ.get(LOG_FORMAT) == "json":
-        click.echo(json_line(event, {"text": text, "exit": code}), err=True)
+        click.echo(json_line(event, {"text": text, **about}), err=True)
     else:
         click.echo(": ".join(filter(None, (event, text))), err=True)

@@ -10,6 +10,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, AliasChoices, ConfigDict, Field, TypeAdapter, ValidationError
@@ -35,7 +36,6 @@ REPAIR = "Copy the file again, or run the command that wrote it again"
 
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Positive = Annotated[int, Field(ge=1, le=2**62)]
-Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 MAX_GROWTH = 1000
 """The largest expansion of a Parquet file: the scores of a constant model compress to a thousandth."""
 ROW_ID = "row_id"
@@ -205,15 +205,58 @@ def json_text(value: Any) -> str:
 
 def first_fault(error: ValidationError) -> str:
     """Return the first fault that pydantic found, with its key, in one line of bounded length."""
-    first = error.errors(include_url=False)[0]
-    key = ".".join(str(part)[:SHOWN] for part in first["loc"])
-    cause = str(first.get("ctx", {}).get("error", first["msg"])).splitlines()[0][: 4 * SHOWN]
-    value = first["input"]
-    plain = isinstance(value, str | int | float | bool | None) and first["type"] != "value_error"
-    if isinstance(value, int) and value.bit_length() > 4 * SHOWN:
-        plain = False  # Python never writes numbers with this many digits
-    shown = repr(value)[:SHOWN] if plain else ""
-    return printable(f"{f'`{key}`: ' if key else ''}{cause}{f', not {shown}' if shown else ''}")
+    key, said = next(iter(faults_of(error).items()))
+    return printable(f"{f'`{key}`: ' if key else ''}{said.splitlines()[0][: 4 * SHOWN]}")
+
+
+def faults_of(error: ValidationError) -> dict[str, str]:
+    """Return for each key that pydantic refuses a sentence: what its value must be, and what it is.
+
+    Of a key whose value may be of several types, the sentence names all of them.
+    """
+    sentences: dict[str, str] = {}
+    for fault in error.errors(include_url=False):
+        key = ".".join(str(part)[:SHOWN] for part in fault["loc"] if not BRANCH.fullmatch(str(part)))
+        before = sentences.get(key, "").partition("; got ")[0]
+        sentences[key] = f"{before} or {_said_of(fault)}".removeprefix(" or ").replace(" or must be", " or")
+    return sentences
+
+
+BRANCH = re.compile(r"(constrained-)?(int|float|str)|bool|EachOf|Adaptive|[a-z-]+\[.*\]")
+"""A part of a key of pydantic's error that is the name of a type."""
+PLAIN = {
+    r"^[\w ]*should": "must", ", (unable to|got a) .*| after validation.*": "", "a valid ": "a ", "an? integer": "a whole number",
+    "dictionary.*": "mapping of keys", "^Field required": "must be given", "^(Extra|Unexpected).*": "must be left out: unknown",
+    r"^Input tag .* using (\S+) .*tags: ": r"must be a mapping whose \1 is one of ",
+    r"^Unable to extract .* (\S+)$": r"must be a mapping with the key \1",
+}  # fmt: skip
+"""What errors say in place of pydantic's words."""
+_patterns: dict[str, str] = {}
+
+
+def pattern_of(words: str, pattern: str) -> str:
+    """Return a regular expression of texts, in place of which errors say these words."""
+    _patterns[pattern] = words
+    return pattern
+
+
+def _said_of(fault: Any) -> str:
+    """Return what a value that pydantic refuses must be, and what it is."""
+    context, text = fault.get("ctx", {}), fault["msg"]
+    for words, plain in PLAIN.items():
+        text = re.sub(words, plain, text)
+    if pattern := context.get("pattern"):
+        text = f"must be {_patterns.get(pattern, f'of the form {pattern}')}"
+    if isinstance(cause := context.get("error"), ValueError):
+        text = str(cause)
+    # a value below `s3` may be a misplaced secret
+    if fault["type"] != "missing" and "s3" not in fault["loc"] and text.startswith("must"):
+        with suppress(ValueError):  # Python never writes numbers of very many digits
+            text += f"; got {fault['input']!r:.{SHOWN}}"
+    return text
+
+
+Sha256 = Annotated[str, Field(pattern=pattern_of("64 hexadecimal digits", r"^[0-9a-f]{64}$"))]
 
 
 @functools.cache

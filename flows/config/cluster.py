@@ -12,13 +12,14 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from aucdist.data.own_files import pattern_of
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
 from flows.config.loading import NAME, Cli, Count, CountOption, Positive, Strict, named_cluster
 
-DNS_NAME = r"^[a-z]([a-z0-9-]*[a-z0-9])?$"
-CPU = r"^[0-9]+(\.[0-9]+|m)?$"
-MEMORY = r"^[0-9]+(\.[0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$"
+DNS_NAME = pattern_of("a name of small letters, digits and -", r"^[a-z]([a-z0-9-]*[a-z0-9])?$")
+CPU = pattern_of("a number of cores, such as 2 or 500m", r"^[0-9]+(\.[0-9]+|m)?$")
+MEMORY = pattern_of("a number of bytes with a unit, such as 4Gi", r"^[0-9]+(\.[0-9]+)?(k|M|G|T|Ki|Mi|Gi|Ti)?$")
 
 
 class NoCluster(Strict):
@@ -50,7 +51,12 @@ class LocalClusterConfig(Strict):
     """The number of processes."""
     threads: Count = 1
     """The number of threads of each process."""
-    memory_limit: str = Field(default="auto", pattern=r"(?i)^(auto|[0-9]+([.][0-9]*)? ?([kmgtp]i?)?b?)$")
+    memory_limit: str = Field(
+        default="auto",
+        pattern=pattern_of(
+            "`auto` or a number with a unit, such as 2GiB", r"(?i)^(auto|[0-9]+([.][0-9]*)? ?([kmgtp]i?)?b?)$"
+        ),
+    )
     """The memory of each process: `auto`, or a number with a unit, such as 2GiB."""
 
 
@@ -70,7 +76,12 @@ class AddressConfig(Strict):
 
     kind: Literal["address"]
     """The workers are those of a scheduler that is already running."""
-    address: str = Field(pattern=r"^(tcp|tls)://(\[[0-9A-Za-z:.%]+\]|[^\s\[\]:@/]+):[0-9]{1,5}$")
+    address: str = Field(
+        pattern=pattern_of(
+            "tcp:// or tls:// with host and port, such as tcp://scheduler:8786",
+            r"^(tcp|tls)://(\[[0-9A-Za-z:.%]+\]|[^\s\[\]:@/]+):[0-9]{1,5}$",
+        )
+    )
     """The address of the scheduler, such as tcp://scheduler:8786."""
     scratch: Location
     """A folder or URL that every worker can read. The rows are written there for the fit."""
@@ -182,7 +193,10 @@ class S3Config(Strict):
     """The region, such as eu-central-1."""
     profile: str | None = None
     """A profile of the AWS configuration files."""
-    block: str | None = Field(default=None, pattern=r"^(aws-credentials|secret)/[a-z0-9-]+$")
+    block: str | None = Field(
+        default=None,
+        pattern=pattern_of("aws-credentials/NAME or secret/NAME", r"^(aws-credentials|secret)/[a-z0-9-]+$"),
+    )
     """A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON."""
     anonymous: list[str] = Field(default=[])
     """A list of buckets that are read without credentials."""

@@ -5,7 +5,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
@@ -13,12 +13,13 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from aucdist.data.own_files import faults_of, pattern_of
 from aucdist.data.sources import catalog_folder
 from aucdist.data.storage.guard import read_configuration
 from aucdist.data.storage.urls import SCHEME, enter, hide, require
 from aucdist.errors import InputError, Json, refuse_unknown_keys, unknown
 
-NAME = r"^[A-Za-z0-9][A-Za-z0-9._+-]*$"
+NAME = pattern_of("a name of letters, digits and . _ + -", r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
 """Names of runs and checkpoints, which become parts of paths."""
 
 
@@ -72,7 +73,10 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _keys_and_numbers(cls, content: Any) -> Any:
-        """Refuse unknown keys, and true and false where a number is needed, which pydantic would read as 1 and 0."""
+        """Refuse other values than mappings, unknown keys, and true and false for numbers, which pydantic reads as 1 and 0."""
+        if not isinstance(content, dict | BaseModel):
+            keys = ", ".join(list(cls.model_fields)[:4])
+            raise ValueError(f"must be a mapping with keys such as {keys}")
         if cls.model_config["extra"] == "forbid":
             refuse_unknown_keys(content, cls.model_fields)
         for key, value in content.items() if isinstance(content, dict) else ():
@@ -247,15 +251,21 @@ def config_of(
     return validated(model, find_sources(raw, folder), where)
 
 
-def validated(model: type[Config], content: Any, where: str) -> Config:
+def validated(model: type[Config], content: Any, where: str, options: Mapping[str, str] = {}) -> Config:
     """Return the configuration of parsed content.
 
+    `options`: the option of the command line that gives a key.
     Raises InputError if something in it is wrong; the message has a line for each wrong key, and `where` in each line.
     """
     try:
         return model.model_validate(content)
     except ValidationError as e:
-        raise InputError(explain(e, where)) from None
+        lines = []
+        for key, text in faults_of(e).items():
+            first, dot, rest = key.partition(".")
+            text = re.sub("`(\\w+)`", lambda name: options.get(name[1], name[0]), text)
+            lines.append(": ".join(filter(None, (where, options.get(first, first) + dot + rest, text))))
+        raise InputError(hide("\n".join(lines))) from None
 
 
 def read_mapping(path: Path) -> Json:
@@ -327,19 +337,6 @@ def flattened(content: Json) -> Json:
 def named_cluster(cluster: Any) -> Any:
     """Return the configuration of a cluster; a text is the name of a file in ``configs/cluster``, or its path."""
     return read_mapping(find_config(cluster, "cluster")) if isinstance(cluster, str) else cluster
-
-
-def explain(error: ValidationError, where: str) -> str:
-    """Return a message for a validation error of pydantic, with a line for each wrong key."""
-    lines = []
-    for fault in error.errors():
-        key, cause = ".".join(str(part) for part in fault["loc"]), fault.get("ctx", {}).get("error")
-        text = str(cause) if isinstance(cause, ValueError) else fault["msg"]
-        # A value below `s3` may be a misplaced secret.
-        if fault["type"] not in ("missing", "value_error", "union_tag_not_found") and "s3" not in fault["loc"]:
-            text += f" (given: {fault['input']!r:.80})"
-        lines.append(f"{where}: {key}: {text}" if key else f"{where}: {text}")
-    return hide("\n".join(dict.fromkeys(lines)))
 
 
 def to_yaml(config: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field
 
+from aucdist.data.own_files import pattern_of
 from aucdist.errors import InputError, Json, unknown
 from aucdist.metrics.decisions import Costs, renamed
 from flows.config.loading import Cli, Rate, Strict, parse_yaml
@@ -174,6 +175,9 @@ class CostConfig(Strict):
     """What it costs to predict a positive row as negative: a number above 0, or `cost_column`."""
 
 
+PER = pattern_of("`day` or a number of rows, as in '1000 rows'", r"^(day|[1-9][0-9]* rows)$")
+
+
 class OperatingPointConfig(Strict):
     """The target that the threshold has to meet on the training rows, or on rows that the fit has not seen. Give
     one target: `fpr`, `alerts`, `precision`, `recall` or `cost`."""
@@ -182,7 +186,7 @@ class OperatingPointConfig(Strict):
     """At most this share of the negative rows is flagged."""
     alerts: float | None = Field(default=None, ge=0)
     """At most this share of all rows is flagged. With `per`, it is the number of rows that are flagged."""
-    per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(default=None, pattern=r"^(day|[1-9][0-9]* rows)$")
+    per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(default=None, pattern=PER)
     """The unit of `alerts`. With `day`, `alerts` is the mean number of alerts per day, which needs `test.time` with a
     column of dates. With `1000 rows`, it is the number of alerts among 1,000 rows."""
     precision: Rate = None

@@ -22,10 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from pydantic import ValidationError
 
 from aucdist.data.block import Block
-from aucdist.data.own_files import REPAIR, ROW_ID, first_fault, read_json, read_parquet
+from aucdist.data.own_files import REPAIR, ROW_ID, read_json, read_parquet
 from aucdist.data.storage.faults import FULL, long_retries, retried, storage_errors
 from aucdist.data.storage.files import exists, local_path, open_fs, read_bytes, shown
 from aucdist.engine.blocks import Summary
@@ -37,7 +36,7 @@ from aucdist.model import ABOUT, is_card, load_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.store import resolve
 from flows.config.data import DataConfig
-from flows.config.loading import parse_yaml
+from flows.config.loading import parse_yaml, validated
 from flows.config.model import ModelConfig
 from flows.run_folder.schema import RunResult
 
@@ -74,12 +73,8 @@ def configuration_of(run: str) -> Json:
 
 def data_of(run: str) -> DataConfig:
     """Return the data that a run was trained on, as its configuration says; errors as `configuration_of`."""
-    try:
-        return DataConfig.model_validate(configuration_of(run).get("data"))
-    except ValidationError as e:
-        raise InputError(
-            f"{shown(run)}/{CONFIG} does not say which data the run was trained on: {first_fault(e)}. {REPAIR}"
-        ) from None
+    where = f"{shown(run)}/{CONFIG} does not say which data the run was trained on"
+    return validated(DataConfig, configuration_of(run).get("data"), where)
 
 
 def model_folder(url: str) -> str:

@@ -130,14 +130,18 @@ def test_ctrl_c_while_a_command_is_loaded_is_an_interrupt(moment: str, monkeypat
     assert run("train", "digits", code=130) == ("", "interrupted\n")
 
 
-def test_a_name_that_the_terminal_cannot_show_ends_no_command(tmp_path: Path) -> None:
-    (tmp_path / "f.csv").write_text("a,y\n" + "".join(f"{i % 7},{'Łódź' if i % 3 else 'b'}\n" for i in range(60)))
+def test_a_name_that_the_terminal_cannot_show_ends_no_command_and_a_warning_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text(
+        "a,y\n" + "".join(f"{i % 7},{'Łódź' if i % 3 else 'bB'[i % 2]}\n" for i in range(60))
+    )
     program = "import sys, flows.cli; sys.argv = ['aucdist', 'init', 'f.csv', '--label', 'y']; flows.cli.main()"
     environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
     made = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, check=True
     )
     assert rb"\u0141\xf3d\u017a: 40".decode("unicode_escape").encode("latin-1", "backslashreplace") in made.stdout
+    assert made.stderr.startswith(b"warning: ")  # of classes that differ only in case
+    assert made.stderr.count(b"\n") == 1
 
 
 def test_a_user_without_a_home_has_folders_for_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

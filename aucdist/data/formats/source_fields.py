@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from aucdist.data.dataset import DatePart
 from aucdist.data.labels import EACH, class_name
-from aucdist.data.own_files import OPEN
+from aucdist.data.own_files import OPEN, Sha256, pattern_of
 from aucdist.data.storage.urls import FreeText, Location, shown
 from aucdist.errors import refuse_unknown_keys
 
@@ -15,8 +15,17 @@ AnySource = TypeVar("AnySource", bound="SourceFields")
 Layout = Literal["auto", "dense", "csr"]
 Separator = Literal[",", ";", "|", "space", "tab"]
 Encoding = Literal["utf-8", "utf-16", "latin-1", "cp1252"]
-Word = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^\S(.*\S)?$")]
-Symbol = Annotated[str, Field(min_length=1, max_length=8, pattern=r"^[^\s\d+-]([^\d]*[^\s\d])?$")]
+Word = Annotated[
+    str, Field(min_length=1, max_length=100, pattern=pattern_of("a text without blanks around it", r"^\S(.*\S)?$"))
+]
+Symbol = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=8,
+        pattern=pattern_of("signs or letters, with no digit, plus or minus", r"^[^\s\d+-]([^\d]*[^\s\d])?$"),
+    ),
+]
 Dtype = Literal["float32", "float64"]
 ClassName = str | int | float
 Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
@@ -143,7 +152,7 @@ class SourceFields(BaseModel):
     feature unless `keep` names it."""
     dtype: Annotated[Dtype | None, GIVEN] = None
     """The type of the values. By default it is float64, or float32 if all numbers of a table are float32."""
-    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+    sha256: Sha256 | None = None
     """The checksum of the file as it is stored. It is for a source of one file."""
     rows: int | None = Field(None, ge=1)
     """The expected number of rows."""

@@ -18,7 +18,7 @@ from pydantic import ValidationError, ValidationInfo, model_validator
 from aucdist.data.formats.base import Format
 from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS, formats_with
 from aucdist.data.formats.source_fields import ClassName, Dtype, SourceFields
-from aucdist.data.own_files import UNLABELLED
+from aucdist.data.own_files import UNLABELLED, first_fault
 from aucdist.data.storage import files
 from aucdist.data.storage.guard import read_configuration, unpacked
 from aucdist.data.storage.urls import data_root, is_relative
@@ -95,10 +95,7 @@ def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
     try:
         return Source.model_validate(entry, context=None if labelled else UNLABELLED)
     except ValidationError as e:
-        first = e.errors()[0]
-        cause = first.get("ctx", {}).get("error", first["msg"])
-        key = ".".join(str(part) for part in first["loc"][:1])
-        raise InputError(f"{where}: {f'`{key}`: ' if key else ''}{cause}") from None
+        raise InputError(f"{where}: {first_fault(e)}") from None
 
 
 # libyaml's loader is ten times faster, but not installed everywhere

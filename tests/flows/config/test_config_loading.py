@@ -1,19 +1,21 @@
 """From YAML and --set to a checked configuration."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings, strategies as st
-from pydantic import ValidationError
+from pydantic_core._pydantic_core import list_all_errors
 from support.command_line import refused
 from support.runs import load_train
 
+from aucdist.data.own_files import _said_of
 from aucdist.errors import InputError
 from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
 from flows.config.data import source_from_name
-from flows.config.loading import apply_setting, configs_folder, explain, parse_yaml, to_yaml, yaml_text
+from flows.config.loading import apply_setting, configs_folder, parse_yaml, to_yaml, validated, yaml_text
 from flows.cv.config import CvConfig
 from flows.train.config import TrainConfig
 
@@ -151,6 +153,17 @@ def test_the_yaml_of_a_source_finds_files_in_its_folder(tmp_path: Path, monkeypa
     assert source_from_name(str(tmp_path / "c.yaml"))[1].source == str(tmp_path / "c.csv")
 
 
+def test_errors_of_pydantic_are_said_in_plain_sentences() -> None:
+    """No message keeps pydantic's words, and each that says what a value should be says what it is."""
+    for error in list_all_errors():
+        text, context = error["example_message_python"], {}
+        if "error" in (error["example_context"] or {}):
+            context = {"error": ValueError("told by a validator")}
+        said = _said_of({"type": error["type"], "ctx": context, "msg": text, "input": "x", "loc": ("a",)})
+        assert not re.search("[sS]hould|Field required|valid integer|dictionary", said), said
+        assert "should" not in text or context or re.fullmatch("must .*; got 'x'", said), said
+
+
 # ---- fuzzed configurations: YAML with some characters changed is read, or refused with one of our errors
 
 
@@ -182,9 +195,9 @@ def refusal(text: str) -> str | None:
         return str(e)
     for model in (TrainConfig, CvConfig):
         try:
-            model.model_validate(content)
-        except ValidationError as e:
-            return explain(e, "the file")
+            validated(model, content, "the file")
+        except InputError as e:
+            return str(e)
     return None
 
 

@@ -199,7 +199,7 @@ def test_what_a_run_was_trained_on_is_read(tmp_path: Path) -> None:
         (b"name: \xd5", "config.yaml: not valid YAML"),
         (b"- 1", "config.yaml is damaged: it is not a mapping of keys"),
         (b"name: d", "config.yaml does not say which data the run was trained on: "),
-        (b"data: {source: {source: 3}}", "config.yaml does not say which data the run was trained on: `source"),
+        (b"data: {source: {source: 3}}", "config.yaml does not say which data the run was trained on: source"),
     ],
 )
 def test_a_damaged_one_is_named(content: bytes, message: str, tmp_path: Path) -> None:
