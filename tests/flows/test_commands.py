@@ -68,7 +68,7 @@ def test_a_model_becomes_options_and_options_become_the_model() -> None:
     assert config_from_options(Model, "aucdist x", parsed) == expected
     defaults = command.make_context("x", ["a"]).params
     assert config_from_options(Model, "aucdist x", defaults) == Model(first="a")
-    with pytest.raises(InputError, match="aucdist x: rows"):
+    with pytest.raises(InputError, match="aucdist x: --rows"):
         config_from_options(Model, "aucdist x", {**defaults, "rows": 0})
 
 

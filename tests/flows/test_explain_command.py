@@ -115,4 +115,4 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
         )
         np.testing.assert_allclose(np.subtract(up, down), max(up), atol=1e-9)
         assert max(down) <= 0.0 < -min(down)
-    assert "give `reasons` too" in run(*args, "--lower", code=2)[1]
+    assert "give --reasons too" in run(*args, "--lower", code=2)[1]
