@@ -40,7 +40,7 @@ def test_its_example_with_other_random_states_has_the_kept_figures() -> None:
     for system, values in table.drop(index="LightGBM, standardised features").iterrows():
         assert f"| {system} | " + " | ".join(f"{value:.3f}" for value in values) + " |" in LINES
     auto, tuned = table.loc["aucdist, auto"], table.loc["LightGBM, 20 settings"]
-    assert [state for state in table if tuned[state] > auto[state]] == [0, 1, 2]
+    assert [state for state in table if tuned[state] > auto[state]] == [0, 1, 2, 3]
     assert (table.drop(index=["aucdist, auto", "LightGBM, 20 settings"]).max() < auto).all()
     defaults, standardised = table.loc["LightGBM", 0], table.loc["LightGBM, standardised features", 0]
     assert f"move LightGBM's defaults from {defaults:.3f} to {standardised:.3f} for state 0" in SAID
