@@ -21,7 +21,8 @@ LETTERS = {name.replace("lamda", "lambda"): unicodedata.lookup(f"GREEK SMALL LET
 SIGNS = {
     name: unicodedata.lookup(character)
     for name, character in {
-        "sum": "N-ARY SUMMATION", "cdot": "DOT OPERATOR", "le": "LESS-THAN OR EQUAL TO", "ge": "GREATER-THAN OR EQUAL TO",
+        "sum": "N-ARY SUMMATION", "int": "INTEGRAL", "cdot": "DOT OPERATOR",
+        "le": "LESS-THAN OR EQUAL TO", "ge": "GREATER-THAN OR EQUAL TO",
         "in": "ELEMENT OF", "to": "RIGHTWARDS ARROW", "times": "MULTIPLICATION SIGN", "dots": "HORIZONTAL ELLIPSIS",
         "lVert": "DOUBLE VERTICAL LINE", "rVert": "DOUBLE VERTICAL LINE", "lvert": "VERTICAL LINE", "rvert": "VERTICAL LINE",
         "quad": "EM SPACE", ",": "THIN SPACE", "{": "LEFT CURLY BRACKET", "}": "RIGHT CURLY BRACKET",
