@@ -95,8 +95,8 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
         cause = f"the smaller class has {fewest} rows, and at least {MIN_ROWS} are needed"
         if fewest >= MIN_ROWS:
             cause = (
-                f"the AUC is so high that it rests on about {misranked:.2g} wrongly ranked rows of the {fewest} in the smaller "
-                f"class, and at least {MIN_MISRANKED} are needed"
+                f"the AUC is so high that few errors decide it: 1 - AUC, times the {fewest} rows of the smaller class, is "
+                f"{misranked:.2g}, and should be at least {MIN_MISRANKED}"
             )
         warnings.warn(
             f"the interval of the AUC may be too narrow: {cause}. Test on more rows",

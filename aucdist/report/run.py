@@ -224,7 +224,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
         )
     groups = run.get("groups", {})
     whichever = " of any group" if groups.get("grouped") else ""
-    given_map = "" if report.map_name is None else f" This holds for the feature map {report.map_name} only."
+    given_map = "" if report.map_name is None else f" A map other than {report.map_name} may have a lower minimum."
     sentences = [
         f"A positive {rows} row scores higher than a negative one{whichever} in {percent_text(area)} of pairs: AUC {measured}.",
         *_beside_baselines(report, shown, rows),

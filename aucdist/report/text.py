@@ -156,7 +156,7 @@ def _beside_target(point: Json) -> str:
     ends = point[name]["interval"]
     over = [sign * (n_rows * rate - limit) for rate in (point[name]["value"], *(ends or ()))]
     if over[0] <= 0:
-        return ", which meets the target"
+        return ", which meets the target" + ", but not significantly" * (max(over) > 0)
     if ends is None or min(over) <= 0:
         return f", which is {'not significantly ' if ends else ''}{side} the target"
     advice = ": train with `out_of_fold: true` in `operating_point`" if set_on == "training" else ""

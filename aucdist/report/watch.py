@@ -122,8 +122,9 @@ def _sentences(records: Sequence[Json]) -> list[str]:
 
 
 def _alarms(record: Json) -> list[Json]:
-    alarms = record["comparison"]["alarms"] + (record["performance"] or {"alarms": []})["alarms"]
-    return sorted(alarms, key=lambda alarm: (alarm["p"], -alarm["value"]))
+    """Return the alarms of a batch: first those about the labels, which say whether the model still ranks."""
+    parts = (record["performance"] or {"alarms": []})["alarms"], record["comparison"]["alarms"]
+    return [alarm for part in parts for alarm in sorted(part, key=lambda alarm: (alarm["p"], -alarm["value"]))]
 
 
 def _alarmed(records: Sequence[Json], subject: str) -> list[bool]:

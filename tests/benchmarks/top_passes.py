@@ -28,7 +28,9 @@ PARTS = {
     "confirming": (CONFIRMING, (0.01, 0.05), (1e-2, 1e-3, 1e-4), 200),
 }
 """The sets of a part, its false positive rates, its values of lam, and the most passes of a fit."""
-CONDITIONS = f"to a relative gap of {TOL:g}; CPU seconds of one thread, compiling left out by a fit of ten passes before"
+CONDITIONS = (
+    f"to a relative gap of {TOL:g}; CPU seconds of one thread, compiling left out by a fit of ten passes before"
+)
 
 
 def top_passes(slow_peers: bool) -> Iterator[Row]:

@@ -206,7 +206,7 @@ def test_few_rows_or_few_misranked_rows_warn():
     ranking.auc_interval(count(good + 100, many))  # AUC 1: the bound is exact
     with pytest.warns(IntervalWarning, match="has 9 rows"):
         ranking.auc_interval(count(good[:9] - 1, many))
-    with pytest.warns(IntervalWarning, match="wrongly ranked"):
+    with pytest.warns(IntervalWarning, match="few errors decide it"):
         ranking.auc_interval(count([*(good[1:] + 100), 0.0], many))
 
 

@@ -246,7 +246,10 @@ def test_missing_values_keep_their_line():
         (lambda c: c["features"][0].update(name="nobody"), "in the same order and each once"),
         (lambda c: c["features"][0]["points"].append(1.5), "damaged"),
         (lambda c: c["preprocessor"].update(fill=[1.0]), "damaged"),
-        (lambda c: c["probability"].update(kind="magic"), "`probability`: must be a mapping whose 'kind' is one of 'link', 'isotonic'"),
+        (
+            lambda c: c["probability"].update(kind="magic"),
+            "`probability`: must be a mapping whose 'kind' is one of 'link', 'isotonic'",
+        ),
     ],
 )
 def test_a_damaged_card_is_refused(change, message, tmp_path):

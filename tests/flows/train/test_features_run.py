@@ -62,7 +62,7 @@ def test_the_same_bits_streamed_and_the_saved_model_scores(folder: Path, tmp_pat
     table = pd.concat(pd.read_parquet(part) for part in sorted((tmp_path / "scores").glob("*.parquet")))
     np.testing.assert_array_equal(table["score"], expected)
     assert "Shapes of the features" in page_of(kept)
-    assert "This holds for the feature map" in page_of(kept)
+    assert "A map other than bins may have a lower minimum" in page_of(kept)
 
 
 def test_what_a_map_does_not_have_is_refused_by_name(folder: Path, tmp_path: Path) -> None:
