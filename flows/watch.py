@@ -319,7 +319,7 @@ def join_labels(url: str, batch: str | None, watched: Watched) -> str:
 
 
 def _add_labels(new: pd.DataFrame, missing: int, batch: str, scores: pd.DataFrame, watched: Watched) -> None:
-    """Add labels to those known of a batch, and measure the rows that have some."""
+    """Add labels to those known of a batch, and compute the metrics of the rows that have some."""
     state = watched.state
     before = state.labels(batch, several=bool(watched.model.classes))
     known = (

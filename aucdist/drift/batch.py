@@ -1,4 +1,4 @@
-"""Compare the rows of a batch with the profile of the training rows, and measure a model once their labels are known."""
+"""Compare the rows of a batch with the profile of the training rows, and compute the metrics of a model once labels are known."""
 
 import math
 import warnings

@@ -50,7 +50,7 @@ TOL = 3e-2
 MAX_PASSES = 60
 """The largest number of passes of its fit."""
 MAX_COMPARED = 200
-"""The largest number of features that are compared in pairs. If there are more, those whose shape has the largest spread are."""
+"""The largest number of features whose interactions are compared: if there are more, those with the largest spread of a shape."""
 PRIOR = 10.0
 """The number of rows that is added to the weight of each cell."""
 
@@ -143,7 +143,7 @@ def add_up_cells(
     block: Block, memory: PairMemory, slopes: np.ndarray, offsets: np.ndarray, partners: np.ndarray,
     tables: dict[int, np.ndarray],
 ) -> tuple[None, Summary]:  # fmt: skip
-    """Sum up in the cells of each two features the derivatives of the hinge by the scores, and the weights of rows in pairs."""
+    """For each two features, sum up the derivatives of the hinge by the scores, and the weights of partners, in their cells."""
     coefs, weight = np.zeros((2, block.n_samples)), block.weights()
     anchor_slopes = slopes[offsets[block.index] : offsets[block.index + 1]]
     codes = np.zeros(len(anchor_slopes), dtype=np.int32) if memory.codes is None else memory.codes

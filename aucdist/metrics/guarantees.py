@@ -29,7 +29,7 @@ from aucdist.metrics.ranking import flagged_at
 STARTS = {1.0: 0.7, 4.0: 0.3}
 """Where the tests of precision begin, in units of the fewest rows that can pass, and the part of the error that each start has.
 What a test has not used up goes on to the next (Wiens, Pharmaceutical Statistics 2, 2003, 211-215). With one start, a false
-alarm among the first rows would end the list; more starts cost more if positives are few."""
+positive among the first rows would end the list; more starts cost more if positives are few."""
 STEP = 1.02
 """By how much the number of flagged rows grows from one test of precision to the next."""
 ODDS = (1.2, 1.5, 2.0, 3.0, 5.0)

@@ -136,8 +136,8 @@ def guaranteed_threshold(
     Returns
     -------
     Guarantee
-        The threshold, in the units of `y_score`, and what it guarantees. Its attribute `holds` says whether it guarantees the
-        target. If it is False, no threshold was found to do so, and the best guarantee that was found is returned.
+        The threshold, in the units of `y_score`, and what it guarantees. Its attribute `meets_target` says whether it guarantees
+        the target. If it is False, no threshold was found to do so, and the best guarantee that was found is returned.
 
     Raises
     ------

@@ -36,8 +36,8 @@ of 0.9281 with this value and of 0.9240 with 1. Taking the best mean has 0.9252.
 MIN_FOLDS = 3
 """The standard error of a difference over fewer folds is too uncertain: it gets a lower bound."""
 MIN_ERROR_OF_LACK = 0.05
-"""This lower bound, as a share of what the best setting lacks to a perfect value. On two folds of a table with 852 positives,
-leaves were 0.0001 behind bins with interactions on each fold, and were dropped because the two differences were equal."""
+"""This lower bound, as a share of the distance of the best setting from a perfect value. On two folds of a table with 852
+positives, leaves were 0.0001 behind bins with interactions on each fold, and were dropped because both differences were equal."""
 
 Rule = Literal["best", "one-se", "simplest"]
 Point = Json
@@ -50,7 +50,7 @@ of all weights."""
 
 
 def group_shares(measured: GroupMetric) -> dict[str, list[float]]:
-    """Return the contributions of the groups of a fold, by group set."""
+    """Return what the groups of a fold contribute, summed up by bundle."""
     bundle = scrambled(np.asarray(measured.groups, dtype=np.int64), SEED) % np.uint64(MAX_BUNDLES)
     keys, at = np.unique(bundle, return_inverse=True)
     weight = measured.weights / measured.weights.sum()
