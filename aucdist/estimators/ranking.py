@@ -101,7 +101,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     ----------
     lam : float, default=1e-3
         The regularisation strength (scikit-learn's `alpha`). Search 1e-1 to 1e-4, or 1e-2 to 1e-6 if fewer than 1 % of the
-        rows are positive or if there are thousands of positives. With `max_fpr`, search 1e-1 to 1e-4 for rare classes as well.
+        rows are positive or if there are thousands of positives. With `max_fpr`, end at 1e-4 for rare classes as well.
         Unlike that of `LinkClassifier`, the default does not depend on the share of positives.
     penalty : {"l2", "l1", "group-l1"} or None, default=None
         Only for the solver ``all-pairs``. None means "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves
