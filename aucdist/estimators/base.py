@@ -64,7 +64,7 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         y : array-like of shape (n_samples,), or indicator matrix, dense or sparse, of shape (n_samples, n_classes)
             The larger of two labels, as NumPy sorts them, is the positive class, as for scikit-learn's metrics.
             To choose another one, give ``y == "fraud"``. With more classes, or an indicator matrix of labels, a model is fitted
-            for each against the rest: see [Several classes](../how-to/several-classes.md). Leave y out if X is
+            for each against the rest: see the page "Several classes" of the documentation. Leave y out if X is
             a `Blocks` object, which contains its own labels (-1 and +1).
         sample_weight : array-like of shape (n_samples,), optional
             Weights of the rows, at least 0. The weight of a pair is the product of the weights of its two rows. Rows of

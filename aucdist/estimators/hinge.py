@@ -87,7 +87,7 @@ class HingeClassifier(LinearClassifier):
         The class labels. With two classes, the second one is the positive one.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
-        ``slack``. See [The certificate](../certificate.md).
+        ``slack``. The page "The certificate" of the documentation explains them.
     certificates_ : list of Certificate
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list

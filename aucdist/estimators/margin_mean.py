@@ -199,7 +199,7 @@ class MarginMeanClassifier(BlockClassifier):
         The class labels. With two classes, the second one is the positive one.
     certificate_ : Certificate
         How close the objective over the sample is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``,
-        ``rounding`` and ``slack``. See [The certificate](../certificate.md).
+        ``rounding`` and ``slack``. The page "The certificate" of the documentation explains them.
     certificates_ : list of Certificate
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list

@@ -180,7 +180,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         lowest grade, and the grades above it.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
-        ``slack``. See [The certificate](../certificate.md).
+        ``slack``. The page "The certificate" of the documentation explains them.
     certificates_ : list of Certificate
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list
@@ -504,7 +504,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
         lowest grade, and the grades above it.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
-        ``slack``. See [The certificate](../certificate.md).
+        ``slack``. The page "The certificate" of the documentation explains them.
     certificates_ : list of Certificate
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list
@@ -616,7 +616,7 @@ class UnivariateRankingClassifier(RankingClassifier):
         The class labels. With two classes, the second one is the positive one.
     certificate_ : Certificate
         How close the objective is to its minimum: ``primal``, ``dual``, ``relative_gap``, ``status``, ``rounding`` and
-        ``slack``. See [The certificate](../certificate.md).
+        ``slack``. The page "The certificate" of the documentation explains them.
     certificates_ : list of Certificate
         With several classes: the certificate of each class. `certificate_` does not exist then.
     estimators_ : list

@@ -1,7 +1,7 @@
 """The metrics that searches, comparisons, reports and bootstrap intervals know by name.
 
-A new metric needs a line of `NAMED_METRICS`, and one in ``docs/pages/how-to/cross-validation.md``. Errors, the columns and
-headings of reports, and what `features: auto` may choose by, follow from the line.
+A new metric needs a row of `NAMED_METRICS` and the other places that "A metric" in ARCHITECTURE.md lists. Errors, the columns and
+headings of reports, and what `features: auto` may choose by, follow from the row.
 """
 
 import math

@@ -112,8 +112,8 @@ def guaranteed_threshold(
     With `recall`, it is the highest threshold whose bound meets the target, so it flags as few rows as possible. With `fpr`
     and `alerts` it is the lowest one, so it flags as many rows as possible. The bounds are exact binomial bounds. With
     `precision`, thresholds are tested one after the other, and the guarantee is exact if the precision crosses the guaranteed
-    value only once: see [The statistics of guarantees](guarantees.md). The rows must be independent, drawn like the new ones,
-    and unseen by the model.
+    value only once: see "The statistics of guarantees" in the documentation. The rows must be independent, drawn like the new
+    ones, and unseen by the model.
 
     Parameters
     ----------

@@ -6,8 +6,9 @@ anchors lie below a bound, and running sums over the sorted anchors give the sum
 those of "positive above negative". Where the negatives are the smaller class, scores and classes are mirrored, so that the
 margin of a pair, of which a loss is a function, is always the anchor's score minus the row's.
 
-A new loss is a subclass of `PairLoss`, and a `Solver` whose rounds are those of `pair_lbfgs` (`aucdist.pairs.smooth`).
-Losses are sent to the blocks: they are frozen dataclasses without fields, or with plain values as fields.
+A new loss is a subclass of `PairLoss`, which a subclass of `PairLBFGS` (`aucdist.pairs.smooth`) minimises: "A loss of pairs" in
+ARCHITECTURE.md lists the places. Losses are sent to the blocks: they are frozen dataclasses without fields, or with plain values
+as fields.
 """
 
 from abc import ABC, abstractmethod

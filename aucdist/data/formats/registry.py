@@ -1,4 +1,4 @@
-"""All formats by name. A new format is a class here or in a module of this folder, and a row here.
+"""All formats by name. A new format is a class here or in a module of this folder, and a row here: "A format" in ARCHITECTURE.md.
 
 Parquet is read by row groups. A format that another library reads as a whole has one part for each file or query.
 """
