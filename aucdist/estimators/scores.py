@@ -136,7 +136,7 @@ def _thresholds_of_rows(
         labels = labels_of("y", y)
         unknown = ~np.isin(labels, model.classes_)
         if unknown.any():
-            at = int(np.argmax(unknown))
+            at = np.argmax(unknown)
             raise InputError(
                 f"y has {labels[at]!r} at position {at} (counted from 0), which is not a class of the model: "
                 f"{model.classes_.tolist()}"
@@ -280,12 +280,16 @@ class WithThreshold:
         """
         check_is_fitted(self)
         named = {"fpr": fpr, "alerts": alerts, "precision": precision, "recall": recall, "cost": cost}
-        requirement = {name: value for name, value in named.items() if value is not None}
-        labelled = y is not None or (alerts is not None and confidence is None)
-        by_rows = X is not None and labelled and len(requirement) == 1
-        beside = any(value is not None for value in (X, y, sample_weight, per, confidence))
-        if (threshold is None) != by_rows or (threshold is not None and (requirement or beside)):
-            raise InputError("set_threshold: give either a threshold, or X, y and one of " + ", ".join(named))
+        rows = {"threshold": threshold, "X": X, "y": y, "sample_weight": sample_weight}
+        arguments = rows | named | {"per": per, "confidence": confidence}
+        passed = [name for name, value in arguments.items() if value is not None]
+        requirement = {name: named[name] for name in passed if name in named}
+        unlabelled = y is None and (alerts is None or confidence is not None)
+        if passed != ["threshold"] and (threshold is not None or X is None or unlabelled or len(requirement) != 1):
+            raise InputError(
+                f"set_threshold: give either a threshold, or X, y and one of {', '.join(named)}; "
+                f"this call has {', '.join(passed) or 'none of them'}"
+            )
         if alerts is not None and per is None and alerts > 1:
             raise InputError(
                 f"alerts is a share from 0 to 1, not {alerts:g}: for {alerts:g} rows of X, give per=len(X)"
@@ -317,8 +321,9 @@ class WithThreshold:
             raise InputError(
                 f"threshold must be finite; got {threshold!r}. To flag no row of X, give X with `alerts=0`"
             )
-        cuts = [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
-        self.set_raw_threshold(cuts)
+        self.set_raw_threshold(
+            [without_intercept(value, model.decision_intercept) for value, model in zip(scaled, models, strict=True)]
+        )
         return self
 
     @property
@@ -334,12 +339,11 @@ class WithThreshold:
         threshold : float, or array-like of shape (n_classes,)
             The value above which a row is predicted positive.
         """
-        models = self.class_models
-        for model, value in zip(models, np.atleast_1d(threshold).tolist(), strict=True):
+        for model, value in zip(self.class_models, np.atleast_1d(threshold).tolist(), strict=True):
             if hasattr(model, "probability_"):
                 model.probability_ = model.probability_.shifted(value + model.decision_intercept)
             model._set_intercept(0.0 - value)
-        self.intercept_ = np.concatenate([model.intercept_ for model in models])
+        self.intercept_ = np.concatenate([model.intercept_ for model in self.class_models])
 
     @property
     def decision_intercept(self) -> float:
@@ -389,5 +393,6 @@ def predicted_classes(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
 
 def probabilities(model: BaseEstimator, scores: np.ndarray) -> np.ndarray:
     """Return the probability of each class, given the scores of `decision_function`: see `probabilities_of_classes`."""
-    maps = [one_model.probability_ for one_model in model.estimators_]
-    return probabilities_of_classes(maps, scores, model.label_sets_.exclusive)
+    return probabilities_of_classes(
+        [one_model.probability_ for one_model in model.estimators_], scores, model.label_sets_.exclusive
+    )

@@ -90,11 +90,11 @@ def test_probabilities_and_ranking_stay():
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({}, "give either a threshold, or X, y and one of fpr, alerts, precision, recall, cost"),
+        ({}, "give either a threshold, or X, y and one of fpr, alerts, precision, recall, cost; this call has none of"),
         ({"threshold": 0.0, "recall": 0.5}, "give either a threshold"),
         ({"X": X, "y": Y}, "give either a threshold"),
-        ({"X": X, "y": Y, "recall": 0.5, "fpr": 0.1}, "give either a threshold"),
-        ({"recall": 0.5}, "give either a threshold"),
+        ({"X": X, "y": Y, "recall": 0.5, "fpr": 0.1}, "this call has X, y, fpr, recall$"),
+        ({"recall": 0.5}, "this call has recall$"),
         ({"threshold": 0.5, "X": X, "y": Y}, "give either a threshold"),
         ({"threshold": np.inf}, "threshold must be finite"),
         ({"threshold": -np.inf}, "threshold must be finite"),
@@ -104,7 +104,7 @@ def test_probabilities_and_ranking_stay():
         ({"X": X, "y": Y, "per": 10, "recall": 0.5}, "alerts is None and per is 10: give both"),
         ({"X": X, "alerts": 50}, r"a share from 0 to 1, not 50: for 50 rows of X, give per=len\(X\)"),
         ({"X": X, "alerts": 0.1, "confidence": 0.9}, "give either a threshold, or X, y and one of"),
-        ({"X": X, "fpr": 0.1}, "give either a threshold, or X, y and one of"),
+        ({"X": X, "fpr": 0.1}, "give either a threshold, or X, y and one of .*; this call has X, fpr$"),
         ({"X": X, "y": np.where(Y == "yes", "maybe", "no"), "recall": 0.5}, r"y has .*'maybe'.* at position \d+"),
         ({"X": X[:, :2], "y": Y, "recall": 0.5}, "2 features"),
         ({"X": X, "y": Y, "recall": 2}, "recall must be .*; got 2"),
