@@ -65,7 +65,7 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
         raise InputError(
             f"{'`out_of_fold`' if model.calibration is None else 'calibration'} scores each row by a model of other rows, and "
             f"needs at least 2 {'rows' if groups is None else 'groups with rows'} of each class, but one class has {fewest}: "
-            "add rows, or leave it out"
+            f"add rows, or leave out {'`out_of_fold`' if model.calibration is None else '`calibration`'}"
         )
     folds, n_folds = np.full(max(rows["largest"]) + 1, -1, dtype=np.int8), min(N_FOLDS, fewest)
     if groups is None:

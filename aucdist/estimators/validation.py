@@ -53,7 +53,7 @@ def restore_on_failure(estimator: Any) -> Iterator[None]:
         vars(estimator).update(before)
         if isinstance(e, ArithmeticError | np.linalg.LinAlgError):
             raise InputError(
-                f"the fit left the range of float64 ({type(e).__name__}: {e}): scale the features (StandardScaler; "
+                f"numbers of the fit became too large for float64 ({type(e).__name__}: {e}): scale the features (StandardScaler; "
                 "`scale: standard` in a configuration), leave out columns of values like 1e200, or use a larger lam"
             ) from e
         raise

@@ -16,7 +16,7 @@ from aucdist.solvers.base import Round, solve
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))
 Y = (X[:, 0] + RANDOM.normal(size=60) > 0).astype(int)
-OUT_OF_RANGE = "the fit left the range of float64 .* scale the features"
+OUT_OF_RANGE = "numbers of the fit became too large for float64 .* scale the features"
 
 
 @pytest.mark.filterwarnings("ignore")
