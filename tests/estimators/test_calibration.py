@@ -193,6 +193,6 @@ def test_positives_of_one_group_cannot_be_calibrated():
     X, y = drawn(400)
     groups = np.where(y > 0, 0, np.arange(400) % 5)
     with pytest.raises(
-        InputError, match="needs at least 2 groups with rows of each class.* 1: add rows, or leave out `calibration`"
+        InputError, match=r"needs at least 2 groups with rows of each class.* 1: add rows, or leave out `calibration`"
     ):
         aucdist.PairwiseHingeClassifier(calibration="logit").fit(X, y, groups=groups)
