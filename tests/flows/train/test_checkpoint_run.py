@@ -100,7 +100,8 @@ def test_a_run_whose_scheduler_is_lost_starts_again_and_resumes(checkpoint, tmp_
             return
         result = train(asked, observer)
     assert any("the scheduler was lost" in line and "attempt 2 of 3" in line for line in observer.lines)
-    assert any("resumes from the checkpoint of round 10" in line for line in observer.lines)
+    # The checkpoint of round 10 may not be whole yet when the scheduler is killed in round 12.
+    assert any(f"resumes from the checkpoint of round {n}" in line for line in observer.lines for n in (5, 10))
     assert np.array_equal(weights(result["run"]), undisturbed)
     assert not (tmp_path / "scratch" / "checkpoints").exists()
 
