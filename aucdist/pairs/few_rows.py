@@ -54,7 +54,7 @@ SHARE_CHOSEN, MIN_CHOSEN = 1.5, 100.0
 """Where the highest-scoring negatives count, those are chosen that weigh the first multiple of the target plus the second. With
 3 times the target, 11 fits of leaves of page-blocks0 take as many passes, and 16 CPU seconds instead of 10."""
 
-MAX_CHOSEN = 1_500
+MAX_CHOSEN = 700
 """The largest number of features, if there are fewer of them than rows, and twice the square root of the number of pairs."""
 
 REACH = 2.0
