@@ -56,11 +56,9 @@ class OperatingPoint:
 
 def renamed(cost: Any) -> Any:
     """Return costs with the key ``false_positive`` in place of ``false_alarm``, its name in 0.4.0."""
-    return (
-        {"false_positive" if key == "false_alarm" else key: value for key, value in cost.items()}
-        if isinstance(cost, Mapping)
-        else cost
-    )
+    if not isinstance(cost, Mapping):
+        return cost
+    return {"false_positive" if key == "false_alarm" else key: value for key, value in cost.items()}
 
 
 @dataclass(frozen=True, eq=False)

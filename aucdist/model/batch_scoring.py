@@ -100,9 +100,8 @@ class RowCosts:
         for k, (name, weights) in enumerate(zip(self.names, model.weights, strict=True)):
             class_scores = scores[column("score", name)].to_numpy()
             flagged = class_scores > 0
-            positive = (
-                members[:, k] if self.labelled else ~flagged
-            )  # a flagged row may be a false positive, others a miss
+            # without labels, a flagged row may be a false positive, and any other row a miss
+            positive = members[:, k] if self.labelled else ~flagged
             row_costs = costs.of_rows(positive, block.cost)
             if self.labelled:
                 about.append(

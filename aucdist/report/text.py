@@ -143,12 +143,8 @@ def _beside_target(point: Json) -> str:
     It is empty where nothing can be said: of costs, without an alert, and if other rows were measured or the test rows set the
     threshold. `point`: as for `operating_point_text`.
     """
-    (name, limit), per, set_on = (
-        _rate_and_limit(point["target"]),
-        point["target"].get("per", "1 rows"),
-        set_on_of(point),
-    )
-    by_day, share = point.get("alerts_per_day"), point["alerts"]["value"]
+    (name, limit), set_on = _rate_and_limit(point["target"]), set_on_of(point)
+    per, by_day, share = point["target"].get("per", "1 rows"), point.get("alerts_per_day"), point["alerts"]["value"]
     if name == "cost" or not point["rows"] == "test" != set_on or share == 0 or (per == "day" and by_day is None):
         return ""
     n_rows = by_day / share if per == "day" else float(per.removesuffix(" rows"))

@@ -121,11 +121,16 @@ class OperatingPoint(TypedDict, total=False):
     guarantee: GuaranteeResult
 
 
-class MainValues(TypedDict, total=False):
-    """The metrics of a run, or its certificate."""
+class AucValues(TypedDict, total=False):
+    """The metrics of a run."""
 
     train_auc: Number | None
     test_auc: Number | None
+
+
+class BoundValues(TypedDict, total=False):
+    """The certificate of a run."""
+
     primal: Number | None
     dual: Number | None
 
@@ -147,10 +152,10 @@ class RunResult(TypedDict, total=False):
     estimator: Required[str]
     solver: Required[str]
     n_samples: Required[Count]
-    metrics: MainValues
+    metrics: AucValues
     details: dict[str, Json]
     parameters: Json
-    certificate: MainValues
+    certificate: BoundValues
     monotone: Json
     digests: dict[str, str]
     versions: Json
