@@ -364,19 +364,17 @@ def _made_once(basis: CodeBasis, make: Callable[..., Any], *options: Any) -> Any
 
 
 def _matrix_of_basis(basis: CodeBasis) -> sp.csr_matrix:
-    n_cells = len(basis.offsets) - 1
-    matrix = sp.csr_matrix((basis.values, basis.columns, basis.offsets), (n_cells, basis.n_features))
-    parts = []
-    for first, end, width in zip(basis.starts[:-1], basis.starts[1:], basis.widths, strict=True):
-        part = matrix[first:end]
-        if width:
-            # Running sums over a grid of cells, along its rows and then down its columns.
-            used = np.unique(part.indices)
-            sums = part[:, used].toarray().reshape(-1, width, len(used)).cumsum(axis=1).cumsum(axis=0)
-            cells = sp.csr_matrix(sums.reshape(end - first, -1))
-            part = sp.csr_matrix((cells.data, used[cells.indices], cells.indptr), part.shape)
-        parts.append(part)
-    return sp.csr_matrix(sp.vstack(parts)) if parts else matrix
+    cells = np.arange(len(basis.offsets) - 1)
+    starts, widths = (np.repeat(values, np.diff(basis.starts)) for values in (basis.starts[:-1], basis.widths))
+    rows, columns = np.divmod(cells - starts, np.maximum(widths, 1))
+    matrix = sp.csr_matrix((basis.values, basis.columns, basis.offsets), (len(cells), basis.n_features))
+    # Running sums over a grid of cells, along its rows and then down its columns. Codes of width 0 are not summed.
+    for before, stride in ((columns, np.minimum(widths, 1)), (np.where(widths, rows, 0), widths)):
+        ends = np.append(0, np.cumsum(before + 1))
+        steps = np.arange(ends[-1]) - np.repeat(ends[1:] - 1, before + 1)  # -before, ..., 0
+        indices = np.repeat(cells, before + 1) + steps * np.repeat(stride, before + 1)
+        matrix = sp.csr_matrix((np.ones(len(steps)), indices, ends), (len(cells), len(cells))) @ matrix
+    return matrix
 
 
 def _change_basis(basis: CodeBasis, function: Callable[[np.ndarray], np.ndarray]) -> CodeBasis:
