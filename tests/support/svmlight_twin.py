@@ -16,13 +16,15 @@ def parsed_rows(text, topics=False, ignore=False, first=1, last=9, dtype=np.floa
     data = np.frombuffer(text.encode(), dtype=np.uint8)
     n_rows, n_values = svmlight.count_at_most(data)
     spans, offsets = np.zeros((n_rows, 2), dtype=np.int64), np.zeros(n_rows + 1, dtype=np.int64)
-    indices, values, hard = np.zeros(n_values, np.int32), np.zeros(n_values, dtype), np.zeros((len(data), 3), np.int64)
+    indices, values, hard = np.zeros(n_values, np.int32), np.zeros(n_values, dtype), np.zeros((n_values, 3), np.int64)
     n, _, n_hard, width, fault, place = svmlight.parse_rows(
         data, first, last, float(np.finfo(dtype).max), topics, ignore, np.zeros(0, np.int64), spans, offsets, indices, values,
         hard,
     )  # fmt: skip
     for at, start, stop in hard[:n_hard]:
         values[at] = float(text.encode()[start:stop])
+    if n_hard and not np.isfinite(values[hard[:n_hard, 0]]).all():
+        fault, place = svmlight.TOO_LARGE, 0
     if fault:
         return fault, place
     labels = [text.encode()[a:b].decode() for a, b in spans[:n]]

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from aucdist.data.formats import svmlight_kernels as kernels
 from aucdist.data.formats.base import Parsed, Survey
 from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.formats.tables import as_arrow, as_numpy
 from aucdist.data.formats.text import SHOWN, problem_with_number, shown
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
@@ -58,24 +59,31 @@ def parse_svmlight(
     most_rows, most_values = kernels.count_at_most(array)
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
     indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
-    hard = np.empty((len(array) // 17 + 1, 3), dtype=np.int64)  # the system allocates only pages that are written
-    last = LAST if n_features is None else n_features - 1 + first
+    hard = np.empty((most_values, 3), dtype=np.int64)  # the system allocates only pages that are written
+    last, most = LAST if n_features is None else n_features - 1 + first, float(np.finfo(dtype).max)
     queries = np.empty(most_rows if source.qid == "use" else 0, dtype=np.int64)
     topics = source.labels == "topics"
     n, n_values, n_hard, width, fault, offset = kernels.parse_rows(
-        array, first, last, float(np.finfo(dtype).max), topics, source.qid == "ignore", queries, spans, offsets, indices, values,
+        array, first, last, most, topics, source.qid == "ignore", queries, spans, offsets, indices, values,
         hard,
     )  # fmt: skip
     if fault != kernels.SOUND:
         raise text.fault(offset, _reason(text, offset, fault, n_features, dtype))
-    for k, start, stop in hard[:n_hard]:
+    places, spans_of_hard = hard[:n_hard, 0], hard[:n_hard, 1:]
+    numbers = as_numpy(_pieces(text, spans_of_hard).view(pa.large_string()).cast(pa.float64()))
+    for i in np.flatnonzero(~(np.abs(numbers) < 2.0**53)):
+        start, stop = spans_of_hard[i]
         raw = text.data[start:stop]
-        with np.errstate(over="ignore"):
-            values[k] = float(raw)
-        if problem := problem_with_number(raw, values[k]):
+        if not abs(numbers[i]) <= most:
+            index = len(text.data[: start - 1].rstrip(b"0123456789"))
+            raise text.fault(index, _reason(text, index, kernels.TOO_LARGE, n_features, dtype))
+        if problem := problem_with_number(raw, numbers[i]):
             raise text.fault(start, f"value {shown(raw)} {problem}")
+    values[places] = numbers
     X = sp.csr_matrix((values[:n_values], indices[:n_values], offsets[: n + 1]), (n, n_features or width))
     X.has_canonical_format = True
+    if not numbers.all():
+        X.eliminate_zeros()
     group = queries[:n] if source.qid == "use" else None
     if group is not None and (group == kernels.NO_QUERY).any():
         at = int(spans[int(np.argmax(group == kernels.NO_QUERY)), 0])
@@ -86,14 +94,19 @@ def parse_svmlight(
     return Parsed(Survey.of(where, labels, stored=X.nnz, width=X.shape[1]), labels, X, group=group)
 
 
+def _pieces(text: Text, spans: np.ndarray) -> pa.Array:
+    """Return pieces of a text, large_binary. `spans`, of shape (n, 2): where each piece starts and stops."""
+    ends, n = np.append(spans.ravel(), 0), len(spans)  # the text between two pieces becomes an item that is not taken
+    items = pa.Array.from_buffers(
+        pa.large_binary(), max(2 * n - 1, 0), [None, pa.py_buffer(ends), pa.py_buffer(text.data)]
+    )
+    return items.take(as_arrow(np.arange(0, 2 * n, 2)))
+
+
 def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
     """Return the labels in a text. `spans`, of shape (n, 2): where each label starts and stops."""
-    offsets = np.concatenate([[0], np.cumsum(spans[:, 1] - spans[:, 0])])
-    joined = np.empty(offsets[-1], dtype=np.uint8)
-    kernels.gather(text.array, spans, offsets, joined)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(joined)]
-    encoded = pa.Array.from_buffers(pa.large_binary(), len(spans), buffers).dictionary_encode()
-    codes, pieces = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+    encoded = _pieces(text, spans).dictionary_encode()
+    codes, pieces = as_numpy(encoded.indices), encoded.dictionary.to_pylist()
     labels = []
     for code, raw in enumerate(pieces):
         try:
