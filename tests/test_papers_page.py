@@ -47,11 +47,11 @@ def test_001_sweeps() -> None:
         return sum(all(key(name, "scd") < key(name, other) for other in slower) for name in names)
 
     l1, l2 = (sets_before(figure, ("comid", "rda")) for figure in ("figure1", "figure2"))
-    assert f"COMID and RDA: confirmed on {l1} of 5 sets with L1, and on {l2} of 5 with L2." in PAGE
+    assert f"COMID and RDA is confirmed on {l1} of 5 sets with L1, and on {l2} of 5 with L2." in PAGE
     taken = sorted(int(row["sweeps"]) for row in rows("001", "figure2") if row["system"] == "sdcd")
     assert f"With L2, SDCD reaches the goal in {taken[0]} to {taken[-1]} sweeps" in PAGE
     assert sets_before("figure2", ("sdcd",)) == 0
-    assert "Against SDCD: not confirmed on the 3 sets with more rows than features" in PAGE
+    assert "The lead over SDCD is not confirmed on the 3 sets with more rows than features" in PAGE
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_004_g_means() -> None:
         return [printed, *above]
 
     linear, gaussian = counts("linear"), counts("rbf")
-    said = f"the G-mean is at least the published value on {linear[0]} of 16 sets (linear) and {gaussian[0]} of 16 (Gaussian)"
+    said = f"the G-mean is at least the published value on {linear[0]} of 16 sets (linear) and on {gaussian[0]} of 16 (Gaussian)"
     assert said in PAGE
     assert f"| the published value (at least) | {linear[0]} | {gaussian[0]} |" in PAGE
     assert f"| the plain SVM of the same run | {linear[1]} | {gaussian[1]} |" in PAGE

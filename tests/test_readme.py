@@ -38,18 +38,21 @@ def test_python_example_prints_what_is_shown(capsys: pytest.CaptureFixture[str])
 def test_its_example_with_other_random_states_has_the_kept_figures() -> None:
     table = STATES.pivot_table("average precision", "system", "random state")
     for system, values in table.drop(index="LightGBM, standardised features").iterrows():
-        assert f"| {system} | " + " | ".join(f"{value:.3f}" for value in values) + " |" in LINES
+        assert f"| {system} | " + " | ".join(f"{value:.3f}" for value in values) + " |" in BENCHMARK_LINES
     auto, tuned = table.loc["aucdist, auto"], table.loc["LightGBM, 20 settings"]
     assert [state for state in table if tuned[state] > auto[state]] == [0, 1, 2, 3]
     assert (table.drop(index=["aucdist, auto", "LightGBM, 20 settings"]).max() < auto).all()
     defaults, standardised = table.loc["LightGBM", 0], table.loc["LightGBM, standardised features", 0]
-    assert f"move LightGBM's defaults from {defaults:.3f} to {standardised:.3f} for state 0" in SAID
+    assert f"moved LightGBM's defaults from {defaults:.3f} to {standardised:.3f} for state 0" in BENCHMARKS
     seconds = STATES.set_index("system").loc[["aucdist, auto", "LightGBM, 20 settings"], "CPU seconds"]
-    assert f"Both take {seconds.min():.0f} to {seconds.max():.0f} CPU seconds" in SAID
-    assert f"With the best of 20 settings, its average precision is {tuned[1]:.3f} here".lower() in SAID.lower()
+    assert f"Both take {seconds.min():.0f} to {seconds.max():.0f} CPU seconds" in BENCHMARKS
+    assert f"its average precision is {tuned[1]:.3f} with the best of 20 settings" in SAID
+    assert f"The model above has {table.loc['aucdist, bins with ten interactions', 1]:.3f}" in SAID
     ten = table.loc["aucdist, bins with ten interactions"]
     leads = [(ten - table.loc["logistic regression"]).drop(1), (tuned - ten).drop(1)]
-    said = "above logistic regression by {:.3f} to {:.3f}, and below that LightGBM by {:.3f} to {:.3f}"
+    said = (
+        "{:.3f} to {:.3f} above logistic regression, and {:.3f} to {:.3f} below LightGBM with the best of 20 settings"
+    )
     assert said.format(*(end for lead in leads for end in (lead.min(), lead.max()))) in SAID
     assert (ten > table.loc["logistic regression"]).all()
     assert [state for state in table if ten[state] < table.loc["LightGBM", state]] == [1, 2, 3]
@@ -64,7 +67,7 @@ def test_its_example_with_other_random_states_has_the_kept_figures() -> None:
 def test_its_lines_are_short_and_its_first_screen_has_the_essentials() -> None:
     assert max(len(line) for line in README.splitlines() if not line.startswith("|")) <= 130
     lead = ["trains linear", "When not", "pip install"]
-    parts = [*lead, "```python", "```text", "the certificate", "Who ranks best here?", "!["]
+    parts = [*lead, "```python", "```text", "The certificate is", "Who ranks best here?", "!["]
     places = [README.index(part) for part in parts]
     assert places == sorted(places)
     assert places[-2] < 3500
@@ -82,7 +85,8 @@ def test_help_tells_the_same_story() -> None:
 SAID, LINES = " ".join(README.split()), README.splitlines()
 DOCS = Path(__file__).parents[1] / "docs"
 KEPT = DOCS / "benchmarks"
-BENCHMARKS = " ".join((DOCS / "pages" / "benchmarks.md").read_text(encoding="utf-8").split())
+BENCHMARK_LINES = (DOCS / "pages" / "benchmarks.md").read_text(encoding="utf-8").splitlines()
+BENCHMARKS = " ".join(" ".join(BENCHMARK_LINES).split())
 TREES = pd.read_csv(KEPT / "trees.csv")
 STATES = pd.read_csv(KEPT / "readme.csv")
 SHOWN = ("linear", "bins + pairs", "auto", "LightGBM, default", "LightGBM, budget of auto", "EBM")
@@ -108,8 +112,8 @@ def test_a_large_table_has_the_kept_figures(name: str) -> None:
 def test_the_hundred_sets_have_the_kept_figures() -> None:
     sets = TREES[TREES["split"] == "mean"].drop_duplicates("set")
     n, n_pos = sets["rows"].median(), sets["positives"].median()
-    assert f"The median set has {n:.0f} training rows and {n_pos:.0f} positives." in BENCHMARKS
-    assert f"Their medians are {n:.0f} training rows and {n_pos:.0f} positives." in SAID
+    for text in (SAID, BENCHMARKS):
+        assert f"The median set has {n:.0f} training rows and {n_pos:.0f} positives." in text
     means = {row["system"]: row for row in TREES[TREES["split"] == "all"].to_dict("records")}
     said = {
         "auto": "`auto` has a mean AUC of {:.3f}",
@@ -122,12 +126,11 @@ def test_the_hundred_sets_have_the_kept_figures() -> None:
     assert {means[system]["set"] for system in said} == {"100 sets"}
     for *values, last in TUNED.values():
         drawn = f"{', '.join(map(str, values))} or {last}"
-        assert drawn in SAID
         assert drawn in BENCHMARKS
     higher, lower = (f"{means[system]['AUC']:.3f}" for system in ("bins + pairs", "LightGBM, budget of auto"))
-    assert f"have the higher mean AUC ({higher} against {lower})" in SAID
+    assert f"have the higher mean AUC ({higher} against {lower}, version 0.5.0)" in SAID
     above, below = _sets_apart("auto", "LightGBM, budget of auto")
-    assert f"more than 0.005 higher on {above} sets, and more than 0.005 lower on {below}." in BENCHMARKS
+    assert f"| LightGBM, 20 settings | {above} | {below} |" in BENCHMARK_LINES
 
 
 def _sets_apart(first: str, second: str) -> tuple[int, int]:
@@ -137,7 +140,7 @@ def _sets_apart(first: str, second: str) -> tuple[int, int]:
     return int((lead > 0.005).sum()), int((lead < -0.005).sum())
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/pages/which-estimator.md", "docs/pages/how-to/feature-maps.md"])
+@pytest.mark.parametrize("page", ["docs/pages/which-estimator.md"])
 def test_where_pairs_are_praised_the_logistic_loss_is_said_to_be_ahead(page: str) -> None:
     text = " ".join((Path(__file__).parents[1] / page).read_text(encoding="utf-8").split())
     means = TREES[TREES["split"] == "all"].set_index("system")
@@ -164,7 +167,10 @@ def test_the_top_of_the_list_stands_where_the_kept_tables_say() -> None:
     assert f"does not differ significantly from tuned LightGBM on {sums['ties']:.0f} of {n_sets} sets" in SAID
     ours = table[table["system"] == "aucdist auto"]
     leaves = ours["chosen"].str.contains("forest_score").groupby(ours["data"]).mean() > 0.5
-    assert f"on {leaves.sum()} of the {len(leaves)} it chose LightGBM's own leaves and score" in SAID
+    assert (
+        f"on {leaves.sum()} of the {len(leaves)} sets, the model that `auto` chose was itself built from LightGBM's"
+        in SAID
+    )
     top = pd.read_csv(KEPT / "top.csv")
     (lines,) = top[(top["data"] == "all 20") & (top["system"] == "lightgbm")].to_dict("records")
     assert f"than LightGBM on {lines['loses']:.0f} of 20 sets" in SAID
