@@ -47,8 +47,8 @@ class HingeClassifier(LinearClassifier):
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
         its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
-        scale the features first.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
+        ``{"map": "auto", "metric": "average_precision"}``. See `aucdist.search.auto`, and scale the features first.
     solver : str, dict or Solver, default="sdcd"
         With ``penalty="l2"``, every solver but ``psa`` is available. With ``penalty="l1"``, these are available: ``scd``,
         ``comid``, ``rda`` and ``psa``.

@@ -84,8 +84,8 @@ class LinkClassifier(LinearClassifier):
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
         its basis functions. The certificate holds for the map as it is: it does not compare other edges, landmarks or trees.
-        With ``"auto"``, cross-validation within the training rows chooses the map and `lam`: see `aucdist.search.auto`, and
-        scale the features first.
+        With ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
+        ``{"map": "auto", "metric": "average_precision"}``. See `aucdist.search.auto`, and scale the features first.
     solver : str, dict or Solver, default="newton"
         ``newton`` is Newton's method, which takes about a dozen rounds. Use it. ``lipschitz`` is the method of the paper,
         steps by one fixed matrix; its rounds are cheaper, but there are many of them if positives are rare. It does not

@@ -13,6 +13,7 @@ from aucdist.errors import InputError, unknown
 from aucdist.estimators.monotone import AUTO
 from aucdist.maps import expander_of
 from aucdist.maps.base import Expander
+from aucdist.metrics.named import metric_of_search
 from aucdist.parameters import NOT_NEGATIVE, SEED, VERBOSITY, Constraints, check_constraints, count, keyword_parameters
 from aucdist.solvers.base import Solver
 
@@ -134,7 +135,8 @@ class WithSolver(BaseEstimator, ABC):
     @property
     def _features_auto(self) -> bool:
         """Whether folds choose the feature map."""
-        return isinstance(self.features, str) and self.features == AUTO
+        name = self.features.get("map") if isinstance(self.features, Mapping) else self.features
+        return isinstance(name, str) and name == AUTO
 
     @property
     def _expander(self) -> Expander | None:
@@ -158,6 +160,8 @@ class WithSolver(BaseEstimator, ABC):
                 applies = f"applies to solver {takers}" if takers else "applies to no solver of this estimator"
                 raise InputError(f"{name} {applies}, not to {solver.name!r}: set {name}=None")
         check_constraints(self, self._parameter_constraints)
+        if self._features_auto:
+            metric_of_search(self.features)
         expander = self._expander
         if self.monotone is not None and expander is not None:
             expander.check_directions()

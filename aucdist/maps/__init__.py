@@ -38,7 +38,7 @@ def expander_of(features: Any) -> Expander | None:
             raise InputError(f"features needs `map`, one of {', '.join(MAPS)}")
         name = parameters.pop("map")
         if not isinstance(name, str) or name not in MAPS:
-            raise unknown("feature map", name, MAPS)
+            raise unknown("feature map", name, [*MAPS, "auto"])
         expander = MAPS[name]()
         allowed = [key for key in expander.get_params() if key != "sparse_output"]
         for key in parameters:

@@ -5,7 +5,7 @@ headings of reports, and what `features: auto` may choose by, follow from the ro
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -223,3 +223,23 @@ def find_metric(metric: str, **parameters: float | str | None) -> Metric:
     return replace(
         named, values=tuple(value if isinstance(value := chosen[key], str) else float(value) for key in named.takes)
     )
+
+
+def metric_of_search(features: Any) -> str | None:
+    """Return the full name of the metric that ``{"map": "auto", "metric": ...}`` chooses a feature map by; None for the default.
+
+    `features`: as an estimator or a configuration has it.
+    Raises InputError if there is no such metric, or it lacks a parameter or does not take one.
+    """
+    if not isinstance(features, Mapping):
+        return None
+    parameters: dict[str, Any] = {
+        RENAMED.get(str(key), str(key)): value for key, value in features.items() if key != "map"
+    }
+    metric = parameters.pop("metric", None)
+    if metric is None and not parameters:
+        return None
+    metrics = [m.kind for m in NAMED_METRICS.values() if m.needs in ("ranking", "groups", "costs")]
+    if RENAMED.get(metric, metric) not in metrics:
+        raise unknown("metric of features: auto", metric, metrics)
+    return find_metric(metric, **parameters).name

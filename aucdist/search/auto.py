@@ -19,7 +19,7 @@ from aucdist.extras import load_optional
 from aucdist.maps.binning import missing_columns
 from aucdist.maps.bins import MAX_COLUMNS
 from aucdist.maps.leaves import MAX_ROWS
-from aucdist.metrics.named import Metric, find_metric
+from aucdist.metrics.named import Metric, find_metric, metric_of_search
 from aucdist.pairs.top_negatives import TOP_CONSTRAINTS, trained_max_fpr
 from aucdist.search.choice import LAST, MIN_FOLDS, FoldScore, Rule, SettingScores, search_summary
 from aucdist.search.fold import check_metric, score_job
@@ -444,8 +444,9 @@ def try_settings(
 def with_chosen_features(estimator: BlockClassifier, rows: AnyBlocks) -> tuple[BlockClassifier, Point]:
     """Choose the feature map and `lam` by cross-validation; return an unfitted estimator with them, and the chosen parameters.
 
-    `estimator`: an unfitted estimator with ``features="auto"``.
+    `estimator`: an unfitted estimator with ``features="auto"``, or with a mapping that names the metric.
     """
     plain = estimator._copy_with(features=None, warm_start=False, calibration=None, prior=None, verbose=0, n_jobs=None)
-    chosen = choose_features(plain, rows, missing=bool(missing_columns(rows.of_all()).any()))["best"]
+    missing, metric = bool(missing_columns(rows.of_all()).any()), metric_of_search(estimator.features)
+    chosen = choose_features(plain, rows, missing=missing, metric=metric)["best"]
     return clone(estimator).set_params(**{"features": None} | chosen), chosen

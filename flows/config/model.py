@@ -58,24 +58,9 @@ class ModelConfig(Strict):
     @cached_property
     def features_metric(self) -> str | None:
         """The full name of the metric that chooses the feature map; None for the default of `aucdist.search.auto`."""
-        if not isinstance(self.features, dict) or not self.chooses_features:
-            return None
-        from aucdist.metrics.named import NAMED_METRICS, RENAMED, find_metric
+        from aucdist.metrics.named import metric_of_search
 
-        parameters = {RENAMED.get(key, key): value for key, value in self.features.items() if key != "map"}
-        metric: Any = parameters.pop("metric", None)
-        metric = RENAMED.get(metric, metric)
-        metrics = {m.kind: m.takes for m in NAMED_METRICS.values() if m.needs in ("ranking", "groups", "costs")}
-        if metric is None and not parameters:
-            return None
-        if metric not in metrics:
-            raise unknown("metric of features: auto", metric, metrics)
-        for key, value in parameters.items():
-            if key not in metrics[metric]:
-                raise unknown(f"parameter of metric {metric!r} of features: auto", key, metrics[metric])
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InputError(f"features: auto: {key} must be a number; got {value!r}")
-        return find_metric(metric, **parameters).name
+        return metric_of_search(self.features) if self.chooses_features else None
 
     @property
     def resolved(self) -> Json:
@@ -94,7 +79,6 @@ class ModelConfig(Strict):
         """An unfitted estimator with these parameters."""
         from aucdist import estimators  # here, because it loads scikit-learn and Numba
         from aucdist.estimators.with_solver import refuse_moved
-        from aucdist.maps import MAPS
 
         if self.estimator not in estimators.CLASSIFIERS:
             raise unknown("estimator", self.estimator, estimators.CLASSIFIERS)
@@ -105,8 +89,6 @@ class ModelConfig(Strict):
         allowed = estimator.get_params()
         extra = self.model_extra or {}  # null may be a value of such a parameter, as in `sampler: null`
         parameters = {k: v for k, v in self.model_dump(exclude={"estimator"}).items() if v is not None or k in extra}
-        if isinstance(self.features, str) and self.features not in (*MAPS, AUTO):
-            raise unknown("feature map", self.features, [*MAPS, AUTO])
         if self.chooses_features:
             del parameters["features"]
             _ = self.features_metric

@@ -122,6 +122,27 @@ def test_python_chooses_features_by_the_same_search():
     assert not hasattr(model, "feature_map_")
 
 
+def test_python_chooses_features_by_another_metric(monkeypatch):
+    r = np.random.default_rng(0)
+    X = r.standard_normal((160, 2))
+    y = X[:, 0] + r.standard_normal(160) > 1.5
+    metrics, choose = [], auto.choose_features
+    monkeypatch.setattr(
+        auto,
+        "choose_features",
+        lambda *args, metric, **rest: metrics.append(metric) or choose(*args, metric=metric, **rest),
+    )
+    features = {"map": "auto", "metric": "recall_at_fpr", "max_fpr": 0.1}
+    model = PairwiseHingeClassifier(features=features, tol=1e-2).fit(X, y)
+    assert metrics == ["recall_at_fpr@0.1"]
+    assert model.features == features
+    assert "features" in model.chosen_
+    with pytest.raises(InputError, match=r"'average_precison'\. Did you mean"):
+        PairwiseHingeClassifier(features={"map": "auto", "metric": "average_precison"}).fit(X, y)
+    with pytest.raises(InputError, match=r"'autos'\. Did you mean 'auto'"):
+        PairwiseHingeClassifier(features="autos").fit(X, y)
+
+
 # ---- rows behind a mask give the same bits as rows of their own -------------------------------
 
 
