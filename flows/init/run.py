@@ -182,10 +182,16 @@ def describe(
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
     directions = {c.name: c.direction for c in columns if c.direction is not None and c.kind == "number"}
-    model = [
-        "# In place of the line above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",
-        f"# model: {{features: bins, lam: 1e-2, monotone: {flow(directions)}}}",
-    ] if directions else []  # fmt: skip
+    model = (
+        [LINEAR]
+        if "hashed" in keys
+        else [BINS, "# Without `features` the model is linear; `features: auto` tries several."]
+    )
+    if directions:
+        model += [
+            "# In place of `model` above: shapes that rise or fall, as each number alone seems to; keep what you can defend.",
+            f"# model: {{features: bins, lam: 1e-2, monotone: {flow(directions)}}}",
+        ]
     return Description(
         yaml_text(name, head, keys, comments, data, model), len(signs), rows.whole, _shown(positive),
         guessed, {c.name: c.kind for c in columns}, {c.name: c.leak for c in columns if c.leak},
@@ -355,7 +361,7 @@ def _without_columns(name: str, source: Source, output: Path | None) -> Descript
         comments["missing"] = "rows without: " + ", ".join(f"{column} {n:,}" for column, n in surveyed.missing.items())
         data.insert(0, IMPUTE)
     keys = _checked_keys(name, source, keys, positive)
-    text = yaml_text(name, _head(source, surveyed.rows, whole, output), keys, comments, data)
+    text = yaml_text(name, _head(source, surveyed.rows, whole, output), keys, comments, data, [LINEAR])
     return Description(text, surveyed.rows, whole, _shown(positive), guessed)
 
 
@@ -406,6 +412,11 @@ def _given_keys(source: Source, stated: Source, output: Path | None) -> Json:
 # ---- the YAML --------------------------------------------------------------------------------------------------------
 
 
+LINEAR = "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}"
+"""The model for files without named columns, and for hashed columns, which make many features."""
+BINS = "model: {estimator: PairwiseHingeClassifier, features: {map: bins, interactions: 10}, lam: 1e-3, tol: 1e-3}"
+"""The model for tables. On 100 sets, its mean AUC is 0.928 and its mean average precision 0.752; those of linear models are 0.899
+and 0.701 (docs/benchmarks/trees.csv)."""
 MAX_COMMENT = 90
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}
@@ -435,16 +446,15 @@ def comment(text: str) -> str:
 
 
 def yaml_text(
-    name: str, head: Sequence[str], source: Json, comments: Json, data: Sequence[str],
-    model: Sequence[str] = (),
-) -> str:  # fmt: skip
+    name: str, head: Sequence[str], source: Json, comments: Json, data: Sequence[str], model: Sequence[str]
+) -> str:
     """Return a configuration for training.
 
     `name`: of the data, from which the name of the run is made.
     `head`: comments at its top.
     `source`: the keys of the source.
     `comments`: for keys of the source a comment, or for each entry of a key one; those of no key follow all keys.
-    `data`: lines below `data`; `model`: lines behind the model.
+    `data`: lines below `data`; `model`: the line of the model and comments.
     """
     run_name = re.sub(r"[^A-Za-z0-9._+-]+", "-", name).lstrip("._+-") or "data"
     lines = [*map(comment, head), f"name: {quoted(run_name)}", "data:", "  source:"]
@@ -462,5 +472,5 @@ def yaml_text(
             lines.append(f"    {key}: {flow(value)}" + (f"  {comment(comment_of_key)}" if comment_of_key else ""))
     lines += [f"    {comment(text)}" for text in comments.get("", ())]
     lines += [f"  {line}" for line in data]
-    lines += ["model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}", *model, "cluster: {kind: none}"]
+    lines += [*model, "cluster: {kind: none}"]
     return "\n".join(lines) + "\n"

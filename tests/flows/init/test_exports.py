@@ -67,9 +67,11 @@ def export(table, path, encoding="utf-8", head="", change=None, **how):
 
 
 def trained(path: Path, label: str) -> tuple[dict[str, Any], Any, dict[str, Any]]:
-    """Return what `init` says of a file, the model, and the result of `score`."""
+    """Return what `init` says of a file, a linear model, and the result of `score`."""
     run("init", path, f"--label={label}", "--output", "c.yaml")
-    folder = result_of("train", "c.yaml", "--output", "out", *sets("model.tol=1e-2", "data.test=null"))["run"]
+    folder = result_of(
+        "train", "c.yaml", "--output", "out", *sets("model.tol=1e-2", "model.features=null", "data.test=null")
+    )["run"]
     scored = result_of("score", f"{folder}/model", path, "scores")
     return yaml.safe_load(Path("c.yaml").read_text())["data"]["source"], load_model(f"{folder}/model"), scored
 
