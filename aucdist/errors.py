@@ -18,10 +18,10 @@ UNFINISHED = {
         "Raise `tol`, give the solver more steps (`epochs` or `n_outer`), or use the default solver"
     ),
     "diverged": (
-        "the steps diverged, because `eta` is too large. The weights are those of the last round before that,",
+        "the steps diverged because `eta` is too large, and the weights are those before they did",
         "Give the solver a smaller `eta`, or use the default solver"
     ),
-    "rounding": ("rounding errors are as large as the remaining gap or the next step,", "Raise `tol`, or scale the features"),
+    "rounding": ("rounding errors are as large as the gap that is left or as the next step", "Raise `tol` or scale the features"),
 }  # fmt: skip
 """For each status of a fit that has not reached `tol`: why it ended, and what to do about it."""
 

@@ -176,8 +176,8 @@ def read_run(url: str) -> Run:
 def comparable(runs: Sequence[Run], skipped: Sequence[str]) -> None:
     """Refuse runs that cannot be compared: fewer than two, one twice, of different kinds, or with different test rows."""
     if len(runs) < 2:
-        more = f"; not the folder of a run, because {METRICS} is missing: {', '.join(skipped)}" if skipped else ""
-        raise InputError(f"name at least two run folders to compare; found {len(runs)}{more}")
+        more = f". These have no {METRICS}: {', '.join(skipped)}" if skipped else ""
+        raise InputError(f"name two or more run folders; the arguments name {len(runs)}{more}")
     if len({run.url for run in runs}) < len(runs):
         raise InputError("a run is given twice: name each run once")
     first = runs[0]

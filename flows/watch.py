@@ -146,8 +146,8 @@ def open_watched(config: WatchConfig) -> Watched:
     store, change = read_version(absolute(config.model))
     if not (change or config.state):
         raise InputError(
-            f"{files.shown(config.model)} is not a model store, so the results of watching have no folder: name one with "
-            "--state, or make a store with `aucdist promote`"
+            f"{files.shown(config.model)} is not a model store, so there is no place for the results. Make a store with "
+            "`aucdist promote RUN STORE`, or name a folder for the results with --state"
         )
     folder = store.folder_of(change) if change else absolute(model_folder(config.model))
     model, (profile, _) = load_with_seen(folder)

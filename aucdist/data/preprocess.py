@@ -226,7 +226,7 @@ def fit_preprocessor(
     for array in (shift, factor):
         if array is not None:
             _refuse_infinite(
-                array, feature_names, "its values are too large or too small to scale them; use log1p or `none`"
+                array, feature_names, "its values are too large or too small to be scaled; use log1p or `none`"
             )
     return Preprocessor(columns, scale, shift, factor, impute, fill, error)
 

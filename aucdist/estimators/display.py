@@ -143,9 +143,9 @@ def warnings_of_fit(model: Any, ranges: ColumnRanges | None, blocks: Blocks) -> 
         fault = None if ranges is None or model._map is not None else diagnosis(ranges, names_of_features(model))
         reason, remedy = UNFINISHED[c.status]
         yield ConvergenceWarning(
-            f"{reason} after {model.n_passes_} passes at a relative gap of {c.relative_gap:.3g} "
-            f"(primal {c.primal:.6g}, dual {c.dual:.6g}"
-            f"{f', accurate only to {c.rounding:.3g}' if c.status == 'rounding' else ''}), above tol={model.tol:g}. "
+            f"the fit ended after {model.n_passes_} passes, before the relative gap reached tol={model.tol:g}: the gap is "
+            f"{c.relative_gap:.3g} (primal {c.primal:.6g}, dual {c.dual:.6g}"
+            f"{f', accurate only to {c.rounding:.3g}' if c.status == 'rounding' else ''}). Reason: {reason}. "
             f"{remedy}" + ("" if fault is None else f". {fault}")
         )
     if model.monotone is not None and not getattr(model, "coef_", np.ones(1)).any():

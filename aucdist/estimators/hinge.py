@@ -53,11 +53,11 @@ class HingeClassifier(LinearClassifier):
         With ``penalty="l2"``, every solver but ``psa`` is available. With ``penalty="l1"``, these are available: ``scd``,
         ``comid``, ``rda`` and ``psa``.
 
-        Use ``sdcd`` for L2: it is dual coordinate descent in a random order and closes the gap. ``cdcd`` does the same in the
-        order of the rows. ``scd`` is the paper's Non-smooth SCD, with steps along single features. ``comid``, ``rda`` and
-        ``psa`` take steps along the subgradient of all rows, ``psa`` with projections onto an L1 ball. ``pegasos`` takes steps
-        along single rows. ``scd``, ``comid``, ``rda``, ``psa`` and ``pegasos`` come within 1 % of the minimum in ten to several
-        hundred rounds. Their lower bound is far below it, so they usually end with `max_passes` and a ConvergenceWarning. A
+        Use ``sdcd`` for L2: it is dual coordinate descent in a random order, and its relative gap reaches `tol`. ``cdcd``
+        does the same in the order of the rows. ``scd`` is the paper's Non-smooth SCD, with steps along single features.
+        ``comid``, ``rda`` and ``psa`` take steps along the subgradient of all rows, ``psa`` with projections onto an L1 ball.
+        ``pegasos`` takes steps along single rows. ``scd``, ``comid``, ``rda``, ``psa`` and ``pegasos`` come near the minimum,
+        but their lower bound stays far below it. They therefore usually end after `max_passes`, with a ConvergenceWarning. A
         name stands for the default parameters of the solver. Give other parameters as ``{"name": "psa", "radius": 3.0}`` or
         ``PSA(radius=3.0)``: see `aucdist.papers.scd`.
     tol : float, default=1e-3
@@ -111,7 +111,7 @@ class HingeClassifier(LinearClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
         `monotone_` and `explain` refer to the encoded features.
 
     See Also

@@ -181,9 +181,9 @@ class LinearClassifier(BlockClassifier):
         Returns
         -------
         DataFrame
-            A column for each contribution, and ``constant``; the sums of its rows are the scores of `decision_function`. A
-            feature of a model of bins contributes its shape, whose mean over the training rows is 0, and otherwise its weight
-            times its value.
+            A column for each contribution, and ``constant``; the sums of its rows are the scores of `decision_function`. In a
+            model of bins, a feature contributes the value of its shape, which has mean 0 over the training rows. In a linear
+            model, it contributes its weight times its value.
 
         Raises
         ------
@@ -216,8 +216,8 @@ def lam_path(
 ) -> list[Estimator]:
     """Fit one model for each value of `lam`, each from the result of the previous one.
 
-    With ``all-pairs``, each fit starts from the weights and the lower bounds of the previous one. With ``exact``, all use the
-    moments of one reading.
+    With ``all-pairs``, each fit starts from the weights and the lower bounds of the previous one. With ``exact``, the
+    rows are read once for all values.
 
     Parameters
     ----------
@@ -258,7 +258,9 @@ def lam_path(
     if not hasattr(solver, "path"):
         able = [repr(name) for name, other in estimator.solvers.items() if hasattr(other, "path")]
         if not able:
-            raise InputError(f"lam_path does not apply to {type(estimator).__name__}: fit one lam after another")
+            raise InputError(
+                f"lam_path does not support {type(estimator).__name__}: fit the estimator once for each lam"
+            )
         raise InputError(f"lam_path needs solver {' or '.join(able)}, not {solver.name!r}")
     models = [clone(estimator).set_params(lam=lam) for lam in lams]
     if not models:

@@ -62,8 +62,8 @@ class LinkClassifier(LinearClassifier):
         It is convex except for ``gev`` with xi > 0, where the fit ends at a stationary point. For ``logit``, both losses
         are the same.
     xi : float, "map", "bayes" or None, default=None
-        The shape of ``gev``, at least -1, and below 1 with the calibrated loss. ``"map"`` (the same as None) is the mode of
-        its posterior. ``"bayes"`` is empirical Bayes by Metropolis-Hastings chains, for small data. Both are in
+        The shape of ``gev``, at least -1, and below 1 with the calibrated loss. None and ``"map"`` choose the mode of its
+        posterior. ``"bayes"`` is empirical Bayes by Metropolis-Hastings chains, for small data. Both are in
         `aucdist.papers.gev.shape` and have priors of width 1 on the weights, so standardise the features first.
     lam : float or None, default=None
         The regularisation strength (scikit-learn's `alpha`). None means ``1e-3 * 4 p (1 - p)``, where p is the share of
@@ -87,7 +87,7 @@ class LinkClassifier(LinearClassifier):
         With ``"auto"``, cross-validation within the training rows chooses the map and `lam` by the AUC, or by another metric:
         ``{"map": "auto", "metric": "average_precision"}``. See `aucdist.search.auto`, and scale the features first.
     solver : str, dict or Solver, default="newton"
-        ``newton`` is Newton's method, which takes about a dozen rounds. Use it. ``lipschitz`` is the method of the paper,
+        Use ``newton``, which is Newton's method and takes about a dozen rounds. ``lipschitz`` is the method of the paper,
         steps by one fixed matrix; its rounds are cheaper, but there are many of them if positives are rare. It does not
         work for the likelihood of ``gev`` and ``cloglog``, whose curvature has no bound. ``gradient`` is steepest descent
         with a bisection. ``{"name": "lipschitz", "momentum": False}`` or ``Lipschitz(momentum=False)`` takes the steps as
@@ -104,7 +104,8 @@ class LinkClassifier(LinearClassifier):
         With ``xi="map"``, the largest number of rounds; None means until the shape no longer changes. With ``xi="bayes"``, the
         number of rounds of EM; None means 10.
     shape_samples : int or None, default=None
-        With ``xi="bayes"``, the number of samples in the first round, which has doubled in the last one; None means 10,000.
+        With ``xi="bayes"``, the number of samples in the first round; None means 10,000. It grows to twice this number in the
+        last round.
     random_state : int, RandomState or None, default=None
         The seed of the chains of ``xi="bayes"``.
     prior : float or None, default=None
@@ -166,7 +167,7 @@ class LinkClassifier(LinearClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
         `monotone_` and `explain` refer to the encoded features.
 
     See Also
@@ -316,9 +317,8 @@ class LinkClassifier(LinearClassifier):
             warned.append(at_most)
         if separates(blocks, self.coef_[0]):
             separable = SeparationWarning(
-                "the weights separate the classes of the training rows completely: only lam keeps the fit finite, and lam "
-                f"alone decides how near to 0 and 1 the probabilities are (lam={self.lam_:g}). Check whether a feature gives the "
-                "label away, and choose lam by cross-validation"
+                "the training rows are linearly separable, so `lam` alone decides how near to 0 and 1 the probabilities are "
+                f"(lam={self.lam_:g}). Check whether a feature gives the label away, and choose lam by cross-validation"
             )
             warned.append(separable)
         return Fit(warnings=warned)

@@ -128,7 +128,7 @@ def standard_scaling(blocks: Blocks) -> Preprocessor:
     if not (np.isfinite(factor) & (factor > 0)).all():
         bad = int(np.argmin(np.isfinite(factor) & (factor > 0)))
         raise InputError(
-            f"feature {bad} (counted from 0): its values are too large or too small to scale them; use scale=None"
+            f"feature {bad} (counted from 0): its values are too large or too small to be scaled; use scale=None"
         )
     return Preprocessor((), "standard", None if any(summary["sparse"]) else total.mean, factor)
 
@@ -234,7 +234,7 @@ class MarginMeanClassifier(BlockClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
         `monotone_` and `explain` refer to the encoded features.
 
     See Also

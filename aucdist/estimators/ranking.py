@@ -37,7 +37,7 @@ class CollapseWarning(UserWarning):
 class RankingClassifier(LinearClassifier):
     """A linear classifier whose objective depends only on the order of the rows, not on a threshold or probabilities.
 
-    Scores are shifted so that 0 is where G-mean on the training rows is largest.
+    The intercept is chosen so that the threshold 0 has the largest G-mean on the training rows.
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
@@ -104,23 +104,24 @@ class PairwiseHingeClassifier(PairRankingClassifier):
         rows are positive or if there are thousands of positives. With `max_fpr`, end at 1e-4 for rare classes as well.
         Unlike that of `LinkClassifier`, the default does not depend on the share of positives.
     penalty : {"l2", "l1", "group-l1"} or None, default=None
-        Only for the solver ``all-pairs``. None means "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which leaves
-        features out; it takes two to four times the passes, and more with a small `lam`. "group-l1" is ``lam`` times the sum of
+        Only for the solver ``all-pairs``. None means "l2", which is ``lam/2 |w|^2``. "l1" is ``lam |w|_1``, which sets
+        weights to 0. It usually needs more passes than "l2". "group-l1" is ``lam`` times the sum of
         ``sqrt(size) |w_g|_2`` over groups of weights, and leaves whole groups out. With ``features="bins"``, a group has all
         weights of a feature or of an interaction. Without a map, each weight is its own group.
     max_fpr : float or None, default=None
-        Only for the solver ``all-pairs``. Train for the partial AUC, the area under the ROC curve up to this false positive
-        rate, above 0 and at most 1. Only this share of the negatives, the highest-scoring ones, then counts in the mean: see
-        `aucdist.pairs.top_negatives`. Choose it somewhat larger than the false positive rate at which you work: with few
-        negatives in the loss, the fit overfits them. With few negatives in all, use `max_false_positives`. The objective is
-        convex and has a certificate. If these negatives cannot be separated from the positives, the minimum is near w = 0, and
-        a `CollapseWarning` says so.
+        Only for the solver ``all-pairs``. The fit minimises a convex bound for the partial AUC, the area under the ROC curve
+        up to this false positive rate (above 0 and at most 1). Only this share of the negatives counts in the loss: those
+        with the highest scores. See `aucdist.pairs.top_negatives`. Choose it somewhat larger than the false positive rate at
+        which you work: with few negatives in the loss, the fit overfits them. With few negatives in all, use
+        `max_false_positives`. The objective is convex and has a certificate. If these negatives cannot be separated from the
+        positives, the minimum is near w = 0, and a `CollapseWarning` says so.
     max_false_positives : int or None, default=None
         Only for the solver ``all-pairs``. Like `max_fpr`, with a number of negatives instead of a share. With sample weights,
         it is their total weight. With 1, only the highest-scoring negative counts, as in TopPush and the infinite push.
     group_weight : {"pairs", "groups"} or None, default=None
-        Only for the solvers ``all-pairs``, ``sdcd`` and ``sdcd-perm``. With `groups` in `fit`: the mean is over all pairs
-        ("pairs", the default), or each group counts the same, however many pairs it has ("groups").
+        Only for the solvers ``all-pairs``, ``sdcd`` and ``sdcd-perm``. How groups are weighted if `fit` gets `groups`. With
+        "pairs", the default, every pair counts the same. With "groups", every group counts the same, however many pairs it
+        has.
     grade_weight : {"difference", "one"} or None, default=None
         Only for the solvers ``all-pairs``, ``sdcd`` and ``sdcd-perm``. The labels are grades, where larger is more relevant,
         and a pair is any two rows (of one group) with different grades. Its weight is the difference of its grades, or 1. See
@@ -128,9 +129,9 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     monotone : mapping, "auto" or None, default=None
         Only for the solver ``all-pairs``. Features in which the score must rise or fall, such as ``{"age": "increasing", 3:
         "decreasing"}``, by name or position. With ``"auto"``, each feature gets the sign of its weight in a linear model, if
-        five fits to four fifths of the rows agree. This works without a feature map, with ``"bins"``, whose shapes then rise or
-        fall (the value of the bin of missing values is free), and with ``"leaves"``. The minimum and its certificate are those
-        of the constrained problem.
+        five fits, each without a fifth of the rows, agree on it. This works without a feature map, with ``"bins"``, whose
+        shapes then rise or fall (the value of the bin of missing values is free), and with ``"leaves"``. The minimum and its
+        certificate are those of the constrained problem.
     features : str, dict, map or None, default=None
         A feature map that replaces the features: ``"bins"``, ``"nystroem"``, ``"leaves"``, a dict such as ``{"map": "bins",
         "interactions": 20}``, or a transformer of `aucdist.maps`. It is fitted to the training rows, and the weights belong to
@@ -173,8 +174,8 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features), float64
         The weights of the features, or of the basis functions of the feature map.
     intercept_ : ndarray of shape (1,) or (n_classes,), float64
-        The pairs do not determine it. It is chosen so that the G-mean on the training rows is largest if rows with scores
-        above 0 are predicted positive.
+        The loss over pairs does not determine it. It is chosen so that the G-mean on the training rows is largest if rows
+        with scores above 0 are predicted positive.
     classes_ : ndarray of shape (n_classes,)
         The class labels. With two classes, the second one is the positive one. With `grade_weight` they are -1 and 1: the
         lowest grade, and the grades above it.
@@ -208,7 +209,7 @@ class PairwiseHingeClassifier(PairRankingClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
         `monotone_` and `explain` refer to the encoded features.
 
     See Also
@@ -395,7 +396,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
         `monotone_` and `explain` refer to the encoded features.
 
     See Also
@@ -532,7 +533,7 @@ class PairwiseSquareClassifier(PairRankingClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
         `monotone_` and `explain` refer to the encoded features.
 
     See Also
@@ -642,7 +643,7 @@ class UnivariateRankingClassifier(RankingClassifier):
     categories_ : dict of str to tuple of str
         If X has columns of categories or strings: the values of each such column.
     feature_names_out_ : ndarray of shape (n_encoded_features,)
-        In the same case: the names of all encoded features, with a 0/1 feature for each of these values. Weights,
+        If X has columns of categories or strings: the names of all encoded features, with a 0/1 feature for each value. Weights,
         `monotone_` and `explain` refer to the encoded features.
 
     See Also

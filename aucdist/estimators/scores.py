@@ -255,10 +255,14 @@ class WithThreshold:
         y, sample_weight : array-like of shape (n_samples,), optional
             The labels and the weights of these rows, as for `fit`. `alerts` without `confidence` needs no labels. For a model of
             grades, the labels are -1 for the lowest grade and 1 for higher grades.
-        fpr, alerts : float, optional
-            At most this share of the negatives, or of all rows, is flagged; from 0 to 1.
-        precision, recall : float, optional
-            At least this share of the flagged rows is positive, or of the positives is flagged; above 0 and at most 1.
+        fpr : float, optional
+            At most this share of the negatives is flagged; from 0 to 1.
+        alerts : float, optional
+            At most this share of all rows is flagged; from 0 to 1.
+        precision : float, optional
+            At least this share of the flagged rows is positive; above 0 and at most 1.
+        recall : float, optional
+            At least this share of the positives is flagged; above 0 and at most 1.
         cost : mapping, optional
             Costs such as ``{"false_positive": 1, "miss": 40}``: the total cost of wrong decisions is smallest. If costs differ by
             row, give an array: ``{"false_positive": 5, "miss": amount}``.

@@ -70,8 +70,8 @@ def training_blocks(estimator: Any, X: Any, y: Any = None, sample_weight: Any = 
     in_memory = not (isinstance(X, AnyBlocks) or is_dask(X))
     if not in_memory and estimator.n_jobs is not None:
         raise InputError(
-            f"n_jobs is {estimator.n_jobs!r}, which is for arrays: blocks and the workers of dask collections have threads of "
-            "their own (LocalBlocks.of(..., n_jobs=2); cluster: {kind: none, n_jobs: 2} in a configuration)"
+            f"n_jobs applies to arrays only; got {estimator.n_jobs!r}. For blocks, give LocalBlocks.of(..., n_jobs=2). For Dask, "
+            "set the threads of the workers. In a configuration, write cluster: {kind: none, n_jobs: 2}"
         )
     if isinstance(X, AnyBlocks):
         if not (y is None and sample_weight is None and groups is None):

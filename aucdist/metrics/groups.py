@@ -53,7 +53,7 @@ class GroupMetric:
     def interval(self, level: float = 0.95) -> Estimate:
         """Return the mean with its confidence interval, over groups that are drawn like these.
 
-        The groups are independent, and the rows of one group need not be.
+        The groups must be independent of each other. Rows of one group may depend on each other.
 
         Parameters
         ----------
@@ -91,9 +91,10 @@ class GroupMetric:
 def group_auc(
     y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any = None, group_weight: GroupWeight = "pairs"
 ) -> GroupMetric:
-    """Return the AUC within each group (GAUC): the share of its pairs whose higher-graded row has the higher score.
+    """Return the AUC within each group (GAUC): the share of its pairs that the scores put in the right order.
 
-    A tie counts one half. How far apart the two grades are does not matter.
+    A pair is two rows of a group with different labels, and the row with the larger label should have the higher score. A tie
+    counts one half. How far apart the two grades are does not matter.
 
     Parameters
     ----------

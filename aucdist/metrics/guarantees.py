@@ -3,15 +3,15 @@
 The bounds are exact binomial ones (Clopper & Pearson, Biometrika 26, 1934, 404-413), so they hold for any number of rows. The
 rows must be drawn like the new ones, independently of each other, and the model must not have been fitted to them.
 
-Recall, false positive rate and alerts only rise as the threshold falls, so the bound may be looked at for every threshold and the
-last that holds may be taken (Bates and others, Journal of the ACM 68, 2021, article 43). Precision may rise and fall. There the
-thresholds are tested one after the other, from few flagged rows to many, until a test fails (Learn then Test: Angelopoulos and
-others, arXiv 2110.01052, section 3), and a threshold is the score of the row after the m highest, for numbers m that are fixed
-beforehand. Given that score, the labels of the m rows above it are independent with the precision of the threshold. So each test
-is exact, and the first threshold that misses the guarantee passes with a probability of at most 1 - confidence if the
-precision falls below the guarantee only once. If it does so several times, there are several ranges of thresholds with too low a
-precision. The sequence of tests may have no threshold in the first of these ranges, and which range it meets first depends on the
-rows. The guarantee is exact except for this chance.
+Recall, false positive rate and alerts only rise as the threshold falls, so the bound may be looked at for every threshold and
+the last that holds may be taken (Bates and others, Journal of the ACM 68, 2021, article 43). Precision may rise and fall.
+There the thresholds are tested one after the other, from few flagged rows to many, by the fallback procedure of Wiens
+(`STARTS`), applied as in Learn then Test (Angelopoulos and others, arXiv 2110.01052, section 3). A threshold is the score of
+the row after the m highest, for numbers m that are fixed beforehand. Given that score, the labels of the m rows above it are
+independent with the precision of the threshold. So each test is exact, and the first threshold that misses the guarantee
+passes with a probability of at most 1 - confidence if the precision falls below the guarantee only once. If it does so
+several times, there are several ranges of thresholds with too low a precision. The tests may have no threshold in the first
+of these ranges, and which range they meet first depends on the rows. The guarantee is not proved for this case.
 """
 
 import math

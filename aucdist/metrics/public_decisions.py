@@ -111,9 +111,9 @@ def guaranteed_threshold(
 
     With `recall`, it is the highest threshold whose bound meets the target, so it flags as few rows as possible. With `fpr`
     and `alerts` it is the lowest one, so it flags as many rows as possible. The bounds are exact binomial bounds. With
-    `precision`, thresholds are tested one after the other, and the guarantee is exact if the precision crosses the guaranteed
-    value only once: see "The statistics of guarantees" in the documentation. The rows must be independent, drawn like the new
-    ones, and unseen by the model.
+    `precision`, thresholds are tested from few flagged rows to many by a fallback procedure, and the guarantee is exact if
+    the precision crosses the guaranteed value only once: see "The statistics of guarantees" in the documentation. The rows
+    must be independent, drawn like the new ones, and unseen by the model.
 
     Parameters
     ----------
@@ -734,9 +734,8 @@ def recall_at_precision(
 ) -> float:
     """Return the largest recall of any threshold whose precision is at least `min_precision`; 0 if there is none.
 
-    The threshold is chosen on the same rows, so the value is optimistic for new rows. In simulations, 95 % bootstrap intervals
-    covered the true value in 90 to 96 % of samples with at least 20 flagged positives and 20 flagged negatives, and in 80 to 93 %
-    of samples with fewer of either.
+    The threshold is chosen on the same rows, so the value is optimistic for new rows. The bootstrap interval is
+    too narrow if fewer than 20 of the flagged rows are positive, or fewer than 20 are negative.
 
     Parameters
     ----------
@@ -843,9 +842,8 @@ def precision_at_recall(
 ) -> float:
     """Return the largest precision of any threshold whose recall is at least `min_recall`.
 
-    The threshold is chosen on the same rows, so the value is optimistic for new rows. In simulations, 95 % bootstrap intervals
-    covered the true value in 90 to 96 % of samples with at least 20 flagged positives and 20 flagged negatives, and in 80 to 93 %
-    of samples with fewer of either.
+    The threshold is chosen on the same rows, so the value is optimistic for new rows. The bootstrap interval is
+    too narrow if fewer than 20 of the flagged rows are positive, or fewer than 20 are negative.
 
     Parameters
     ----------

@@ -194,7 +194,9 @@ def load_model(url: str) -> LinearModel:
         if content.get("format") != LIST_OF_FOLDERS and not exists(f"{folder}/{WEIGHTS}"):
             read_bytes(f"{folder}/{WEIGHTS}")  # raises the error that says why it cannot be read
     except InputError as e:
-        raise InputError(f"no model can be read from {where} ({ABOUT} and {WEIGHTS} are needed): {e}") from None
+        raise InputError(
+            f"no model can be read from {where}: {e}. Name a run folder, a folder with {ABOUT} and {WEIGHTS}, or a model store"
+        ) from None
     if content.get("format", 0) > FORMAT:
         raise InputError(
             f"{where} has model format {content['format']}; this aucdist reads up to {FORMAT}. Install a newer one"

@@ -15,7 +15,7 @@ from aucdist.extras import load_optional
 
 SET_ON = {
     "training": "the training rows, which the fit has seen",
-    "out_of_fold": "out-of-fold scores of the training rows: the model of each score has not seen its row",
+    "out_of_fold": "out-of-fold scores of the training rows: each score is from a model that has not seen the row",
     "threshold_rows": "the threshold rows, which the fit has not seen",
     "test": "the test rows themselves (these figures look better than those of new rows)",
 }
@@ -152,7 +152,7 @@ def _beside_target(point: Json) -> str:
     ends = point[name]["interval"]
     over = [sign * (n_rows * rate - limit) for rate in (point[name]["value"], *(ends or ()))]
     if over[0] <= 0:
-        return ", which meets the target" + ", but not significantly" * (max(over) > 0)
+        return ", which meets the target" + ", but the interval includes values that miss it" * (max(over) > 0)
     if ends is None or min(over) <= 0:
         return f", which is {'not significantly ' if ends else ''}{side} the target"
     advice = ": train with `out_of_fold: true` in `operating_point`" if set_on == "training" else ""

@@ -273,7 +273,7 @@ def read_mapping(path: Path) -> Json:
     raw = parse_yaml(read_configuration(path), str(path))
     if not isinstance(raw, dict):
         raise InputError(
-            f"{path}: write lines of the form `key: value`; found {'nothing' if raw is None else repr(raw)[:80]}"
+            f"{path}: the file must have lines of the form `key: value`, and is {'empty' if raw is None else repr(raw)[:80]}"
         )
     return raw
 

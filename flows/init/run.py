@@ -90,8 +90,7 @@ class Description:
         if not self.guess:
             return f"positive class {self.positive!r}, as given"
         return (
-            f"{self.positive!r} is taken as the positive class, because it is {self.guess}. Use --positive CLASS to name "
-            "another"
+            f"{self.positive!r} is the positive class, because it is {self.guess}. Use --positive CLASS to name another"
         )
 
 
@@ -144,7 +143,8 @@ def describe(
     if not source.format_of().needs_label:
         looked_at = [*(name for name, kind in FORMATS.items() if kind.needs_label), *FORMATS_WITHOUT_COLUMNS]
         raise InputError(
-            f"`aucdist init` describes files of {', '.join(looked_at)}; {source.format} needs none: name it in `data.source`"
+            f"`aucdist init` describes files of the formats {', '.join(looked_at)}. The format {source.format} needs no "
+            f"description: write `data: {{source: {{source: PATH, format: {source.format}}}}}` in a configuration"
         )
     rows = first_rows(source)
     where, names = source.display_name, rows.columns.column_names
@@ -208,10 +208,11 @@ def _positive(
         lowest = above_lowest(counts, source.positive, where)[1]
         return "minority", "", ~np.isin(np.array(labels.names)[labels.codes], lowest)
     if "positive" not in source.model_fields_set and len(counts) > MAX_CLASSES:
-        others = f"; for numbers, name another --label, one of {', '.join(columns[:MAX_CLASSES])}" if columns else ""
+        names = f", such as {' or '.join(columns[:2])}" if columns else ""
         raise InputError(
-            f"{where}: {contents} {len(counts)} different values. If they are classes, name the positive one with "
-            f"--positive{others}. The values are: {listed(counts)}"
+            f"{where}: {contents} {len(counts)} different values. If these are classes, name the positive one with "
+            f"--positive. If they are numbers, this column cannot be the label: name another one with --label{names}. The "
+            f"values are: {listed(counts)}"
         )
     if source.of_each:
         return source.model_dump(mode="json")["positive"], "", np.zeros(len(labels.codes), dtype=bool)
@@ -219,10 +220,8 @@ def _positive(
     signs = labels.signs(chosen, negative, where) > 0
     if source.positive != "minority":
         return list(chosen) if len(chosen) > 1 else chosen[0], "", signs
-    each = ", ".join(
-        f"{label}: {n:,}" for label, n in sorted(counts.items(), key=lambda entry: -entry[1])[:MAX_CLASSES]
-    )
-    rarest = f"the rare{'r' if len(counts) == 2 else 'st'} class (rows of each: {each})"
+    each = ", ".join(f"{label}: {n:,}" for label, n in sorted(counts.items(), key=lambda entry: entry[1])[:MAX_CLASSES])
+    rarest = f"the rare{'r' if len(counts) == 2 else 'st'} one (rows of each class: {each})"
     return chosen[0], rarest, signs
 
 

@@ -351,7 +351,9 @@ def test_one_warning_names_the_classes(digits):
     with pytest.warns(ConvergenceWarning) as caught:
         aucdist.PairwiseHingeClassifier(tol=1e-12, max_passes=3).fit(X, y)
     (warning,) = caught
-    assert str(warning.message).startswith("class 'nought': max_passes was reached")
+    assert str(warning.message).startswith(
+        "class 'nought': the fit ended after 3 passes, before the relative gap reached tol=1e-12"
+    )
     assert str(warning.message).endswith("; and 1 classes more: 'two'")
 
 

@@ -114,13 +114,13 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     table = pd.read_parquet(weighted / "scores.parquet")
     table.assign(weight=0.5).to_parquet(weighted / "scores.parquet", index=False)
     for runs, message in (
-        ((sound,), "at least two run folders"),
+        ((sound,), "name two or more run folders; the arguments name 1"),
         ((sound, sound + "/"), "a run is given twice"),
         ((sound, fewer), "have different test rows (100 and 200)"),
         ((sound, other), "have different test rows"),
         ((sound, bare), "has no scores.parquet"),
         ((sound, weighted), "test rows are weighted"),
-        ((sound, tmp_path), f"found 1; not the folder of a run, because metrics.json is missing: {tmp_path}"),
+        ((sound, tmp_path), f"the arguments name 1. These have no metrics.json: {tmp_path}"),
         ((sound, damaged), "damaged-1 is not the folder of a run"),
     ):
         assert message in run("compare", *runs, "--output", tmp_path / "out", code=2)[1]

@@ -104,7 +104,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     columns = {"<b>age": age, "alive": np.where(y, "no", "yes"), "grade": grade, "seen": days, "y": y * 1}
     pd.DataFrame(columns).to_csv("t.csv", index=False)
     said = run("init", "t.csv", "--label", "y")[0]
-    assert "next: aucdist data preview t.yaml --html t.html\n'1' is taken as the positive class" in said
+    assert "next: aucdist data preview t.yaml --html t.html\n'1' is the positive class" in said
     assert "page: t.html" in run("data", "preview", "t.yaml", "--html", "t.html")[0]
     return Path("t.html").read_text()
 

@@ -135,8 +135,8 @@ def _reason(text: Text, offset: int, fault: int, n_features: int | None, dtype: 
     index, _, value = token.partition(b":")
     if fault == kernels.NO_PAIR and index == b"qid":
         return (
-            f"{shown(token)}: a query id; give `qid: use`, so that pairs are rows of one query, or `qid: ignore` for pairs of "
-            "all rows"
+            f"the row has a query id ({shown(token)}). Give `qid: use` to compare only rows of the same query, or `qid: ignore` "
+            "to compare all rows"
         )
     if fault == kernels.BAD_QUERY:
         return f"{shown(token)}: a query id is a whole number of at most 18 digits"

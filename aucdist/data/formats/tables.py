@@ -315,8 +315,8 @@ class _TableReader:
         if unknown and form.unknown == "as-missing":
             if MISSING_CATEGORY not in form.allowed.get(name, ()):
                 raise InputError(
-                    f"column {name!r} has {unknown} values of unknown categories, and `unknown: as-missing` makes missing "
-                    "values of them; but the training data had none in this column: use `unknown: ignore`"
+                    f"column {name!r} has {unknown} values that are unknown categories. `unknown: as-missing` treats them as "
+                    "missing values, but this column had no missing values in training: use `unknown: ignore`"
                 )
             values = [MISSING_CATEGORY if value == UNKNOWN_CATEGORY else value for value in values]
         ordered = sorted(set(values))

@@ -91,7 +91,7 @@ def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:
         If a key is unknown, missing or of the wrong type, or if keys contradict each other.
     """
     if not isinstance(entry, dict):
-        raise InputError(f"{where}: write lines of the form `key: value`; found {str(entry)[:80]!r}")
+        raise InputError(f"{where}: an entry must have lines of the form `key: value`; got {str(entry)[:80]!r}")
     try:
         return Source.model_validate(entry, context=None if labelled else UNLABELLED)
     except ValidationError as e:

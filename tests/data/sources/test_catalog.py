@@ -99,7 +99,7 @@ def test_the_data_root_is_set_by_the_environment(monkeypatch, tmp_path):
         ({"a.yaml": "x: {source: f, format: svmlight}", "b.yaml": "x: {source: g, format: svmlight}"}, "twice"),
         ({"a.yaml": "x: {source: f"}, "a.yaml is not valid YAML"),
         ({"a.yaml": "- x"}, "write names of data sets with their sources"),
-        ({"a.yaml": "x: 3"}, "a.yaml, x: write lines of the form `key: value`"),
+        ({"a.yaml": "x: 3"}, "a.yaml, x: an entry must have lines of the form `key: value`"),
     ],
 )
 def test_a_wrong_catalog_is_refused(tmp_path, files, said):
@@ -141,7 +141,7 @@ def test_defaults_survive_being_written_out():
         ({"source": [], "format": "svmlight"}, "may not be empty"),
         ({"source": "a", "format": "svmlight", "positive": []}, "may not be empty"),
         ({"source": "a", "format": "svmlight", "layout": "coo"}, "`layout`"),
-        (["a"], "write lines of the form `key: value`"),
+        (["a"], "an entry must have lines of the form `key: value`"),
     ],
 )
 def test_a_wrong_entry_is_refused_with_its_place(entry, said):

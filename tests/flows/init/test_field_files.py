@@ -106,7 +106,7 @@ def test_many_classes_need_the_positive_one() -> None:
 def test_dates_are_split_by_time_and_the_last_line_names_the_guess() -> None:
     assert described()["test"] == {"time": "seen", "last": 0.2}
     last = run("init", "visits.csv", "--label", "y", "--force")[0].splitlines()[-1]
-    assert last.startswith("'yes' is taken as the positive class, because it is the rarer class (rows of each: no: ")
+    assert last.startswith("'yes' is the positive class, because it is the rarer one (rows of each class: yes: ")
     assert last.endswith("Use --positive CLASS to name another")
 
 

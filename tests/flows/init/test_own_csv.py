@@ -119,9 +119,7 @@ def test_yaml_is_taken_by_preview_and_train(name, data, form, positive, scale, s
     Path(name).write_bytes(data)
     stdout, _ = run("init", name)
     assert stdout.startswith("a.yaml: 60 rows\nnext: aucdist data preview a.yaml --html a.html\n")
-    assert stdout.splitlines()[-1].startswith(
-        f"{positive!r} is taken as the positive class, because it is the rarer class"
-    )
+    assert stdout.splitlines()[-1].startswith(f"{positive!r} is the positive class, because it is the rarer one")
     text = Path("a.yaml").read_text(encoding="utf-8")
     assert said in text
     written = yaml.safe_load(text)["data"]

@@ -117,8 +117,16 @@ def point(target: dict[str, Any], **more: Any) -> dict[str, Any]:
     ("target", "said", "result"),
     [
         ({"fpr": 0.001}, "a false positive rate of at most 0.1 %", ", which is significantly above the target"),
-        ({"fpr": 0.0105}, "a false positive rate of at most 1.05 %", ", which is not significantly above the target"),
-        ({"fpr": 0.011}, "a false positive rate of at most 1.1 %", ", which meets the target, but not significantly"),
+        (
+            {"fpr": 0.0105},
+            "a false positive rate of at most 1.05 %",
+            ", which is not significantly above the target",
+        ),
+        (
+            {"fpr": 0.011},
+            "a false positive rate of at most 1.1 %",
+            ", which meets the target, but the interval includes values that miss it",
+        ),
         ({"fpr": 0.02}, "a false positive rate of at most 2 %", ", which meets the target"),
         ({"alerts": 0.015}, "a share of alerts of at most 1.5 %", ", which is above the target"),  # without an interval
         ({"alerts": 15, "per": "1000 rows"}, "at most 15 alerts in 1000 rows", ", which is above the target"),
@@ -144,8 +152,8 @@ def test_sentences_compare_the_test_rows_with_the_target(target: dict[str, Any],
 def test_sentences_name_each_rate_once_and_count_alerts() -> None:
     assert operating_point_text(point({"fpr": 0.011}, n_alerts=1500)).endswith(
         "On the test rows, the false positive rate is 1.10 % (95 % interval 0.40 % to 2.00 %), which meets the target, "
-        "but not significantly. There, the recall is 67.1 % (95 % interval 61.0 % to 72.0 %), the precision is 40.0 % "
-        "and the share of alerts is 2.0 %, 1,500 rows."
+        "but the interval includes values that miss it. There, the recall is 67.1 % (95 % interval 61.0 % to 72.0 %), the "
+        "precision is 40.0 % and the share of alerts is 2.0 %, 1,500 rows."
     )
     a_day, alerts = {"alerts": 8, "per": "day"}, {"value": 0.02, "interval": [0.017, 0.024]}
     by_day = operating_point_text(point(a_day, alerts=alerts, alerts_per_day=8.9, n_alerts=89))
