@@ -272,7 +272,7 @@ def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_fi
         "20 test rows are positive. Among the 20 rows with the highest scores, 15 are positive. The average precision is "
         "0.7550; a random order has 0.02."
     )
-    assert second.startswith("A positive test row scores higher than a negative one in 87.4 % of pairs: AUC 0.8744")
+    assert second.startswith("A positive test row scores higher than a negative one in 87.4 % of all pairs: AUC 0.8744")
     assert third == (
         "No operating point was given, so the threshold is the one with the largest G-mean of the training rows, which the fit "
         "has seen: 2.0 % of the test rows are flagged. The recall is 75.0 % and the precision 75.0 %."
@@ -336,7 +336,7 @@ def test_warnings_come_first(report):
         ("max-passes", "or scale the features."),
         ("max-steps", "give the solver more steps ("),
         ("diverged", "Give the solver a smaller <code>eta</code>, or use the default solver."),
-        ("rounding", "Raise <code>tol</code>, or scale the features."),
+        ("rounding", "Raise <code>tol</code> or scale the features."),
     ],
 )
 def test_the_advice_is_that_of_the_status(report, status, advice):
