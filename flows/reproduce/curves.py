@@ -1,6 +1,7 @@
 """The kinds of curves: `learning-curves`, AUC and objective against steps, and `descent`, objective against sweeps and time."""
 
 import functools
+import itertools
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
@@ -15,8 +16,8 @@ from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import Json, RunError
 from aucdist.estimators import ESTIMATORS
 from aucdist.pairs.cutting_planes import AllPairs
+from aucdist.pairs.penalty import L1
 from aucdist.pairs.problem import pairwise_objective
-from aucdist.papers.scd.primal import penalty_of
 from aucdist.report.text import number_text
 from aucdist.solvers.base import solve
 from flows.config.loading import Count, Positive
@@ -112,22 +113,21 @@ class LearningCurves(ProtocolKind):
 
     def report(self, results: Results) -> Report:
         """Return two figures for each data set: 1 - AUC, and the relative excess of the objective over its minimum."""
-        figures = [figure for dataset in self.datasets for figure in self._figures(dataset, results)]
-        return Report(self.title, figures=figures)
-
-    def _figures(self, dataset: str, results: Results) -> Iterator[Figure]:
-        errors, objectives = [], []
-        for system in self.systems:
-            runs = results_of(results, dataset, system)
-            if runs:
-                steps = np.array(runs[0]["steps"], dtype=float)
-                errors.append(Curve(system, steps, 1 - np.mean([run["auc"] for run in runs], axis=0)))
-                excess = [np.array(run["objective"], dtype=float) / run["optimum"]["primal"] - 1 for run in runs]
-                objectives.append(Curve(system, steps, np.mean(excess, axis=0)))
-        lam = f"lam {number_text(self.datasets[dataset].lam)}"
-        for curves, ylabel in ((errors, "1 - AUC"), (objectives, "Relative function value difference")):
+        plots = {
+            "1 - AUC": lambda run: 1 - np.array(run["auc"]),
+            "Relative function value difference": lambda run: np.array(run["objective"]) / run["optimum"]["primal"] - 1,
+        }
+        figures = []
+        for dataset, (ylabel, values) in itertools.product(self.datasets, plots.items()):
+            runs = {system: fits for system in self.systems if (fits := results_of(results, dataset, system))}
+            curves = [
+                Curve(system, np.array(fits[0]["steps"], dtype=float), np.mean([values(run) for run in fits], axis=0))
+                for system, fits in runs.items()
+            ]
             if curves:
-                yield Figure(f"{dataset}: {ylabel}", curves, "Steps", ylabel, lam, log_y=True)
+                lam = f"lam {number_text(self.datasets[dataset].lam)}"
+                figures.append(Figure(f"{dataset}: {ylabel}", curves, "Steps", ylabel, lam, log_y=True))
+        return Report(self.title, figures=figures)
 
 
 def _first_rows(train: Block, n_pairs: int) -> Block:
@@ -369,5 +369,5 @@ def minimise_l1_hinge(block: Block, lam: float) -> tuple[np.ndarray, float, floa
     prices = np.zeros(2 * d)
     prices[used] = -solution.ineqlin.marginals
     w = prices[:d] - prices[d:]
-    primal = float(np.maximum(1.0 - Z @ w, 0.0).mean()) + penalty_of(w, "l1", lam)
+    primal = float(np.maximum(1.0 - Z @ w, 0.0).mean()) + L1(lam).value(w)
     return w, primal, -float(solution.fun)

@@ -32,6 +32,7 @@ from aucdist.data.block import Block, as_rows, column_squares
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.errors import InputError
 from aucdist.kernels.rows import Rows, accumulate
+from aucdist.pairs.penalty import L1, L2, Penalty
 from aucdist.papers.epochs import Epoch, epochs
 from aucdist.papers.scd.kernels import ColumnSteps, column_steps
 from aucdist.parameters import SWITCH, Constraints, OneOf, above_0, keyword_parameters
@@ -52,14 +53,9 @@ def shares_of(weight_neg: float, weight_pos: float, class_weight: ClassWeight) -
     return class_weight[0] / whole, class_weight[1] / whole
 
 
-def penalty_of(w: np.ndarray, penalty: str, lam: float) -> float:
-    """Return the penalty of w, which holds no intercept."""
-    return lam * float(np.abs(w).sum() if penalty == "l1" else w @ w)
-
-
-def step_length(penalty: str, lam: float, eta: float, t: int) -> float:
+def step_length(penalty: Penalty, eta: float, t: int) -> float:
     """Return the length of step t: ``eta / sqrt(t)`` for L1, and for L2 ``1 / (lam (t - 1) + 1 / eta)``."""
-    return eta / math.sqrt(t) if penalty == "l1" else 1.0 / (lam * (t - 1) + 1.0 / eta)
+    return eta / math.sqrt(t) if penalty.has_corners else 1.0 / (0.5 * penalty.lam * (t - 1) + 1.0 / eta)
 
 
 # A dual point is kept as an array of shape (2, n_features + 1): the sums of c_i a_i (x_i, 1) over the negative and over the
@@ -75,19 +71,17 @@ def balanced(point: np.ndarray, *, intercept: bool) -> tuple[float, np.ndarray]:
     return float(kept @ totals), kept[1] * point[1, :-1] - kept[0] * point[0, :-1]
 
 
-def lower_bound(point: np.ndarray, penalty: str, lam: float, *, intercept: bool) -> float:
+def dual_value(point: np.ndarray, penalty: Penalty, *, intercept: bool) -> float:
     """Return the dual value of a point, after scaling it to be feasible and, for L2, to the best length.
 
-    `penalty`: {"l1", "l2"}.
-    `lam`: above 0.
     `intercept`: whether there is an intercept.
     """
     total, v = balanced(point, intercept=intercept)
-    if penalty == "l1":
-        return total * min(1.0, lam / max(float(np.abs(v).max(initial=0.0)), lam))
-    square = float(v @ v)
-    length = min(1.0, 2.0 * lam * total / square) if square > 0.0 else 1.0
-    return length * total - length**2 * square / (4.0 * lam)
+    if penalty.has_corners:
+        return penalty.bound(total, v, v)
+    square, lam = float(v @ v), penalty.lam
+    length = min(1.0, lam * total / square) if square > 0.0 else 1.0
+    return length * total - length**2 * square / (2.0 * lam)
 
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
@@ -146,7 +140,7 @@ class PrimalState:
     `lam`: above 0.
     `start`, of shape (n_features,), or (n_features + 1,) with an intercept, or None: the weights to start from; None
         means zero.
-    `penalty`: {"l1", "l2"}.
+    `penalty`: {"l1", "l2"}; the state keeps the `Penalty`.
     `intercept`: whether there is an intercept, which is not penalised.
     `class_weight`: factors for the sample weights of the negative and of the positive rows.
     `average`: whether rounds show the average of the weights, in which round t counts t times, instead of the weights.
@@ -171,7 +165,8 @@ class PrimalState:
             )
         self.rounding = Rounding.of(blocks)
         self.blocks, self.lam = blocks, lam
-        self.penalty, self.intercept, self.average = penalty, intercept, average
+        self.penalty: Penalty = L1(lam) if penalty == "l1" else L2(2.0 * lam)  # the one of `L2` has a factor 1/2
+        self.intercept, self.average = intercept, average
         self.shares = shares_of(blocks.weight_neg, blocks.weight_pos, class_weight)
         self.w = np.zeros(blocks.n_features + 1)
         if start is not None:
@@ -193,14 +188,14 @@ class PrimalState:
     @property
     def length(self) -> float:
         """The length of step t: see `step_length`."""
-        return step_length(self.penalty, self.lam, self.eta, self.t)
+        return step_length(self.penalty, self.eta, self.t)
 
     def _bound_error(self, bound: float) -> float:
         """Return a bound on the rounding error of the last lower bound."""
         total, v = balanced(self._point, intercept=self.intercept)
         relative = 3.0 * self.rounding.over_rows + EPS * self.t
         error = (relative * total) * self.rounding.largest
-        if self.penalty == "l1":
+        if self.penalty.has_corners:
             return bound * (relative + float(error.max(initial=0.0)) / self.lam)
         return relative * total + self.rounding.half_square(v, error) / (2.0 * self.lam)
 
@@ -219,10 +214,10 @@ class PrimalState:
         self.slope[-1] *= self.intercept
         self.slopes = self.slopes + self.slope
         self._point = self._point + step * (point - self._point)
-        bound = lower_bound(self._point, self.penalty, self.lam, intercept=self.intercept)
+        bound = dual_value(self._point, self.penalty, intercept=self.intercept)
         self._bound = higher(self._bound, (bound, self._bound_error(bound)))
         self._reach = max(self._reach, rounding.reach(shown[:-1]) + abs(float(shown[-1])))
-        value = loss + penalty_of(shown[:-1], self.penalty, self.lam)
+        value = loss + self.penalty.value(shown[:-1])
         if value < self._best[0]:
             moved = EPS * self.moves * (1.0 + self._reach)
             error = (
@@ -282,7 +277,7 @@ class PrimalSolver(Solver):
         squares = state.blocks.sum(mean_squares, state.shares)["squares"]
         total = float(squares @ squares)
         eta = factor * float(squares.sum()) / total if total > 0.0 else 1.0
-        return min(eta, 1.0 / state.lam) if state.penalty == "l2" else eta
+        return eta if state.penalty.has_corners else min(eta, 1.0 / state.lam)
 
 
 FACTOR = 4.0
@@ -318,21 +313,21 @@ def column_epoch(
     w: np.ndarray,
     seed: int,
     loss: tuple[ClassWeight, int, bool],
-    penalty: tuple[str, float, float],
+    penalty: tuple[Penalty, float, float],
 ) -> tuple[ColumnMemory, np.ndarray, Summary]:
     """Evaluate the weights, then take as many steps as there are weights: an `Epoch`.
 
     `loss`: the share of the total weight of a negative and of a positive row of weight 1; the number of rows of all blocks;
         and whether there is an intercept.
-    `penalty`: its kind, lam, and the length of the first step.
+    `penalty`: it, lam, and the length of the first step.
     """
-    (of_classes, n_samples, intercept), (kind, lam, eta) = loss, penalty
+    (of_classes, n_samples, intercept), (term, lam, eta) = loss, penalty
     kept = memory or ColumnMemory(signed_columns(block), row_shares(block, of_classes))
     margins = kept.margins.copy() if np.array_equal(w, kept.w) else margins_of(block, w)
     summary, number = loss_and_dual_point(block, margins, kept.shares), kept.n_sweeps + 1
     if block.n_samples:
         shares = kept.shares * (n_samples / block.n_samples)
-        steps = ColumnSteps(seed, kind == "l1", lam, step_length(kind, lam, eta, number), FACTOR / np.sqrt(number))
+        steps = ColumnSteps(seed, term.has_corners, lam, step_length(term, eta, number), FACTOR / np.sqrt(number))
         labels, moved = (block.y.astype(np.float64), w) if intercept else (NOTHING, w[:-1])
         column_steps(kept.columns, labels, shares, steps, margins, moved)
     return kept._replace(n_sweeps=number, w=w.copy(), margins=margins), w, summary

@@ -57,18 +57,13 @@ def moved_intercept(state: PrimalState) -> float:
     return float(state.w[-1] - free_step(state.t) * state.slope[-1])
 
 
-def soften(w: np.ndarray, width: float) -> np.ndarray:
-    """Return the weights after soft thresholding: each moved towards 0 by the width, but not beyond 0."""
-    return np.sign(w) * np.maximum(np.abs(w) - width, 0.0)
-
-
 def onto_ball(w: np.ndarray, radius: float) -> np.ndarray:
     """Return the projection of w onto the L1 ball of this radius: figure 1 of Duchi et al. (2008), which sorts the sizes."""
     sizes = np.sort(np.abs(w))[::-1]
     if sizes.sum() <= radius:
         return w
     widths = (np.cumsum(sizes) - radius) / np.arange(1.0, len(w) + 1.0)
-    return soften(w, float(widths[sizes > widths][-1]))
+    return np.sign(w) * np.maximum(np.abs(w) - widths[sizes > widths][-1], 0.0)
 
 
 class SubgradientSolver(PrimalSolver):
@@ -98,7 +93,7 @@ class SubgradientSolver(PrimalSolver):
         if len(self.penalties) == 1:
             objective["penalty"] = self.penalties[0]
         state = PrimalState(blocks, lam, start, self.average, **objective)
-        state.eta = self.first_step(state, self.factors[state.penalty])
+        state.eta = self.first_step(state, self.factors[state.penalty.name])
         while True:
             yield state.round_at(blocks.sum(evaluate_weights, state.w, state.shares))
             state.w = self.step(state)
@@ -111,9 +106,8 @@ class COMID(SubgradientSolver):
 
     def step(self, state: PrimalState) -> np.ndarray:
         """Return the weights after the step of this round."""
-        length, lam = state.length, state.lam
-        reached = (state.w - 0.5 * length * state.slope)[:-1]
-        features = soften(reached, 0.5 * length * lam) if state.penalty == "l1" else reached / (1.0 + length * lam)
+        half, penalty = 0.5 * state.length, state.penalty
+        features = penalty.at(half * penalty.lam).minimiser(half * state.slope[:-1], state.w[:-1], 1.0)
         return np.append(features, moved_intercept(state))
 
 
@@ -126,12 +120,12 @@ class RDA(SubgradientSolver):
 
     def step(self, state: PrimalState) -> np.ndarray:
         """Return the weights after the step of this round."""
-        lam, eta, t, total = state.lam, state.eta, state.t, state.slopes
-        if state.penalty == "l1":
-            features = 0.5 * eta * np.sqrt(t) * soften(total[:-1] / t, lam)
+        penalty, eta, t, total = state.penalty, state.eta, state.t, state.slopes[:-1]
+        if penalty.has_corners:
+            features = 0.5 * eta * np.sqrt(t) * penalty.minimiser(total / t, np.zeros_like(total), 1.0)
         else:
-            features = total[:-1] / (2.0 * lam * t + 2.0 / eta - 2.0 * lam)
-        return -np.append(features, free_step(t) * total[-1])
+            features = -total / (penalty.lam * t + 2.0 / eta - penalty.lam)
+        return np.append(features, -free_step(t) * state.slopes[-1])
 
 
 @keyword_parameters
