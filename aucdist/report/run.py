@@ -223,10 +223,10 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
             f" (computed from scores in {len(shown.values):,} cells, with an error of at most {rounded_up_text(error)})"
         )
     groups = run.get("groups", {})
-    whichever = ", within and across groups" if groups.get("grouped") else ""
+    across = ", within and across groups" if groups.get("grouped") else ""
     given_map = "" if report.map_name is None else f" A map other than {report.map_name} may have a lower minimum."
     sentences = [
-        f"A positive {rows} row scores higher than a negative one in {percent_text(area)} of all pairs{whichever}: AUC {measured}.",
+        f"A positive {rows} row scores higher than a negative one in {percent_text(area)} of all pairs{across}: AUC {measured}.",
         *_beside_baselines(report, shown, rows),
         f"The training objective (a mean loss {_population_text(report)}, plus a penalty) is "
         f"{certificate_text(run['certificate'])}.{given_map}",
@@ -247,7 +247,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
             f"{percent_text(decisions.recall(table))}{right}.",
         )
         share, n_pos = _share_of_positives(shown), shown.n_pos
-        if share < RARE_SHARE and ends and not whichever:  # rows without weights and groups
+        if share < RARE_SHARE and ends and not across:  # rows without weights and groups
             sentences.insert(
                 0,
                 f"{n_pos:,.0f} {rows} rows are positive. Among the {n_pos:,.0f} rows with the highest scores, "
