@@ -195,10 +195,9 @@ class MeanHinge:
         share, first, second = ((total[high] - total[low]) for total in (*self._sums, self._squares))
         inside = (share * end * end - 2.0 * first * end + second) / (4.0 * self.h)
         # Rounding errors of the squares of large scores could leave these limits.
-        values: np.ndarray = (
+        return np.asarray(
             self._sums[0][low] * (1.0 + scores) - self._sums[1][low] + np.clip(inside, 0.0, share * self.h)
         )
-        return values
 
     def derivative(
         self, scores: np.ndarray, changes: Any, positive_changes: np.ndarray, first: np.ndarray | int = 0
@@ -270,7 +269,7 @@ def cutoff_of(scores: np.ndarray, weights: np.ndarray, target: float, above: flo
     ranked = scores[order]
     running = above + np.cumsum(weights[order])
     at = ranked[min(int(np.searchsorted(running, target)), last)]
-    first, end = np.searchsorted(-ranked, -at, side="left"), np.searchsorted(-ranked, -at, side="right")
+    first, end = np.searchsorted(-ranked, -at), np.searchsorted(-ranked, -at, side="right")
     before = running[first - 1] if first > 0 else above
     return Cutoff(float(at), _fraction(target - before, running[end - 1] - before))
 
@@ -291,7 +290,7 @@ def smooth_cutoff(
     width: float,
     weigh: Callable[[Knots, np.ndarray, float], np.ndarray],
 ) -> Cutoff | None:
-    """Return the soft cutoff of a width whose fractions weigh the target; None for a width within the rounding of scores.
+    """Return the soft cutoff of a width whose fractions weigh the target; None for one within the rounding of scores or hinges.
 
     Parameters
     ----------
@@ -308,9 +307,10 @@ def smooth_cutoff(
     low = hinge.invert(at - width, min(hinge.scores[0] - outside, hard.score - width), hard.score)[0]
     high = hinge.invert(at + width, hard.score, max(hinge.scores[-1] + outside, hard.score + width))[1]
     around = np.linspace(low, high, KNOTS)
-    if not (np.diff(around) > 0.0).all():
-        return None
     knots = around, np.maximum.accumulate(hinge(around)) - at
+    # next to a positive at -1e15, the mean hinge is so large that its rounding is wider than the band, and it does not rise
+    if not ((np.diff(around) > 0.0).all() and knots[1][-1] > 0.0):
+        return None
     starts = np.array([-width, 0.0])
     for _ in range(2):
         starts = np.linspace(starts[0], starts[-1], STARTS)
@@ -326,7 +326,7 @@ def smooth_cutoff(
     lower, upper = fractions_of_bands(scores, knots, starts, width)
     fractions = np.where(lower == upper, lower, share * lower + (1.0 - share) * upper)  # exactly 1 above the band
     first = max(int(np.searchsorted(fractions, 0.0, side="right")) - 1, 0)
-    band = slice(first, int(np.searchsorted(fractions, fractions[-1])) + 1)
+    band = slice(first, np.searchsorted(fractions, fractions[-1]) + 1)
     return Cutoff(float(scores[first]), band=Band(scores[band], fractions[band], width))
 
 
@@ -424,8 +424,7 @@ def cutoff_in_blocks(
 
 def weigh_bands_in_blocks(blocks: Blocks, step: float, knots: Knots, starts: np.ndarray, width: float) -> np.ndarray:
     """Return the total weight of the negatives that count, the larger class, for each of some bands of a width; one reduction."""
-    weighs: np.ndarray = blocks.reduce(weigh_larger, step, knots, starts, width)["weighs"]
-    return weighs
+    return np.asarray(blocks.reduce(weigh_larger, step, knots, starts, width)["weighs"])
 
 
 class CountedNegatives:

@@ -362,6 +362,31 @@ def test_every_round_in_blocks_is_certified(classes, seed, gathered, monkeypatch
     assert state.primal - state.dual <= 1e-4 * state.primal
 
 
+@pytest.mark.parametrize(
+    ("positives", "negatives", "h", "width", "target"),
+    [
+        ([-0.9, -234647406492952.1], [0.1, 0.1], 1e-8, 1.2707794441227288e-10, 0.02),
+        ([-2.0, -2.311890742855406e17], [-1.0, -1.0, -1.0025, -1.0025, -1.005, -1.01], 1e-8, 1.734374080250999e-8, 1.0),
+    ],
+)
+def test_a_band_narrower_than_the_rounding_of_the_mean_hinge_is_no_band(positives, negatives, h, width, target):
+    """A positive at -1e15 makes the mean hinge so large that it does not rise over the band, which then had no scores."""
+    scores, weights = np.array(negatives), np.ones(len(negatives))
+    hinge, hard = MeanHinge(np.array(positives), np.ones(len(positives)), h), cutoff_of(scores, weights, target)
+    assert smooth_cutoff(hard, hinge, target, width, partial(weigh_bands, scores, weights)) is None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("scale", [1e13, 1e15, 1e17])
+def test_the_highest_scoring_negatives_of_huge_values_are_fitted_within_the_bound(scale):
+    r = np.random.default_rng(0)
+    X = np.where(r.random((90, 2)) < 0.1, scale, 1.0) * r.normal(size=(90, 2))
+    y = np.where(r.random(90) < 0.3, 1, -1)
+    model = PairwiseHingeClassifier(max_fpr=0.2, max_passes=60).fit(X, y)
+    assert np.isfinite(model.coef_).all()
+    assert model.certificate_.dual <= model.certificate_.primal
+
+
 def test_weights_of_0_end_a_fit_only_if_hardly_any_others_can_be_better():
     r = np.random.default_rng(3)
     X, y = r.standard_normal((400, 3)), np.repeat([1, -1], [80, 320])
