@@ -160,7 +160,7 @@ def compare_rows(config: WatchConfig, watched: Watched, workers: Workers, observ
     """Count the rows of a batch in the bins of the profile, write the record, and return the name of the batch."""
     assert config.data is not None
     source, state = batch_scoring.source_for_scoring(source_of(config.data), watched.model), watched.state
-    source = source.format_of().pinned(source)
+    source = source.pinned()
     batch = config.batch or batch_name(config.data)
     identity = Identity(data=fingerprint_of(source), model=watched.digest)
     rerun = files.exists(state.at("batches", batch))

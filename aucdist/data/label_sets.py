@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from aucdist.data.dataset import Schema
-from aucdist.data.labels import MAX_CLASSES, Labels, listed
+from aucdist.data.labels import Labels, refuse_many
 from aucdist.errors import InputError
 
 
@@ -45,12 +45,7 @@ class LabelSets:
             For more than 1 000 classes.
         """
         names = np.asarray(classes)
-        if len(names) > MAX_CLASSES:
-            first = ", ".join(repr(name) for name in names[:5].tolist())
-            raise InputError(
-                f"the labels have {len(names)} values ({first}, ...), and at most {MAX_CLASSES} classes are fitted. "
-                "aucdist predicts classes, not numbers: name another column as the label, or group the values into classes"
-            )
+        refuse_many([str(name) for name in names.tolist()])
         return cls(names, sp.csc_array(sp.eye_array(len(names), dtype=bool, format="csc")), True)
 
     @classmethod
@@ -160,20 +155,14 @@ def places(labels: Labels, schema: Schema, where: str) -> np.ndarray:
     InputError
         If a row has one class, and it is not among those of the schema.
     """
+    if not schema.topics:
+        Labels(labels.codes, labels.names).signs(schema.classes, (), where)  # refuses other classes
     place = {name: k for k, name in enumerate(schema.classes)}
     table = np.zeros(len(labels.names), dtype=np.int32)
     place_of_set = {members: k for k, members in enumerate(schema.sets)}
     for code in np.unique(labels.codes).tolist():
         name = labels.names[code]
-        if schema.topics:
-            table[code] = place_of_set[_set_of(name, place)]
-        elif name in place:
-            table[code] = place[name]
-        else:
-            raise InputError(
-                f"{where}: class {name!r} is not among the classes of the training data: {listed(schema.classes)}. "
-                "Correct the label, or train again with this class"
-            )
+        table[code] = place_of_set[_set_of(name, place)] if schema.topics else place[name]
     return table[labels.codes]
 
 

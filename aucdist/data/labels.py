@@ -3,7 +3,7 @@
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +76,7 @@ class Labels:
             classes = set(positive)
             sign_of_name = [1 if classes & set(name.split(",")) else -1 for name in self.names]
         else:
-            sign = {name: 1 for name in positive} | {name: -1 for name in negative}
+            sign = dict.fromkeys(positive, 1) | dict.fromkeys(negative, -1)
             for name, n in self.counts().items():
                 if name not in sign:
                     raise InputError(
@@ -203,11 +203,7 @@ def choose_each(
         )
     if absent := sorted(names - present, key=class_order):
         raise InputError(f"{where}: topic {absent[0]!r} is not in the data. Its topics are: {listed(present)}")
-    if len(names) > MAX_CLASSES:
-        raise InputError(
-            f"{where}: the labels have {len(names)} values ({listed(names)}), and at most {MAX_CLASSES} classes are fitted. "
-            "aucdist predicts classes, not numbers: name another column as the label, or group the values into classes"
-        )
+    refuse_many(names, f"{where}: ")
     if len(names) < (2 if topics else 3):
         raise InputError(
             f"{where}: `positive: each` is for {'two or more topics' if topics else 'three or more classes'}, and there are: "
@@ -221,6 +217,15 @@ def choose_each(
             stacklevel=2,
         )
     return tuple(sorted(names, key=class_order))
+
+
+def refuse_many(names: Collection[str], before: str = "") -> None:
+    """Raise an InputError if there are too many classes; `before` is the beginning of its message."""
+    if len(names) > MAX_CLASSES:
+        raise InputError(
+            f"{before}the labels have {len(names)} values ({listed(names)}), and at most {MAX_CLASSES} classes are fitted. "
+            "aucdist predicts classes, not numbers: name another column as the label, or group the values into classes"
+        )
 
 
 def class_order(name: str) -> tuple[bool, float, str]:

@@ -324,17 +324,16 @@ def plan_scoring(
                 "Give a number from 1 to the number of classes, or leave top out"
             )
     cost = costs_of_scoring(source, loaded)
-    source = source_for_scoring(source, loaded).model_copy(update={} if cost is None else cost.source_keys(source))
-    source = source.format_of().pinned(source)
+    changes = {} if cost is None else cost.source_keys(source)
+    source = source_for_scoring(source, loaded).model_copy(update=changes).pinned()
     digest = digest_of_model(model)
     sharded = manifest_of(source)
     manifest = None if sharded is None else sharded.url
     key_parts: list[Any] = [digest, fingerprint_of(source), manifest, n_parts]
-    key_parts += ["contributions"] if contributions else []
-    key_parts += [f"top {top}"] if top else []
+    key_parts += ["contributions"] * contributions + [f"top {top}"] * bool(top)
     key_parts += [] if cost is None else [asdict(cost), "of each class"]
     key = files.sha256_of(json.dumps(key_parts).encode())
-    reader = _reader_of_earlier_run(output, key, source, manifest or "")
+    reader = _reader_of_earlier_run(output, key, source)
     if reader is None:
         # Check that the output can be written before the long survey.
         write_json(below(output, IN_PROGRESS), {"key": key})
@@ -357,14 +356,14 @@ def read_scoring(output: str) -> Scoring:
     return replace(read_json(below(output, IN_PROGRESS), Scoring), output=output)
 
 
-def _reader_of_earlier_run(output: str, key: str, source: Source, manifest: str) -> BlockReader | None:
+def _reader_of_earlier_run(output: str, key: str, source: Source) -> BlockReader | None:
     """Return the rows as a run found them that is to be resumed; None if there is none.
 
     Raises InputError if the folder has other files.
     """
     earlier = read_scoring(output) if files.exists(below(output, IN_PROGRESS)) else None
     if earlier and earlier.key == key and earlier.reader:
-        if earlier.reader.is_of(source, manifest):
+        if earlier.reader.is_of(source):
             return earlier.reader
     elif (earlier and earlier.reader) or (not earlier and files.names_in(output)):
         raise InputError(

@@ -209,6 +209,14 @@ class DataConfig(DataRef):
         return source_of(self.test) if self.test is not None and self.test.is_separate_data_set else None
 
 
+def not_in_order(time: str) -> InputError:
+    """Return the error for a column of times by which rows cannot be split."""
+    return InputError(
+        f"the rows cannot be split by the time {time!r}, which has neither numbers nor dates to order them by: name another "
+        "column"
+    )
+
+
 def refuse_for_classes(config: Any) -> None:
     """Raise an InputError if a configuration of a run has a key that is for two classes."""
     if config.shapes.requested:
@@ -333,8 +341,8 @@ def _entry(data: str) -> Json:
     if GENERATION.fullmatch(data.rpartition("/")[2]):
         return {"source": url, "format": "shards"}
     if not on_the_web:  # a folder: the suffixes of all files must agree
-        # The Parquet files of a Delta table may hold rows that were deleted.
-        for name, form in ((CURRENT, "shards"), ("_delta_log", "delta")):
+        # The Parquet files of Delta and Iceberg tables may hold rows that were deleted.
+        for name, form in ((CURRENT, "shards"), ("_delta_log", "delta"), ("metadata/version-hint.text", "iceberg")):
             if files.exists(below(url, name)):
                 return {"source": url, "format": form}
         first, *others = [_format_from_suffix(file_url) for file_url in files.expand(url)]

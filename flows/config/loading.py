@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from aucdist.data.formats.source_fields import Natural as Natural
 from aucdist.data.own_files import faults_of, pattern_of
 from aucdist.data.sources import catalog_folder
 from aucdist.data.storage.guard import read_configuration
@@ -46,7 +47,6 @@ class Cli:
 
 
 Count = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(gt=0, lt=1)]
 ShareOrNone = Annotated[float | None, Field(gt=0, lt=1)]
@@ -273,7 +273,8 @@ def read_mapping(path: Path) -> Json:
     raw = parse_yaml(read_configuration(path), str(path))
     if not isinstance(raw, dict):
         raise InputError(
-            f"{path}: the file must have lines of the form `key: value`, and is {'empty' if raw is None else repr(raw)[:80]}"
+            f"{path}: the file must have lines of the form `key: value`, and is {'empty' if raw is None else repr(raw)[:80]}. For a "
+            "file of data, `aucdist init` writes them"
         )
     return raw
 

@@ -21,7 +21,7 @@ from aucdist.engine.blocks import Blocks, Loader, LocalBlocks, load
 from aucdist.engine.view import AnyBlocks, ClassBlocks
 from aucdist.errors import InputError, Json, unknown
 from flows.compute.clusters import Workers, choose_cache, threads_that_fit, worker_memory
-from flows.config.data import CacheMode, DataConfig, TestConfig
+from flows.config.data import CacheMode, DataConfig, TestConfig, not_in_order
 from flows.progress import RunObserver
 
 GROWING = ("days", "year")
@@ -258,9 +258,7 @@ def _time_feature(time: str, schema: Schema) -> int:
     parts = {feature for name, date_parts in schema.dates.items() for feature in date_features(name, date_parts)}
     columns = [name for name in schema.columns() if name not in {*schema.categories, *schema.hashed, *parts}]
     if time in schema.columns():
-        raise InputError(
-            f"the rows cannot be split by the time {time!r}, which has neither numbers nor dates: name another column"
-        )
+        raise not_in_order(time)
     raise unknown("column of times", time, [*schema.dates, *columns])
 
 
@@ -286,6 +284,7 @@ class TrainTestRows:
     """Training and test rows of a data set, with the same encoding.
 
     `fingerprint`: tells this version of the data from others.
+    `test_source`: the source of the test rows, if they are a separate data set.
     `preprocessor`: the encoding that `train` and `test` have.
     `sets` and `test_sets`: where each class is fitted against the rest, the sets of classes that training rows and test rows
         have; test rows may have more sets.
@@ -300,6 +299,7 @@ class TrainTestRows:
     fingerprint: str
     train: Rows
     test: Rows | None
+    test_source: Source | None = None
     preprocessor: Preprocessor = AS_READ
     sets: LabelSets | None = None
     test_sets: LabelSets | None = None

@@ -150,17 +150,17 @@ def _train_and_test(config: DataConfig, open_rows: Callable[[Source, Schema | No
 
     `open_rows`: ``open_rows(source, schema, name)``; the schema is that of the training rows, for test rows.
     """
-    source, test_source = configured_source(config), config.test_source
-    source = source.format_of().pinned(source)
+    source, test_source = configured_source(config).pinned(), config.test_source
     train, schema, fingerprint = open_rows(source, None, config.name or "")
     test, test_schema = None, schema
     if config.test is not None and test_source is not None:
+        test_source = test_source.pinned()
         test, test_schema, _ = open_rows(test_source, schema, config.test.name or "")
     sets = test_sets = None
     if schema.classes:  # each class is fitted against the rest
         sets, test_sets = LabelSets.of_schema(schema), LabelSets.of_schema(test_schema)
     name = config.name or source.display_name
-    rows = TrainTestRows(name, source, schema, fingerprint, train, test, sets=sets, test_sets=test_sets)
+    rows = TrainTestRows(name, source, schema, fingerprint, train, test, test_source, sets=sets, test_sets=test_sets)
     if sets is None and train.n_pos in (0, train.n_samples):
         raise InputError(
             f"{name}: one class only in the training rows: add rows of the other class, or correct `positive`"
@@ -217,12 +217,12 @@ def _costs_of_labels(block: Block, n_labels: int) -> Summary:
     return {"costs": np.bincount(places, weights=block.cost * block.weights(), minlength=n_labels)}
 
 
-def named_groups(data: DataConfig, columns: Sequence[str], row_id: np.ndarray) -> dict[str, np.ndarray]:
+def named_groups(source: Source, columns: Sequence[str], row_id: np.ndarray) -> dict[str, np.ndarray]:
     """Return the values of some columns of the test rows as texts, empty if missing. The files are read once more.
 
+    `source`: that of the test rows, in the same versions of its tables.
     Raises InputError if there is no such column, or it has too many values, or the rows are shards, which keep only features.
     """
-    source = data.test_source or configured_source(data)
     if source.is_sharded:
         raise InputError(
             "audit.groups needs columns of the files, and shards have only features: leave `audit.groups` out"

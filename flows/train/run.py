@@ -301,7 +301,7 @@ def fit_and_evaluate(
     point, row_id, groups = config.operating_point, np.zeros(0), {}
     if config.audit is not None and rows.test is not None:  # before the fit, so that a wrong name is reported early
         row_id = np.sort(rows.test.gathered(workers.parallel_map(observer), "row_id")[0])
-        groups = stages("groups", named_groups, config.data, config.audit.groups, row_id)
+        groups = stages("groups", named_groups, rows.test_source or rows.source, config.audit.groups, row_id)
     blocks = stages("partition", rows.partition, config.cache, workers, observer)
     observer.about(rows.size())
     rows, blocks = drop_small_classes(rows.without_copies(), blocks, observer)

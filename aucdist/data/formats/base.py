@@ -237,12 +237,15 @@ class Format(ABC):
         The endings of file names that identify the format, each with the keys that this ending decides.
     needs_label : bool
         Whether a source must name the label column. It then also chooses its features by the names of columns.
+    of_one : str
+        Why a source cannot be a list; empty if it can.
     """
 
     name: ClassVar[str]
     fields: ClassVar[frozenset[str]] = frozenset()
     suffixes: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     needs_label: ClassVar[bool] = False
+    of_one: ClassVar[str] = ""
 
     def check(self, source: SourceFields) -> None:  # noqa: B027  # most formats have nothing to check
         """Raise an InputError unless the keys of a source go together."""
@@ -256,7 +259,7 @@ class Format(ABC):
         return [{"url": files.shown(url)} for url in source.urls()]
 
     def pinned(self, source: AnySource) -> AnySource:
-        """Return the source with the version that its table has now, if it has any, so that later reads see the same rows."""
+        """Return the source with the versions that its tables have now, if they have any."""
         return source
 
     def part_urls(self, source: SourceFields) -> list[str]:

@@ -204,37 +204,57 @@ def _fetched(url: str, fault: str) -> AbstractContextManager[None]:
     return as_input_error(f"{files.shown(url)}{fault}", Exception, say=lambda e: hide_error(e, url))
 
 
-class DeltaFormat(LoadedFormat):
+class VersionedFormat(LoadedFormat):
+    """A format of tables that keep their earlier versions. A command reads one version of each table."""
+
+    fields = LoadedFormat.fields | {"version"}
+
+    @abstractmethod
+    def open(self, url: str, version: int | None) -> tuple[int, Any]:
+        """Return the number of a version, by default of the newest one, and a function that reads its rows."""
+
+    def pinned(self, source: AnySource) -> AnySource:
+        """Return the source with the versions that its tables have now, unless it names versions."""
+        if source.version is not None:
+            return source
+        versions = []
+        for url in source.urls():
+            with _fetched(url, f" is not a valid {self.name.title()} table"):
+                versions.append(self.open(reveal(url), None)[0])
+        return source.model_copy(update={"version": versions if len(versions) > 1 else versions[0]})
+
+    def table(self, url: str, source: SourceFields) -> "pa.Table":
+        """Return the rows of a version, by default the newest."""
+        version = source.version_of(url)
+        with _fetched(
+            url,
+            f" is not a valid {self.name.title()} table{f', or has no version {version}' if version is not None else ''}",
+        ):
+            return self.open(reveal(url), version)[1]()
+
+
+class DeltaFormat(VersionedFormat):
     """Delta Lake tables, by the URL of the folder."""
 
     name = "delta"
-    fields = LoadedFormat.fields | {"version"}
 
-    def pinned(self, source: AnySource) -> AnySource:
-        """Return the source with the version that its table has now, unless it names one or has several tables."""
-        if source.version is not None or not isinstance(source.source, str):
-            return source
-        delta = load_optional("deltalake")
-        with _fetched(source.source, " is not a valid Delta table"):
-            return source.model_copy(update={"version": delta.DeltaTable(reveal(source.source)).version()})
-
-    def table(self, url: str, source: SourceFields) -> "pa.Table":
-        """Return a version, by default the newest."""
-        delta, version = load_optional("deltalake"), source.version
-        with _fetched(url, " is not a valid Delta table" + f", or has no version {version}" * (version is not None)):
-            return delta.DeltaTable(reveal(url), version=version).to_pyarrow_table()
+    def open(self, url: str, version: int | None) -> tuple[int, Any]:
+        """Return the number of a version, and a function that reads its rows."""
+        table = load_optional("deltalake").DeltaTable(url, version=version)
+        return table.version(), table.to_pyarrow_table
 
 
-class IcebergFormat(LoadedFormat):
-    """Iceberg tables in the snapshot of a metadata file, by its URL."""
+class IcebergFormat(VersionedFormat):
+    """Iceberg tables, by the URL of a metadata file or of a folder with a version hint. Their versions are snapshots."""
 
     name = "iceberg"
 
-    def table(self, url: str, source: SourceFields) -> "pa.Table":
-        """Return the snapshot."""
-        tables = load_optional("pyiceberg.table")
-        with _fetched(url, " is not a valid Iceberg table"):
-            return tables.StaticTable.from_metadata(reveal(url)).scan().to_arrow()
+    def open(self, url: str, version: int | None) -> tuple[int, Any]:
+        """Return the number of a snapshot, and a function that reads its rows."""
+        table = load_optional("pyiceberg.table").StaticTable.from_metadata(url)
+        if (snapshot := table.current_snapshot()) is None:
+            raise ValueError("it has no snapshot yet: write rows to it first")
+        return snapshot.snapshot_id, table.scan(snapshot_id=version).to_arrow
 
 
 class SqlFormat(LoadedFormat):
@@ -256,8 +276,8 @@ class SqlFormat(LoadedFormat):
         if not SELECT.match(query):
             raise InputError("`query` must be one SELECT: the database is only read")
         code = TEXTS.sub("''", query)
-        unclear = any(sign in query for sign in ("\\", "$", "--", "/*", "#"))
-        if ";" in (query if unclear else code):
+        is_unclear = re.search(r"[\\$#]|--|/\*", query)
+        if ";" in (query if is_unclear else code):
             raise InputError("`query` must be one SELECT, without a semicolon inside: the database is only read")
         if CHANGES.search(code):
             raise InputError("`query` must be a SELECT, without INTO, DELETE or UPDATE: the database is only read")
@@ -424,11 +444,7 @@ class ShardsFormat(FileFormat):
     """Sharded data sets."""
 
     name = "shards"
-
-    def check(self, source: SourceFields) -> None:
-        """Raise an InputError if the source has several URLs."""
-        if not isinstance(source.source, str):
-            raise InputError("format 'shards' reads one folder: give `source` one path")
+    of_one = "format 'shards' reads one folder"
 
     def parse(self, data: bytes, source: SourceFields, part: FilePart, schema: "Schema | None") -> NoReturn:
         """Raise an InputError, because shards are read as blocks."""
@@ -440,21 +456,20 @@ class EmbeddedFormat(Format):
 
     name = "embedded"
     fields = UNSHARDED
+    of_one = "format 'embedded' reads one data set"
 
     def read_part(self, source: SourceFields, part: FilePart, schema: "Schema | None") -> Parsed:
         """Return all rows. The digest is the checksum of their numbers."""
         import numpy as np
         import sklearn.datasets
 
-        if not isinstance(source.source, str):
-            raise InputError("format 'embedded' reads one data set: give `source` one name")
         if source.source not in EMBEDDED:
             raise unknown("embedded data set", source.source, EMBEDDED)
         bunch = getattr(sklearn.datasets, f"load_{source.source}")()
         X = np.ascontiguousarray(bunch.data, dtype=np.float64)
         codes = np.asarray(bunch.target, dtype=np.int64)
         labels = Labels.of(codes, [str(c) for c in bunch.target_names])
-        survey = Survey.of(source.source, labels, label="target", columns=tuple(map(str, bunch.feature_names)))
+        survey = Survey.of(source.display_name, labels, label="target", columns=tuple(map(str, bunch.feature_names)))
         return Parsed(survey, labels, X, digest=files.sha256_of(X.tobytes() + codes.tobytes()))
 
 

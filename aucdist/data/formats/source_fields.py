@@ -27,6 +27,7 @@ Symbol = Annotated[
     ),
 ]
 Dtype = Literal["float32", "float64"]
+Natural = Annotated[int, Field(ge=0)]
 ClassName = str | int | float
 Condition = tuple[str, Literal["=", "!=", "<", "<=", ">", ">=", "in", "not in"], Any]
 
@@ -130,8 +131,9 @@ class SourceFields(BaseModel):
     """For sql: the query. It needs ORDER BY, so that rows keep their numbers from run to run."""
     sheet: Annotated[str | None, GIVEN] = Field(None, min_length=1)
     """For excel: the name of a sheet. By default the first sheet is read."""
-    version: int | None = Field(None, ge=0)
-    """For delta: the version of the table. By default a command reads the version that is the newest when it begins."""
+    version: Natural | list[Natural] | None = None
+    """For delta and iceberg: the version of the table (for iceberg the number of a snapshot), or a list with that of
+    each table. By default a command reads the versions that are the newest when it begins."""
     n_features: Annotated[int | None, ALWAYS] = Field(None, ge=1, le=MAX_FEATURES)
     """For svmlight: the number of features, if the file does not show it."""
     zero_based: Annotated[bool, ALWAYS, SCORING] = False
@@ -216,6 +218,10 @@ class SourceFields(BaseModel):
     def urls(self) -> list[str]:
         """Return the files, folders, patterns and URLs as a list."""
         return [self.source] if isinstance(self.source, str) else self.source
+
+    def version_of(self, url: str) -> int | None:
+        """Return the version in which one of its tables is read; None for the newest."""
+        return self.version[self.urls().index(url)] if isinstance(self.version, list) else self.version
 
     def named_columns(self) -> set[str]:
         """Return the columns that its keys name, except for those of `where`."""

@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from aucdist.data.formats import svmlight_kernels as kernels
 from aucdist.data.formats.base import Parsed, Survey
 from aucdist.data.formats.source_fields import SourceFields
+from aucdist.data.formats.table_form import is_finite_number
 from aucdist.data.formats.tables import as_arrow, as_numpy
-from aucdist.data.formats.text import SHOWN, problem_with_number, shown
+from aucdist.data.formats.text import SHOWN, is_number, problem_with_number, shown
 from aucdist.data.labels import Labels
 from aucdist.errors import InputError
 
@@ -107,23 +108,16 @@ def _labels(text: Text, spans: np.ndarray, topics: bool) -> Labels:
     """Return the labels in a text. `spans`, of shape (n, 2): where each label starts and stops."""
     encoded = _pieces(text, spans).dictionary_encode()
     codes, pieces = as_numpy(encoded.indices), encoded.dictionary.to_pylist()
-    labels = []
-    for code, raw in enumerate(pieces):
-        try:
-            labels.append(raw.decode("utf-8" if topics else "ascii"))
-            number = 0.0 if topics or b"_" in raw else float(raw)
-            is_valid = topics or b"_" not in raw
-        except ValueError:
-            is_valid, number = False, 0.0
-        if is_valid and math.isfinite(number):
+    labels = [raw.decode("utf-8" if topics else "ascii", "replace") for raw in pieces]
+    for code, (raw, label) in enumerate(zip(pieces, labels, strict=True)):
+        if label.encode() == raw if topics else is_finite_number(label):
             continue
-        hint = (
-            "; is the label missing?" if b":" in raw else "; for words, or several labels a row, give `labels: topics`"
-        )
-        expected = f"a number{hint}"
+        expected = "a number; for words, or several labels a row, give `labels: topics`"
         if topics:
             expected = "UTF-8 text"
-        elif is_valid:
+        elif ":" in label:
+            expected = "a number; is the label missing?"
+        elif is_number(label):
             expected = "a finite number: correct it, or leave the row out"
         raise text.fault(int(spans[np.argmax(codes == code), 0]), f"label {shown(raw)} is not {expected}")
     return Labels.of(codes, labels, topics=topics)

@@ -71,9 +71,9 @@ def is_number(kind: pa.DataType) -> bool:
 def is_plain(kind: pa.DataType) -> bool:
     """Return whether the values of a type can be labels or categories: texts, numbers, booleans, dates and times."""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if is_number(kind) or is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return True
-    return bool(pa.types.is_temporal(kind))
+    types = pa.types
+    kinds = is_number, is_text, types.is_binary, types.is_large_binary, types.is_temporal
+    return any(is_of_kind(kind) for is_of_kind in kinds)
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -151,22 +151,25 @@ def commit(
     data = statistics_to_parquet(schema.feature_names, statistics)
     features = StoredFile.of(data, "features")
     files.write_bytes(below(url, features.file), data)
-    n_samples, n_pos = (sum(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
-    unnamed, totals = replace(schema, feature_names=()), (n_samples, n_pos, n_samples - n_pos)
-    manifest = Manifest(FORMAT, form, unnamed, *totals, origin or {}, features, tuple(shards))
+    unnamed = replace(schema, feature_names=())
+    manifest = Manifest(FORMAT, form, unnamed, *_totals(shards), origin or {}, features, tuple(shards))
     content = asdict(manifest)
-    del content["url"]
     content |= content.pop("form") | content.pop("schema")
-    del content["feature_names"]
-    for newer in ("dates", "grouped", "graded", "costed", "coded", "classes", "topics", "sets"):
-        if not content[newer]:
-            del content[newer]  # the form that older versions read
+    for key in ("url", "feature_names", "dates", "grouped", "graded", "costed", "coded", "classes", "topics", "sets"):
+        if not content[key]:
+            del content[key]  # the form that older versions read
     data = json.dumps(content, indent=1).encode()
     name = StoredFile.of(data, "manifest", "json").file
     if not files.create_bytes(below(url, name), data):
         raise InputError(f"{files.shown(below(url, name))} is damaged; remove it, and start again")
     files.write_bytes(below(url, CURRENT), f"{name}\n".encode())
     return replace(manifest, url=below(url, name))
+
+
+def _totals(shards: Sequence[Shard]) -> tuple[int, int, int]:
+    """Return the numbers of all rows, of positive and of negative ones."""
+    n_samples, n_pos = (sum(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
+    return n_samples, n_pos, n_samples - n_pos
 
 
 def manifest_of(source: SourceFields) -> Manifest | None:
@@ -202,14 +205,12 @@ def _generation(url: str) -> Manifest:
     if version != FORMAT:
         raise InputError(f"{where} has format {version}, which is too old to be read; shard the data again")
     content: dict[str, Any] = parse_any(data, where)
-    content["form"] = {f.name: content.pop(f.name) for f in fields(Form) if f.name in content}
-    content["schema"] = {f.name: content.pop(f.name) for f in fields(Schema) if f.name in content} | {
-        "feature_names": ()
-    }
+    content["feature_names"] = ()
+    for key, kind in {"form": Form, "schema": Schema}.items():
+        content[key] = {f.name: content.pop(f.name) for f in fields(kind) if f.name in content}
     manifest = replace(parse_checked(json.dumps(content).encode(), Manifest, where), url=url)
     shards = manifest.shards
-    totals = (sum(shard.rows for shard in shards), sum(shard.positives for shard in shards))
-    if totals != (manifest.n_samples, manifest.n_pos) or manifest.n_neg != manifest.n_samples - manifest.n_pos:
+    if _totals(shards) != (manifest.n_samples, manifest.n_pos, manifest.n_neg):
         raise InputError(f"{where} is damaged: the totals are not the sums over the shards. {REPAIR}")
     if not shards:
         raise InputError(f"{where} is damaged: it has no shards. {REPAIR}")

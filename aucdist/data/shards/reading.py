@@ -120,10 +120,10 @@ class BlockReader:
             return max(shard.memory for shard in read_manifest(self.manifest).shards)
         return int(max(self.rows) / self.n_samples * self.memory)
 
-    def is_of(self, source: Source, manifest: str) -> bool:
+    def is_of(self, source: Source) -> bool:
         """Return whether a reader from a file reads only the URLs that a source names, or its manifest."""
-        urls = {part.url for part in self.parts}
-        return self.manifest == manifest and urls <= set(source.format_of().part_urls(source))
+        urls, sharded = {part.url for part in self.parts}, manifest_of(source)
+        return self.manifest == (sharded.url if sharded else "") and urls <= set(source.format_of().part_urls(source))
 
     def read(self, item: int | StoredPart) -> Block:
         """Read a block, given its number or its stored part.
@@ -213,7 +213,7 @@ def read(source: Source, *, schema: Schema | None = None, name: str = "") -> Dat
         If a file is missing, empty, damaged or malformed, if a value is missing or not finite, if there is only one class,
         or if rows, features, classes or checksum are not the expected ones. Shards are refused: they are read block by block.
     """
-    source = source.format_of().pinned(source)
+    source = source.pinned()
     parts = source.format_of().whole_files(source)
 
     def parse(source: Source) -> tuple[list[Parsed], list[Survey]]:
@@ -264,25 +264,21 @@ def open_rows(
         if schema is not None:
             check_features(stored.feature_names, schema, name)
             if labelled:
-                labels = [
-                    (of.topics, *([of.classes] if of.classes else [of.positive, of.negative]))
-                    for of in (stored, schema)
-                ]
-                if labels[0] != labels[1]:
-                    labels_here, stored_labels = (
-                        f"{'topics' if topics else 'classes'} {' against '.join(map(listed, names))}"  # type: ignore[arg-type]
-                        for topics, *names in labels
-                    )
+                here, trained = (
+                    (of.topics, [of.classes] if of.classes else [of.positive, of.negative]) for of in (stored, schema)
+                )
+                if here != trained:
                     raise InputError(
-                        f"{name} has the {labels_here}, but the training data have the {stored_labels}: shard both with the same "
-                        "`labels` and `positive`"
+                        f"{name} has the {'topics' if here[0] else 'classes'} {' against '.join(map(listed, here[1]))}, but the "
+                        f"training data have the {'topics' if trained[0] else 'classes'} "
+                        f"{' against '.join(map(listed, trained[1]))}: shard both with the same `labels` and `positive`"
                     )
         rows, positives = (tuple(getattr(shard, key) for shard in shards) for key in ("rows", "positives"))
         return BlockReader(
             source, stored, manifest.form, rows, positives, sum(shard.memory for shard in shards), {}, digest_of(manifest), (),
             manifest.url,
         )  # fmt: skip
-    source = source.format_of().pinned(source)
+    source = source.pinned()
     fingerprint = fingerprint_of(source)
     parts = source.format_of().split(source, n_parts)
 

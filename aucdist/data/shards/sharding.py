@@ -54,7 +54,6 @@ from aucdist.data.shards.manifest import (
     Shard,
     below,
     commit,
-    manifest_of,
     read_manifest,
     verify_shard,
     write_shard,
@@ -188,7 +187,7 @@ def request(
         )
     if dtype is not None:
         source = source.model_copy(update={"dtype": dtype})
-    source = source.format_of().pinned(source)
+    source = source.pinned()
     key = json_digest([FORMAT, fingerprint_of(source), rows_per_shard, seed])
     made = Request(source, absolute(target), rows_per_shard, seed, key)
     files.refuse_link(made.work)
@@ -199,9 +198,7 @@ def request(
 def finished(settings: Request, each: ParallelMap = map) -> Manifest | None:
     """Return the manifest if an earlier run has done all of this request, and every shard still has its checksum."""
     manifest = _committed(settings.target, settings.key)
-    if manifest is None:
-        return None
-    if any(list(each(functools.partial(verify_shard, manifest.url), range(len(manifest.shards))))):
+    if manifest is None or any(list(each(functools.partial(verify_shard, manifest.url), range(len(manifest.shards))))):
         return None
     _remove_work(settings.work)
     return manifest
@@ -242,12 +239,10 @@ def survey(
         As `open_rows`.
     """
     source = settings.source
-    sharded = manifest_of(source)
-    manifest = "" if sharded is None else sharded.url
     with suppress(InputError):  # no earlier run, or its job is damaged
         known = read_job(below(settings.work, JOB))
         same = (known.origin.get("key"), known.seed) == (settings.key, settings.seed)
-        if same and known.reader.is_of(source, manifest):
+        if same and known.reader.is_of(source):
             return known
     reader = open_rows(source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, name=name)
     rows = reader.n_samples

@@ -48,9 +48,8 @@ class Source(SourceFields):
         for key, field in Source.model_fields.items():
             if key not in file_format.fields | COMMON_FIELDS and getattr(self, key) != field.default:
                 # a key without effect is an error
-                allowed = ", ".join(formats_with(key))
                 raise InputError(
-                    f"`{key}` does not apply to format {self.format!r}, only to {allowed}: leave `{key}` out"
+                    f"`{key}` does not apply to format {self.format!r}, only to {', '.join(formats_with(key))}: leave `{key}` out"
                 )
         labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
         if file_format.needs_label and self.label is None and labelled:
@@ -60,10 +59,11 @@ class Source(SourceFields):
         file_format.check(self)
         if self.labels == "topics" and self.positive == "minority" and labelled:
             raise InputError("`labels: topics` needs `positive`: the class, or classes, that make a row positive")
-        if self.sha256 is not None and not isinstance(self.source, str):
-            raise InputError(
-                "`sha256` is the checksum of one file, but several sources are given: leave `sha256` out, or give one source"
-            )
+        of_one = file_format.of_one if self.sha256 is None else "`sha256` is the checksum of one file"
+        if of_one and not isinstance(self.source, str):
+            raise InputError(f"{of_one}, but `source` is a list: give it one value")
+        if isinstance(self.version, list) and len(self.version) != len(self.urls()):
+            raise InputError("`version` and `source` are lists of different lengths: give each table one version")
         if self.source in ("", []) or self.positive == []:
             raise InputError("`source` and `positive` may not be empty: give a value, or leave the key out")
         return self
@@ -71,6 +71,10 @@ class Source(SourceFields):
     def format_of(self) -> Format:
         """Return the format object, which reads the files."""
         return FORMATS[self.format]
+
+    def pinned(self) -> "Source":
+        """Return the source with the versions that its tables have now, so that later reads see the same rows."""
+        return self.format_of().pinned(self)
 
 
 def parse_source(entry: Any, where: str, *, labelled: bool = True) -> Source:

@@ -108,6 +108,22 @@ def iceberg(folder: Path) -> dict[str, Any]:
     return {"source": made.metadata_location, "format": "iceberg"}
 
 
+def change_delta(url: str, rows: pa.Table) -> None:
+    pytest.importorskip("deltalake").write_deltalake(url, rows, mode="overwrite")
+
+
+def change_iceberg(folder: Path, rows: pa.Table) -> str:
+    """Replace the rows of the table that `iceberg` has made, name its metadata in the version hint, and return its folder."""
+    catalogs = pytest.importorskip("pyiceberg.catalog.sql", reason="SQLAlchemy is not installed")
+    catalog = catalogs.SqlCatalog("c", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/warehouse")
+    changed = catalog.load_table("s.staff")
+    changed.overwrite(rows)
+    metadata = Path(changed.metadata_location.removeprefix("file://"))
+    metadata.with_name("version-hint.text").write_text(metadata.name)
+    catalog.close()
+    return str(metadata.parent.parent)
+
+
 def table() -> pa.Table:
     return pa.Table.from_pandas(frame(), preserve_index=False)
 
@@ -305,6 +321,57 @@ def test_a_source_keeps_to_the_version_of_a_table_that_was_the_newest_when_it_wa
     assert open_rows(source).source.version == 1
     with pytest.raises(InputError, match="or has no version 7"):
         read(source_of({"source": source.source, "format": "delta", "version": 7}))
+
+
+def test_each_table_of_a_list_keeps_to_its_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run records the versions."""
+    from support.command_line import result_of
+
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    urls = [delta(tmp_path / name)["source"] for name in "ab"]
+    change_delta(urls[1], table().slice(1))
+    source = source_of({"source": urls, "format": "delta"})
+    pinned = source.pinned()
+    assert pinned.version == [0, 1]
+    before = fingerprint_of(pinned)
+    for url in urls:
+        change_delta(url, table().slice(3))
+    assert read(pinned).block.n_samples == open_rows(pinned).n_samples == 2 * N - 1
+    assert fingerprint_of(pinned) == before
+    assert pinned.pinned() == pinned
+    assert read(source).block.n_samples == 2 * (N - 3)
+    assert read(source.model_copy(update={"version": 0})).block.n_samples == 2 * N
+    with pytest.raises(InputError, match="`version` and `source` are lists of different lengths"):
+        source_of({"source": urls, "format": "delta", "version": [0]})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("flows.train.run.baselines", lambda rows, observer: [])
+    entry = source.model_dump(mode="json", exclude_defaults=True)
+    config = {
+        "name": "c",
+        "data": {"source": entry, "impute": "mean"},
+        "model": {"tol": 0.5},
+        "cluster": {"kind": "none"},
+    }
+    Path("c.yaml").write_text(json.dumps(config))
+    made = Path(result_of("train", "c.yaml", "--output", "runs")["run"])
+    assert json.loads((made / "metrics.json").read_text())["data"]["version"] == [1, 2]
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_a_folder_of_iceberg_is_read_in_the_snapshot_that_was_the_newest_when_it_was_pinned(tmp_path: Path) -> None:
+    iceberg(tmp_path)
+    folder = change_iceberg(tmp_path, table().slice(1))
+    source = source_from_name(folder, ["missing=keep", "categorical=auto"], label="y")[1]
+    assert source.format == "iceberg"
+    pinned = source.pinned()
+    before = fingerprint_of(pinned)
+    assert change_iceberg(tmp_path, table().slice(3)) == folder
+    assert read(pinned).block.n_samples == N - 1
+    assert fingerprint_of(pinned) == before
+    assert read(source).block.n_samples == N - 3
+    with pytest.raises(InputError, match="or has no version 7"):
+        read(source.model_copy(update={"version": 7}))
 
 
 def test_a_table_that_changes_within_a_command_is_scored_in_one_version(

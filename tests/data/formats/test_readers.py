@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from aucdist.data.shards.reading import open_rows, read
-from aucdist.data.sources import Source
+from aucdist.data.sources import Source, parse_source
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows
 
@@ -170,8 +170,8 @@ def test_embedded_sets_need_no_file():
     assert data.fingerprint == read(Source(source="digits", format="embedded", positive=8)).fingerprint
     with pytest.raises(InputError, match=r"unknown embedded data set 'digit'\. Did you mean 'digits'"):
         read(Source(source="digit", format="embedded"))
-    with pytest.raises(InputError, match="one data set"):
-        read(Source(source=["digits"], format="embedded"))
+    with pytest.raises(InputError, match="format 'embedded' reads one data set, but `source` is a list"):
+        parse_source({"source": ["digits"], "format": "embedded"}, "a test")
 
 
 # ---- KEEL files: header, nominal attributes, missing values -----------------------------------
