@@ -136,8 +136,6 @@ def same_classes(models: Sequence[LinearModel]) -> bool:
 
     Models of several classes must have the same classes.
     """
-    class_lists = []
-    for model in models:
-        sides = (model.schema.positive, model.schema.negative)
-        class_lists.append((model.classes, model.topics, [] if model.classes else [sorted(side) for side in sides]))
-    return all(classes == class_lists[0] for classes in class_lists)
+    schemas = [model.schema for model in models]
+    meanings = [(s.topics, s.classes or (sorted(s.positive), sorted(s.negative))) for s in schemas]
+    return all(meaning == meanings[0] for meaning in meanings)

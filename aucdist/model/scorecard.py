@@ -167,6 +167,11 @@ def parse_card(data: bytes, where: str) -> Scorecard:
     InputError
         If it is not a card, is damaged, or was written by a newer version of aucdist.
     """
+    if Scorecard.format.encode() not in data:
+        raise InputError(
+            f"{where} is not a scorecard, and no other JSON is read as a model, as `aucdist export --to json` writes for other "
+            "programs: name a run, a model or a store"
+        )
     card = parse_checked(data, Scorecard, where)
     if card.version != VERSION:
         raise InputError(

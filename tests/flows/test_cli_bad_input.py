@@ -236,6 +236,17 @@ LINES = {  # what the message must name
     "cv digits --set cluster=none --set folds.groups=pixel_0_9": "unknown column 'pixel_0_9'",
     "cv digits --set cluster=none --set folds.groups=pixel_0_1": "groups straddle training and test rows",
     "cv digits --set 'data={name: digits, log1p: [nothing]}' --set cluster=none": "unknown feature in log1p 'nothing'",
+    "init / --label label": "/ is the root folder and no data set: name a file, or a folder of files of one kind",
+    "init ftp://nowhere.invalid/rows.csv --label label": "cannot be reached (gaierror); check the address and the network",
+    "init sqlite:///x.db --label label": "use a path, file://, s3:// or https://. A database is the `source` in a YAML file",
+    "init rows.csv --label label --output rows.csv/a.yaml": "one of its folders is a file; name another place",
+    "init rows.csv --label label --time label": "unknown column in `--time` 'label'",
+    "data preview cells.csv --set label=label": "It seems to hold several columns: say what is between the cells",
+    "cv rows.csv": "write lines of the form `key: value`",
+    "score cells.json rows.csv out": "cells.json is not a scorecard, and no other JSON is read as a model",
+    "explain rows.csv rows.csv": "no model can be read from rows.csv",
+    "explain {run} cells.csv": "which the model needs; it has: a;b;label. ",
+    "threshold . --fpr 0.1": ". is not the folder of a run: cannot read ./metrics.json: no such file or folder",
     "shard nosuch out": "unknown data set 'nosuch'",
     "shard no/such.csv out": "cannot read no/such.csv: no such file or folder",
     "shard rows out": "format 'csv' needs `label`",
@@ -293,9 +304,11 @@ def test_a_bad_command_line(line: str, digits: str, tmp_path: Path, monkeypatch:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     Path("rows.csv").write_text(CSV)
     Path("rows").write_bytes(bytes(range(1, 32)))
+    Path("cells.csv").write_text(CSV.replace(",", ";"))
+    Path("cells.json").write_text('{"format": "aucdist model", "version": 1}')
     assert LINES[line] in refused(*shlex.split(line.replace("{run}", digits)))
     if not line.startswith("score"):  # which notes in its output what it was asked for
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["rows", "rows.csv"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["cells.csv", "cells.json", "rows", "rows.csv"]
 
 
 def test_data_are_named_by_patterns_and_by_names_with_signs_of_urls(tmp_path, monkeypatch):

@@ -239,7 +239,7 @@ def test_missing_values_keep_their_line():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(format="other"), "damaged"),
+        (lambda c: c.update(format="other"), "is not a scorecard, and no other JSON is read as a model"),
         (lambda c: c.update(version=2), "a card of version 2"),
         (lambda c: c["features"][0]["edges"].reverse(), "must have ascending edges"),
         (lambda c: c["features"].reverse(), "in the same order and each once"),

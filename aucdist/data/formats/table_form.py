@@ -18,7 +18,7 @@ import numpy as np
 
 from aucdist.data.dataset import PARTS, DatePart, Schema
 from aucdist.data.formats.source_fields import SourceFields
-from aucdist.data.formats.text import is_number, pick
+from aucdist.data.formats.text import hint, is_number, pick
 from aucdist.data.labels import listed
 from aucdist.errors import InputError
 
@@ -201,9 +201,8 @@ def parse_date(text: str, form: str | None) -> datetime | None:
 
 def are_dates(texts: Iterable[str]) -> bool:
     """Return whether all texts are ISO 8601 dates, except missing and zero dates. It stops at the first that is not."""
-    present = (text for text in texts if text != MISSING_CATEGORY and not ZERO_DATE.match(text))
-    first = next(present, None)
-    return first is not None and all(parse_date(text, None) for text in itertools.chain([first], present))
+    dates = (parse_date(text, None) for text in texts if text != MISSING_CATEGORY and not ZERO_DATE.match(text))
+    return next(dates, None) is not None and all(dates)
 
 
 def refuse_dates(names: Sequence[str], texts: Mapping[str, "Texts"], where: str) -> None:
@@ -308,10 +307,9 @@ class TableForm:
         if source.keep is not None:
             absent = [name for name in source.keep if name not in names] if schema is not None else []
             if absent:
-                more = f" and {len(absent) - SHOWN} more" if len(absent) > SHOWN else ""
                 raise InputError(
-                    f"{where} lacks column{'s' * (len(absent) > 1)} {', '.join(map(repr, absent[:SHOWN]))}{more}, which the "
-                    f"model needs; it has: {listed(names)}. Add what is missing, or use a model that does not need it"
+                    f"{where} lacks column{'s' * (len(absent) > 1)} {listed(map(repr, absent))}, which the "
+                    f"model needs; it has: {listed(names)}. Add what is missing, or use a model without it{hint(names)}"
                 )
             kept = [pick(names, name, where, "keep") for name in source.keep]
         not_features = {label, groups, *([] if source.keep else [cost])}

@@ -127,8 +127,10 @@ def called(names: Sequence[str], expected: Collection[str], where: str) -> list[
     for name in sorted(set(expected).difference(names)):
         alike = [i for i, other in enumerate(columns) if other.strip() == name.strip() and other not in expected]
         if len(alike) > 1:
-            meant = " or ".join(repr(columns[i]) for i in alike)
-            raise InputError(f"{where}: column {name!r} could be {meant}, which differ by blanks alone: rename one")
+            raise InputError(
+                f"{where}: column {name!r} could be {' or '.join(repr(columns[i]) for i in alike)}, which differ by blanks "
+                "alone: rename one"
+            )
         for i in alike:
             columns[i] = name
     return columns
@@ -156,6 +158,8 @@ def hint(names: Sequence[str]) -> str:
         return (
             ". The first line has cells without a name: if it is a title, skip it by `skip_lines` (--set skip_lines=1)"
         )
+    if len(names) == 1 and re.search(r"[;\t|]", names[0]):
+        return ". It seems to hold several columns: say what is between the cells, as in --set 'separator=;'"
     if not any(is_number(name) for name in names):
         return ""
     return (

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from socket import gaierror
 from typing import Any, TypeVar
 
 from aucdist.data.storage.guard import SLOWEST, TooSlow
@@ -140,8 +141,10 @@ def _reason(e: Exception, remote: bool) -> str | None:
     if isinstance(e, FileNotFoundError):
         return "no such bucket" if code_of(e.__cause__) == "NoSuchBucket" else "no such file or folder"
     if isinstance(e, (PermissionError, *loaded(BOTO, *NO_IDENTITY))):
-        hint = "check the credentials (environment or profile) and permissions" if remote else "check its permissions"
-        return f"access denied ({getattr(e.__cause__, 'operation_name', kind)}); {hint}"
+        credentials = "the credentials (environment or profile) and" * remote
+        return (
+            f"access denied ({getattr(e.__cause__, 'operation_name', kind)}); check {credentials or 'its'} permissions"
+        )
     if isinstance(e, loaded(BOTO, "ClientError") + loaded(AIOHTTP, "ClientResponseError")):
         return f"the server answered {code_of(e) or getattr(e, 'status', 'unknown')}"
     if isinstance(e, loaded(BOTO, "FlexibleChecksumError")):
@@ -150,11 +153,15 @@ def _reason(e: Exception, remote: bool) -> str | None:
         return f"the server sends less than {SLOWEST} bytes a second"
     if isinstance(e, BadAnswer):
         return f"the server does not answer as S3 does ({e})"
-    if isinstance(e, (*loaded(BOTO, "BotoCoreError"), *loaded(AIOHTTP, "ClientError"), TimeoutError, ConnectionError)):
+    if isinstance(
+        e, (*loaded(BOTO, "BotoCoreError"), *loaded(AIOHTTP, "ClientError"), TimeoutError, ConnectionError, gaierror)
+    ):
         at = shown(str(getattr(e, "kwargs", {}).get("endpoint_url", "")))
         return f"{at or 'the server'} cannot be reached ({kind}); check the address and the network"
     if isinstance(e, ObjectChanged):
         return "it changed meanwhile; try again when nothing writes to it"
+    if isinstance(e, FileExistsError):
+        return "one of its folders is a file; name another place"
     if isinstance(e, OSError):
         answer = code_of(e.__cause__)
         return f"the server answered {answer}" if answer else os.strerror(e.errno) if e.errno else kind

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+NO_DATA = re.compile(r"(^|/)[._]|/$")
+"""Paths below a folder that are not read: hidden files, markers such as ``_SUCCESS``, and S3's objects of folders."""
+
+
 @dataclass(frozen=True)
 class Stat:
     """The version of a file: its size in bytes, and its ETag (of a local file: the time of the last change)."""
@@ -52,13 +56,14 @@ def expand(source: str | list[str]) -> list[str]:
         return [url]
     with storage_errors(url, "read"):
         fs, path = open_fs(url)
+        if path == "/":
+            raise InputError(
+                f"{shown(url)} is the root folder and no data set: name a file, or a folder of files of one kind"
+            )
         if any(c in path for c in "*?[") and not retried(lambda: fs.exists(path)):
             paths = retried(lambda: [p for p in fs.glob(path) if not fs.isdir(p)])
         elif url.endswith("/") or _is_folder(fs, path):
-            paths = retried(lambda: fs.find(path))
-            # skip hidden files, markers such as ``_SUCCESS``, and S3's folder objects
-            places = {p: p.removeprefix(path).split("/") for p in paths if not p.endswith("/")}
-            paths = [p for p, parts in places.items() if not any(part[:1] in (".", "_") for part in parts if part)]
+            paths = [p for p in retried(lambda: fs.find(path)) if not NO_DATA.search(p.removeprefix(path))]
         else:
             return [url]
     if not paths:
@@ -86,7 +91,6 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
             data = retried(lambda: s3.read(fs, path)[0])
         else:
             if "file" in fs.protocol:
-                check_regular(Path(path), url)
                 check_fits(fs.size(path) or 0, shown(url))
             data = fs.cat_file(path)
     if not data:
@@ -108,8 +112,6 @@ def stat(url: str) -> Stat:
     """Return the size of a file and an identifier of its version."""
     with storage_errors(url, "read"):
         fs, path = open_fs(url)
-        if "file" in fs.protocol:
-            check_regular(Path(path), url)
         info = retried(lambda: fs.info(path))
         if info["type"] == "directory":
             raise FileNotFoundError
@@ -131,8 +133,6 @@ def read_range(url: str, start: int, end: int, version: str = "") -> bytes:
         if is_s3(url):
             data, etag = retried(lambda: s3.read(fs, path, start, end))
         else:
-            if "file" in fs.protocol:
-                check_regular(Path(path), url)
             data, etag = retried(lambda: fs.cat_file(path, start, end)), "" if is_web(url) else stat(url).etag
     if version and etag and etag != version:
         raise StorageError(f"{shown(url)} has changed since it was first read: start again when it is complete")
@@ -271,6 +271,7 @@ def open_fs(url: str) -> tuple[Any, str]:
         raise InputError(f"{shown(named)!r} is neither a path nor a URL: correct it")
     # without fsspec, which would expand `~` and interpret `file:a` and `a::b`
     if (local := local_path(url)) is not None:
+        check_regular(local, named)
         return fsspec.filesystem("file"), str(local.absolute())
     scheme = url.split("://", 1)[0]
     if scheme in S3_SCHEMES:
@@ -291,7 +292,8 @@ def open_fs(url: str) -> tuple[Any, str]:
         return fsspec.url_to_fs(url, **(web.options() if is_web(url) else {}))
     except (ValueError, ImportError):
         raise InputError(
-            f"{shown(named)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://"
+            f"{shown(named)}: URLs of {scheme}:// cannot be opened; use a path, file://, s3:// or https://. A database is the "
+            "`source` in a YAML file with `format: sql`"
         ) from None
 
 

@@ -225,8 +225,7 @@ def find(source: str, folders: Sequence[Path] = ()) -> str | None:
     """Return the first of `candidates` that exists or matches as a pattern; None if there is none."""
     for path in candidates(source, folders):
         with suppress(OSError, ValueError):
-            pattern = str(path.relative_to(path.anchor))
-            if path.exists() or (any(c in pattern for c in "*?[") and next(Path(path.anchor).glob(pattern), None)):
+            if path.exists() or any(Path(path.anchor).glob(str(path.relative_to(path.anchor)))):
                 return str(path)
     return None
 
@@ -239,10 +238,10 @@ def require(source: str, folders: Sequence[Path] = ()) -> str:
     place = find(source, folders) if is_relative(source) else source
     if place is None:
         looked_at = ", ".join(str(path) for path in candidates(source, folders))
-        yaml = "beside the YAML file, " if folders else ""
         raise InputError(
-            f"cannot read {source}: no such file or folder. Relative paths are looked up {yaml}in the current folder, and below "
-            f"AUCDIST_DATA ({'set' if os.environ.get('AUCDIST_DATA') else 'not set'}); tried: {looked_at}"
+            f"cannot read {source}: no such file or folder. Relative paths are looked up "
+            f"{'beside the YAML file, ' if folders else ''}in the current folder, and below AUCDIST_DATA "
+            f"({'set' if os.environ.get('AUCDIST_DATA') else 'not set'}); tried: {looked_at}"
         )
     return place
 
