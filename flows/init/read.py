@@ -17,7 +17,7 @@ from aucdist.data.formats.tables import distinct
 from aucdist.data.formats.text import as_utf8, first_row, found_encoding, looks_like_values, pick, unique
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
-from aucdist.data.storage.guard import packing_of, unpacked
+from aucdist.data.storage.guard import BOM, packing_of, unpacked
 from aucdist.errors import InputError
 
 MAX_BYTES = 2**24
@@ -94,7 +94,7 @@ def head_of(url: str) -> tuple[bytes, bool]:
     if files.is_web(url) or files.stat(url).size <= MAX_BYTES or packing_of(url, files.read_range(url, 0, FIRST)):
         data = unpacked(files.read_bytes(url), url)
     else:
-        data = files.read_range(url, 0, MAX_BYTES + 1)
+        data = files.read_range(url, 0, MAX_BYTES + 1).removeprefix(BOM)
     if len(data) <= MAX_BYTES:
         return data, True
     if found_encoding(data[: 2**16]) == "utf-16":
@@ -108,10 +108,7 @@ def survey(source: Source) -> tuple[Survey, bool]:
     Raises InputError if the file cannot be read.
     """
     urls, file_format = files.expand(source.source), source.format_of()
-    if source.format == "svmlight":
-        data, whole = head_of(urls[0])
-    else:  # KEEL: the header is needed, and files are small
-        data, whole = unpacked(files.read_bytes(urls[0]), urls[0]), True
+    data, whole = head_of(urls[0])
 
     def read(source: Source) -> Survey:
         # both formats read files

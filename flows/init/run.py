@@ -21,8 +21,8 @@ from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import local_path
 from aucdist.data.storage.urls import reveal, shown
-from aucdist.errors import InputError, Json
-from flows.config.data import DataFileOptions, source_from_name
+from aucdist.errors import InputError, Json, printable
+from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
 from flows.init.columns import HASHED_INTO, LAST, MIN_LATE, SHOWN, Column, Kind, Table
 from flows.init.read import FirstRows, first_rows, survey
@@ -161,6 +161,8 @@ def describe(
     for c in kept:
         reason = "no other column is left" if none_left else "--time splits by it"
         c.kind, c.comment = c.otherwise or c.kind, f"kept, as {reason}: {c.comment}"
+    if any(c.name == time and c.kind not in ("number", "dates") for c in columns):
+        raise InputError(f"{where}: {not_in_order(str(time))}")
     if none_left and not kept:
         key = f"{'' if output else BELOW}hashed="
         reasons = [
@@ -440,8 +442,8 @@ def flow(value: Any) -> str:
 
 def comment(text: str) -> str:
     """Return a text as a comment of one line."""
-    printable = text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
-    return "# " + (printable if len(printable) <= MAX_COMMENT else printable[: MAX_COMMENT - 3] + "...")
+    text = printable(text.replace("\n", " "))
+    return "# " + (text if len(text) <= MAX_COMMENT else text[: MAX_COMMENT - 3] + "...")
 
 
 def yaml_text(

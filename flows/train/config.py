@@ -5,6 +5,7 @@ Everything is checked here, before any work starts: keys, types, the estimator a
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Optional
+from warnings import catch_warnings
 
 from pydantic import BaseModel, Field, PrivateAttr
 
@@ -50,7 +51,7 @@ class RunConfig(Strict):
     """The number of blocks that the rows are divided into. By default there is one for each 64 MiB."""
     cache: CacheMode = "auto"
     """Whether the rows of the fit stay in the memory of the workers or are streamed, from copies on the local disk."""
-    output: Location = Field(default="runs", min_length=1)
+    output: Location = Field("runs", min_length=1)
     """The folder or URL below which the run folder is made, and where results of a search are cached."""
     performance_report: bool = False
     """Whether the run folder gets dask-report.html, Dask's own report on the cluster."""
@@ -131,25 +132,19 @@ class TrainOptions(RunOptions, DataFileOptions):
         options = [key for key in DataFileOptions.model_fields if getattr(self, key) is not None]
         if options and is_yaml(self.config):
             raise InputError(f"--{options[0]} is for a file of data: change keys of {self.config} with --set")
-        suffix = Path(self.config).suffix
-        if not options and (
-            suffix in ("", ".yaml", ".yml") or not ("://" in self.config or Path(self.config).exists())
-        ):
+        path = Path(self.config)
+        if not options and (is_yaml(self.config) or not path.suffix or not ("://" in self.config or path.exists())):
             return super().load()
         from flows.init.run import BELOW, describe
 
-        source_settings = [setting for setting in self.settings if setting.startswith(BELOW)]
-        name, source = source_from_name(
-            self.config,
-            [setting.removeprefix(BELOW) for setting in source_settings],
-            label=self.label,
-            positive=self.positive,
-        )
-        source = source.format_of().pinned(source)  # the rows that are looked at are those of the fit
-        described = describe(name, source, time=self.time, groups=self.groups)
+        of_source = [setting.removeprefix(BELOW) for setting in self.settings if setting.startswith(BELOW)]
+        name, source = source_from_name(self.config, of_source, label=self.label, positive=self.positive)
+        source = source.pinned()  # the rows that are looked at are those of the fit
+        with catch_warnings(action="ignore"):  # the fit gives them again, about all rows
+            described = describe(name, source, time=self.time, groups=self.groups)
         raw = parse_yaml(described.text, self.config)
         raw["data"]["source"]["source"] = source.source  # without its password in the text
-        rest = [setting for setting in self.settings if setting not in source_settings]
+        rest = [setting for setting in self.settings if not setting.startswith(BELOW)]
         config = config_of(TrainConfig, raw, self.config, Path(), rest, self.output)
         config._described = described
         return config

@@ -12,6 +12,7 @@ from pyarrow import feather
 from support.command_line import result_of, run, sets
 
 from aucdist.data.block import Block, each_of, partition
+from aucdist.data.labels import LabelWarning
 from aucdist.data.sources import Source
 from aucdist.data.split import find_time_split
 from aucdist.errors import InputError
@@ -147,6 +148,31 @@ def test_a_class_that_cannot_be_split_is_named_with_its_file_and_column() -> Non
     assert "rows.csv, label 'y': fewer than two positive (yes) rows" in err
 
 
+def test_a_warning_about_classes_is_given_once() -> None:
+    """The look at the columns would give it as well, about the first rows of a large file."""
+    table = visits()
+    table["y"] = np.where(np.arange(N) % 7 == 0, table["y"].str.upper(), table["y"])
+    table.to_csv("visits.csv", index=False)
+    for command in ("init", "train"):
+        with pytest.warns(LabelWarning) as caught:
+            run(
+                command,
+                "visits.csv",
+                "--label",
+                "y",
+                "--positive",
+                "yes",
+                *sets("model.tol=0.5") * (command == "train"),
+            )
+        assert sum(issubclass(warning.category, LabelWarning) for warning in caught) == 1
+
+
+def test_a_mark_at_the_beginning_of_a_large_file_is_no_part_of_a_name(monkeypatch) -> None:
+    monkeypatch.setattr("flows.init.read.MAX_BYTES", 2000)
+    visits()[["y", "x"]].to_csv("visits.csv", index=False, encoding="utf-8-sig")
+    assert result_of("init", "visits.csv", "--label", "y", "--output", "marked.yaml")["columns"] == {"x": "number"}
+
+
 def test_the_time_of_a_split_is_no_feature_unless_it_is_kept() -> None:
     args = ("train", "visits.csv", "--label", "y", "--set", "model.tol=0.5")
     without = result_of(*args)
@@ -276,4 +302,11 @@ def test_rows_of_later_months_raise_no_alarm() -> None:
 
 
 def test_a_time_that_is_neither_number_nor_date_is_refused() -> None:
-    assert "neither numbers nor dates" in run("train", "visits.csv", "--label", "y", "--time", "kind", code=2)[1]
+    """Both commands say so in the same words, and so does a configuration."""
+    words = "the rows cannot be split by the time 'kind', which has neither numbers nor dates to order them by"
+    options = ("visits.csv", "--label", "y")
+    for command in ("init", "train"):
+        assert words in run(command, *options, "--time", "kind", code=2)[1]
+    assert [path.name for path in Path().iterdir()] == ["visits.csv"]
+    run("init", *options)
+    assert words in run("train", "visits.yaml", "--set", "data.test={time: kind}", code=2)[1]
