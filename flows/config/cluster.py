@@ -52,7 +52,7 @@ class LocalClusterConfig(Strict):
     threads: Count = 1
     """The number of threads of each process."""
     memory_limit: str = Field(
-        "auto",
+        default="auto",
         pattern=pattern_of(
             "`auto` or a number with a unit, such as 2GiB", r"(?i)^(auto|[0-9]+([.][0-9]*)? ?([kmgtp]i?)?b?)$"
         ),
@@ -131,9 +131,9 @@ class KubernetesConfig(Strict):
     """The image of scheduler and workers. It has to be the image of the flow itself."""
     scratch: Location
     """A URL that every worker can read, such as s3://bucket/scratch."""
-    namespace: str = Field("aucdist", pattern=DNS_NAME)
+    namespace: str = Field(default="aucdist", pattern=DNS_NAME)
     """The namespace of the cluster."""
-    name: str | None = Field(None, pattern=DNS_NAME, max_length=53)
+    name: str | None = Field(default=None, pattern=DNS_NAME, max_length=53)
     """The name of the cluster. By default it is made from the name of the run."""
     workers: Annotated[int, Field(ge=1)] | Adaptive = 2
     """A number, or {minimum, maximum}. A fit then has one worker for each block within these limits, from start to end.
@@ -146,13 +146,13 @@ class KubernetesConfig(Strict):
     """The resources of the pod of the scheduler."""
     service_account: str = "aucdist-dask"
     """The service account of scheduler and workers. It needs no permissions."""
-    secrets: list[str] = Field([])
+    secrets: list[str] = Field(default=[])
     """Secrets whose entries become environment variables, such as the credentials of S3."""
     tls: str = ""
     """A Secret with ca.crt, tls.crt and tls.key. If it is empty, connections are not encrypted."""
-    node_selector: dict[str, str] = Field({})
+    node_selector: dict[str, str] = Field(default={})
     """Labels of the nodes that may run the pods."""
-    tolerations: list[Json] = Field([])
+    tolerations: list[Json] = Field(default=[])
     """Taints of nodes that the pods tolerate."""
     timeout: Positive = 300
     """The number of seconds to wait for the scheduler, and then for the workers."""
@@ -194,13 +194,13 @@ class S3Config(Strict):
     profile: str | None = None
     """A profile of the AWS configuration files."""
     block: str | None = Field(
-        None,
+        default=None,
         pattern=pattern_of("aws-credentials/NAME or secret/NAME", r"^(aws-credentials|secret)/[a-z0-9-]+$"),
     )
     """A Prefect block with credentials: aws-credentials/<name>, or secret/<name> with the same keys in JSON."""
-    anonymous: list[str] = Field([])
+    anonymous: list[str] = Field(default=[])
     """A list of buckets that are read without credentials."""
-    requester_pays: list[str] = Field([])
+    requester_pays: list[str] = Field(default=[])
     """A list of buckets for which the reader pays the transfer."""
 
     def _check(self) -> None:
@@ -224,7 +224,7 @@ class CheckpointConfig(Strict):
     url: Location | None = None
     """A folder or URL that every worker can write to. By default it is `checkpoints` below the scratch of the cluster,
     or `.checkpoints` below the output."""
-    id: str | None = Field(None, pattern=NAME, max_length=100)
+    id: str | None = Field(default=None, pattern=NAME, max_length=100)
     """The name of the fit. By default it is a digest of everything that the result depends on, so that repeating the
     command resumes the run."""
     attempts: Count = 3

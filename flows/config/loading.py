@@ -273,8 +273,8 @@ def read_mapping(path: Path) -> Json:
     raw = parse_yaml(read_configuration(path), str(path))
     if not isinstance(raw, dict):
         raise InputError(
-            f"{path}: the file must have lines of the form `key: value`, and is {'empty' if raw is None else repr(raw)[:80]}. For a "
-            "file of data, `aucdist init` writes them"
+            f"{path}: the file must have lines of the form `key: value`, and is {'empty' if raw is None else repr(raw)[:80]}. "
+            "For a file of data, `aucdist init` writes them"
         )
     return raw
 

@@ -164,11 +164,11 @@ class OperatingPointConfig(Strict):
     """The target that the threshold has to meet on the training rows, or on rows that the fit has not seen. Give
     one target: `fpr`, `alerts`, `precision`, `recall` or `cost`."""
 
-    fpr: float | None = Field(None, ge=0, le=1)
+    fpr: float | None = Field(default=None, ge=0, le=1)
     """At most this share of the negative rows is flagged."""
-    alerts: float | None = Field(None, ge=0)
+    alerts: float | None = Field(default=None, ge=0)
     """At most this share of all rows is flagged. With `per`, it is the number of rows that are flagged."""
-    per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(None, pattern=PER)
+    per: Annotated[str | None, Cli(metavar="day|'N rows'")] = Field(default=None, pattern=PER)
     """The unit of `alerts`. With `day`, `alerts` is the mean number of alerts per day, which needs `test.time` with a
     column of dates. With `1000 rows`, it is the number of alerts among 1,000 rows."""
     precision: Rate = None
@@ -182,7 +182,7 @@ class OperatingPointConfig(Strict):
         Cli(metavar="COSTS"),
     ] = None
     """The costs of wrong decisions, as in `{false_positive: 1, miss: 40}`. The threshold minimises their total."""
-    confidence: float | None = Field(None, ge=0.5, lt=1)
+    confidence: float | None = Field(default=None, ge=0.5, lt=1)
     """The probability with which the target holds for new rows. The threshold then has a safety margin,
     computed from exact bounds on rows that the fit has not seen. `data.threshold_rows` sets their
     share; by default they are a fifth of the training rows."""

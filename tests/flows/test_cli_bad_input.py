@@ -242,7 +242,7 @@ LINES = {  # what the message must name
     "init rows.csv --label label --output rows.csv/a.yaml": "one of its folders is a file; name another place",
     "init rows.csv --label label --time label": "unknown column in `--time` 'label'",
     "data preview cells.csv --set label=label": "It seems to hold several columns: say what is between the cells",
-    "cv rows.csv": "write lines of the form `key: value`",
+    "cv rows.csv": "For a file of data, `aucdist init` writes them",
     "score cells.json rows.csv out": "cells.json is not a scorecard, and no other JSON is read as a model",
     "explain rows.csv rows.csv": "no model can be read from rows.csv",
     "explain {run} cells.csv": "which the model needs; it has: a;b;label. ",
