@@ -70,7 +70,7 @@ class Description:
     all_rows: bool
     positive: str
     guess: str
-    columns: dict[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
     leaks: dict[str, str] = field(default_factory=dict)
     kept: dict[str, str] = field(default_factory=dict)
 
@@ -161,8 +161,9 @@ def describe(
     for c in kept:
         reason = "no other column is left" if none_left else "--time splits by it"
         c.kind, c.comment = c.otherwise or c.kind, f"kept, as {reason}: {c.comment}"
-    if any(c.name == time and c.kind not in ("number", "dates") for c in columns):
-        raise InputError(f"{where}: {not_in_order(str(time))}")
+    kinds = {c.name: c.kind for c in columns}
+    if time is not None and kinds.get(time, "number") not in ("number", "dates"):
+        raise InputError(f"{where}: {not_in_order(time)}")
     if none_left and not kept:
         key = f"{'' if output else BELOW}hashed="
         reasons = [
@@ -196,7 +197,7 @@ def describe(
         ]
     return Description(
         yaml_text(name, head, keys, comments, data, model), len(signs), rows.whole, _shown(positive),
-        guessed, {c.name: c.kind for c in columns}, {c.name: c.leak for c in columns if c.leak},
+        guessed, kinds, {c.name: c.leak for c in columns if c.leak},
         {c.name: c.comment for c in kept},
     )  # fmt: skip
 
