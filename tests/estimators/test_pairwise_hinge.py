@@ -96,7 +96,7 @@ def test_warm_start_starts_there(data):
 
 def test_not_converged_warns_with_the_numbers(data):
     X, y = data
-    with pytest.warns(ConvergenceWarning, match=r"max_passes.*after 2 passes.*gap of.*primal.*dual"):
+    with pytest.warns(ConvergenceWarning, match=r"after 2 passes.*the gap is.*primal.*dual.*max_passes"):
         model = PairwiseHingeClassifier(lam=1e-4, max_passes=2).fit(X, y)
     assert model.certificate_.status == "max-passes"
 

@@ -39,7 +39,7 @@ def test_warm_start_starts_there(data):
 
 
 def test_not_converged_warns(data):
-    with pytest.warns(ConvergenceWarning, match=r"max_passes.*after 2 passes"):
+    with pytest.warns(ConvergenceWarning, match=r"after 2 passes.*max_passes was reached"):
         model = PairwiseRampClassifier(lam=1e-4, max_passes=2).fit(*data)
     assert model.certificate_.status == "max-passes"
     with pytest.warns(ConvergenceWarning, match="the solver took all its steps"):
