@@ -44,14 +44,27 @@ class ColumnRanges:
         return ColumnRanges(low, high, max(self.width, other.width))
 
     @classmethod
-    def of(cls, block: Block) -> "ColumnRanges":
-        """Return the ranges of a block's columns; one reading of its rows."""
-        if not isinstance(block.rows, BinRows):
-            return ranges_of(block.rows, None if block.weight is None else block.weight > 0)
-        # These ranges are valid for any codes: a value is a sum over some of the cells in which the column occurs.
-        basis, d = block.rows.basis, block.n_features
-        parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), d) for sign in (-1.0, 1.0)]
-        return cls(-parts[0], parts[1], len(basis.offsets) - 1 + block.rows.codes.shape[1])
+    def of(cls, rows: Rows, weight: np.ndarray | None = None) -> "ColumnRanges":
+        """Return the ranges of the values that are not missing; one reading of the rows.
+
+        `weight`, of shape (n_samples,): rows of weight 0 do not count; by default all do.
+        """
+        d = n_columns(rows)
+        if isinstance(rows, BinRows):
+            # These ranges are valid for any codes: a value is a sum over some of the cells in which the column occurs.
+            basis = rows.basis
+            parts = [np.bincount(basis.columns, np.maximum(sign * basis.values, 0.0), d) for sign in (-1.0, 1.0)]
+            return cls(-parts[0], parts[1], len(basis.offsets) - 1 + rows.codes.shape[1])
+        counted = np.ones(n_rows(rows), dtype=bool) if weight is None else weight > 0
+        low, high, width = np.full(d, np.inf, rows.values.dtype), np.full(d, -np.inf, rows.values.dtype), d
+        if isinstance(rows, CsrRows):
+            stored = np.zeros(d, dtype=np.int64)
+            width = int(csr_ranges(rows.values, rows.indices, rows.offsets, counted, low, high, stored))
+            gaps = stored < counted.sum()
+            low[gaps], high[gaps] = np.minimum(low[gaps], 0.0), np.maximum(high[gaps], 0.0)
+        else:
+            dense_ranges(rows.values, counted, low, high)
+        return cls(low.astype(np.float64), high.astype(np.float64), width)
 
     @cached_property
     def largest(self) -> np.ndarray:
@@ -62,25 +75,6 @@ class ColumnRanges:
     def constant(self) -> np.ndarray:
         """Whether all values of the column are equal, of shape (n_features,)."""
         return self.low >= self.high
-
-
-def ranges_of(rows: DenseRows | CsrRows, counted: np.ndarray | None = None) -> ColumnRanges:
-    """Return the ranges of the values that are not missing.
-
-    `counted`, of shape (n_samples,), bool: which rows count; by default all.
-    """
-    counted = np.ones(n_rows(rows), dtype=bool) if counted is None else counted
-    d = n_columns(rows)
-    low, high = np.full(d, np.inf, rows.values.dtype), np.full(d, -np.inf, rows.values.dtype)
-    width = d
-    if isinstance(rows, CsrRows):
-        stored = np.zeros(d, dtype=np.int64)
-        width = int(csr_ranges(rows.values, rows.indices, rows.offsets, counted, low, high, stored))
-        gaps = stored < counted.sum()
-        low[gaps], high[gaps] = np.minimum(low[gaps], 0.0), np.maximum(high[gaps], 0.0)
-    else:
-        dense_ranges(rows.values, counted, low, high)
-    return ColumnRanges(low.astype(np.float64), high.astype(np.float64), width)
 
 
 def _pieces(rows: DenseRows) -> Iterator[np.ndarray]:
@@ -116,7 +110,7 @@ class ColumnStatistics:
     @classmethod
     def of(cls, block: Block) -> "ColumnStatistics":
         """Return the statistics of a block."""
-        rows, ranges = block.rows, ranges_of(block.rows)
+        rows, ranges = block.rows, ColumnRanges.of(block.rows)
         d = block.n_features
         if isinstance(rows, CsrRows):
             present = ~np.isnan(rows.values)
@@ -181,7 +175,7 @@ class Moments:
 
 def moments(rows: DenseRows | CsrRows) -> Moments:
     """Return the statistics of the columns."""
-    n, ranges = n_rows(rows), ranges_of(rows)
+    n, ranges = n_rows(rows), ColumnRanges.of(rows)
     d = len(ranges.low)
     total = Moments(0, np.zeros(d), np.zeros(d), ranges)
     if isinstance(rows, CsrRows):

@@ -204,7 +204,7 @@ def fit_columns(
             numbers += list(features)
     room = max(MAX_COLUMNS - len(columns), 0)
     if len(numbers) > room and len(coef) == drawn.n_features:  # the columns that change the score most
-        drawn_ranges = ColumnRanges.of(drawn)
+        drawn_ranges = ColumnRanges.of(drawn.rows, drawn.weight)
         reach = np.abs(coef) * np.where(drawn_ranges.constant, 0.0, drawn_ranges.largest)
         numbers = sorted(np.array(numbers)[np.argsort(-reach[numbers], kind="stable")][:room].tolist())
     numbers = numbers[:room]  # the first columns, if a feature map mixes features
@@ -214,14 +214,14 @@ def fit_columns(
         columns.append(WatchedColumn(schema.feature_names[j], "numbers", (j,), edges, (), 0.0, 0.0))
     columns.sort(key=lambda column: column.at[0])
     totals = blocks.sum(_count_step, tuple(columns))
-    ranges: ColumnRanges = totals["ranges"]
+    ranges = totals["ranges"]
     counted, place = [], 0
     for column in columns:
-        end = place + column.n_cells
+        end, first = place + column.n_cells, column.at[0]
         low = high = 0.0
         # otherwise all values are missing
-        if column.kind == "numbers" and ranges.low[column.at[0]] <= ranges.high[column.at[0]]:
-            low, high = float(ranges.low[column.at[0]]), float(ranges.high[column.at[0]])
+        if column.kind == "numbers" and ranges.low[first] <= ranges.high[first]:
+            low, high = float(ranges.low[first]), float(ranges.high[first])
         counts = tuple(int(n) for n in totals["cells"][place:end])
         counted.append(replace(column, counts=counts, low=low, high=high))
         place = end
@@ -241,4 +241,4 @@ def score_bins(scores: ScoreCounts, rows: Any, intercept: float) -> ScoreBins:
 def _count_step(block: Block, columns: tuple[WatchedColumn, ...]) -> Summary:
     values = Columns(block)
     counts = [np.bincount(c.cells(values, block.n_samples), minlength=c.n_cells) for c in columns]
-    return {"cells": np.concatenate(counts), "ranges": ColumnRanges.of(block)}
+    return {"cells": np.concatenate(counts), "ranges": ColumnRanges.of(block.rows, block.weight)}

@@ -113,7 +113,7 @@ class StoredBlock(Stored[Block]):
         """Read the block once, so that errors in it are reported before the work begins."""
         stored = cls(loader, index, item)
         block = stored.read()
-        ranges = ColumnRanges.of(block) if block.n_features <= MAX_RANGES else None
+        ranges = ColumnRanges.of(block.rows, block.weight) if block.n_features <= MAX_RANGES else None
         stored.info = replace(BlockInfo.of(block), lasting=False, ranges=ranges, copied=stored.copied)
         if stored.copied and isinstance(stored.item, Stored):
             # Keep the item without its copy on the disk, as if it had been pickled: the original item owns that copy.
@@ -397,8 +397,8 @@ class _WithoutMemory:
 
 
 def find_ranges(block: Block, memory: Any) -> Summary:
-    """Find the ranges of the columns."""
-    return {"ranges": ColumnRanges.of(block)}
+    """Return the ranges of the columns."""
+    return {"ranges": ColumnRanges.of(block.rows, block.weight)}
 
 
 def drawn_rows(blocks: Blocks, draw: BlockFunction, *args: Any) -> Block:

@@ -4,6 +4,7 @@ Nested views are merged, so steps pass through one layer only: the memory of a b
 """
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
@@ -18,15 +19,22 @@ from aucdist.engine.blocks import BlockInfo, Blocks, StoredBlock
 from aucdist.engine.steps import Step, Summary, first_argument, memory_and_summary, reads_rows_itself
 
 Change = Callable[[Block], Block]
-"""Makes a block of a block: picklable and pure. It travels once, and runs again if a worker was lost. It may have
+"""Makes a block of a block: picklable and pure. It travels once, and runs again if a worker was lost."""
 
-* ``at(block)``, which returns a change for this block alone, so that each block keeps its own part;
-* ``info(block)``, which describes what it made, in place of `BlockInfo.of`;
-* ``rows_only = True``: labels, weights and number of columns stay, so that nothing is read to describe what it makes;
-* ``same_rows = True``: the features stay as they are.
-"""
 
-Keep = Literal["memory", "disk", "nowhere"]
+class ChangeOfEachBlock(ABC):
+    """A change of which each block keeps its own part."""
+
+    @abstractmethod
+    def at(self, block: Block) -> Change:
+        """Return the change of this block alone."""
+
+    @abstractmethod
+    def describe(self, block: Block) -> BlockInfo:
+        """Describe the block that was made, in place of `BlockInfo.of`."""
+
+
+Keep = Literal["memory", "disk", "nowhere", "unread"]
 
 
 @dataclass(eq=False)
@@ -95,27 +103,29 @@ class ViewBlocks(Blocks):
 
     Parameters
     ----------
-    change : callable
-        ``change(block) -> Block``; see `Change`.
-    keep : {"memory", "disk", "nowhere"}, default="memory"
+    change : Change or ChangeOfEachBlock
+    keep : {"memory", "disk", "nowhere", "unread"}, default="memory"
         Where the new blocks are kept. "disk": on the local disk if there is room, for blocks that cost more to make than to map
-        and whose source is not in memory. "nowhere": they are made again for each step that reads rows.
+        and whose source is not in memory. "nowhere": they are made again for each step that reads rows. "unread": the same, if
+        labels, weights and the number of columns stay, so that nothing is read to describe them.
     ranges : ColumnRanges, optional
         The ranges of the columns of what it makes, if they are known.
+    same_features : bool, default=False
+        Whether the features stay as they are.
     """
 
-    def __init__(self, blocks: Blocks, change: Change, *, keep: Keep = "memory", ranges: ColumnRanges | None = None):
+    def __init__(
+        self, blocks: Blocks, change: Change | ChangeOfEachBlock, *, keep: Keep = "memory",
+        ranges: ColumnRanges | None = None, same_features: bool = False,
+    ):  # fmt: skip
         over: ViewBlocks | None = blocks if isinstance(blocks, ViewBlocks) else None
         self._source: Blocks = blocks.without_memory() if over is None else over._source
-        self._reads_source: bool = keep == "nowhere" and (over is None or over._reads_source)
+        self._reads_source: bool = keep in ("nowhere", "unread") and (over is None or over._reads_source)
         self._after_change: Blocks = self._source.without_memory() if over is None else over._after_change.fork()
-        if keep == "nowhere" and getattr(change, "rows_only", False):
-            self._after_change.reduce(_view, change, "unread")
-            infos = [replace(info, lasting=False, ranges=None) for info in blocks.infos]
-        else:
-            infos = self._after_change.reduce(_view, change, keep)["infos"]
-        super().__init__(infos)
-        if getattr(change, "same_rows", False):
+        summary = self._after_change.reduce(_view, change, keep)
+        unread = [replace(info, lasting=False, ranges=None) for info in blocks.infos]
+        super().__init__(summary.get("infos", unread))
+        if same_features:
             self.features_lasting |= blocks.features_lasting
         self._ranges, self.threads = ranges, blocks.threads
         self.feature_names = blocks.feature_names if self.n_features == blocks.n_features else None
@@ -148,19 +158,21 @@ def _block_of(made: Block | ChangedBlock | None, source: Any) -> Block:
 
 @reads_rows_itself
 def _view(
-    source: Block | StoredBlock, memory: ViewMemory | None, change: Change, keep: Keep | Literal["unread"]
+    source: Block | StoredBlock, memory: ViewMemory | None, change: Any, keep: Keep
 ) -> tuple[ViewMemory, Summary]:
     """Make the block, keep it in its place, and describe it; unread: keep how it is made, and read nothing."""
     base = memory.block if isinstance(memory, ViewMemory) else None
     if keep == "unread":
         return ViewMemory(ChangedBlock(base, change, False), None), {}
     before = _block_of(base, source)
-    block_change = change.at(before) if hasattr(change, "at") else change
-    made = block_change(before)
-    info = change.info(made) if hasattr(change, "info") else BlockInfo.of(made)
+    describe = BlockInfo.of
+    if isinstance(change, ChangeOfEachBlock):
+        change, describe = change.at(before), change.describe
+    made = change(before)
+    info = describe(made)
     if keep == "memory":
         return ViewMemory(made, None), {"infos": [info]}
-    recipe = ChangedBlock(base, block_change, keep == "disk")
+    recipe = ChangedBlock(base, change, keep == "disk")
     recipe.keep(made)
     return ViewMemory(recipe, None), {"infos": [replace(info, lasting=False)]}
 
@@ -210,7 +222,6 @@ class OneAgainstRest:
     """
 
     signs: np.ndarray
-    same_rows = True
 
     def __call__(self, block: Block) -> Block:
         """Return the block with labels."""
@@ -229,7 +240,9 @@ class ClassView(ViewBlocks):
     """
 
     def __init__(self, blocks: Blocks, signs: np.ndarray):
-        super().__init__(blocks, OneAgainstRest(signs), keep="memory" if blocks.lasting else "nowhere")
+        super().__init__(
+            blocks, OneAgainstRest(signs), keep="memory" if blocks.lasting else "nowhere", same_features=True
+        )
         self._of_all_classes = blocks
         if blocks.unmapped is not blocks:
             self.mapped_by(blocks.feature_map, ClassView(blocks.unmapped, signs))

@@ -1,7 +1,6 @@
 """The base class of estimators, `BlockClassifier`, which is fitted on blocks of rows."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -10,24 +9,21 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import WithPlots
-from aucdist.estimators.fitting import SetWeights, Start, fit_rows, give_warnings, prepared
-from aucdist.estimators.scores import WithThreshold, predicted_classes, scores_of_classes
+from aucdist.estimators.fitting import Fittable, fit_rows, give_warnings, prepared
+from aucdist.estimators.scores import predicted_classes, scores_of_classes
 from aucdist.estimators.tables import allows_missing, checked_rows, is_dask, map_chunks
 from aucdist.estimators.validation import training_blocks
-from aucdist.estimators.with_solver import WithSolver
-from aucdist.maps.base import FittedMap
-from aucdist.solvers.base import Callback, Certificate, Round, as_table
+from aucdist.solvers.base import Callback, Certificate, as_table
 
 STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
 """Attributes of a model of two classes, and what models of several have in their place."""
 
 
-class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC):
+class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
     """A classifier that is fitted on blocks of rows by one of several solvers: two classes, or each of several against the rest.
 
     A subclass has the parameters `solver`, `tol`, `max_passes` and `random_state`, and defines `_begin` and
@@ -36,13 +32,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
 
     of_pairs: ClassVar[bool] = False
     """Whether the objective is a mean over pairs, or else over rows."""
-    classes_: np.ndarray
-    coef_: np.ndarray
-    label_sets_: LabelSets
-    spreads_: np.ndarray
-    n_passes_: int
-    feature_map_: FittedMap
-    chosen_: dict[str, Any]
 
     def fit(
         self,
@@ -96,10 +85,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
         give_warnings(self, fit_rows(self, X, y, sample_weight, groups, callback))
         return self
 
-    def _parameters_of_class(self, k: int) -> dict[str, Any]:
-        """Return the parameters that the model of the class at position `k` has of its own."""
-        return {}
-
     @property
     def certificates_(self) -> list[Certificate]:
         """The certificate of each class, after a fit of several classes."""
@@ -109,14 +94,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
     def histories_(self) -> list[pd.DataFrame]:
         """The history of each class, after a fit of several classes: see `history_`."""
         return [model.history_ for model in self.estimators_]
-
-    @abstractmethod
-    def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
-        """Return the rounds of a fit of two classes, and the function that sets the weights and what depends on them.
-
-        `callback`: of further rounds, if setting the weights takes another fit.
-        `start`: what to start from, if the solver can.
-        """
 
     @abstractmethod
     def _scores_without_intercept(self, X: Any) -> np.ndarray:
@@ -158,11 +135,6 @@ class BlockClassifier(ClassifierMixin, WithThreshold, WithPlots, WithSolver, ABC
             return map_chunks(self, X, self.decision_function, np.float64, self._width)
         scores = scores_of_classes(self, checked_rows(self, X))
         return scores if self.has_several_classes else scores[:, 0]
-
-    @property
-    def _map(self) -> FittedMap | None:
-        """The fitted feature map, if there is one."""
-        return getattr(self, "feature_map_", None)
 
     @property
     def _width(self) -> int | None:

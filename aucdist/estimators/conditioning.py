@@ -43,7 +43,6 @@ class Shift:
 
     columns: np.ndarray
     values: np.ndarray
-    rows_only = True
 
     def __call__(self, block: Block) -> Block:
         """Return the block with these columns shifted, in the type they had."""
@@ -93,7 +92,7 @@ def shifted(blocks: Blocks) -> tuple[Blocks, Shift | None]:
     single = (low.astype(np.float32) == low) & (high.astype(np.float32) == high)
     shift = Shift(columns, np.where(single, middle.astype(np.float32).astype(np.float64), middle))
     # A copy where the rows are in memory anyway; else each step shifts what it has read.
-    keep: Keep = "memory" if blocks.lasting else "nowhere"
+    keep: Keep = "memory" if blocks.lasting else "unread"
     return ViewBlocks(blocks, shift, keep=keep, ranges=shift.ranges(ranges)), shift
 
 

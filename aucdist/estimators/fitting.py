@@ -8,6 +8,7 @@ done for each class: landmarks, trees, interactions, ``monotone="auto"``, calibr
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,22 +21,24 @@ from sklearn.base import clone
 from aucdist import estimators
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import ColumnRanges
+from aucdist.data.label_sets import LabelSets
 from aucdist.engine.blocks import Blocks, LocalBlocks, Summary
 from aucdist.engine.steps import in_threads, one_blas_thread
 from aucdist.engine.view import ClassBlocks, ViewBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.display import RoundPrinter, warnings_of_fit
 from aucdist.estimators.monotone import AUTO, directions_of_features
-from aucdist.estimators.scores import count_scores, errors_name_class, mapped_rows, mean_and_spread
+from aucdist.estimators.scores import WithThreshold, count_scores, errors_name_class, mapped_rows, mean_and_spread
 from aucdist.estimators.tables import ENCODING
 from aucdist.estimators.validation import check_groups, restore_on_failure, training_blocks
+from aucdist.estimators.with_solver import WithSolver
 from aucdist.maps.base import FittedMap, encoded
 from aucdist.maps.binning import draw_rows
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.pairs.groups import find_levels
 from aucdist.selection import fold_numbers
-from aucdist.solvers.base import Callback, Round, Solution, solve
+from aucdist.solvers.base import Callback, Certificate, Round, Solution, solve
 
 OF_THE_DATA = ("classes_", "n_features_in_", "feature_names_in_", *ENCODING)
 """The fitted attributes that describe the training rows."""
@@ -82,8 +85,38 @@ SetWeights = Callable[[Solution], tuple[Solution, Fit]]
 """Sets the weights of an estimator; returns the solution, of which it may have changed the intercept, and what the fit found."""
 
 
+class Fittable(WithThreshold, WithSolver, ABC):
+    """An estimator as the functions of this module fit it."""
+
+    classes_: np.ndarray
+    coef_: np.ndarray
+    label_sets_: LabelSets
+    spreads_: np.ndarray
+    n_passes_: int
+    certificate_: Certificate
+    feature_map_: FittedMap
+    chosen_: dict[str, Any]
+
+    @abstractmethod
+    def _begin(self, blocks: Blocks, callback: Callback, start: Start | None) -> tuple[Iterator[Round], SetWeights]:
+        """Return the rounds of a fit of two classes, and the function that sets the weights and what depends on them.
+
+        `callback`: of further rounds, if setting the weights takes another fit.
+        `start`: what to start from, if the solver can.
+        """
+
+    def _parameters_of_class(self, k: int) -> dict[str, Any]:
+        """Return the parameters that the model of the class at position `k` has of its own."""
+        return {}
+
+    @property
+    def _map(self) -> FittedMap | None:
+        """The fitted feature map, if there is one."""
+        return getattr(self, "feature_map_", None)
+
+
 def fit_rows(
-    model: Any,
+    model: Fittable,
     X: Any,
     y: Any = None,
     sample_weight: Any = None,
@@ -110,13 +143,7 @@ def fit_rows(
                     Start(m.coef_[0], float(m.intercept_[0]), m._map) if hasattr(m, "coef_") else None
                     for m in model.class_models
                 ]
-        # Remove the attributes that the last fit set. Those that describe the data, or that a subclass set before, stay.
-        names = vars(model).pop("_of_last_fit", None)
-        if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
-            public = (name for name in vars(model) if name.endswith("_") and not name.startswith("_"))
-            names = [name for name in public if name not in OF_THE_DATA] if "n_passes_" in vars(model) else []
-        for name in names:
-            vars(model).pop(name, None)
+        forget_last_fit(model)
         before, fitted = set(vars(model)), model
         if model._features_auto:
             # An estimator like this one, with the features and lam that cross-validation of the training rows chooses.
@@ -125,35 +152,55 @@ def fit_rows(
         if isinstance(rows, ClassBlocks):
             fits = fit_classes(fitted, rows, callback, starts, keep_counts=keep_counts)
         else:
-            blocks, printer, rounds, set_weights = begin(fitted, rows, callback, starts[0])
-            solution = solve(rounds, tol=fitted.tol, max_passes=fitted.max_passes, callback=printer)
-            fits = [finish(fitted, *set_weights(solution), printer, blocks, keep_counts=keep_counts)]
+            fits = [fit_one(fitted, rows, callback, starts[0], keep_counts=keep_counts)]
         if rows.has_weights and not model.resolved_solver.sample_weight:  # equal weights were left out
             for fit in fits:
                 fit.counts = None
         if fitted is not model:
             parameters = model.get_params(deep=False)
-            vars(model).update({name: value for name, value in vars(fitted).items() if name not in parameters})
+            model.__dict__ |= {name: value for name, value in vars(fitted).items() if name not in parameters}
         model._of_last_fit = set(vars(model)) - before
     return fits
 
 
-def begin(
-    model: Any, rows: Blocks, callback: Callback | None, start: Start | None, name: str = ""
-) -> tuple[Blocks, RoundPrinter, Iterator[Round], SetWeights]:
-    """Prepare the fit of rows of two classes.
+def forget_last_fit(model: Fittable) -> None:
+    """Remove the attributes that the last fit set. Those that describe the data, or that a subclass set before, stay."""
+    attributes = model.__dict__
+    names = attributes.pop("_of_last_fit", None)
+    if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
+        public = (name for name in attributes if name.endswith("_") and not name.startswith("_"))
+        names = [name for name in public if name not in OF_THE_DATA] if "n_passes_" in attributes else []
+    for name in names:
+        attributes.pop(name, None)
 
-    Returns the mapped rows, what to call after each round, the rounds, and what to call with their solution. The caller solves,
-    so that a call of a solver lies directly below the call of `fit_rows`, and ends with `finish`.
+
+def fit_one(
+    model: Fittable,
+    rows: Blocks,
+    callback: Callback | None,
+    start: Start | None,
+    name: str = "",
+    *,
+    keep_counts: bool,
+) -> Fit:
+    """Fit rows of two classes, and set the fitted attributes.
 
     `name`: that of the model in printed rounds.
     """
     blocks, printer = prepared(model, rows, start), RoundPrinter(model, name, callback)
-    return blocks, printer, *model._begin(blocks, printer, start)
+    rounds, set_weights = model._begin(blocks, printer, start)
+    solution, fit = set_weights(solve(rounds, tol=model.tol, max_passes=model.max_passes, callback=printer))
+    return finish(model, solution, fit, printer, blocks, keep_counts=keep_counts)
 
 
 def finish(
-    model: Any, solution: Solution, fit: Fit, printer: RoundPrinter, blocks: Blocks, *, keep_counts: bool = False
+    model: Fittable,
+    solution: Solution,
+    fit: Fit,
+    printer: RoundPrinter,
+    blocks: Blocks,
+    *,
+    keep_counts: bool = False,
 ) -> Fit:
     """Set what every fit has besides its weights, print how it ended, and return `fit` with what the user should be warned of."""
     printer.end(solution)
@@ -167,7 +214,12 @@ def finish(
 
 
 def fit_classes(
-    model: Any, rows: ClassBlocks, callback: Callback | None, starts: Sequence[Start | None], *, keep_counts: bool
+    model: Fittable,
+    rows: ClassBlocks,
+    callback: Callback | None,
+    starts: Sequence[Start | None],
+    *,
+    keep_counts: bool,
 ) -> list[Fit]:
     """Fit a model for each class against the rest, and set the fitted attributes.
 
@@ -194,9 +246,7 @@ def fit_classes(
         with_class = None if callback is None else lambda record: callback(record | {"class": names[k]})
         with errors_name_class(model, k):
             name = f"{type(model).__name__} {names[k]}"
-            blocks, printer, rounds, set_weights = begin(one_model, rows.of_class(k), with_class, starts[k], name)
-            solution = solve(rounds, tol=one_model.tol, max_passes=one_model.max_passes, callback=printer)
-            fit = finish(one_model, *set_weights(solution), printer, blocks, keep_counts=counted)
+            fit = fit_one(one_model, rows.of_class(k), with_class, starts[k], name, keep_counts=counted)
         spread = 1.0
         if sets.exclusive and not hasattr(one_model, "probability_"):
             assert fit.counts is not None
@@ -218,7 +268,7 @@ def fit_classes(
     return list(fits)
 
 
-def map_once(model: Any, rows: ClassBlocks) -> ClassBlocks:
+def map_once(model: Fittable, rows: ClassBlocks) -> ClassBlocks:
     """Return the rows mapped, and set the model's `feature_map_`, if it has a map that needs no classes; else the rows.
 
     Each class alone would fit the same map to up to 32 768 rows of each side.
@@ -231,7 +281,7 @@ def map_once(model: Any, rows: ClassBlocks) -> ClassBlocks:
     return replace(rows, blocks=checked_codes(model, encoded(rows.of_all(), model.feature_map_)), changes=())
 
 
-def prepared(model: Any, blocks: Blocks, start: Start | None = None) -> Blocks:
+def prepared(model: Fittable, blocks: Blocks, start: Start | None = None) -> Blocks:
     """Check that the solver can fit rows of two classes, and return them as it gets them, with the feature map fitted.
 
     Weights that are all equal are left out if the solver takes none. The map of `start` is kept.
@@ -280,7 +330,7 @@ def _labelled_by_grade(lowest: float, block: Block) -> Block:
     return replace(block, y=np.where(block.grade > lowest, 1, -1).astype(np.int8))
 
 
-def checked_codes(model: Any, mapped: Blocks) -> Blocks:
+def checked_codes(model: Fittable, mapped: Blocks) -> Blocks:
     """Check that the solver takes codes, if there are some, and return the rows."""
     if mapped.has_codes and not (solver := model.resolved_solver).takes_codes:
         raise InputError(
@@ -294,12 +344,12 @@ def checked_codes(model: Any, mapped: Blocks) -> Blocks:
 # ---- attributes and warnings -------------------------------------------------------------------------------------------
 
 
-def attributes_of_data(model: Any) -> dict[str, Any]:
+def attributes_of_data(model: Fittable) -> dict[str, Any]:
     """Return the fitted attributes that describe the data."""
     return {name: value for name, value in vars(model).items() if name in OF_THE_DATA}
 
 
-def give_warnings(model: Any, fits: Sequence[Fit], *, but: type[Warning] | tuple[()] = ()) -> None:
+def give_warnings(model: Fittable, fits: Sequence[Fit], *, but: type[Warning] | tuple[()] = ()) -> None:
     """Give the warnings of a fit, except those of a kind; the caller of the calling function gets them.
 
     Of several classes there is one warning of each kind, which names the classes that it concerns.
@@ -323,7 +373,7 @@ def give_warnings(model: Any, fits: Sequence[Fit], *, but: type[Warning] | tuple
 # ---- directions of features --------------------------------------------------------------------------------------------
 
 
-def find_directions(model: Any, blocks: Blocks) -> None:
+def find_directions(model: Fittable, blocks: Blocks) -> None:
     """Set the direction of each feature, int8 of shape (n_features,), if `monotone` is given.
 
     With ``"auto"`` they are those of linear models. A sample is divided into folds of the training rows, and a model is fitted to

@@ -3,7 +3,7 @@
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -19,6 +19,8 @@ from aucdist.solvers.base import Solver
 
 PREFIX = "solver__"
 """The prefix of the solver's parameters among those of the estimator, as scikit-learn writes them."""
+ABSENT: Any = None
+"""The value of a parameter that only some estimators have, for the others."""
 
 
 @keyword_parameters
@@ -41,8 +43,7 @@ class WithSolver(BaseEstimator, ABC):
     features: Any = None
     verbose: int = 0
     n_jobs: int | None = None
-    # Without an annotation: only some estimators have these parameters.
-    monotone = group_weight = grade_weight = cast(Any, None)
+    monotone = group_weight = grade_weight = ABSENT
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse a parameter that belongs to a solver; the error names the new form."""

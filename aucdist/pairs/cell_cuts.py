@@ -74,7 +74,7 @@ class CellSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Edges:
+class CellEdges:
     """The edges of cells, and the index by which the cells of scores are found.
 
     Attributes
@@ -91,7 +91,7 @@ class Edges:
     scale: float
 
     @classmethod
-    def of(cls, at: np.ndarray) -> "Edges":
+    def of(cls, at: np.ndarray) -> "CellEdges":
         """Return edges, each of them once."""
         at = np.unique(at)
         table = np.empty(PLACES, dtype=np.int16)
@@ -109,7 +109,7 @@ class Edges:
 
 @without_rows
 def count_in_cells(
-    number: int, memory: PairMemory, step: float, edges: Edges, cutoff: Cutoff | None
+    number: int, memory: PairMemory, step: float, edges: CellEdges, cutoff: Cutoff | None
 ) -> tuple[PairMemory, Summary]:
     """Put the anchors into cells by their scores at a step of the line; negatives below a cutoff have weight 0."""
     scores, counted, weights = memory.anchors.scores_at(step), memory.anchors.weight, memory.anchors.weights
@@ -149,7 +149,7 @@ class CellCuts(PairCuts):
 
     def __init__(self, blocks: Blocks, objective: PairObjective, start: np.ndarray):
         super().__init__(blocks, objective, start, stride=max(1, min(blocks.n_pos, blocks.n_neg) // SAMPLE))
-        self._edges: Edges | None = None
+        self._edges: CellEdges | None = None
 
     def value_error(self, reach: float) -> float:
         """Return a bound on what the mean scores of the cells add to the rounding: a few roundings of scores."""
@@ -165,7 +165,7 @@ class CellCuts(PairCuts):
         edges = self._edges
         if edges is None:
             evenly = np.linspace(scores.min(), scores.max(), CELLS // 2)
-            edges = Edges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
+            edges = CellEdges.of(np.concatenate((spread(scores, CELLS // 2), evenly)))
         anchor_cutoff = cutoff if self.negatives.are_anchors else None
         cells = self.blocks.reduce(count_in_cells, step, edges, anchor_cutoff)["cells"]
         self._last = edges, cells, scores
@@ -178,7 +178,7 @@ class CellCuts(PairCuts):
         near = np.zeros(len(edges.at) + 1)
         near[order] = slope_sums[1:-2] + slope_sums[2:-1]
         refined = refined_edges(edges.at, cells, near, 3 * CELLS // 4)
-        self._edges = Edges.of(np.concatenate((refined, spread(scores, CELLS // 4))))
+        self._edges = CellEdges.of(np.concatenate((refined, spread(scores, CELLS // 4))))
         slopes, n = np.zeros(len(near)), len(anchors.scores)
         unit_anchors = replace(anchors, weights=np.ones(n))
         slopes[order] = self.loss.anchor_slopes(slope_sums, unit_anchors, np.arange(n))[1:-1]

@@ -112,7 +112,7 @@ def score_path(
     mapped: list[Blocks] = []
     by_lam: dict[Any, FoldScore] = {}
 
-    def is_last(model: Any) -> bool:
+    def measure_and_decide(model: Any) -> bool:
         """Score a model, and return whether the path ends with it. All models of a path share one feature map and its rows."""
         if not mapped:
             mapped[:] = [mapped_rows(model, blocks) for blocks in (held_out, *[train] * (metric.needs == "costs"))]
@@ -139,11 +139,11 @@ def score_path(
         return n_always is not None and len(by_lam) >= n_always and not is_best
 
     if len(points) == 1:
-        is_last(clone(estimator).set_params(**points[0]).fit(train))
+        measure_and_decide(clone(estimator).set_params(**points[0]).fit(train))
         return list(by_lam.values())
     shared = {name: value for name, value in points[0].items() if name != "lam"}
     along = clone(estimator).set_params(**shared)
-    lam_path(along, train, lams=[point["lam"] for point in points], stop=is_last)
+    lam_path(along, train, lams=[point["lam"] for point in points], stop=measure_and_decide)
     return [by_lam.get(point["lam"], {}) for point in points]
 
 

@@ -11,7 +11,7 @@ from aucdist.data.block import Block
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.preprocess import Preprocessor
 from aucdist.engine.blocks import BlockInfo, Blocks, Summary, block_seed
-from aucdist.engine.view import ViewBlocks
+from aucdist.engine.view import Change, ChangeOfEachBlock, ViewBlocks
 from aucdist.errors import InputError
 from aucdist.selection import Partition, partition
 
@@ -150,8 +150,8 @@ def _attributes(block: Block, names: tuple[str, ...]) -> Summary:
 
 
 @dataclass(frozen=True, eq=False)
-class Mask:
-    """A function for `ViewBlocks` that sets the weight of rows outside a mask to 0 and scales the other rows.
+class Mask(ChangeOfEachBlock):
+    """A change for `ViewBlocks` that sets the weight of rows outside a mask to 0 and scales the other rows.
 
     Attributes
     ----------
@@ -162,21 +162,11 @@ class Mask:
     inside: np.ndarray
     prepare: Preprocessor | None = None
 
-    @property
-    def same_rows(self) -> bool:
-        """Whether the features stay as they are."""
-        return self.prepare is None
-
-    def at(self, block: Block) -> Callable[[Block], Block]:
+    def at(self, block: Block) -> Change:
         """Return the change for one block."""
         return partial(_weighted, np.where(self.inside[block.row_id], block.weights(), 0.0), self.prepare)
 
-    def __call__(self, block: Block) -> Block:
-        """Return the block with the weights of the mask."""
-        return self.at(block)(block)
-
-    @staticmethod
-    def info(block: Block) -> BlockInfo:
+    def describe(self, block: Block) -> BlockInfo:
         """Describe the rows inside."""
         weight = block.weights()
         counted = weight > 0
@@ -209,7 +199,7 @@ def masked_blocks(blocks: Blocks, inside: np.ndarray, prepare: Preprocessor | No
     prepare : Preprocessor, optional
         The scaling of the fold. The rows are scaled for each step, which therefore takes several times as long.
     """
-    return ViewBlocks(blocks, Mask(inside, prepare), keep="nowhere")
+    return ViewBlocks(blocks, Mask(inside, prepare), keep="nowhere", same_features=prepare is None)
 
 
 # ---- several classes ------------------------------------------------------------------------------------------------------

@@ -42,12 +42,12 @@ VIEWS = {
     "memory": ((doubled, "memory"),),
     "disk": ((doubled, "disk"),),
     "nowhere": ((doubled, "nowhere"),),
-    "rows only": ((SHIFT, "nowhere"),),
+    "unread": ((SHIFT, "unread"),),
     "mask": ((Mask(INSIDE), "nowhere"),),
     "mask over memory": ((doubled, "memory"), (Mask(INSIDE), "nowhere")),
     "mask over disk": ((doubled, "disk"), (Mask(INSIDE), "nowhere")),
     "memory over mask": ((Mask(INSIDE), "nowhere"), (doubled, "memory")),
-    "disk over nowhere over mask": ((Mask(INSIDE), "nowhere"), (SHIFT, "nowhere"), (doubled, "disk")),
+    "disk over nowhere over mask": ((Mask(INSIDE), "nowhere"), (SHIFT, "unread"), (doubled, "disk")),
 }
 NEVER_READ_AGAIN = [name for name in VIEWS if "memory" in name or "disk" in name]
 
@@ -62,7 +62,7 @@ def made(name: str) -> list[Block]:
     """The blocks that a view stands for."""
     blocks = parts()
     for change, _ in VIEWS[name]:
-        blocks = [change(block) for block in blocks]
+        blocks = [(change.at(block) if isinstance(change, Mask) else change)(block) for block in blocks]
     return blocks
 
 
@@ -152,7 +152,7 @@ def test_what_is_kept_is_neither_read_nor_made_again(name):
 def test_a_view_is_described_without_reading_where_labels_and_weights_stay(no_room):
     stored = LocalBlocks.load(load, N_BLOCKS, stream=True)
     READ.clear()
-    assert viewed(stored, "rows only").n_pos == stored.n_pos
+    assert viewed(stored, "unread").n_pos == stored.n_pos
     assert READ == []
 
 

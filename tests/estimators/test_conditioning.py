@@ -159,7 +159,7 @@ def test_ranges_merge(rows):
     X, y = rows
     X = X * (np.abs(X) > 0.8)
     for make in (np.asarray, sp.csr_array):
-        whole = ColumnRanges.of(Block.of(make(X), y))
+        whole = ColumnRanges.of(Block.of(make(X), y).rows)
         np.testing.assert_array_equal(whole.low, X.min(axis=0))
         np.testing.assert_array_equal(whole.high, X.max(axis=0))
         parts = LocalBlocks(partition(Block.of(make(X), y), 4)).ranges
@@ -171,7 +171,7 @@ def test_ranges_merge(rows):
 def test_rows_of_weight_0_have_no_range(rows):
     X, y = rows
     weight = np.where(np.arange(len(y)) % 2, 1.0, 0.0)
-    ranges = ColumnRanges.of(Block.of(X, y, weight=weight))
+    ranges = ColumnRanges.of(Block.of(X, y).rows, weight)
     np.testing.assert_array_equal(ranges.low, X[1::2].min(axis=0))
 
 

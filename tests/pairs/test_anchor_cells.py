@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
-from aucdist.pairs.cell_cuts import CellSums, Edges
+from aucdist.pairs.cell_cuts import CellEdges, CellSums
 from aucdist.pairs.kernels import cut_groups, fill_cells, find_cells, index_edges
 from aucdist.pairs.loss import HINGE, NO_SHIFT, one_run
 
@@ -55,7 +55,7 @@ def test_a_place_of_all_edges_divides_by_comparing():
     # Scores as of heavy tails: the range is a thousand million times as wide as what lies in the middle.
     edges = np.concatenate(([-1e9], np.linspace(0.0, 1.0, 50), [1e9]))
     scores = np.linspace(-0.1, 1.1, 1000)
-    cells, _ = filled(scores, np.ones(1000), Edges.of(edges))
+    cells, _ = filled(scores, np.ones(1000), CellEdges.of(edges))
     np.testing.assert_array_equal(cells, np.searchsorted(edges, scores, side="right"))
 
 
@@ -80,7 +80,7 @@ def cut_of(others, weights, sums):
 def test_a_cut_encloses_the_hinges_and_is_one_dual_point(anchors, others, edges, seed):
     r = np.random.default_rng(seed)
     w_anchors, w_others = r.random(len(anchors)) + 0.1, r.random(len(others)) + 0.1
-    edges = Edges.of(edges)
+    edges = CellEdges.of(edges)
     cells, sums = filled(anchors, w_anchors, edges)
     active, below, doubt, coefs, which, slopes_of_cells = cut_of(others, w_others, sums)
     hinges = np.maximum(0.0, 1.0 - (anchors[:, None] - others[None, :])) * w_anchors[:, None] * w_others[None, :]
