@@ -88,10 +88,8 @@ def choose_interactions(blocks: Blocks, fitted: Any, n_interactions: int) -> np.
     w = solve(rounds, tol=TOL, max_passes=MAX_PASSES).w
     compared = np.arange(len(fitted.used))
     if len(compared) > MAX_COMPARED:  # the features whose shapes have the largest spread
-        values, spreads = (
-            np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1]),
-            np.empty(len(compared)),
-        )
+        values = np.split(expand(fitted.code_basis, w), fitted.code_basis.starts[1:-1])
+        spreads = np.empty(len(compared))
         for k, j in enumerate(fitted.used):
             shape, shares = values[k][int(fitted.missing[j]) :], fitted.bins[j].shares
             spreads[k] = shares @ (shape - shares @ shape) ** 2

@@ -154,7 +154,7 @@ def additive(fitted: FittedMap | None, w: np.ndarray, intercept: float = 0.0) ->
         feature_cells[int(b)] += (column_means - middle)[fitted.grid(b)]
         constant += middle
         values = grid - row_means[:, np.newaxis] - column_means + middle
-        first = (bool(fitted.missing[a]), bool(fitted.missing[b]))
+        first = bool(fitted.missing[a]), bool(fitted.missing[b])
         interactions.append(
             InteractionShape((int(a), int(b)), (edges[0], edges[1]), first, values, (shares[0], shares[1]))
         )

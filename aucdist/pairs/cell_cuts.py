@@ -14,6 +14,7 @@ Where the anchors are the negatives and only the highest-scoring ones count, the
 """
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -73,9 +74,8 @@ class CellSums:
         return Anchors(scores, weights, np.array([0, len(scores)]), doubt=doubt), nonempty
 
 
-@dataclass(frozen=True, eq=False)
-class CellEdges:
-    """The edges of cells, and the index by which the cells of scores are found.
+class CellEdges(NamedTuple):
+    """The edges of cells, and the index by which the cells of scores are found, as the kernels take them.
 
     Attributes
     ----------
@@ -98,11 +98,6 @@ class CellEdges:
         low, scale = index_edges(at, table)
         return cls(at, table, low, scale)
 
-    @property
-    def search(self) -> tuple[np.ndarray, np.ndarray, float, float]:
-        """The arguments of a search, in the order of the kernels."""
-        return self.at, self.table, self.low, self.scale
-
 
 # ---- steps: run on the blocks -----------------------------------------------------------------------------------------
 
@@ -118,7 +113,7 @@ def count_in_cells(
     n_cells = len(edges.at) + 1
     cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
     lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
-    fill_cells(scores, weights, edges.search, cells, sums, (lowest, highest))
+    fill_cells(scores, weights, edges, cells, sums, (lowest, highest))
     return replace(memory, cells=cells, cell_weights=counted), {"cells": CellSums(sums, lowest, highest)}
 
 

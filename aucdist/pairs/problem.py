@@ -408,11 +408,6 @@ def pairwise_objective(blocks: Blocks, w: np.ndarray, lam: float, groups: PairGr
     return float(total / problem.mass + 0.5 * lam * (w @ w))
 
 
-def objective_error(rounding: Rounding, w: np.ndarray, value: float) -> float:
-    """Return a bound on the rounding error of `pairwise_objective` of the hinge, where that is `value`."""
-    return rounding.pair_hinge(w, value) + rounding.penalty(w, value)
-
-
 def rounding_of_pairs(blocks: Blocks, groups: PairGroups | None = None) -> Rounding:
     """Return the sizes for bounds on rounding when rows of the smaller class enter as running sums."""
     if groups is None:

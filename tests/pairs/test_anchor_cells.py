@@ -24,7 +24,7 @@ def filled(scores, weights, edges):
     n_cells = len(edges.at) + 1
     cells, sums = np.empty(len(scores), dtype=np.int32), np.zeros((2, n_cells))
     lowest, highest = np.full(n_cells, np.inf), np.full(n_cells, -np.inf)
-    fill_cells(scores, weights, edges.search, cells, sums, (lowest, highest))
+    fill_cells(scores, weights, edges, cells, sums, (lowest, highest))
     return cells, CellSums(sums, lowest, highest)
 
 

@@ -37,7 +37,7 @@ import numpy as np
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
 from aucdist.pairs.groups import pair_groups
-from aucdist.pairs.problem import objective_error, pairwise_objective, rounding_of_pairs
+from aucdist.pairs.problem import pairwise_objective, rounding_of_pairs
 from aucdist.papers.sdcd.kernels import ENTRY, AscentSteps, add_entries, dual_steps
 from aucdist.papers.sdcd.pairing import (
     COMBINATIONS,
@@ -45,7 +45,8 @@ from aucdist.papers.sdcd.pairing import (
     PairSteps,
     SamplingMemory,
     Turn,
-    dual_error_of_steps,
+    dual_value,
+    pairwise_round,
 )
 from aucdist.parameters import SWITCH, Constraints, OneOf, keyword_parameters
 from aucdist.solvers.base import Round
@@ -238,17 +239,9 @@ class SDCD(PairSolver):
             w = summary["w"]
             shown, total = (summary["mean_w"], summary["mean_dual"]) if self.average else (w, summary["dual"])
             active = float(total / pairing.mass)
-            error = dual_error_of_steps(rounding, shown, active, lam, turn.taken)
-            bound = higher(bound, (active - 0.5 * lam * float(shown @ shown), error))
-            primal = pairwise_objective(pairing.blocks, shown, lam, groups=groups)
-            yield Round(
-                shown.copy(),
-                primal,
-                bound[0],
-                turn.passes,
-                primal_error=objective_error(rounding, shown, primal),
-                dual_error=bound[1],
-            )
+            bound = higher(bound, dual_value(rounding, shown, active, lam, turn.taken))
+            primal = pairwise_objective(pairing.blocks, shown, lam, groups)
+            yield pairwise_round(rounding, shown, primal, turn.passes, bound)
 
 
 class SDCDPerm(SDCD):

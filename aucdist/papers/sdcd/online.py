@@ -42,10 +42,10 @@ import numpy as np
 
 from aucdist.data.block import Block
 from aucdist.engine.blocks import Blocks, Summary
-from aucdist.pairs.problem import objective_error, pairwise_objective, rounding_of_pairs
+from aucdist.pairs.problem import pairwise_objective, rounding_of_pairs
 from aucdist.papers.epochs import LabelledRows, epochs
 from aucdist.papers.sdcd.kernels import Buffers, gradient_steps, learn_at_once, learn_in_turn
-from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn, dual_error_of_steps
+from aucdist.papers.sdcd.pairing import PairSolver, PairSteps, SamplingMemory, Turn, dual_value, pairwise_round
 from aucdist.parameters import Constraints, above_0, count, keyword_parameters
 from aucdist.solvers.base import Round, Solver
 
@@ -89,19 +89,13 @@ class MSGD(PairSolver):
             Before the first round, for data that cannot be used.
         """
         pairing, turns = self.turns(blocks)
-        rounding, total, time, steps = (
-            rounding_of_pairs(blocks),
-            np.zeros(blocks.n_features),
-            0,
-            pairing.steps(seed, lam),
-        )
+        rounding, total, time = rounding_of_pairs(blocks), np.zeros(blocks.n_features), 0
+        steps = pairing.steps(seed, lam)
         for turn in turns:
             terms = pairing.blocks.reduce(descend_pairs, total, time, steps, turn)["total"]
             total, time = terms if steps.alone else total + terms, turn.taken
             w = total / (lam * time)
-            primal = pairwise_objective(pairing.blocks, w, lam)
-            error = objective_error(rounding, w, primal)
-            yield Round(w, primal, 0.0, turn.passes, primal_error=error)
+            yield pairwise_round(rounding, w, pairwise_objective(pairing.blocks, w, lam), turn.passes)
 
 
 # ---- online AUC maximisation ------------------------------------------------------------------------------------------
@@ -166,14 +160,11 @@ class OAMInf(Solver):
             if has_dual and read == 0:
                 # The dual variable of a pair is its step over C, so their mean is lam times the sum of the steps.
                 active = float(lam * summary["steps"])
-                error = dual_error_of_steps(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
-                bound = max(0.0, active - 0.5 * lam * float(w @ w)), error
+                value, error = dual_value(rounding, w, active, lam, blocks.n_pos * blocks.n_neg)
+                bound = max(0.0, value), error
             read += summary["read"]
-            primal = pairwise_objective(blocks, w, lam)
-            yield Round(
-                w.copy(), primal, bound[0], math.ceil(read / blocks.n_samples),
-                primal_error=objective_error(rounding, w, primal), dual_error=bound[1],
-            )  # fmt: skip
+            passes = math.ceil(read / blocks.n_samples)
+            yield pairwise_round(rounding, w, pairwise_objective(blocks, w, lam), passes, bound)
 
 
 @keyword_parameters

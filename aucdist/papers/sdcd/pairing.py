@@ -23,7 +23,7 @@ from aucdist.pairs.groups import PairGroups
 from aucdist.pairs.loss import runs_of
 from aucdist.papers.sdcd.kernels import ONES, PairPlaces, PairRows, draw_any, draw_in_order
 from aucdist.parameters import LARGEST_INTEGER, Constraints, count, keyword_parameters
-from aucdist.solvers.base import Solver
+from aucdist.solvers.base import Round, Solver
 from aucdist.solvers.rounding import EPS, Rounding
 
 COMBINATIONS = ("add", "average")
@@ -292,8 +292,8 @@ class PairSolver(Solver):
         return pairing, turns()
 
 
-def dual_error_of_steps(rounding: Rounding, w: np.ndarray, active: float, lam: float, steps: int) -> float:
-    """Return a bound on the rounding error of the dual value of the hinge's pairs.
+def dual_value(rounding: Rounding, w: np.ndarray, active: float, lam: float, steps: int) -> tuple[float, float]:
+    """Return the dual value of the hinge's pairs, and a bound on its rounding error.
 
     The weights are what the steps have added up, while the value is that of the variables they left: each step may have rounded
     an entry of w, which is never larger than ``2 active largest / lam``.
@@ -308,4 +308,13 @@ def dual_error_of_steps(rounding: Rounding, w: np.ndarray, active: float, lam: f
     """
     relative = EPS * (steps + len(w))
     away = (4.0 * relative * active) * rounding.largest  # of lam w
-    return relative * active + rounding.half_square(lam * w, away) / lam
+    error = relative * active + rounding.half_square(lam * w, away) / lam
+    return active - 0.5 * lam * float(w @ w), error
+
+
+def pairwise_round(
+    rounding: Rounding, w: np.ndarray, primal: float, passes: int, bound: tuple[float, float] = (0.0, 0.0)
+) -> Round:
+    """Return w as a round, given its exact objective over all pairs, and the lower bound with its rounding error."""
+    error = rounding.pair_hinge(w, primal) + rounding.penalty(w, primal)
+    return Round(w.copy(), primal, bound[0], passes, primal_error=error, dual_error=bound[1])
