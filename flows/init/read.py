@@ -107,12 +107,12 @@ def survey(source: Source) -> tuple[Survey, bool]:
 
     Raises InputError if the file cannot be read.
     """
-    urls, file_format = files.expand(source.source), source.format_of()
+    urls = files.expand(source.source)
     data, whole = head_of(urls[0])
 
     def read(source: Source) -> Survey:
         # both formats read files
-        return file_format.parse(data, source, FilePart(urls[0]), None).survey  # type: ignore[attr-defined]
+        return source.format_of().parse(data, source, FilePart(urls[0]), None).survey  # type: ignore[attr-defined]
 
     if source.format == "keel" and "missing" not in source.model_fields_set:
         with_missing = read(source.model_copy(update={"missing": "keep"}))

@@ -149,8 +149,13 @@ def describe(
     rows = first_rows(source)
     where, names = source.display_name, rows.columns.column_names
     form = TableForm.of(rows.source, None, names, where)
-    column = rows.columns.select([form.label])
-    labels = table_of(column, TableForm(form.label, ()), where, rows.place, are_cells=source.format == "csv").labels
+    labels = table_of(
+        rows.columns.select([form.label]),
+        TableForm(form.label, ()),
+        where,
+        rows.place,
+        are_cells=source.format == "csv",
+    ).labels
     positive, guessed, signs = _positive(source, labels, where, f"the label column {form.label!r} has", form.features)
     for key, column in (("--time", time), ("--groups", groups)):
         if column is not None:
@@ -162,7 +167,7 @@ def describe(
         reason = "no other column is left" if none_left else "--time splits by it"
         c.kind, c.comment = c.otherwise or c.kind, f"kept, as {reason}: {c.comment}"
     kinds = {c.name: c.kind for c in columns}
-    if time is not None and kinds.get(time, "number") not in ("number", "dates"):
+    if time and kinds.get(time, "number") not in ("number", "dates"):
         raise InputError(f"{where}: {not_in_order(time)}")
     if none_left and not kept:
         key = f"{'' if output else BELOW}hashed="
@@ -175,12 +180,12 @@ def describe(
     keys = _source_keys(rows.source, form.label, columns, spelling, source, output)
     keys = _checked_keys(name, source, keys, positive)
     comments = _comments(columns, keys) | {"positive": guessed}
-    data = []
-    if any(c.missing and c.kind in ("number", "dates") for c in columns):
-        data.append(IMPUTE)
+    data = [IMPUTE] * any(c.missing and c.kind in ("number", "dates") for c in columns)
     # hashed columns give sparse rows, which are not centred
-    data.append(f"scale: {'maxabs' if any(c.kind == 'hashed' for c in columns) else 'standard'}")
-    data += _test_rows(columns, time, groups, int(signs.sum()))
+    data += [
+        f"scale: {'maxabs' if 'hashed' in kinds.values() else 'standard'}",
+        *_test_rows(columns, time, groups, int(signs.sum())),
+    ]
     head = _head(source, len(signs), rows.whole, output, rows.n_files)
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")

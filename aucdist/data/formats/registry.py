@@ -276,8 +276,7 @@ class SqlFormat(LoadedFormat):
         if not SELECT.match(query):
             raise InputError("`query` must be one SELECT: the database is only read")
         code = TEXTS.sub("''", query)
-        is_unclear = re.search(r"[\\$#]|--|/\*", query)
-        if ";" in (query if is_unclear else code):
+        if ";" in (query if re.search(r"[\\$#]|--|/\*", query) else code):
             raise InputError("`query` must be one SELECT, without a semicolon inside: the database is only read")
         if CHANGES.search(code):
             raise InputError("`query` must be a SELECT, without INTO, DELETE or UPDATE: the database is only read")

@@ -32,11 +32,6 @@ class Text:
     where: str
     first_line: int = 1
 
-    @property
-    def array(self) -> np.ndarray:
-        """The bytes as an array of uint8."""
-        return np.frombuffer(self.data, dtype=np.uint8)
-
     def fault(self, offset: int, reason: str) -> InputError:
         """Return the error that names a byte by line and column, both from 1."""
         line, column = self.first_line + self.data.count(b"\n", 0, offset), offset - self.data.rfind(b"\n", 0, offset)
@@ -56,7 +51,7 @@ def parse_svmlight(
         `n_features`, or not above the one before it; or if a value or a label is not finite.
     """
     text, dtype = Text(data if data.endswith(b"\n") else data + b"\n", where, first_line), source.dtype or "float64"
-    array, first = text.array, 0 if source.zero_based else 1
+    array, first = np.frombuffer(text.data, dtype=np.uint8), 0 if source.zero_based else 1
     most_rows, most_values = kernels.count_at_most(array)
     spans, offsets = np.empty((most_rows, 2), dtype=np.int64), np.empty(most_rows + 1, dtype=np.int64)
     indices, values = np.empty(most_values, dtype=np.int32), np.empty(most_values, dtype=dtype)
@@ -86,10 +81,10 @@ def parse_svmlight(
     if not numbers.all():
         X.eliminate_zeros()
     group = queries[:n] if source.qid == "use" else None
-    if group is not None and (group == kernels.NO_QUERY).any():
-        at = int(spans[int(np.argmax(group == kernels.NO_QUERY)), 0])
+    if group is not None and kernels.NO_QUERY in group:
         raise text.fault(
-            at, "the row has no query id right after its label (qid:7), which `qid: use` needs of every row"
+            int(spans[np.argmax(group == kernels.NO_QUERY), 0]),
+            "the row has no query id right after its label (qid:7), which `qid: use` needs of every row",
         )
     labels = _labels(text, spans[:n], topics)
     return Parsed(Survey.of(where, labels, stored=X.nnz, width=X.shape[1]), labels, X, group=group)

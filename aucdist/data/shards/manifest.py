@@ -151,8 +151,9 @@ def commit(
     data = statistics_to_parquet(schema.feature_names, statistics)
     features = StoredFile.of(data, "features")
     files.write_bytes(below(url, features.file), data)
-    unnamed = replace(schema, feature_names=())
-    manifest = Manifest(FORMAT, form, unnamed, *_totals(shards), origin or {}, features, tuple(shards))
+    manifest = Manifest(
+        FORMAT, form, replace(schema, feature_names=()), *_totals(shards), origin or {}, features, tuple(shards)
+    )
     content = asdict(manifest)
     content |= content.pop("form") | content.pop("schema")
     for key in ("url", "feature_names", "dates", "grouped", "graded", "costed", "coded", "classes", "topics", "sets"):
