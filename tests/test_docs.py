@@ -54,6 +54,11 @@ def test_links_lead_somewhere() -> None:
     assert [link for link, there in linked.items() if not there.exists() and there not in MADE | DRAWN] == []
 
 
+def test_notes_begin_with_text_and_not_with_code() -> None:
+    too_far = re.compile(r"^(?:!!!|\?\?\?).*\n {5,}\S.*", re.MULTILINE)
+    assert [line for file in TEXTS for line in too_far.findall(file.read_text(encoding="utf-8"))] == []
+
+
 @pytest.mark.parametrize("name", ["report", "report-shapes", "watch"])
 def test_a_picture_has_the_words_of_its_page_today(name: str) -> None:
     pytest.importorskip("PIL", reason="needs Pillow, which comes with matplotlib")
