@@ -2,7 +2,7 @@
 
 import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,7 +147,7 @@ def _two_classes(report: Report) -> Json:
     if (counts := report.probabilities) is not None:
         from aucdist.metrics import probability  # loads SciPy
 
-        metrics: dict[str, Callable[[ScoreCounts], float]] = {
+        metrics: Json = {
             "Brier score": probability.brier,
             "Log loss": probability.log_loss,
             "Calibration loss": probability.calibration_loss,
@@ -237,15 +237,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
         sentences = [*group_sentences(run["groups"]), *sentences]
     point = run.get("operating_point")
     if point is None:
-        table = decisions.confusion(shown, report.threshold)
-        alerts = table["tp"] + table["fp"]
-        right = f" and the precision {percent_text(table['tp'] / alerts)}" if alerts else ""
-        rule = DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN).partition(". ")[0].rstrip(".")
-        sentences.insert(
-            1,
-            f"{rule}: {percent_text(alerts / sum(table.values()))} of the {rows} rows are flagged. The recall is "
-            f"{percent_text(decisions.recall(table))}{right}.",
-        )
+        sentences.insert(1, DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN))
         share, n_pos = _share_of_positives(shown), shown.n_pos
         if share < RARE_SHARE and ends and not across:  # rows without weights and groups
             sentences.insert(
@@ -255,7 +247,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
                 f"{auc_text(ranking.average_precision(shown))}; a random order has {share:.2g}.",
             )
         return sentences
-    return [*point_sentences(point), *sentences]
+    return [*point_sentences(point, run.get("baselines", ())), *sentences]
 
 
 def _share_of_positives(counts: ScoreCounts) -> float:
@@ -321,7 +313,7 @@ def _figures(report: Report, shown: ScoreCounts, rows: str) -> dict[str, str]:
     point = report.run.get("operating_point")
     at = point and (point["fpr"]["value"], point["recall"]["value"])
     (train, test), max_fpr = report.classes[0], report.max_fpr
-    figures: dict[str, tuple[str, str, plots.Plot]] = {
+    figures: Json = {
         "roc": ("ROC curve", curve, lambda axes: plots.roc(axes, train, test, log_x=False)),
         "roc-low": (
             "ROC curve at low false positive rates",

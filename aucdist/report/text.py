@@ -40,18 +40,18 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
     passes, n_rows = f"{number_text(run['passes'], 6)} passes", f"{run['n_samples']:,} rows"
     if classes is None:
         certificate, point, n_rows = run["certificate"], run.get("operating_point"), _rows_text(run, "n")
-        precision = "test_average_precision"
+        precision, baselines = "test_average_precision", run.get("baselines", ())
         others = "; ".join(
             f"{row['name']}: AUC {auc_text(row['test_auc'])}, average precision {auc_text(row['average_precision'])}"
-            for row in run.get("baselines", ())
+            for row in baselines
         )
         rows = [
-            *([("Test data", _rows_text(run, "n_test"))] if "n_test_pos" in run else []),
+            ("Test data", _rows_text(run, "n_test") if "n_test_pos" in run else None),
             ("Test AUC", auc_with_interval(metrics["test_auc"], metrics["test_auc_interval"])),
             ("Test average precision", auc_with_interval(metrics.get(precision), metrics.get(f"{precision}_interval"))),
-            *([("Other models", others)] if others else []),
+            ("Other models", others or None),
             *(group_rows(run["groups"]) if "groups" in run else []),
-            *([] if point is None else [("Operating point", operating_point_text(point))]),
+            ("Operating point", point and " ".join(point_sentences(point, baselines))),
             ("Train AUC", auc_text(metrics["train_auc"])),
             (
                 "Objective",
@@ -67,18 +67,19 @@ def summary_rows(run: Json) -> list[tuple[str, str]]:
             ("Topics" if run["topics"] else "Classes", f"{len(classes):,}"),
             ("Mean train AUC", auc_text(metrics["train_auc"])),
             ("Mean test AUC", auc_text(metrics["test_auc"])),
-            *([] if weighted is None else [("Mean test AUC, weighted by rows", auc_text(weighted))]),
-            *([] if accuracy is None else [("Test accuracy", percent_text(accuracy))]),
-            *([("Operating points", operating_points_text(classes))] if "operating_point" in classes[0] else []),
+            ("Mean test AUC, weighted by rows", None if weighted is None else auc_text(weighted)),
+            ("Test accuracy", None if accuracy is None else percent_text(accuracy)),
+            ("Operating points", operating_points_text(classes) if "operating_point" in classes[0] else None),
             ("Certificates", f"{objectives_text(run)} {converged} of {len(classes)} converged after {passes}"),
         ]
-    return [
+    rows = [
         ("Run", str(run["run"])),
         ("Estimator", f"{run['estimator']}, solver {run['solver']}"),
         ("Training data", f"{n_rows}, {run['n_features']:,} features"),
         *rows,
         ("Time", ", ".join(f"{stage} {seconds_text(value)}" for stage, value in run["seconds"].items())),
     ]
+    return [(label, value) for label, value in rows if value]
 
 
 def _rows_text(run: Json, part: str) -> str:
@@ -138,7 +139,7 @@ def set_for_text(point: Json) -> str:
 
 
 def _beside_target(point: Json) -> str:
-    """Return how the test rows compare with the target of a threshold, as the end of a sentence.
+    """Return how the rate that has a target compares with it on the test rows, as a sentence after a space.
 
     It is empty where nothing can be said: of costs, without an alert, and if other rows were measured or the test rows set the
     threshold. `point`: as for `operating_point_text`.
@@ -148,15 +149,17 @@ def _beside_target(point: Json) -> str:
     if name == "cost" or not point["rows"] == "test" != set_on or share == 0 or (per == "day" and by_day is None):
         return ""
     n_rows = by_day / share if per == "day" else float(per.removesuffix(" rows"))
-    side, sign = ("below", -1) if GUARANTEES[name][1] == "least" else ("above", 1)
-    ends = point[name]["interval"]
-    over = [sign * (n_rows * rate - limit) for rate in (point[name]["value"], *(ends or ()))]
-    if over[0] <= 0:
-        return ", which meets the target" + ", but the interval includes values that miss it" * (max(over) > 0)
-    if ends is None or min(over) <= 0:
-        return f", which is {'not significantly ' if ends else ''}{side} the target"
-    advice = ": train with `out_of_fold: true` in `operating_point`" if set_on == "training" else ""
-    return f", which is significantly {side} the target{advice}"
+    noun, bound = GUARANTEES[name]
+    side, sign = ("below", -1) if bound == "least" else ("above", 1)
+    value, ends = point[name]["value"], point[name]["interval"] or ()
+    over = [sign * (n_rows * rate - limit) for rate in (value, *ends)]
+    result = "meets the target" if over[0] <= 0 else f"is {side} the target"
+    if min(over) <= 0 < max(over):
+        result += ". The interval includes the target: in the long run, the rate may be on either side of it"
+    elif ends and over[0] > 0:
+        advice = ": train with `out_of_fold: true` in `operating_point`" if set_on == "training" else ""
+        result += f" by more than chance explains{advice}"
+    return f" The {noun} of the test rows, {_rate_text(point[name])}, {result}."
 
 
 def operating_points_text(classes: Sequence[Json]) -> str:
@@ -177,32 +180,35 @@ def operating_points_text(classes: Sequence[Json]) -> str:
     )
 
 
-def operating_point_text(point: Json) -> str:
-    """Describe in sentences how a threshold was set, whether it meets its target, and its recall and precision.
+def operating_point_text(point: Json, baselines: Sequence[Json] = ()) -> str:
+    """Describe the result of a threshold: how many rows are flagged, how many of them are positive, and how many are missed.
 
     `point`: ``operating_point`` of the object that ``aucdist train --json`` prints.
+    `baselines`: other models: how many positive rows they find with as many alerts is said, too.
     """
-    cost, rows = "", point["rows"]
+    rows, share = point["rows"], percent_text(point["alerts"]["value"])
+    precision, recall = (f"the {name} is {_rate_text(point[name])}" for name in ("precision", "recall"))
+    if "n_pos" in point:  # rows without weights, of a run of this version
+        n_alerts, n_pos = point["n_alerts"], point["n_pos"]
+        n_right = round(point["recall"]["value"] * n_pos)
+        a_day = f", {number_text(point['alerts_per_day'])} a day" if "alerts_per_day" in point else ""
+        text = f"The model flags {n_alerts:,} of {point['n_rows']:,} {rows} rows ({share}{a_day})."
+        if n_alerts:
+            text += f" {n_right:,} of them are positive: {precision}."
+        text += f" It misses {n_pos - n_right:,} of {n_pos:,} positive rows: {recall}."
+        if n_alerts and baselines:
+            others = " and ".join(f"{row['name']} finds {row['rates']['recall'] * n_pos:,.0f}" for row in baselines)
+            text += f" With the same {n_alerts:,} alerts, {others} positive rows, and this model {n_right:,}."
+    else:
+        text = f"The model flags {share} of the {rows} rows: {precision}, and {recall}."
     if (costs := point.get("expected_cost")) is not None:
         value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
         ends = _ends(costs["interval"], lambda end: number_text(100 * end))
-        cost = (
+        text += (
             f" Wrong decisions cost {value} per 100 {rows} rows{ends}. Without a model, the cheaper of flagging all rows and "
             f"flagging none would cost {without}."
         )
-    rates = {
-        name: f"the {noun} is {_with_interval(percent_text, point[name]['value'], point[name]['interval'])}"
-        for name, (noun, _) in GUARANTEES.items()
-        if name != "precision" or point["alerts"]["value"] > 0
-    }
-    if "n_alerts" in point:
-        rates["alerts"] += f", {point['n_alerts']:,} rows"
-    if "alerts_per_day" in point:
-        rates["alerts"] += f", {number_text(point['alerts_per_day'])} a day"
-    about, _ = _rate_and_limit(point["target"])
-    first = rates.pop(about if about in rates else "alerts") + _beside_target(point)
-    *others, last = rates.values()
-    return f"{set_for_text(point)} On the {rows} rows, {first}. There, {', '.join(others)} and {last}.{cost}"
+    return text
 
 
 def guarantee_text(point: Json) -> str:
@@ -226,9 +232,13 @@ def set_on_of(point: Json) -> str:
     return str(point.get("set_on", "out_of_fold" if point.get("out_of_fold") else "training"))
 
 
-def point_sentences(point: Json) -> list[str]:
-    """Describe the results and the guarantee of a threshold in sentences. `point`: as above."""
-    return [sentence for sentence in (operating_point_text(point), guarantee_text(point)) if sentence]
+def point_sentences(point: Json, baselines: Sequence[Json] = ()) -> list[str]:
+    """Describe a threshold in sentences: its result, that of other models, how it was set, and its guarantee.
+
+    `point`: as above. `baselines`: those of the run.
+    """
+    set_for = set_for_text(point) + _beside_target(point)
+    return [text for text in (operating_point_text(point, baselines), set_for, guarantee_text(point)) if text]
 
 
 def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
@@ -410,6 +420,10 @@ def _decimals(least: int, rests: Iterable[float]) -> int:
     """Return how many decimals show two digits of the smallest number above 0, from `least` to 12."""
     smallest = min((rest for rest in rests if rest > 0), default=1.0)
     return min(max(least, 1 - math.floor(math.log10(smallest))), 12)
+
+
+def _rate_text(rate: Json) -> str:
+    return _with_interval(percent_text, rate["value"], rate["interval"])
 
 
 def _with_interval(text: Callable[..., str], value: float, interval: Sequence[float] | None) -> str:

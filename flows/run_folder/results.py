@@ -236,20 +236,20 @@ def _baselines(fitted: FittedRun) -> list[Json]:
     y, model_scores = rows[["y", "score"]].to_numpy().T
     table, results = confusion(evaluation.test, fitted.estimator.raw_threshold), []
     flagged = table["tp"] + table["fp"]
+    at_flagged = {"recall": recall_at_k, "precision": precision_at_k}
     for name, scores, seconds in fitted.baselines:
         counts, differences = counts_of(rows.assign(score=scores)), {}
         if not counts.weighted and min(counts.rows_pos, counts.rows_neg) > 1:
-            tests: Json = {"test_auc": auc_test, "average_precision": average_precision_difference}
-            differences = {key: asdict(test(y, scores, model_scores)) for key, test in tests.items()}
+            differences = {
+                "test_auc": asdict(auc_test(y, scores, model_scores)),
+                "average_precision": asdict(average_precision_difference(y, scores, model_scores)),
+            }
         results.append(
             {
                 "name": name,
                 "test_auc": auc(counts),
                 "average_precision": average_precision(counts),
-                "rates": {
-                    "recall": recall_at_k(counts, flagged) if flagged else 0.0,
-                    "precision": precision_at_k(counts, flagged) if flagged else 0.0,
-                },
+                "rates": {key: rate(counts, flagged) if flagged else 0.0 for key, rate in at_flagged.items()},
                 "differences": differences,
                 "seconds": seconds,
             }
@@ -285,7 +285,7 @@ def _result_of_class(fitted: FittedRun, k: int) -> Json:
     if fitted.config.operating_point is None:
         return result
     # the rates at its threshold, on the test rows or without these on the training rows; weighted rows have no intervals
-    requirement, threshold = fitted.config.operating_point.options, float(model.raw_threshold)
+    requirement, threshold = fitted.config.operating_point.options, model.raw_threshold
     which, counts = measured.reported
     point = point_of(counts, threshold, requirement, which, fitted.rows.per_day.get(which))
     point |= how_set(fitted.evaluation.set_on, measured.threshold_counts, measured.guarantee)
@@ -316,27 +316,30 @@ def point_of(counts: ScoreCounts, threshold: float, requirement: Json, rows: str
     `rows`: the name of the rows.
     `per_day`: the number of these rows in a day, if it is known.
     """
-    table = confusion(counts, threshold)
+    table, n_rows = confusion(counts, threshold), counts.n_pos + counts.n_neg
+    flagged = table["tp"] + table["fp"]
     rates: Json = {
         "recall": recall(table),
         "fpr": table["fp"] / counts.n_neg,
         "precision": precision(table),
-        "alerts": (table["tp"] + table["fp"]) / (counts.n_pos + counts.n_neg),
+        "alerts": flagged / n_rows,
     }
     intervals = None if counts.weighted else operating_point(counts, threshold)
     point: Json = {"target": requirement, "threshold": 0.0, "rows": rows} | {
         name: {"value": value, "interval": _ends(getattr(intervals, name, None))} for name, value in rates.items()
     }
     if intervals is not None:
-        point["n_alerts"] = int(table["tp"] + table["fp"])
+        point |= {"n_alerts": int(flagged), "n_rows": int(n_rows), "n_pos": counts.rows_pos}
     if per_day is not None:
         point["alerts_per_day"] = rates["alerts"] * per_day
     if "cost" in requirement and not (costs := Costs(**requirement["cost"])).differ_by_row:
         # Without a model, the cost is that of flagging no row or all rows, whichever is cheaper.
-        without = min(costs.miss * counts.n_pos, costs.false_positive * counts.n_neg) / (counts.n_pos + counts.n_neg)
         spread = None if counts.weighted else expected_cost_interval(counts, threshold, **vars(costs))
-        value = expected_cost(counts, threshold, **vars(costs))
-        point["expected_cost"] = {"value": value, "interval": _ends(spread), "without_model": without}
+        point["expected_cost"] = {
+            "value": expected_cost(counts, threshold, **vars(costs)),
+            "interval": _ends(spread),
+            "without_model": min(costs.miss * counts.n_pos, costs.false_positive * counts.n_neg) / n_rows,
+        }
     return point
 
 

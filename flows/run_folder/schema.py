@@ -117,6 +117,8 @@ class OperatingPoint(TypedDict, total=False):
     alerts: Rate
     alerts_per_day: Number
     n_alerts: Count
+    n_rows: Count
+    n_pos: Count
     expected_cost: Rate
     guarantee: GuaranteeResult
 

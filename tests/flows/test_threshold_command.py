@@ -56,8 +56,11 @@ def test_alerts_by_the_day(run: str) -> None:
     assert 3.5 < point["alerts_per_day"] < 6.5
     assert training.about["operating_point"] == {"alerts": 5.0, "per": "day"}
     page = page_of({"run": run})
-    assert "set for at most 5 alerts a day, on the training rows, which the fit has seen. On the test rows, " in page
-    assert f", {(test['score'] > 0).sum()} rows, {point['alerts_per_day']:.3g} a day, which " in page
+    assert (
+        "set for at most 5 alerts a day, on the training rows, which the fit has seen. The share of alerts of " in page
+    )
+    assert f"The model flags {(test['score'] > 0).sum()} of 1,000 test rows (" in page
+    assert f", {point['alerts_per_day']:.3g} a day). " in page
 
 
 def test_the_rows_that_set_it_are_kept(run: str) -> None:
@@ -127,7 +130,7 @@ def test_an_older_run_is_set_on_its_test_rows_and_says_so(run: str, tmp_path: Pa
     changed = change(str(old), alerts=0.1)
     assert (read_scores(changed["run"])["score"] > 0).sum() == 100
     assert changed["operating_point"]["set_on"] == "test"
-    assert "look better than those of new rows" in threshold_lines(changed)[0]
+    assert "look better than those of new rows" in threshold_lines(changed)[1]
     with pytest.raises(InputError, match="column of dates"):
         change(str(old), alerts=5, per="day")
 
@@ -150,13 +153,13 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
     assert "drawn like the threshold rows (600 rows, " in page_of(result)
     changed = change(result["run"], recall=0.9, confidence=0.9)
     assert changed["operating_point"]["guarantee"]["meets_target"]
-    assert threshold_lines(changed)[1].startswith(
+    assert threshold_lines(changed)[2].startswith(
         "With 90 % confidence, the threshold guarantees a recall of at least 90 % on new rows drawn like"
     )
     impossible = change(result["run"], fpr=1e-4, confidence=0.95)
     assert (
         "No threshold can guarantee a false positive rate of at most 0.01 % with 95 % confidence"
-        in threshold_lines(impossible)[1]
+        in threshold_lines(impossible)[2]
     )
 
 

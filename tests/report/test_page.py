@@ -208,9 +208,9 @@ def test_confusion_matrix_is_that_of_the_threshold(report, page):
     false = int(test.neg[test.values > 0.75].sum())
     expected = [("right", caught), ("wrong", 200 - caught), ("wrong", false), ("right", 800 - false)]
     assert cells[:4] == [(kind, str(n)) for kind, n in expected]
-    assert f"{(caught + false) / 10:.1f} % of the test rows are flagged" in text_of(page)
-    right = f"and the precision {100 * caught / (caught + false):.1f} %."
-    assert f"The recall is {caught / 2:.1f} % {right}" in text_of(page)
+    assert f"{(caught + false) / 10:.1f}\u00a0% of the test rows have a score above the threshold" in page
+    for rate in (caught / 200, caught / (caught + false)):
+        assert f"{100 * rate:.1f}\u00a0%" in page
 
 
 def baseline(auc: float, precision: float, **differences: tuple[float, float, float]) -> dict:
@@ -275,7 +275,8 @@ def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_fi
     assert second.startswith("A positive test row scores higher than a negative one in 87.4 % of all pairs: AUC 0.8744")
     assert third == (
         "No operating point was given, so the threshold is the one with the largest G-mean of the training rows, which the fit "
-        "has seen: 2.0 % of the test rows are flagged. The recall is 75.0 % and the precision 75.0 %."
+        "has seen. It often flags many rows. To choose it by the number of alerts, by costs or by the precision, set "
+        "<code>operating_point</code>, such as <code>{alerts: 0.01}</code>."
     )
     weighted = ScoreCounts.from_scores(y, values, np.full(1000, 2.0))
     assert "rows with the highest scores" not in render_run_page(with_test(report, weighted))

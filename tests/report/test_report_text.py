@@ -17,6 +17,7 @@ from aucdist.report.text import (
     number_text,
     operating_point_text,
     percent_text,
+    point_sentences,
     proved_excess,
     rounded_up_text,
     seconds_text,
@@ -71,7 +72,33 @@ def test_the_ends_of_an_interval_have_the_decimals_of_the_auc():
 def test_the_ends_of_an_interval_have_the_decimals_of_the_rate():
     rate = {"value": 33 / 35, "interval": [0.80843, 0.99300]}
     point = {"target": {"alerts": 0.1}, "rows": "test"} | dict.fromkeys(("recall", "fpr", "precision", "alerts"), rate)
-    assert "the recall is 94.29 % (95 % interval 80.84 % to 99.30 %)," in operating_point_text(point)
+    assert "the recall is 94.29 % (95 % interval 80.84 % to 99.30 %)." in operating_point_text(point)
+
+
+def test_the_result_of_a_threshold_comes_first_and_other_models_are_beside_it():
+    point = {
+        "target": {"alerts": 0.05}, "rows": "test", "set_on": "out_of_fold", "n_alerts": 134, "n_rows": 3085, "n_pos": 185,
+        "recall": {"value": 27 / 185, "interval": [0.098, 0.205]}, "precision": {"value": 27 / 134, "interval": [0.137, 0.279]},
+        "fpr": {"value": 107 / 2900, "interval": None}, "alerts": {"value": 134 / 3085, "interval": [0.0366, 0.0511]},
+    }  # fmt: skip
+    baselines = [{"name": "LightGBM (defaults)", "rates": {"recall": 41 / 185, "precision": 41 / 134}}]
+    result, how_set = point_sentences(point, baselines)
+    assert result == (
+        "The model flags 134 of 3,085 test rows (4.3 %). 27 of them are positive: the precision is 20.1 % (95 % interval 13.7 % "
+        "to 27.9 %). It misses 158 of 185 positive rows: the recall is 14.6 % (95 % interval 9.8 % to 20.5 %). With the same 134 "
+        "alerts, LightGBM (defaults) finds 41 positive rows, and this model 27."
+    )
+    assert how_set == (
+        "The threshold was set for a share of alerts of at most 5 %, on out-of-fold scores of the training rows: each score "
+        "is from a model that has not seen the row. The share of alerts of the test rows, 4.3 % (95 % interval 3.7 % to 5.1 %), "
+        "meets the target. The interval includes the target: in the long run, the rate may be on either side of it."
+    )
+    shown = dict(summary_rows(RUN | {"operating_point": point}))["Operating point"]
+    assert shown == f"{result.partition(' With the same')[0]} {how_set}"
+    weighted = {name: value for name, value in point.items() if not name.startswith("n_")}
+    assert point_sentences(weighted, baselines)[0].startswith(
+        "The model flags 4.3 % of the test rows: the precision is 20.1 % "
+    )
 
 
 def test_the_summary_of_several_classes_bounds_their_objectives():

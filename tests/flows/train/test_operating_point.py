@@ -12,7 +12,7 @@ from support.runs import page_of, searched, trained
 from aucdist import PairwiseHingeClassifier
 from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
-from aucdist.report.text import operating_point_text
+from aucdist.report.text import operating_point_text, point_sentences
 from aucdist.selection import fold_numbers
 from flows.config.model import OperatingPointConfig
 from flows.run_folder.folder import read_about, read_scores
@@ -92,12 +92,12 @@ def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
 
 def test_report_begins_with_what_the_user_asked_for(result: dict[str, Any]) -> None:
     page = page_of(result)
-    first = page.split('class="verdict card">')[1].split("<p>")[1]
+    result_text, set_text = page.split('class="verdict card">')[1].split("<p>")[1:3]
     set_for = (
         "The threshold was set for a false positive rate of at most 1 %, on the training rows, which the fit has seen."
     )
-    assert first.startswith(f"{set_for} On the test rows, the false positive rate is ")
-    assert f", {result['operating_point']['n_alerts']} rows." in first
+    assert result_text.startswith(f"The model flags {result['operating_point']['n_alerts']} of ")
+    assert set_text.startswith(f"{set_for} The false positive rate of the test rows, ")
     assert page.count(set_for) == 2  # under "Decisions", too
     assert "trained up to here" in page
 
@@ -113,57 +113,51 @@ def point(target: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"target": target, "rows": "test"} | rates | more
 
 
+BOTH_SIDES = ". The interval includes the target: in the long run, the rate may be on either side of it"
+ADVICE = " by more than chance explains: train with `out_of_fold: true` in `operating_point`"
+
+
 @pytest.mark.parametrize(
     ("target", "said", "result"),
     [
-        ({"fpr": 0.001}, "a false positive rate of at most 0.1 %", ", which is significantly above the target"),
-        (
-            {"fpr": 0.0105},
-            "a false positive rate of at most 1.05 %",
-            ", which is not significantly above the target",
-        ),
-        (
-            {"fpr": 0.011},
-            "a false positive rate of at most 1.1 %",
-            ", which meets the target, but the interval includes values that miss it",
-        ),
-        ({"fpr": 0.02}, "a false positive rate of at most 2 %", ", which meets the target"),
-        ({"alerts": 0.015}, "a share of alerts of at most 1.5 %", ", which is above the target"),  # without an interval
-        ({"alerts": 15, "per": "1000 rows"}, "at most 15 alerts in 1000 rows", ", which is above the target"),
-        ({"precision": 0.9}, "a precision of at least 90 %", ", which is below the target"),
-        ({"recall": 0.995}, "a recall of at least 99.5 %", ", which is significantly below the target"),
+        ({"fpr": 0.001}, "a false positive rate of at most 0.1 %", f"is above the target{ADVICE}"),
+        ({"fpr": 0.0105}, "a false positive rate of at most 1.05 %", f"is above the target{BOTH_SIDES}"),
+        ({"fpr": 0.011}, "a false positive rate of at most 1.1 %", f"meets the target{BOTH_SIDES}"),
+        ({"fpr": 0.02}, "a false positive rate of at most 2 %", "meets the target"),
+        ({"alerts": 0.015}, "a share of alerts of at most 1.5 %", "is above the target"),  # without an interval
+        ({"alerts": 15, "per": "1000 rows"}, "at most 15 alerts in 1000 rows", "is above the target"),
+        ({"precision": 0.9}, "a precision of at least 90 %", "is below the target"),
+        ({"recall": 0.995}, "a recall of at least 99.5 %", f"is below the target{ADVICE}"),
     ],
 )
 def test_sentences_compare_the_test_rows_with_the_target(target: dict[str, Any], said: str, result: str) -> None:
-    text = operating_point_text(point(target))
-    assert text.startswith(
-        f"The threshold was set for {said}, on the training rows, which the fit has seen. On the test "
-    )
-    advice = ": train with `out_of_fold: true` in `operating_point`" if "is significantly" in result else ""
-    assert f"{result}{advice}. There, the " in text
-    assert ", on the threshold rows, which the fit has not seen. " in operating_point_text(
-        point(target, set_on="threshold_rows")
-    )
-    assert f"{result}. There, the " in operating_point_text(point(target, set_on="threshold_rows"))
+    _, text = point_sentences(point(target))
+    assert text.startswith(f"The threshold was set for {said}, on the training rows, which the fit has seen. The ")
+    assert " of the test rows, " in text
+    assert text.endswith(f", {result}.")
+    _, text = point_sentences(point(target, set_on="threshold_rows"))
+    assert ", on the threshold rows, which the fit has not seen. " in text
+    assert text.endswith(f", {result.partition(': train')[0]}.")
     for more in ({"set_on": "test"}, {"rows": "training"}):  # the same rows set the threshold
-        assert "the target" not in operating_point_text(point(target, **more))
+        assert "the target" not in point_sentences(point(target, **more))[1]
 
 
-def test_sentences_name_each_rate_once_and_count_alerts() -> None:
-    assert operating_point_text(point({"fpr": 0.011}, n_alerts=1500)).endswith(
-        "On the test rows, the false positive rate is 1.10 % (95 % interval 0.40 % to 2.00 %), which meets the target, "
-        "but the interval includes values that miss it. There, the recall is 67.1 % (95 % interval 61.0 % to 72.0 %), the "
-        "precision is 40.0 % and the share of alerts is 2.0 %, 1,500 rows."
-    )
+def test_sentences_count_alerts_and_those_of_a_day() -> None:
+    numbers = {"n_alerts": 89, "n_rows": 4450, "n_pos": 60}
     a_day, alerts = {"alerts": 8, "per": "day"}, {"value": 0.02, "interval": [0.017, 0.024]}
-    by_day = operating_point_text(point(a_day, alerts=alerts, alerts_per_day=8.9, n_alerts=89))
-    assert "to 2.4 %), 89 rows, 8.9 a day, which is not significantly above the target. There, the recall is" in by_day
-    assert "the target" not in operating_point_text(point(a_day))  # it is not known how many test rows a day has
-    nothing = operating_point_text(point({"precision": 0.6}, alerts={"value": 0, "interval": None}))
-    assert "On the test rows, the share of alerts is 0.0 %. There, the recall is" in nothing
+    result, set_for = point_sentences(point(a_day, alerts=alerts, alerts_per_day=8.9, **numbers))
+    assert result == (
+        "The model flags 89 of 4,450 test rows (2.0 %, 8.9 a day). 40 of them are positive: the precision is 40.0 %. It misses "
+        "20 of 60 positive rows: the recall is 67.1 % (95 % interval 61.0 % to 72.0 %)."
+    )
+    assert set_for.endswith(f"2.0 % (95 % interval 1.7 % to 2.4 %), is above the target{BOTH_SIDES}.")
+    assert "the target" not in point_sentences(point(a_day))[1]  # it is not known how many test rows a day has
+    numbers["n_alerts"] = 0
+    nothing, _ = point_sentences(point({"precision": 0.6}, alerts={"value": 0, "interval": None}, **numbers))
+    assert nothing.startswith("The model flags 0 of 4,450 test rows (0.0 %). It misses ")
     assert "the precision is" not in nothing
     nearly = operating_point_text(point({"fpr": 0.1}, recall={"value": 0.996, "interval": None}))
-    assert "the recall is 99.60 %," in nearly  # not 100 %
+    assert "the recall is 99.60 %." in nearly  # not 100 %
 
 
 def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_path: Path) -> None:
