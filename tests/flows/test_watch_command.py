@@ -212,7 +212,7 @@ def test_what_is_wrong_is_said(store: str, tmp_path: Path) -> None:
     ):
         assert said in run("watch", store, *args, *state, code=2)[1]
     alone = f"{store}/{next(p.name for p in Path(store).iterdir() if p.name.startswith('version'))}"
-    assert "name one with --state" in run("watch", alone, tmp_path / "rows.parquet", code=2)[1]
+    assert "name a folder for the results with --state" in run("watch", alone, tmp_path / "rows.parquet", code=2)[1]
 
 
 def test_labels_without_a_batch_belong_to_the_last_one(
