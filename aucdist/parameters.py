@@ -123,13 +123,17 @@ def at_most_1(*, optional: bool = False) -> Number:
     return Number("above 0 and at most 1", lambda v: 0 < v <= 1, optional=optional)
 
 
-def check_constraints(estimator: Any, constraints: Constraints) -> None:
-    """Check the parameters of an estimator that a table names, in the order of the table.
+def check_constraints(thing: Any) -> None:
+    """Check the parameters that have a row in `_parameter_constraints` of the class, or in that of a class it is derived from.
 
+    The row of a class counts in place of an inherited one.
     Raises InputError naming the parameter, its value and what is allowed.
     """
-    for name, constraint in constraints.items():
-        constraint.check(name, getattr(estimator, name))
+    rows: dict[str, Constraint] = {}
+    for cls in reversed(type(thing).__mro__):
+        rows |= vars(cls).get("_parameter_constraints", {})
+    for name, constraint in rows.items():
+        constraint.check(name, getattr(thing, name))
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))

@@ -95,7 +95,6 @@ class TagsOfSampler(Tags):
 class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
     """A sampler of imbalanced-learn's contract. A subclass resamples checked arrays."""
 
-    _parameter_constraints: ClassVar[Constraints] = {}
     returns_rows_of_input = False
     """Whether the result consists of rows of the input, whose positions are `sample_indices_`."""
 
@@ -163,7 +162,7 @@ class Sampler(OneToOneFeatureMixin, BaseEstimator, ABC):
         InputError
             Naming the parameter, its value and what is allowed.
         """
-        check_constraints(self, self._parameter_constraints)
+        check_constraints(self)
 
     @abstractmethod
     def _resample(self, X: Any, y: Any, rows: Any, labels: np.ndarray, classes: np.ndarray) -> tuple[Any, Any]:

@@ -192,7 +192,7 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
             elif name == "history_":
                 text = f"{kind} is not fitted, so it has no history_: call `fit` first"
             elif name == "predict_proba":
-                calibrate = "fit it with calibration='logit', or " * ("calibration" in self._parameter_constraints)
+                calibrate = "fit it with calibration='logit', or " * ("calibration" in self._get_param_names())
                 text = f"this {kind} gives no probabilities: {calibrate}fit a LinkClassifier"
             raise AttributeError(text, name=name, obj=self)
 

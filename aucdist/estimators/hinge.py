@@ -135,7 +135,6 @@ class HingeClassifier(LinearClassifier):
 
     solvers = solver_table(SDCD, CDCD, SCD, COMID, RDA, PSA, Pegasos)
     _parameter_constraints: ClassVar[Constraints] = {
-        **LinearClassifier._parameter_constraints,
         "lam": above_0((ONE_OVER_N,)),
         "penalty": OneOf(PENALTIES),
         "fit_intercept": SWITCH,

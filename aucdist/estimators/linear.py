@@ -31,7 +31,7 @@ class LinearClassifier(BlockClassifier):
     All linear estimators share its parameters and methods, and each adds its own parameters and solvers.
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {"lam": above_0(), **BlockClassifier._parameter_constraints}
+    _parameter_constraints: ClassVar[Constraints] = {"lam": above_0()}
     lam: float = 1e-3
     warm_start: bool = False
 

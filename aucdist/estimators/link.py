@@ -186,7 +186,6 @@ class LinkClassifier(LinearClassifier):
 
     solvers = solver_table(Newton, Lipschitz, Gradient)
     _parameter_constraints: ClassVar[Constraints] = {
-        **LinearClassifier._parameter_constraints,
         "lam": above_0(optional=True),
         "prior": PRIOR,
         "link": OneOf(LINKS),

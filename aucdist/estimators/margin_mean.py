@@ -262,7 +262,6 @@ class MarginMeanClassifier(BlockClassifier):
         "scale": OneOf(("standard",), optional=True),
         "lam1": NOT_NEGATIVE,
         "lam2": above_0(),
-        **BlockClassifier._parameter_constraints,
         "sigma": above_0(("median",), optional=True),
         "gram_bytes": count(optional=True),
         "sampler": Condition(

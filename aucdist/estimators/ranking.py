@@ -41,7 +41,6 @@ class RankingClassifier(LinearClassifier):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **LinearClassifier._parameter_constraints,
         "calibration": OneOf(CALIBRATIONS, optional=True),
         "prior": PRIOR,
     }
@@ -79,7 +78,6 @@ class PairRankingClassifier(RankingClassifier):
 
     of_pairs = True
     _parameter_constraints: ClassVar[Constraints] = {
-        **RankingClassifier._parameter_constraints,
         "monotone": Directions(),
         "group_weight": OneOf(GROUP_WEIGHTS, optional=True),
         "grade_weight": OneOf(GRADE_WEIGHTS, optional=True),
@@ -248,7 +246,6 @@ class PairwiseHingeClassifier(PairRankingClassifier):
 
     solvers = solver_table(AllPairs, SDCD, SDCDPerm, MSGD, OAMInf, OAMSeq, OAMGra)
     _parameter_constraints: ClassVar[Constraints] = {
-        **PairRankingClassifier._parameter_constraints,
         "penalty": OneOf(PENALTIES, optional=True),
         **TOP_CONSTRAINTS,
     }
@@ -419,7 +416,6 @@ class PairwiseRampClassifier(PairRankingClassifier):
 
     solvers = solver_table(RampLBFGS)
     _parameter_constraints: ClassVar[Constraints] = {
-        **PairRankingClassifier._parameter_constraints,
         **TOP_CONSTRAINTS,
     }
 

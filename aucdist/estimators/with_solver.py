@@ -160,7 +160,7 @@ class WithSolver(BaseEstimator, ABC):
                 takers = ", ".join(key for key, other in self.solvers.items() if name in other.takes)
                 applies = f"applies to solver {takers}" if takers else "applies to no solver of this estimator"
                 raise InputError(f"{name} {applies}, not to {solver.name!r}: set {name}=None")
-        check_constraints(self, self._parameter_constraints)
+        check_constraints(self)
         if self._features_auto:
             metric_of_search(self.features)
         expander = self._expander

@@ -17,7 +17,7 @@ from aucdist.engine.view import ViewBlocks
 from aucdist.errors import InputError
 from aucdist.kernels.codes import BinRows
 from aucdist.kernels.rows import CsrRows
-from aucdist.parameters import Constraints, check_constraints
+from aucdist.parameters import check_constraints
 
 LINEAR = ("keep", "drop")
 """The values of `linear`: whether the features themselves are columns as well."""
@@ -135,8 +135,6 @@ class Expander(TransformerMixin, BaseEstimator):
     has_groups: ClassVar[bool] = False
     """Whether weights are of single features, or of interactions: see `FittedMap.groups`."""
     allows_missing: ClassVar[bool] = False
-    constraints: ClassVar[Constraints]
-    """The constraints of each parameter."""
     map_: FittedMap
 
     @abstractmethod
@@ -162,7 +160,7 @@ class Expander(TransformerMixin, BaseEstimator):
 
     def check_parameters(self) -> None:
         """Raise an InputError for a parameter outside its range."""
-        check_constraints(self, self.constraints)
+        check_constraints(self)
 
     def check_directions(self) -> None:
         """Raise an InputError if no signs of weights make scores rise in one feature, see `FittedMap.signs`."""

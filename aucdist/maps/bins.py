@@ -407,7 +407,7 @@ class BinExpander(Expander):
     sparse_output: bool = True
     allows_missing = True
     has_groups = True
-    constraints: ClassVar[Constraints] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         "bins": between(2, MAX_BINS), "interactions": between(0, MAX_INTERACTIONS), "basis": OneOf(BASES),
         "linear": OneOf(LINEAR), "strength": above_0(), "interaction_strength": above_0(),
     }  # fmt: skip

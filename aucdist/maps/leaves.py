@@ -355,7 +355,7 @@ class LeafExpander(Expander):
     random_state: int = 0
     sparse_output: bool = True
     allows_missing = True
-    constraints: ClassVar[Constraints] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         "trees": between(1, 10_000), "leaves": between(2, MAX_LEAVES), "min_rows": between(1, 2**31 - 1),
         "random_state": between(0, 2**31 - 1), "learning_rate": at_most_1(), "row_fraction": at_most_1(),
         "feature_fraction": at_most_1(), "forest_score": NOT_NEGATIVE, "within_groups": SWITCH,

@@ -220,7 +220,7 @@ class NystroemMap(Expander):
     landmarks: int = 512
     sigma: float | str = "median"
     linear: str = "keep"
-    constraints: ClassVar[Constraints] = {
+    _parameter_constraints: ClassVar[Constraints] = {
         "landmarks": between(2, 20_000),
         "linear": OneOf(LINEAR),
         "sigma": above_0(tuple(WIDTHS)),

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 from aucdist.engine.blocks import Blocks
 from aucdist.engine.steps import one_blas_thread
-from aucdist.parameters import Constraints, check_constraints
+from aucdist.parameters import check_constraints
 
 
 class Status(StrEnum):
@@ -214,7 +214,6 @@ class Solver(BaseEstimator, ABC):
     signs: ClassVar[bool] = False
     penalises_intercept: ClassVar[bool] = False
     groups: ClassVar[bool] = False
-    _parameter_constraints: ClassVar[Constraints] = {}
 
     @abstractmethod
     def rounds(self, blocks: Blocks, *args: Any, **kwargs: Any) -> Iterator[Round]:
@@ -238,7 +237,7 @@ class Solver(BaseEstimator, ABC):
         InputError
             Naming the parameter, its value and what is allowed.
         """
-        check_constraints(self, self._parameter_constraints)
+        check_constraints(self)
 
     def check_for(self, estimator: Any) -> None:
         """Check requirements of the estimator that the class attributes of the solver do not describe.

@@ -144,7 +144,6 @@ class PSA(SubgradientSolver):
     penalties = ("l1",)
     _parameter_constraints: ClassVar[Constraints] = {
         "radius": above_0(optional=True),
-        **PrimalSolver._parameter_constraints,
     }
 
     radius: float | None = None

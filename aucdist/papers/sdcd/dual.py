@@ -196,7 +196,6 @@ class SDCD(PairSolver):
     shuffled: ClassVar[bool] = False
     """Whether pairs are taken in a random order, or else drawn independently of each other."""
     _parameter_constraints: ClassVar[Constraints] = {
-        **PairSolver._parameter_constraints,
         "average": SWITCH,
         "combine": OneOf(COMBINATIONS),
     }

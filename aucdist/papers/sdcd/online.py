@@ -181,7 +181,7 @@ class OAMSeq(OAMInf):
 
     name = "oam-seq"
     random = True
-    _parameter_constraints: ClassVar[Constraints] = {**OAMInf._parameter_constraints, "buffer_size": count()}
+    _parameter_constraints: ClassVar[Constraints] = {"buffer_size": count()}
 
     buffer_size: int = 100  # type: ignore[misc]
 

@@ -161,7 +161,7 @@ class TPAUC(EpochSolver):
     name = "tpauc"
     objective = "pairwise square"
     passes_before = 1
-    _parameter_constraints: ClassVar[Constraints] = {**EpochSolver._parameter_constraints, "factor": OneOf(FACTORS)}
+    _parameter_constraints: ClassVar[Constraints] = {"factor": OneOf(FACTORS)}
 
     factor: str = "corrected"
 
@@ -221,7 +221,6 @@ class OPAUC(EpochSolver):
     name = "opauc"
     objective = "pairwise square"
     _parameter_constraints: ClassVar[Constraints] = {
-        **EpochSolver._parameter_constraints,
         "rank": count(words=("full",), optional=True),
     }
 

@@ -394,7 +394,6 @@ class ZOVR(MarginSolver):
     reduced: ClassVar[bool] = True
     """Whether steps take the difference of the row's estimates at two weights, or else the row's alone."""
     _parameter_constraints: ClassVar[Constraints] = {
-        **MarginSolver._parameter_constraints,
         "mu": above_0(),
         "n_directions": count(optional=True),
     }
