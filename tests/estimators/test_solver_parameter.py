@@ -227,7 +227,7 @@ def test_a_path_is_one_task_and_others_are_one_each(name, solver):
     points = [{"lam": 1e-1}, {"lam": 1e-2}]
     if not hasattr(ESTIMATORS[name].solvers[solver], "path"):
         assert paths_of(estimator, points) == [[0], [1]]
-        with pytest.raises(InputError, match=r"lam_path (needs solver '(all-pairs|exact)'|does not apply)"):
+        with pytest.raises(InputError, match=r"lam_path (needs solver '(all-pairs|exact)'|does not support)"):
             lam_path(estimator, X, Y, lams=[1e-1])
     else:
         assert paths_of(estimator, points) == [[0, 1]]
