@@ -392,7 +392,8 @@ def _head(source: Source, n: int, whole: bool, output: Path | None, n_files: int
     if output is None:
         return [f"Written by `aucdist train` {origin}."]
     return [
-        f"Written by `aucdist init` {origin}. Change what is wrong. Then:",
+        f"Written by `aucdist init` {origin}.",
+        "Change what is wrong. Then:",
         f"  aucdist data preview {output.name}    prints how each column is encoded",
         f"  aucdist train {output.name}           trains, and writes a report",
     ]
@@ -449,7 +450,7 @@ def flow(value: Any) -> str:
 def comment(text: str) -> str:
     """Return a text as a comment of one line."""
     text = printable(text.replace("\n", " "))
-    return "# " + (text if len(text) <= MAX_COMMENT else text[: MAX_COMMENT - 3] + "...")
+    return "# " + (text if len(text) <= MAX_COMMENT else f"{text[: MAX_COMMENT - 3]}...")
 
 
 def yaml_text(

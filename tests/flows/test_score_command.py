@@ -54,6 +54,32 @@ def test_contributions_stand_beside_the_scores(tmp_path: Path, model: Path) -> N
     assert "name another folder" in " ".join(said.split())
 
 
+def test_a_category_that_is_missing_only_in_new_rows_needs_two_keys_which_the_message_names(tmp_path: Path) -> None:
+    r = np.random.default_rng(0)
+    table = pd.DataFrame({"x": r.normal(size=200), "c": r.choice(["a", "b"], 200)})
+    table.assign(y=(table["x"] > 1).astype(int)).to_csv(tmp_path / "t.csv", index=False)
+    table.loc[50, "c"] = None
+    table.to_csv(tmp_path / "new.csv", index=False)
+    run("init", tmp_path / "t.csv", "--label", "y", "--output", tmp_path / "t.yaml")
+    first, second, *_ = (tmp_path / "t.yaml").read_text().splitlines()
+    assert (first, second) == (
+        "# Written by `aucdist init` from the 200 rows of t.csv.",
+        "# Change what is wrong. Then:",
+    )
+    linear = sets("model.features=null", "baselines=false", "data.test=null", "cluster=none")
+    trained = result_of("train", tmp_path / "t.yaml", "--output", tmp_path / "runs", *linear)["run"]
+    score = ("score", trained, tmp_path / "new.csv", tmp_path / "scores")
+    said = " ".join(refused(*score).split())
+    assert "line 52, column 'c': the value is missing ('')" in said
+    assert said.endswith("`--set missing=keep --set unknown=ignore`")
+    assert "no training row had a missing value in this column" in " ".join(
+        refused(*score, *sets("missing=keep")).split()
+    )
+    result = result_of(*score, *sets("missing=keep", "unknown=ignore"))
+    assert (result["rows"], result["unknown"]) == (200, {"c": 1})
+    assert pd.read_parquet(tmp_path / "scores")["row_id"].tolist() == list(range(200))
+
+
 @pytest.mark.parametrize(("data", "features"), [("digits", "bins"), ("sparse.svm", "null"), ("sparse.svm", "bins")])
 def test_scores_have_the_bits_of_the_run(tmp_path: Path, data: str, features: str) -> None:
     if data != "digits":

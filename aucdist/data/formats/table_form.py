@@ -63,7 +63,10 @@ MISSING_CATEGORY = "(missing)"
 """The category of missing values. With ``missing: keep``, a cell with this text counts as missing."""
 UNKNOWN_CATEGORY = "\0unknown"
 """The category for values that the training data did not have. It cannot occur in a file."""
-REMEDY = "remove the row or fill it in. `missing: keep` accepts missing values in features, but not in the label"
+REMEDY = (
+    "remove the row or fill it in. `missing: keep` accepts missing values in features, but not in the label. A saved model whose "
+    "training rows had no missing value in this column needs `unknown: ignore` as well: `--set missing=keep --set unknown=ignore`"
+)
 SHOWN = 5
 
 

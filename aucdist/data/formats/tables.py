@@ -365,7 +365,8 @@ def _admitted(value: str, name: str, form: TableForm) -> tuple[str, str | None]:
         problem = f"the value is missing ({value!r}); {REMEDY}"
     elif form.missing and known is not None and value == MISSING_CATEGORY and value not in known:
         problem = (
-            "the value is missing, but no training row had a missing value here; fill it in, or give `unknown: ignore`"
+            "the value is missing, but no training row had a missing value in this column; fill it in, remove the row, or give "
+            "`unknown: ignore`, so that the row has none of the known categories"
         )
     elif known is not None and value not in known:
         problem = f"unknown category {value[:80]!r}; known: {listed(form.allowed[name])}. Correct it, or give `unknown: ignore`"
