@@ -84,62 +84,44 @@ def _pieces(rows: DenseRows) -> Iterator[np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnStatistics:
-    """Statistics of the values of each column that are not missing, which merge by ``+``.
+class Means:
+    """The mean of the values of each column that are not missing. Means of several blocks merge by ``+``.
 
     `count`, of shape (n_features,), int64: the number of values that are not missing. Zeros that CSR rows omit are counted.
-    `mean`, `low` and `high`, of shape (n_features,), float64: the mean, the least and the greatest value; 0, inf and
-        -inf where there is no value.
+    `mean`, of shape (n_features,), float64: 0 where there is no value.
     """
 
     count: np.ndarray
     mean: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
 
-    def __add__(self, other: "ColumnStatistics") -> "ColumnStatistics":
+    def __add__(self, other: "Means") -> "Means":
         count = self.count + other.count
         fraction = other.count / np.maximum(count, 1)
-        return ColumnStatistics(
-            count,
-            self.mean * (1.0 - fraction) + other.mean * fraction,  # does not subtract the means, which might overflow
-            np.minimum(self.low, other.low),
-            np.maximum(self.high, other.high),
-        )
+        # does not subtract the means, which might overflow
+        return Means(count, self.mean * (1.0 - fraction) + other.mean * fraction)
 
     @classmethod
-    def of(cls, block: Block) -> "ColumnStatistics":
-        """Return the statistics of a block."""
-        rows, ranges = block.rows, ColumnRanges.of(block.rows)
-        d = block.n_features
+    def of(cls, block: Block) -> "Means":
+        """Return the means of a block's columns."""
+        rows, d = block.rows, block.n_features
         if isinstance(rows, CsrRows):
             present = ~np.isnan(rows.values)
             x, column = rows.values[present].astype(np.float64), rows.indices[present]
             count = n_rows(rows) - np.bincount(rows.indices, minlength=d) + np.bincount(column, minlength=d)
             mean = np.bincount(column, x / np.maximum(count, 1)[column], minlength=d)
             # the type is int64 if there are no values
-            return cls(count, mean.astype(np.float64), ranges.low, ranges.high)
-        total = cls(np.zeros(d, dtype=np.int64), np.zeros(d), ranges.low, ranges.high)
+            return cls(count, mean.astype(np.float64))
+        total = cls(np.zeros(d, dtype=np.int64), np.zeros(d))
         for x in _pieces(rows):
             present = ~np.isnan(x)
             count = present.sum(axis=0)
             # Values are divided before they are added, so that the sum of very large floats does not overflow.
-            mean = (np.where(present, x, 0.0) / np.maximum(count, 1)).sum(axis=0)
-            total += cls(count, mean, ranges.low, ranges.high)
+            total += cls(count, (np.where(present, x, 0.0) / np.maximum(count, 1)).sum(axis=0))
         return total
 
     def fill(self) -> np.ndarray:
         """Return the mean of each column; NaN if it has no value."""
         return np.where(self.count > 0, self.mean, np.nan)
-
-    def include(self, other: "ColumnStatistics") -> bool:
-        """Return whether all values of `other`, the statistics of some of these rows, lie within these ranges."""
-        nonempty = other.count > 0
-        return bool(
-            (other.count <= self.count).all()
-            and (other.low >= self.low)[nonempty].all()
-            and (other.high <= self.high)[nonempty].all()
-        )
 
 
 NO_RANGES = ColumnRanges(np.zeros(0), np.zeros(0), 0)
@@ -251,7 +233,7 @@ class Medians:
         return filled
 
 
-STATISTICS: dict[str, type[ColumnStatistics] | type[Medians]] = {"mean": ColumnStatistics, "median": Medians}
+STATISTICS: dict[str, type[Means] | type[Medians]] = {"mean": Means, "median": Medians}
 
 
 def _cell(column: np.ndarray, key: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from support.parts import dense
 
 from aucdist.data import column_statistics
 from aucdist.data.block import Block, each_of, partition
-from aucdist.data.column_statistics import MEDIAN_ERROR, ColumnStatistics, Medians, moments
+from aucdist.data.column_statistics import MEDIAN_ERROR, Means, Medians, moments
 from aucdist.data.own_files import parse_checked
 from aucdist.data.preprocess import Preprocessor, fit_preprocessor
 from aucdist.data.shards.reading import read
@@ -250,9 +250,7 @@ def test_statistics_merge_and_are_those_of_the_values_that_are_there(rows, cuts,
     parts = [of_values(X[i:j], sparse) for i, j in itertools.pairwise(edges)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(column_statistics, "CHUNK", chunk)
-        means, medians = (
-            sum(sums[1:], sums[0]) for sums in ([of(p) for p in parts] for of in (ColumnStatistics.of, Medians.of))
-        )
+        means, medians = (sum(sums[1:], sums[0]) for sums in ([of(p) for p in parts] for of in (Means.of, Medians.of)))
     for j in range(2):
         there = sorted(X[~np.isnan(X[:, j]), j])
         assert means.count[j] == len(there)
@@ -266,6 +264,16 @@ def test_statistics_merge_and_are_those_of_the_values_that_are_there(rows, cuts,
         assert abs(medians.fill()[j] - (low / 2 + high / 2)) <= MEDIAN_ERROR * size * (1 + 1e-9)
         if low == int(low) and high == int(high) and max(abs(low), abs(high)) <= 2048:
             assert medians.fill()[j] == (low + high) / 2
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+def test_means_leave_missing_values_out_and_stand_the_largest_floats(form):
+    X = np.array([[np.nan, 1e308, 0.0], [2.0, 1.7e308, np.nan], [4.0, 1e308, -3.0]])
+    means = Means.of(Block.of(form(X), np.array([1, -1, 1])))
+    assert means.count.tolist() == [2, 3, 2]
+    assert np.allclose(means.mean, [3.0, 1.2333333333333334e308, -1.5])
+    nothing = Means.of(Block.of(form(np.full((2, 1), np.nan)), np.array([1, -1])))
+    assert ((nothing + nothing).count.tolist(), (nothing + nothing).mean.tolist()) == ([0], [0.0])
 
 
 def test_medians_do_not_depend_on_the_order_of_the_blocks():

@@ -1,11 +1,6 @@
-"""A block as bytes, and the statistics of its columns, which merge over the blocks of a data set.
-
-Parquet is for shards, Arrow's stream for what is on its way to one. `aucdist data verify` holds the values of each shard against
-the statistics.
-"""
+"""A block as bytes: Parquet is for shards, Arrow's stream for what is on its way to one."""
 
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import compress
 from typing import Annotated
@@ -16,7 +11,6 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from aucdist.data.block import ROW_COLUMNS, Block
-from aucdist.data.column_statistics import ColumnStatistics
 from aucdist.data.own_files import CHECKED
 from aucdist.errors import InputError
 from aucdist.kernels.rows import CsrRows, DenseRows, Rows
@@ -27,7 +21,6 @@ WORTHWHILE = 0.7
 ROWS_AT_ONCE = 4096
 LISTS = ("indices", "values")
 """The columns with a list for each row."""
-COLUMNS = ("count", "mean", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -166,27 +159,3 @@ def from_table(table: pa.Table, form: Form, index: int) -> Block:
         rows = CsrRows(values, features, offsets - offsets[0], form.n_features)
     side = {name: arrays[name] for name in form.side}
     return Block(rows, arrays["label"], arrays["row_id"], index=index, **side)
-
-
-def statistics_to_parquet(names: Sequence[str] | None, statistics: ColumnStatistics | None) -> bytes:
-    """Return a Parquet file with a row for each feature: its name and its statistics, as far as they are given."""
-    columns: dict[str, pa.Array] = {} if names is None else {"name": pa.array(names, pa.string())}
-    if statistics is not None:
-        columns |= {name: pa.array(getattr(statistics, name)) for name in COLUMNS}
-    out = io.BytesIO()
-    # Compression pays here: most features of a wide sparse data set do not occur in one shard.
-    pq.write_table(pa.table(columns), out, compression="zstd")
-    return out.getvalue()
-
-
-def statistics_of_table(table: pa.Table) -> ColumnStatistics | None:
-    """Return the statistics in such a file; None if it has none.
-
-    Raises InputError if they are not numbers.
-    """
-    if not set(COLUMNS) <= set(table.column_names):
-        return None
-    count, *rest = (table[name] for name in COLUMNS)
-    if count.type != pa.int64() or any(column.type != pa.float64() or column.null_count for column in rest):
-        raise InputError("the statistics of the features are damaged")
-    return ColumnStatistics(np.asarray(count), *(np.asarray(column) for column in rest))

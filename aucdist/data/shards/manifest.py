@@ -3,7 +3,7 @@
 The folder of a data set has
 
 * ``shard-00000-<digest>.parquet``, ...: the rows;
-* ``features-<digest>.parquet``: a row for each feature, with its name and its statistics;
+* ``features-<digest>.parquet``: a row for each feature, with its name (earlier versions wrote statistics beside it);
 * ``manifest-<digest>.json``: a generation of the data set, with the checksums of the files above;
 * ``CURRENT``: the name of the manifest in use.
 
@@ -12,6 +12,7 @@ reads the old one to its end. A generation is committed by creating its manifest
 """
 
 import functools
+import io
 import json
 import re
 import zlib
@@ -29,12 +30,9 @@ from aucdist.data.dataset import Schema
 from aucdist.data.formats.source_fields import SourceFields
 from aucdist.data.own_files import CHECKED, Count, FileName, Sha256, parse_any, parse_checked
 from aucdist.data.shards.block_file import (
-    ColumnStatistics,
     Form,
     from_parquet,
     nbytes,
-    statistics_of_table,
-    statistics_to_parquet,
     to_parquet,
 )
 from aucdist.data.storage import files
@@ -91,7 +89,7 @@ class Manifest:
     `n_samples`, `n_pos` and `n_neg`: totals.
     `origin`: where the rows come from, as JSON values: sources with their sizes and ETags, options of reading, seed,
         ...
-    `features`: the file with the names of the features, and their statistics.
+    `features`: the file with the names of the features.
     `shards`: in the order of the blocks.
     `url`: the URL of this generation. It is not in the file.
     """
@@ -140,15 +138,15 @@ def commit(
     form: Form,
     shards: Sequence[Shard],
     *,
-    statistics: ColumnStatistics | None = None,
     origin: dict[str, Any] | None = None,
 ) -> Manifest:
     """Write the manifest of shards that have been written. This makes them the data set of a folder.
 
-    `statistics`: of all rows.
     Raises InputError if the folder is not writable or cannot be reached.
     """
-    data = statistics_to_parquet(schema.feature_names, statistics)
+    out = io.BytesIO()
+    pq.write_table(pa.table({"name": pa.array(schema.feature_names, pa.string())}), out, compression="zstd")
+    data = out.getvalue()
     features = StoredFile.of(data, "features")
     files.write_bytes(below(url, features.file), data)
     manifest = Manifest(
@@ -222,43 +220,27 @@ class _Version(BaseModel):
     format: int
 
 
-def _features_of(manifest: Manifest) -> pa.Table:
-    url = manifest.url_of(manifest.features)
-    data = files.read_bytes(url)
-    if files.sha256_of(data) != manifest.features.sha256:
-        raise InputError(
-            f"{files.shown(url)} is truncated or altered: its checksum is not the one in the manifest. {REPAIR}"
-        )
-    with as_input_error(f"{files.shown(url)} is not a valid Parquet file", pa.ArrowException, OSError):
-        table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
-    if table.num_rows != manifest.form.n_features:
-        raise InputError(
-            f"{files.shown(url)} has {table.num_rows} features, but the manifest says {manifest.form.n_features}. "
-            f"{REPAIR}"
-        )
-    return table
-
-
 def read_schema(manifest: Manifest) -> Schema:
     """Read the names of the features and classes of a data set.
 
     Raises InputError if the file with the features is missing or altered, or if its names are damaged.
     """
-    table, where = _features_of(manifest), files.shown(manifest.url_of(manifest.features))
+    url = manifest.url_of(manifest.features)
+    data, where = files.read_bytes(url), files.shown(url)
+    if files.sha256_of(data) != manifest.features.sha256:
+        raise InputError(f"{where} is truncated or altered: its checksum is not the one in the manifest. {REPAIR}")
+    with as_input_error(f"{where} is not a valid Parquet file", pa.ArrowException, OSError):
+        table = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False)
+    if table.num_rows != manifest.form.n_features:
+        raise InputError(
+            f"{where} has {table.num_rows} features, but the manifest says {manifest.form.n_features}. {REPAIR}"
+        )
     if "name" not in table.column_names or table["name"].type != pa.string() or table["name"].null_count:
         raise InputError(f"{where} is damaged: it has no column of names. {REPAIR}")
     names = tuple(table["name"].to_pylist())
     if len(set(names)) < len(names) or "" in names:
         raise InputError(f"{where} is damaged: two features have the same name, or one has none. {REPAIR}")
     return replace(manifest.schema, feature_names=names)
-
-
-def read_statistics(manifest: Manifest) -> ColumnStatistics | None:
-    """Read the statistics of the features; None if the data set has none.
-
-    Raises InputError if the file with the features is missing or altered.
-    """
-    return statistics_of_table(_features_of(manifest))
 
 
 def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]:
@@ -337,8 +319,7 @@ def verify_shard(url: str, index: int) -> str | None:
     """Read one shard, check it against all that the manifest states, and return what is wrong, if anything.
 
     Size, CRC-32 and SHA-256 are compared. Labels, weights, row ids and values must be possible ones, and the indices of CSR rows
-    in order. Rows, positives and memory must be those of the manifest, and the values must lie within the ranges of their
-    columns.
+    in order. Rows, positives and memory must be those of the manifest.
 
     `url` and `index`: as for `read_shard`.
     """
@@ -346,9 +327,6 @@ def verify_shard(url: str, index: int) -> str | None:
         manifest = read_manifest(url)
         block, shard = read_shard(manifest.url, index, by_sha256=True), manifest.shards[index]
         fault = _fault(block, shard, manifest)
-        statistics = read_statistics(manifest)
-        if not fault and statistics is not None and not statistics.include(ColumnStatistics.of(block)):
-            fault = "a value lies beyond the range of its column in the manifest"
         return f"{files.shown(manifest.url_of(shard))}: {fault}. {REPAIR}" if fault else None
     except InputError as e:
         return str(e)

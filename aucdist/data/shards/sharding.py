@@ -8,7 +8,7 @@ the seed, not on parts or workers.
 1. `survey` parses every part once and makes the job.
 2. `route` takes what was parsed of one part, sorts its rows by shard and writes them to the work folder: one file for each part.
 3. `gather` takes the rows of one shard out of all of these files, and writes the shard.
-4. `finish` merges the statistics, commits the manifest and removes the files of the work folder.
+4. `finish` commits the manifest and removes the files of the work folder.
 
 The work folder is beside the shards and is named after everything that decides the result, so that the same command resumes a
 run that was killed. Its files say how far a run has come, and never where anything is read, written or removed: that comes from
@@ -24,14 +24,13 @@ import itertools
 import math
 import re
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet as pq
 from pydantic import Field
 
 from aucdist.data.block import Block
@@ -40,11 +39,8 @@ from aucdist.data.formats.base import PART_BYTES
 from aucdist.data.formats.parts import StoredPart
 from aucdist.data.own_files import CHECKED, Count, T, json_digest, read_json, write_json
 from aucdist.data.shards.block_file import (
-    ColumnStatistics,
     Form,
     from_table,
-    statistics_of_table,
-    statistics_to_parquet,
     to_table,
 )
 from aucdist.data.shards.manifest import (
@@ -70,7 +66,7 @@ ROUNDS = 6
 JOB = "job.json"
 WORK, IN_PROGRESS = "_sharding-", "in-progress"
 OURS = re.compile(r"in-progress|job\.json|part-\d{5,}\.(arrow|json)|(shard|statistics)-\d{5,}\.(json|parquet)")
-"""The file names that a run uses in its work folder. Only these files are removed."""
+"""The file names that a run, or one of an earlier version, uses in its work folder. Only these files are removed."""
 
 
 def permuted(numbers: np.ndarray, n: int, seed: int) -> np.ndarray:
@@ -341,13 +337,13 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         record = below(job.work, f"shard-{index:05d}.json")
         if known := _read_record(record, Shard):
             stored = below(job.target, known.file)
-            is_stored = files.exists(stored) and files.exists(_statistics(job, index))
-            if is_stored and files.sha256_of(files.read_bytes(stored)) == known.sha256:
+            if files.exists(stored) and files.sha256_of(files.read_bytes(stored)) == known.sha256:
                 return known
         tables = []
         for i, (first, stop) in enumerate(ranges):
             if stop > first:
-                with _damaged(_part(job, i)):
+                damaged = f"{files.shown(_part(job, i))} is damaged: remove its folder and start again"
+                with as_input_error(damaged, pa.ArrowException, OSError):
                     tables.append(pa.ipc.open_stream(files.read_range(_part(job, i), first, stop)).read_all())
         if sum(table.num_rows for table in tables) != len(range(index, job.reader.n_samples, job.n_shards)):
             raise InputError(
@@ -357,7 +353,6 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         del tables
         block = block.take(np.argsort(scrambled(block.row_id, job.seed)), index=index)
         shard = write_shard(block, job.target, index)
-        files.write_bytes(_statistics(job, index), statistics_to_parquet(None, ColumnStatistics.of(block)))
         write_json(record, shard)
         return shard
     except InputError:
@@ -367,19 +362,10 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         return manifest.shards[index]
 
 
-def _damaged(url: str) -> AbstractContextManager[None]:
-    message = f"{files.shown(url)} is damaged: remove its folder and start again"
-    return as_input_error(message, pa.ArrowException, OSError)
-
-
 def items_of(job: ShardJob, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
     """Return the arguments of `gather`, one for each shard, from the results of `route`."""
     starts = starts if all(starts) else ()  # an equal run has ended meanwhile, so every shard exists
     return [(k, [(first_row_of[k], first_row_of[k + 1]) for first_row_of in starts]) for k in range(job.n_shards)]
-
-
-def _statistics(job: ShardJob, index: int) -> str:
-    return below(job.work, f"statistics-{index:05d}.parquet")
 
 
 def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
@@ -392,23 +378,7 @@ def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
     """
     manifest = _committed(job.target, job.origin["key"])
     if manifest is None or list(manifest.shards) != list(shards):
-        total: ColumnStatistics | None = None
-        try:
-            for url in (_statistics(job, index) for index in range(len(shards))):
-                with _damaged(url):
-                    table = pq.ParquetFile(pa.BufferReader(files.read_bytes(url))).read(use_threads=False)
-                    statistics = statistics_of_table(table)
-                    if statistics is None or len(statistics.mean) != job.reader.form.n_features:
-                        raise OSError("it has other features")
-                total = statistics if total is None else total + statistics
-        except InputError:
-            manifest = _committed(job.target, job.origin["key"])  # an equal run has ended, and removed the files
-            if manifest is None:
-                raise
-        else:
-            manifest = commit(
-                job.target, job.reader.schema, job.reader.form, shards, statistics=total, origin=job.origin
-            )
+        manifest = commit(job.target, job.reader.schema, job.reader.form, shards, origin=job.origin)
     _remove_work(job.work)
     return manifest
 

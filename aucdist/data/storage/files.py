@@ -84,15 +84,7 @@ def read_bytes(url: str, sha256: str | None = None) -> bytes:
     Raises InputError if the file is empty or unreadable.
     """
     with storage_errors(url, "read"):
-        fs, path = open_fs(url)
-        if is_web(url):
-            data = downloaded(url, sha256).read_bytes()
-        elif is_s3(url):
-            data = retried(lambda: s3.read(fs, path)[0])
-        else:
-            if "file" in fs.protocol:
-                check_fits(fs.size(path) or 0, shown(url))
-            data = fs.cat_file(path)
+        data = downloaded(url, sha256).read_bytes() if is_web(url) else read_range(url, 0)
     if not data:
         raise InputError(f"{shown(url)} is empty: write it again, or name another file")
     return data
@@ -119,21 +111,24 @@ def stat(url: str) -> Stat:
     return Stat(int(info["size"] or 0), str(tag).strip('"'))
 
 
-def read_range(url: str, start: int, end: int, version: str = "") -> bytes:
-    """Return the bytes from `start` up to `end` (exclusive), or to the end of a shorter file.
+def read_range(url: str, start: int, end: int | None = None, version: str = "") -> bytes:
+    """Return the bytes from `start` up to `end` (exclusive), or to the end of the file.
 
     `start` and `end`: counted from 0.
     `version`: the ETag that `stat` returned for the file: the bytes must still belong to it. Files of the web are not checked.
     Raises InputError if the file has changed.
     """
-    if end <= start:
+    if end is not None and end <= start:
         return b""
     with storage_errors(url, "read"):
         fs, path = open_fs(url)
         if is_s3(url):
             data, etag = retried(lambda: s3.read(fs, path, start, end))
         else:
-            data, etag = retried(lambda: fs.cat_file(path, start, end)), "" if is_web(url) else stat(url).etag
+            if end is None and "file" in fs.protocol:
+                check_fits(fs.size(path) or 0, shown(url))
+            data = retried(lambda: fs.cat_file(path, start, end))
+            etag = stat(url).etag if version and not is_web(url) else ""
     if version and etag and etag != version:
         raise StorageError(f"{shown(url)} has changed since it was first read: start again when it is complete")
     return bytes(data)

@@ -19,7 +19,6 @@ from aucdist.data.shards.manifest import (
     read_manifest,
     read_schema,
     read_shard,
-    read_statistics,
     verify_shard,
     write_shards,
 )
@@ -78,7 +77,6 @@ def test_any_floats_come_back_bit_by_bit(tmp_path_factory, sizes, d, sparse, dty
     assert len(write_shards(blocks, schema, f"file://{url}/set/")) == len(sizes)
     manifest = read_manifest(f"{url}/set")
     assert read_schema(manifest) == schema
-    assert read_statistics(manifest) is None
     form, n_pos = manifest.form, sum(int((b.y == 1).sum()) for b in blocks)
     assert (form.layout, form.dtype, form.n_features) == ("csr" if sparse else "dense", np.dtype(dtype).name, d)
     assert (manifest.n_samples, manifest.n_pos, manifest.n_neg) == (sum(sizes), n_pos, sum(sizes) - n_pos)
