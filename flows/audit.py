@@ -90,7 +90,7 @@ def audit(config: AuditConfig, observer: RunObserver) -> Json:
             "operating_point": about.get("operating_point"),
             "calibration": None if test is None else calibration_of(model, test),
             "groups": groups,
-            "contributions": contributions_of(run, model),
+            "contributions": contributions_of(run, model, observer),
             "drift": {
                 "p_after_holm": drift.ALPHA, "limits": drift.LEAST, "losses": drift.MIN_LOSS,
                 "evidence_against_a_guarantee": ALARM,
@@ -192,14 +192,14 @@ def _figures(rows: pd.DataFrame) -> Json:
     return figures | {"alerts": alerts}
 
 
-def contributions_of(run: str, model: LinearModel) -> Json:
+def contributions_of(run: str, model: LinearModel, observer: RunObserver) -> Json:
     """Return the largest contributions to the alerts among the test rows: columns with a share of at least `LEAST_PART`.
 
     For each alert, the columns that add more than their mean over the test rows share the sum of these excesses. The rows are
     read again; ``not_known`` says why nothing is known.
     """
     try:
-        blocks = [block for name, block in rows_of_run(run, model) if name == "test"]
+        blocks = [block for name, block in rows_of_run(run, observer) if name == "test"]
         if not blocks:
             return {"not_known": "the run has no test rows"}
         adds, scores = (

@@ -4,25 +4,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
 
-import numpy as np
 from pydantic import Field
 
 from aucdist.data.block import Block
-from aucdist.data.dataset import Schema
-from aucdist.data.shards.reading import open_rows, read
-from aucdist.data.sources import Source
 from aucdist.data.storage.files import absolute, exists, refuse_existing, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
 from aucdist.export import TARGETS, export as export_model
 from aucdist.export.cards import CARD_SUFFIXES, Scaling, card_file, card_rows, losses_of_card, to_scorecard
 from aucdist.model import load_model, load_two_classes
-from aucdist.model.linear_model import LinearModel
-from flows.compute.clusters import s3_as_configured
+from flows.compute.clusters import Stages, Workers, s3_as_configured
 from flows.config.cluster import S3Option
-from flows.config.data import DataConfig, configured_source
 from flows.config.loading import Cli, FileOption, PlaceArgument, Strict
 from flows.progress import RunObserver
-from flows.run_folder.folder import CONFIG, METRICS, SCORES, data_of, model_folder, read_about, read_scores
+from flows.rows.source import open_source
+from flows.run_folder.folder import CONFIG, METRICS, data_of, model_folder, read_about
 
 
 class ExportConfig(Strict):
@@ -105,7 +100,7 @@ def export(config: ExportConfig, observer: RunObserver) -> Json:
             card = to_scorecard(model, config.scaling(), rows=config.rows)
             # the effect of rounding on the rows of the run, if these can be read
             try:
-                measured = losses_of_card(model, card, rows_of_run(folder.rpartition("/")[0], model))
+                measured = losses_of_card(model, card, rows_of_run(folder.rpartition("/")[0], observer))
             except InputError as e:
                 measured = {"not_measured": str(e).rstrip(".")}
             card = replace(card, rounding=card.rounding | measured)
@@ -134,32 +129,15 @@ def _name_of(folder: str) -> str:
     return parts[-2] if len(parts) > 1 and parts[-1] == "model" and parts[-2] else "model"
 
 
-def rows_of_run(run: str, model: LinearModel) -> Iterator[tuple[str, Block]]:
+def rows_of_run(run: str, observer: RunObserver) -> Iterator[tuple[str, Block]]:
     """Read the rows of a run again, and yield its training and its test rows."""
     if not exists(f"{run}/{METRICS}") or not exists(f"{run}/{CONFIG}"):
         raise InputError("the model is not in the folder of a run, whose rows are needed: give the run folder")
-    data = data_of(run)
-    own_test = data.test_source
-    fingerprint, blocks = _read(configured_source(data), data, None)
-    if read_about(run)["data"]["fingerprint"] != fingerprint:
+    rows = open_source(data_of(run), encode=False).prepare(Workers(), observer, Stages(observer))
+    if read_about(run)["data"]["fingerprint"] != rows.fingerprint:
         raise InputError(
             "the data have changed since the run: restore the files that it was trained on, or train again"
         )
-    test_rows = read_scores(run)["row_id"].to_numpy() if exists(f"{run}/{SCORES}") else np.zeros(0, dtype=np.int64)
-    for block in blocks:
-        inside = np.zeros(block.n_samples, dtype=bool) if own_test else np.isin(block.row_id, test_rows)
-        for name, rows in (("train", ~inside), ("test", inside)):
-            if rows.any():
-                yield name, block.take(np.flatnonzero(rows))
-    if own_test is not None:
-        for block in _read(own_test, data, model.schema)[1]:
-            yield "test", block
-
-
-def _read(source: Source, data: DataConfig, schema: Schema | None) -> tuple[str, Iterator[Block]]:
-    """Return the fingerprint of a data set and its rows, read in the same way as the run did."""
-    if not data.direct and not source.is_sharded:
-        whole = read(source, schema=schema)
-        return whole.fingerprint, iter([whole.block])
-    reader = open_rows(source, schema=schema)
-    return reader.fingerprint, (reader.read(index) for index in range(reader.n_blocks))
+    for name, part in (("train", rows.train), ("train", rows.calibration), ("test", rows.test)):
+        for block in () if part is None else part.blocks():
+            yield name, block

@@ -9,7 +9,7 @@ from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.errors import InputError, Json
 from aucdist.store import Lease, lease, read_store, remove_old_versions
-from flows.compute.clusters import StageRunner, Stages, s3_as_configured
+from flows.compute.clusters import Stages, s3_as_configured
 from flows.config.data import TestConfig, UnlabelledRef, batch_name, source_of
 from flows.config.loading import NAME, CountOption, FileOptions, Strict
 from flows.model_store import promotion_lines
@@ -78,7 +78,7 @@ class KeepCurrentOptions(FileOptions):
     folder, config_class = "keep_current", KeepCurrentConfig
 
 
-def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
+def keep_current(config: KeepCurrentConfig, observer: RunObserver) -> Json:
     """Train on the newest rows, replace the version in use where the condition holds, and score and watch the new rows.
 
     One run at a time works on a store; a second one is refused. A run that was killed leaves one whole version in use, and the
@@ -92,8 +92,8 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: St
     with s3_as_configured(training, observer), lease(store, f"keep-current {training.name}") as held:
         current = read_store(store).current
         start = f"{store}/{current.folder}" if current and config.warm_start else None
-        trained = train(with_newest_files(config), observer, run_stage, start)
-        stages = Stages(observer, run_stage)
+        trained = train(with_newest_files(config), observer, start)
+        stages = Stages(observer)
         promotion = stages("promote", promote, config, store, str(trained["run"]), held)
         scored, watched = None, None
         if config.new:  # score with the version that is now in use
@@ -103,9 +103,9 @@ def keep_current(config: KeepCurrentConfig, observer: RunObserver, run_stage: St
             output, model = f"{absolute(config.scores)}/{batch}", f"{store}@{current.version}"
             where = {"cluster": training.cluster, "s3": training.s3}
             scoring = {"model": model, "output": output, "name": config.new.name, "source": config.new.source, **where}
-            scored = score(ScoreConfig.model_validate(scoring), observer, run_stage)
+            scored = score(ScoreConfig.model_validate(scoring), observer)
             watching = {"model": model, "data": config.new, "scores": output, "batch": batch, **where}
-            watched = watch(WatchConfig.model_validate(watching), observer, run_stage)
+            watched = watch(WatchConfig.model_validate(watching), observer)
     return {
         "store": files.shown(store), "run": trained["run"], "trained": trained, "promotion": promotion, "scored": scored,
         "watched": watched, "alarms": watched["alarms"] if watched else [],

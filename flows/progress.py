@@ -33,11 +33,15 @@ FLOW_RUN = "PREFECT__FLOW_RUN_ID"  # Prefect sets it in the process of a deploym
 
 
 class RunObserver(ABC):
-    """An object that is called with the progress of a run: each of the five calls becomes an event with its facts."""
+    """An object that runs the stages of a run, and is called with its progress: each call becomes an event with its facts."""
 
     @abstractmethod
     def on(self, event: str, facts: Json) -> None:
         """Show an event, which has the name of the call."""
+
+    def run_stage(self, name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        """Run a stage and return its result: a plain call here, and a task in a Prefect flow."""
+        return stage(*args, **options)
 
     def stage(self, name: str) -> None:
         """A stage starts."""
@@ -285,6 +289,7 @@ class MetricsObserver(RunObserver):
         self._figures: dict[str, float] = {}
         self._stages: dict[str, float] = {}
         self._stage, self._stage_start, self._sent = "", 0.0, 0.0
+        self.run_stage = observer.run_stage  # type: ignore[method-assign]
         self.about({"run": run})
 
     @contextmanager

@@ -10,7 +10,7 @@ from aucdist.data.storage.urls import Location
 from aucdist.errors import Json
 from aucdist.model import batch_scoring
 from aucdist.report.text import number_text
-from flows.compute.clusters import StageRunner, started
+from flows.compute.clusters import started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, source_of
 from flows.config.loading import Cli, Natural, PlaceArgument
@@ -35,12 +35,12 @@ class ScoreConfig(UnlabelledRef):
     """How s3:// URLs are reached."""
 
 
-def score(config: ScoreConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
+def score(config: ScoreConfig, observer: RunObserver) -> Json:
     """Score the rows of a data set.
 
     Raises InputError if the configuration, the model or the data is wrong.
     """
-    with started(config, "score", observer, run_stage) as (stages, workers):
+    with started(config, "score", observer) as (stages, workers):
         parallel_map = workers.parallel_map(observer)
         scoring = stages(
             "survey", batch_scoring.plan_scoring, model_folder(absolute(config.model)), source_of(config), config.output,

@@ -11,7 +11,7 @@ from aucdist.data.shards.manifest import Manifest
 from aucdist.data.shards.sharding import Simulation
 from aucdist.data.storage.files import absolute
 from aucdist.errors import Json
-from flows.compute.clusters import StageRunner, Stages, open_cluster, started
+from flows.compute.clusters import Stages, open_cluster, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import DataRef, source_of
 from flows.config.loading import Cli, Count, CountOption, NameArgument, Natural, Share, Strict
@@ -36,12 +36,12 @@ class ShardConfig(DataRef):
     """How s3:// URLs are reached."""
 
 
-def shard(config: ShardConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
+def shard(config: ShardConfig, observer: RunObserver) -> Json:
     """Write a data set as shards.
 
     Raises InputError if the configuration or the data is wrong. A data set that is at the target then stays as it is.
     """
-    with started(config, "shard-data", observer, run_stage) as (stages, workers):
+    with started(config, "shard-data", observer) as (stages, workers):
         parallel_map = workers.parallel_map(observer)
         request = sharding.request(
             source_of(config), config.target, rows_per_shard=config.rows_per_shard, dtype=config.dtype, seed=config.seed

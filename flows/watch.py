@@ -28,7 +28,7 @@ from aucdist.model.held_out import load_with_seen
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import alarm_text, evidence_text, metric_text
 from aucdist.store import lease, read_version
-from flows.compute.clusters import StageRunner, Workers, started
+from flows.compute.clusters import Workers, started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, batch_name, source_of
 from flows.config.loading import NAME, Cli, FileOption, PlaceArgument, Strict, UrlOption
@@ -97,12 +97,12 @@ class Watched(NamedTuple):
         return [f"score {name}" for name in self.model.classes] or ["score"]
 
 
-def watch(config: WatchConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
+def watch(config: WatchConfig, observer: RunObserver) -> Json:
     """Compare a batch with the training rows, and the metrics of its labelled rows with those of the test rows.
 
     Raises InputError if the configuration, the model, the rows or the labels are wrong.
     """
-    with started(config, "watch", observer, run_stage) as (stages, workers):
+    with started(config, "watch", observer) as (stages, workers):
         watched = stages("open model", open_watched, config)
         batch = config.batch
         if config.data:

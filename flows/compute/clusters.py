@@ -298,39 +298,31 @@ def _set_environment(changes: Mapping[str, str | None]) -> None:
 COMPILING = "compiling kernels, once per machine"
 
 
-StageRunner = Callable[..., Any]
-"""``run(name, stage, *args, **options)`` returns what ``stage(*args, **options)`` returns: see
-`flows.orchestration.flows.run_as_task`."""
-
-
 class Stages:
     """The stages of one run.
 
-    `observer`: is called with the name of each stage when it starts.
-    `run_stage`: makes a task of each stage; by default a stage is called.
+    `observer`: is called with the name of each stage when it starts, and runs it.
     `seconds`, dict of str to float: wall time of each stage so far, in order; of a stage that ran twice, the last. The time in
         which this process compiled kernels is listed separately, under `COMPILING`.
     """
 
-    def __init__(self, observer: RunObserver, run_stage: StageRunner | None = None):
+    def __init__(self, observer: RunObserver):
         from aucdist.kernels import rows  # loads Numba
         from aucdist.kernels.compiling import cache_folder
 
-        self._observer, self._run_stage, self._start = observer, run_stage, time.perf_counter()
+        self._observer, self._start = observer, time.perf_counter()
         if not any(cache_folder(rows.__file__).rglob("*.nbi")):
             observer.note(f"{COMPILING}: this run takes some seconds more")
         self.seconds: dict[str, float] = {}
 
     def __call__(self, name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-        """Run a stage and return its result; see `StageRunner`."""
+        """Run a stage, ``stage(*args, **options)``, and return its result."""
         from numba.core.event import install_timer  # loads Numba
 
         self._observer.stage(name)
         start = time.perf_counter()
         with install_timer("numba:compile", lambda seconds: None) as compiling:
-            result = (
-                stage(*args, **options) if self._run_stage is None else self._run_stage(name, stage, *args, **options)
-            )
+            result = self._observer.run_stage(name, stage, *args, **options)
         compiled = compiling.duration if compiling.done else 0.0
         self.seconds[name] = time.perf_counter() - start - compiled
         if compiled:
@@ -343,15 +335,13 @@ class Stages:
 
 
 @contextmanager
-def started(
-    config: Any, name: str, observer: RunObserver, run_stage: StageRunner | None
-) -> Iterator[tuple[Stages, Workers]]:
+def started(config: Any, name: str, observer: RunObserver) -> Iterator[tuple[Stages, Workers]]:
     """Configure S3 and open the cluster of a command while the context lasts, and yield its stages and the workers.
 
     `config`: has `cluster` and `s3`.
     Raises InputError and RunError as `open_cluster` and `s3_as_configured`.
     """
-    stages = Stages(observer, run_stage)
+    stages = Stages(observer)
     with s3_as_configured(config, observer), open_cluster(config.cluster, name, observer) as workers:
         yield stages, workers
 

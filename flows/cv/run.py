@@ -27,8 +27,9 @@ from aucdist.search.fold import check_metric
 from aucdist.search.folds import Folds, SearchedClasses, searched_classes, smallest_class
 from aucdist.search.schedule import FitJob, fit_settings, halve
 from aucdist.selection import codes, duplicates, names_of_codes, refuse_straddling, take_column
-from flows.compute.clusters import ResultCache, StageRunner, Stages, Workers, worker_memory
+from flows.compute.clusters import ResultCache, Stages, Workers, worker_memory
 from flows.config.data import DataConfig, refuse_for_classes, source_of
+from flows.config.model import ModelConfig
 from flows.cv.config import CvConfig
 from flows.cv.jobs import (
     JobResults,
@@ -44,7 +45,7 @@ from flows.progress import RunObserver, warnings_to
 from flows.rows.rows import Encoding, Rows, TrainTestRows, with_classes
 from flows.rows.source import RowSource, check_monotone, open_source
 from flows.run_folder.folder import timestamped
-from flows.train.run import Opened, PreparedRun, fit_and_publish
+from flows.train.run import Opened, fit_and_publish
 
 
 class SearchRows(NamedTuple):
@@ -98,13 +99,12 @@ def open_search(config: CvConfig, observer: RunObserver) -> tuple[RowSource, Sea
         # the folds remove the column
         data = data.model_copy(update={"test": data.test.model_copy(update={"keep": True})})
     source = open_source(data, config.blocks, encode=False)
-    if source.needs_workers:
+    if source.rows is None:
         if config.folds.groups is not None or config.folds.time is not None or config.folds.duplicates == "together":
             raise InputError(
                 "folds by groups, time or duplicates need all rows in one process: read files, not shards, and leave out `direct`"
             )
         return source, None
-    assert source.rows is not None
     search_rows = make_folds(source.rows, config, Workers(), observer)
     # errors about all rows are raised here
     Encoding(config.data, search_rows.rows.schema).fit(search_rows.rows.train.each(map))
@@ -166,7 +166,7 @@ def _take_column(rows: TrainTestRows, name: str) -> tuple[TrainTestRows, np.ndar
 COPIES = 3  # a task holds all rows, the rows of its fold, and these rows encoded
 
 
-def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunner | None = None) -> Json:
+def cross_validate(config: CvConfig, observer: RunObserver) -> Json:
     """Score the grid on the folds, choose, fit the chosen setting to all training rows, and write the run folder.
 
     Results of jobs are cached below ``cv-<name>/tasks``: a search that was interrupted resumes from them.
@@ -176,7 +176,7 @@ def cross_validate(config: CvConfig, observer: RunObserver, run_stage: StageRunn
     Raises RunError if every setting failed; the results of finished jobs are in the cache.
     """
     name = timestamped(f"{config.name}-cv")
-    result, summary = fit_and_publish(config, name, "aucdist cv", open_search_rows, observer, run_stage)
+    result, summary = fit_and_publish(config, name, "aucdist cv", open_search_rows, observer)
     return {"run": result.pop("run"), **(summary or {}), "refit": result}
 
 
@@ -184,7 +184,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
     """Open the rows of a search, whose model is chosen by folds of the training rows."""
     source, opened = stages("open data", open_search, config, observer)
 
-    def prepare(workers: Workers) -> PreparedRun:
+    def prepare(workers: Workers) -> tuple[TrainTestRows, ModelConfig, Json | None]:
         """Score the grid on the folds, choose, and return all training rows with their encoding."""
         search_rows = opened
         if search_rows is None:
@@ -198,7 +198,7 @@ def open_search_rows(config: CvConfig, observer: RunObserver, stages: Stages) ->
         check_monotone(directions, search_rows.rows.schema)
         parameters, summary = stages("search", search, full, search_rows, workers, observer)
         rows = stages("encode", search_rows.rows.encode, config.data, workers.parallel_map(observer))
-        return PreparedRun(rows, config.model.with_parameters(parameters), summary)
+        return rows, config.model.with_parameters(parameters), summary
 
     return max(source.n_blocks, config.folds.number * config.folds.repeats), prepare
 

@@ -105,28 +105,10 @@ def short(number: float) -> str:
     return str(np.format_float_scientific(number, trim="-", exp_digits=1))
 
 
-def run_as_task(name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-    """Run a stage as a Prefect task and return its result; see `flows.compute.clusters.StageRunner`.
-
-    Arguments and result bypass Prefect, because both hold rows: it would walk through the one and persist the other.
-    """
-
-    def body() -> Any:
-        return stage(*args, **options)
-
-    body.__doc__ = stage.__doc__
-    return prefect.task(name=name, cache_policy=NO_CACHE, persist_result=False)(body)()
-
-
-def run_observer() -> RunObserver:
-    """Return the observer that writes into the log of the flow run."""
-    return log_observer(get_run_logger().info)
-
-
 @flow(name="train-auc", flow_run_name=training_run_name)
 def train_auc(config: TrainConfig) -> Json:
     """Train a model, evaluate it and write the run folder."""
-    result = training.train(config, run_observer(), run_as_task)
+    result = training.train(config, FlowObserver())
     create_markdown_artifact(summary_markdown(result), key="train-auc-summary", description=f"Summary of {config.name}")
     create_table_artifact([flat_row(result)], key="train-auc-table", description=f"Figures of {config.name}")
     create_roc_artifact(result, key="train-auc-roc", description=f"ROC curve of {config.name}")
@@ -136,7 +118,7 @@ def train_auc(config: TrainConfig) -> Json:
 @flow(name="cross-validate", flow_run_name="cross-validate-{config.name}")
 def cross_validate(config: CvConfig) -> Json:
     """Choose parameters by cross-validation, fit all training rows with them, and write the run folder."""
-    result = searching.cross_validate(config, ArtifactObserver(run_observer(), config.name), run_as_task)
+    result = searching.cross_validate(config, FlowObserver(config.name))
     create_markdown_artifact(markdown_of(result), key="cross-validate-verdict", description=f"Verdict on {config.name}")
     create_table_artifact(table_of(result), key="cross-validate-table", description=f"Settings of {config.name}")
     refit = result["refit"] | {"run": result["run"]}
@@ -147,7 +129,7 @@ def cross_validate(config: CvConfig) -> Json:
 @flow(name="shard-data", flow_run_name=data_run_name)
 def shard_data(config: ShardConfig) -> Json:
     """Write a data set as shards: rows in random order, each shard with its share of the positives."""
-    result = sharding.shard(config, run_observer(), run_as_task)
+    result = sharding.shard(config, FlowObserver())
     create_table_artifact([flat_row(result)], key="shard-data-table", description=f"Shards at {result['target']}")
     return result
 
@@ -155,7 +137,7 @@ def shard_data(config: ShardConfig) -> Json:
 @flow(name="score", flow_run_name=data_run_name)
 def score(config: ScoreConfig) -> Json:
     """Score the rows of a data set by a model."""
-    result = scoring.score(config, run_observer(), run_as_task)
+    result = scoring.score(config, FlowObserver())
     counts = {kind: sum(result[kind].values()) for kind in ("missing", "unknown")}
     create_table_artifact([flat_row(result | counts)], key="score-table", description=f"Scores at {result['output']}")
     return result
@@ -164,7 +146,7 @@ def score(config: ScoreConfig) -> Json:
 @flow(name="watch")
 def watch(config: WatchConfig) -> Json:
     """Compare a batch with the training rows, and the metrics of labelled rows with those on the test rows of the run."""
-    result = watching.watch(config, run_observer(), run_as_task)
+    result = watching.watch(config, FlowObserver())
     report_alarms(result, config.model, ALARM)
     return result
 
@@ -175,7 +157,7 @@ def keep_current(config: KeepCurrentConfig) -> Json:
 
     Returns what ``aucdist keep-current --json`` prints.
     """
-    result = keeping.keep_current(config, run_observer(), run_as_task)
+    result = keeping.keep_current(config, FlowObserver())
     lines = "\n".join(f"* {line}" for line in promotion_lines(result["promotion"]))
     create_markdown_artifact(lines, key="keep-current", description=f"The model at {result['store']}")
     if result["watched"] is not None:
@@ -186,7 +168,7 @@ def keep_current(config: KeepCurrentConfig) -> Json:
 @flow(name="reproduce", flow_run_name="reproduce-{config.paper}")
 def reproduce_paper(config: Paper) -> Json:
     """Run a paper's experiments. Run it again to resume after an interruption."""
-    result = reproducing.reproduce(config, run_observer())
+    result = reproducing.reproduce(config, FlowObserver())
     for name, summary in result["tables"].items():
         key = f"reproduce-{config.paper}-{name}".lower().replace("_", "-").replace(".", "-")
         rows = [{"quantity": quantity, "result": text} for quantity, text in summary_entries(summary)]
@@ -197,17 +179,32 @@ def reproduce_paper(config: Paper) -> Json:
 # ---- artifacts and events ----------------------------------------------------------------------------------------------
 
 
-class ArtifactObserver(RunObserver):
-    """Shows the progress of a search as a progress artifact, and forwards everything to another observer."""
+class FlowObserver(RunObserver):
+    """Runs stages as tasks, writes the log of the flow run, and shows the progress of a search as a progress artifact.
 
-    def __init__(self, observer: RunObserver, name: str) -> None:
-        self._observer, self._name = observer, name
+    `search`: its name; empty for other flows.
+    """
+
+    def __init__(self, search: str = "") -> None:
+        self._log, self._name = log_observer(get_run_logger().info), search
         self._artifact: UUID | None = None
 
+    def run_stage(self, name: str, stage: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        """Run a stage as a Prefect task and return its result.
+
+        Arguments and result bypass Prefect, because both hold rows: it would walk through the one and persist the other.
+        """
+
+        def body() -> Any:
+            return stage(*args, **options)
+
+        body.__doc__ = stage.__doc__
+        return prefect.task(name=name, cache_policy=NO_CACHE, persist_result=False)(body)()
+
     def on(self, event: str, facts: Json) -> None:
-        """Forward the event, and update the artifact by the number of finished tasks."""
-        self._observer.on(event, facts)
-        if event != "tasks":
+        """Write the event, and update the artifact by the number of finished tasks."""
+        self._log.on(event, facts)
+        if event != "tasks" or not self._name:
             return
         percent = 100.0 * facts["done"] / max(facts["total"], 1)
         if self._artifact is None:

@@ -4,9 +4,8 @@ Rows are read into this process, or are shards, or files whose parts the workers
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,37 +35,17 @@ Opened = tuple[Rows, Schema, str]
 """The rows of one source, their schema, and the fingerprint of the data."""
 
 
-@dataclass(frozen=True, eq=False)
-class RowSource:
+class RowSource(NamedTuple):
     """A data set that has been opened as far as possible without workers.
 
     `n_blocks`: number of blocks that the training rows are partitioned into.
-    `needs_workers`: whether the rows are read by the workers, and not in this process.
-    `rows`: where workers are needed neither split nor encoded; None for files that have not been read.
-    `survey`: of such files: ``survey(workers, parallel_map) -> TrainTestRows``, which parses all of them once.
+    `rows`: the training rows and test rows; None if workers read them.
+    `prepare`: ``prepare(workers, observer, stages)`` returns these rows, wherever they are.
     """
 
     n_blocks: int
-    needs_workers: bool
-    config: DataConfig
-    encode: bool
-    rows: TrainTestRows | None = None
-    survey: Callable[[Workers, ParallelMap], TrainTestRows] | None = None
-
-    def prepare(self, workers: Workers, observer: RunObserver, stages: Stages) -> TrainTestRows:
-        """Return the training rows and test rows.
-
-        `workers`: read the rows, unless this process has them.
-        `observer`: is called with the progress of the reading.
-        `stages`: run those that this takes.
-        """
-        rows, parallel_map = self.rows, workers.parallel_map(observer)
-        if self.survey is not None:
-            rows = stages("survey", self.survey, workers, parallel_map)
-        if self.needs_workers:
-            rows = stages("split and scale", split_and_encode, rows, self.config, self.encode, parallel_map)
-        assert rows is not None
-        return rows
+    rows: TrainTestRows | None
+    prepare: Callable[[Workers, RunObserver, Stages], TrainTestRows]
 
 
 def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = True) -> RowSource:
@@ -99,18 +78,26 @@ def open_source(config: DataConfig, n_blocks: int | None = None, encode: bool = 
             raise InputError(
                 "the training data are shards, so the test set has to be shards too: run `aucdist shard` on it"
             )
-        rows = _train_and_test(config, partial(_open_blocks, Workers(), map, None))
-        return RowSource(rows.train.n_blocks, True, config, encode, rows)
-    if config.direct:
-        n_parts = len(source.format_of().split(source, n_blocks))
+        unsplit = _train_and_test(config, partial(_open_blocks, Workers(), map, None))
+        n_blocks = unsplit.train.n_blocks
+    elif config.direct:
+        unsplit, n_blocks = None, len(source.format_of().split(source, n_blocks))
+    else:
+        here = read_rows(config, n_blocks, encode=encode)
+        return RowSource(here.train.n_blocks, here, lambda *_: here)
 
-        def survey(workers: Workers, parallel_map: ParallelMap) -> TrainTestRows:
-            """Parse every part once, where it will be used, to number the rows and to find classes, features and categories."""
-            return _train_and_test(config, partial(_open_blocks, workers, parallel_map, n_parts))
+    def survey(workers: Workers, parallel_map: ParallelMap) -> TrainTestRows:
+        """Parse every part once, where it will be used, to number the rows and to find classes, features and categories."""
+        return _train_and_test(config, partial(_open_blocks, workers, parallel_map, n_blocks))
 
-        return RowSource(n_parts, True, config, encode, survey=survey)
-    rows = read_rows(config, n_blocks, encode=encode)
-    return RowSource(rows.train.n_blocks, False, config, encode, rows)
+    def prepare(workers: Workers, observer: RunObserver, stages: Stages) -> TrainTestRows:
+        """Return the rows, which the workers read."""
+        parallel_map = workers.parallel_map(observer)
+        rows = unsplit or stages("survey", survey, workers, parallel_map)
+        prepared: TrainTestRows = stages("split and scale", split_and_encode, rows, config, encode, parallel_map)
+        return prepared
+
+    return RowSource(n_blocks, None, prepare)
 
 
 def split_and_encode(rows: TrainTestRows, config: DataConfig, encode: bool, parallel_map: ParallelMap) -> TrainTestRows:

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -29,7 +29,7 @@ from aucdist.model.batch_scoring import has_costs
 from aucdist.report.text import parameters_text, value_text
 from aucdist.search.fold import training_rows
 from aucdist.search.folds import gathered
-from flows.compute.clusters import StageRunner, Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
+from flows.compute.clusters import Stages, Workers, fixed_worker_set, open_cluster, s3_as_configured
 from flows.config.data import refuse_for_classes, source_of
 from flows.config.model import ModelConfig, ShapesConfig
 from flows.progress import REPORT, MetricsObserver, RunObserver
@@ -187,60 +187,48 @@ def baselines(rows: TrainTestRows, observer: RunObserver) -> list[Baseline]:
     return reached
 
 
-class PreparedRun(NamedTuple):
-    """The encoded rows and the model that a run fits.
-
-    `search`: where folds chose the parameters, what was tried, as ``aucdist cv --json`` prints it.
-    """
-
-    rows: TrainTestRows
-    model: ModelConfig
-    search: Json | None = None
-
-
-Prepare = Callable[[Workers], PreparedRun]
+Prepare = Callable[[Workers], tuple[TrainTestRows, ModelConfig, Json | None]]
+"""A function that reads the rows of a run. It returns them encoded, the model to fit to them and, where folds chose its
+parameters, what was tried, as ``aucdist cv --json`` prints it."""
 Opened = tuple[int, Prepare]
 """The data of a run, opened as far as that takes no workers: how many workers could be busy at a time, and what reads the rows.
 """
 
 
-def train(
-    config: TrainConfig, observer: RunObserver, run_stage: StageRunner | None = None, start: str | None = None
-) -> Json:
+def train(config: TrainConfig, observer: RunObserver, start: str | None = None) -> Json:
     """Train a model, evaluate it, write the run folder, and return what ``aucdist train --json`` prints.
 
     Of several classes each that has enough rows is fitted.
 
-    `run_stage`: makes a Prefect task of each stage; by default stages are plain calls.
     `start`: a model whose weights the fit starts from, where its features are the same; of several classes for each class that
         it has.
     Raises InputError if the configuration or the data is wrong; nothing has been written then.
     Raises RunError if the run itself failed.
     """
     name = timestamped(fit_name(config.name, config.model))
-    return fit_and_publish(config, name, "aucdist train", open_training_rows, observer, run_stage, start)[0]
+    return fit_and_publish(config, name, "aucdist train", open_training_rows, observer, start)[0]
 
 
 def open_training_rows(config: TrainConfig, observer: RunObserver, stages: Stages) -> Opened:
     """Open the rows of a training run, whose model is that of the configuration."""
     source = stages("open data", open_source, config.data, config.blocks)
 
-    def prepare(workers: Workers) -> PreparedRun:
+    def prepare(workers: Workers) -> tuple[TrainTestRows, ModelConfig, Json | None]:
         """Return the encoded rows, and the model of the configuration."""
         rows = source.prepare(workers, observer, stages)
         if rows.sets is not None:
             refuse_for_classes(config)  # the configuration does not say that shards have several
         check_monotone([getattr(config.model.built, "monotone", None)], rows.schema)
-        return PreparedRun(rows, config.model)
+        return rows, config.model, None
 
     return source.n_blocks, prepare
 
 
 def fit_and_publish(
     config: Any, name: str, command: str, open_run: Callable[[Any, RunObserver, Stages], Opened], observer: RunObserver,
-    run_stage: StageRunner | None, start: str | None = None,
+    start: str | None = None,
 ) -> tuple[Json, Json | None]:  # fmt: skip
-    """Prepare rows and a model, fit and evaluate it, and write the run folder. Errors, `run_stage` and `start`: as `train`.
+    """Prepare rows and a model, fit and evaluate it, and write the run folder. Errors and `start`: as `train`.
 
     `config`: a `TrainConfig` or a `flows.cv.config.CvConfig`.
     `name`: of the run folder.
@@ -249,7 +237,7 @@ def fit_and_publish(
     Returns what ``aucdist train --json`` prints, and what folds have tried, where they chose parameters.
     """
     observer = MetricsObserver(observer, name)
-    stages = Stages(observer, run_stage)
+    stages = Stages(observer)
     if unfinished := unfinished_runs(config.output, command):
         observer.note(unfinished)
     described = config._described

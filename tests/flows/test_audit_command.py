@@ -83,6 +83,12 @@ def test_contributions_are_all_the_large_ones(folder: Path, run: Path, record: d
     assert contributions["most_of_an_alert"] == named.sum(axis=1).max()
 
 
+def test_rows_that_were_split_by_time_are_read_again_without_this_column(folder: Path, tmp_path: Path) -> None:
+    settings = [f"--set={key}" for key in ("data.split={time: years, last: 0.3}", f"output={tmp_path}")]
+    run = json.loads(command("train", folder / "config.yaml", *settings, "--json")[0])["run"]
+    assert json.loads(command("audit", run, "--json")[0])["contributions"]["alerts"] > 0
+
+
 def test_the_features_of_a_hashed_column_are_one_column() -> None:
     schema = Schema(("v", "h#0", "h#1"), "y", ("1",), ("0",), {}, {"h": 2})
     scaling = Preprocessor((), "none", None, None)

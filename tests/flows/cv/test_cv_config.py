@@ -19,7 +19,7 @@ from flows.config.loading import configs_folder, to_yaml
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate, open_search
 from flows.orchestration import flows
-from flows.progress import LineObserver
+from flows.progress import RunObserver
 
 
 def test_every_configuration_loads_and_loads_again_as_resolved(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         return uuid4()
 
     monkeypatch.setattr(flows, "get_run_logger", lambda: logging.getLogger("test"))
-    monkeypatch.setattr(flows, "run_as_task", None)
+    monkeypatch.setattr(flows.FlowObserver, "run_stage", RunObserver.run_stage)
     for kind in ("markdown", "table", "progress", "image"):
         monkeypatch.setattr(flows, f"create_{kind}_artifact", make)
     updates: list[Any] = []
@@ -114,16 +114,16 @@ def test_artifacts_of_a_search(made: dict[str, Any], tmp_path: Path) -> None:
     assert 'xmlns="http://www.w3.org/2000/svg"' in svg
     assert "var(--" not in svg
     assert "#c24e00" in svg
-    plain = searched("digits", *QUICK, output=tmp_path, observer=flows.ArtifactObserver(QUIET, "again"))
+    plain = searched("digits", *QUICK, output=tmp_path, observer=flows.FlowObserver("again"))
     assert (plain["table"], plain["tasks"]["kept"]) == (result["table"], 2)
 
 
-def test_progress_in_words(made: dict[str, Any]) -> None:
-    lines: list[str] = []
-    artifact = flows.ArtifactObserver(LineObserver(lines.append), "x")
+def test_progress_in_words(made: dict[str, Any], caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "test")
+    artifact = flows.FlowObserver("x")
     artifact.tasks(0, 4)
     artifact.tasks(4, 4, 1, "best so far auc 0.9 at lam 1", 0.0)
-    assert lines == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]
+    assert caplog.messages == ["  0 of 4 tasks", "  4 of 4 tasks, 1 failed, best so far auc 0.9 at lam 1"]
     assert made["updates"] == [100.0]
 
 
