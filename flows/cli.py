@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from flows.command import OK, TERMINATED, Command, print_event, report_errors, report_interrupt
+from flows.command import OK, TERMINATED, Command, print_event, report_errors
 
 _TABLE = Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
 COMMANDS = tuple(Command(name, **row) for name, row in tomllib.loads(_TABLE).items())
@@ -56,7 +56,7 @@ class Commands(click.Group):
             return Commands(f"{cmd_name} ", name=cmd_name, help=GROUPS[cmd_name], no_args_is_help=True)
         if cmd_name not in self.rows:
             return None
-        with report_interrupt():  # this imports the command's configuration
+        with report_errors(debug=False):  # this imports the command's configuration
             return self.rows[cmd_name].as_click()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -241,24 +241,15 @@ def _without_traceback(form: Callable[[logging.LogRecord], str]) -> Callable[[lo
 
 
 @contextmanager
-def report_interrupt() -> Iterator[None]:
-    """On Ctrl-C, print a message to stderr and exit with the code for it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        print_event("interrupted", "", exit=INTERRUPTED)
-        raise click.exceptions.Exit(INTERRUPTED) from None
-
-
-@contextmanager
 def report_errors(debug: bool) -> Iterator[None]:
     """Convert exceptions to a message on stderr and an exit code. The traceback is shown only with ``--debug``."""
     try:
-        with report_interrupt():
-            yield
+        yield
         return
     except (click.exceptions.Exit, BrokenPipeError):
         raise  # a closed output, as after `| head`, ends the command silently
+    except KeyboardInterrupt:
+        event, text, code = "interrupted", "", INTERRUPTED
     except Exception as e:
         from aucdist.data.storage.urls import hide
         from aucdist.errors import InputError, RunError, error_text

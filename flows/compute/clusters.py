@@ -33,12 +33,10 @@ from aucdist.errors import InputError, Json
 from flows.config.cluster import (
     Adaptive,
     ClusterConfig,
-    FitClusterConfig,
     KubernetesConfig,
     LocalClusterConfig,
     NoCluster,
     S3Config,
-    ThreadsHere,
     api_configured,
 )
 from flows.config.data import CacheMode
@@ -154,9 +152,7 @@ def _size(n_bytes: int) -> str:
 
 
 @contextmanager
-def open_cluster(
-    config: ClusterConfig | FitClusterConfig, name: str, observer: RunObserver | None = None
-) -> Iterator[Workers]:
+def open_cluster(config: ClusterConfig, name: str, observer: RunObserver | None = None) -> Iterator[Workers]:
     """Connect to a cluster or start one, and yield its workers. Afterwards, release the cluster and its scratch folder.
 
     `name`: of the run; names the scratch folder, and a cluster that is started for it.
@@ -165,7 +161,7 @@ def open_cluster(
     Raises RunError if workers do not come in time.
     """
     if isinstance(config, NoCluster):
-        yield Workers(n_jobs=config.n_jobs if isinstance(config, ThreadsHere) else 1)
+        yield Workers(n_jobs=config.n_jobs)
         return
     from aucdist.engine.dask import connect, local_client
     from aucdist.engine.workers import check_versions, report_lost_workers, wait_for_workers
@@ -196,7 +192,7 @@ def open_cluster(
 
 
 @contextmanager
-def fixed_worker_set(config: ClusterConfig | FitClusterConfig, workers: Workers, n_blocks: int) -> Iterator[None]:
+def fixed_worker_set(config: ClusterConfig, workers: Workers, n_blocks: int) -> Iterator[None]:
     """Keep the number of workers constant while rows are partitioned and a model is fitted to them.
 
     A cluster that scales by its load is first scaled to one worker for each block, within its limits. Others stay as they are.

@@ -23,15 +23,10 @@ MEMORY = pattern_of("a number of bytes with a unit, such as 4Gi", r"^[0-9]+(\.[0
 
 
 class NoCluster(Strict):
-    """Everything is computed in this process."""
+    """Everything is computed in this process, and several threads share the work of a fit."""
 
     kind: Literal["none"] = "none"
     """Everything is computed in this process."""
-
-
-class ThreadsHere(NoCluster):
-    """Everything is computed in this process, and several threads share the work of a fit."""
-
     n_jobs: int = -1
     """The number of threads that work on the blocks of a fit; -1 means one for each core. The results are the same for
     any number."""
@@ -170,11 +165,6 @@ ClusterConfig = Annotated[
 ]
 """A cluster, which may also be given by the name of a file."""
 ClusterOption = Annotated[ClusterConfig, Field(default_factory=NoCluster), Cli(metavar="NAME")]
-FitClusterConfig = Annotated[
-    ThreadsHere | LocalClusterConfig | AddressConfig | KubernetesConfig,
-    Field(discriminator="kind"),
-    BeforeValidator(named_cluster),
-]
 
 
 # ---- S3 ----------------------------------------------------------------------------------------------------------------

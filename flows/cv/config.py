@@ -7,7 +7,6 @@ import numpy as np
 from pydantic import Field
 
 from aucdist.errors import InputError, Json
-from flows.config.cluster import ClusterConfig, NoCluster
 from flows.config.loading import Count, CountOption, Natural, Positive, Rate, RunOptions, Strict
 from flows.config.model import check_estimator
 from flows.train.config import RunConfig
@@ -86,8 +85,6 @@ class CvConfig(RunConfig):
     audit: ClassVar[None] = None
     checkpoint: ClassVar[None] = None
 
-    cluster: ClusterConfig = Field(default_factory=NoCluster)  # type: ignore[assignment]
-    """Where the search runs."""
     grid: dict[str, list[Any] | LogSpace]
     """The values of each parameter: a list, or {first, last, number} on a log scale. All combinations are tried."""
     folds: FoldsConfig = Field(default_factory=FoldsConfig)

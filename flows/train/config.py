@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, PrivateAttr
 from aucdist.data.storage.urls import Location
 from aucdist.engine.workers import has_bokeh, no_bokeh
 from aucdist.errors import InputError
-from flows.config.cluster import CheckpointConfig, FitClusterConfig, S3Option, ThreadsHere
+from flows.config.cluster import CheckpointConfig, ClusterConfig, NoCluster, S3Option
 from flows.config.data import CacheMode, DataConfig, DataFileOptions, is_yaml, refuse_for_classes, source_from_name
 from flows.config.loading import NAME, CountOption, NameArgument, RunOptions, Strict, config_of, parse_yaml
 from flows.config.model import AUTO, THRESHOLD_SHARE, ModelConfig, OperatingPointConfig, ShapesConfig, check_estimator
@@ -45,7 +45,7 @@ class RunConfig(Strict):
     probability of 0.5, and ranking estimators take the threshold with the largest G-mean on the training rows."""
     shapes: ShapesConfig = Field(default_factory=ShapesConfig)
     """Additional fits for the report: a band around the shapes, and what `monotone` costs."""
-    cluster: FitClusterConfig = Field(default_factory=ThreadsHere)
+    cluster: ClusterConfig = Field(default_factory=NoCluster)
     """Where the run computes."""
     blocks: CountOption = None
     """The number of blocks that the rows are divided into. By default there is one for each 64 MiB."""

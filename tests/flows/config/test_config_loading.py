@@ -13,7 +13,7 @@ from support.runs import load_train
 
 from aucdist.data.own_files import _said_of
 from aucdist.errors import InputError
-from flows.config.cluster import AddressConfig, LocalClusterConfig, ThreadsHere
+from flows.config.cluster import AddressConfig, LocalClusterConfig, NoCluster
 from flows.config.data import source_from_name
 from flows.config.loading import apply_setting, configs_folder, parse_yaml, to_yaml, validated, yaml_text
 from flows.cv.config import CvConfig
@@ -57,7 +57,7 @@ def test_the_path_of_a_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.yml"
     path.write_text("name: mine\ndata: {name: digits}\n")
     config = load_train(str(path))
-    assert config.cluster == ThreadsHere()
+    assert config.cluster == NoCluster()
     assert config.model.built.get_params() == load_train("a9a").model.built.get_params()
 
 
