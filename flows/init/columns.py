@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -93,24 +93,73 @@ class Column:
     otherwise: Kind | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class Table:
-    """The distinct cells of each column, those of a column one after the other, and what each of them may be.
+def contents_of(
+    table: pa.Table, positive: np.ndarray, spelling: Spelling | None = None, words: tuple[str, ...] = (),
+    date_format: str | None = None,
+) -> tuple[list[Column], Spelling]:  # fmt: skip
+    """Return what the columns of a table hold, and the spelling of numbers.
 
-    `starts`, of shape (n_columns + 1,): where the cells of each column are.
-    `strings`: the texts of the cells, without blanks around them.
+    A source has one date format, so dates of a second one are left out.
+
+    `table`: of texts or of dictionaries of them; a null is an empty text.
+    `positive`, of shape (n_rows,), bool: which rows are of the positive class.
+    `spelling`: None if it is to be found.
+    `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
+    """
+    empty = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))
+    dictionaries, rows, positives = [empty[:0]], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for column in table.columns:
+        codes, values = distinct(column)
+        trimmed = pc.utf8_trim_whitespace(pa.concat_arrays([values.cast(pa.string()), empty])).dictionary_encode()
+        places = as_numpy(trimmed.indices)[codes]
+        counts, counts_pos = (np.bincount(at, minlength=len(trimmed.dictionary)) for at in (places, places[positive]))
+        used = np.flatnonzero(counts)
+        dictionaries.append(trimmed.dictionary.take(as_arrow(used)))
+        rows.append(counts[used])
+        positives.append(counts_pos[used])
+    texts, sizes = pa.concat_arrays(dictionaries), list(map(len, rows))
+    strings, always = texts.to_pylist(), Spelling(missing=words)
+    missing = _which(strings, always.is_missing)
+    missing_number = missing | _which(strings, always.is_missing_number)
+    if spelling is None:
+        spelling = _spelling(texts, missing_number, np.repeat(np.arange(len(sizes)), sizes), np.concatenate(rows))
+    number = numbers_in(texts, spelling)
+    missing_number |= np.isin(number, always.missing_numbers)
+    number = np.where(missing_number, np.nan, number)
+    parts = (
+        np.split(values, np.cumsum(sizes)[:-1])
+        for values in (np.array(strings, object), number, missing, missing_number)
+    )
+    formats = (None, *DATE_FORMATS) if date_format is None else (date_format,)
+    by_column = zip(table.column_names, *(part[1:] for part in (rows, positives, *parts)), strict=True)
+    facts = len(positive), int(positive.sum()), formats
+    columns = [Cells._make((*cells, *facts)).column() for cells in by_column]
+    dates = [column for column in columns if column.kind == "dates"]
+    first = next((column for column in dates if column.date_format != COMPACT), None)
+    for column in dates:
+        if first is not None and column.date_format != first.date_format:
+            column.kind = "number" if column.date_format == COMPACT else "drop"
+            column.comment = f"dates written in another way ({column.date_format or 'ISO 8601'})"
+        elif short := [part for part in SPANS if part not in column.parts]:
+            column.comment += f"; no {' or '.join(short)}: the first {1 - LAST:.0%} of the rows do not have all"
+    return columns, spelling
+
+
+class Cells(NamedTuple):
+    """The distinct cells of a column, and what each of them may be.
+
     `rows` and `positives`: how many rows have this cell, and how many of them are of the positive class.
+    `texts`: without blanks around them.
     `number`: the value of each cell as a number; NaN if it is not a number.
     `missing` and `missing_number`: whether each cell marks a missing text or a missing number.
+    `n_rows` and `n_pos`: all rows of the table, and those of the positive class.
     `date_formats`: the formats of dates that are tried.
     """
 
-    names: list[str]
-    starts: np.ndarray
-    strings: list[str]
+    name: str
     rows: np.ndarray
     positives: np.ndarray
-    spelling: Spelling
+    texts: np.ndarray
     number: np.ndarray
     missing: np.ndarray
     missing_number: np.ndarray
@@ -118,81 +167,29 @@ class Table:
     n_pos: int
     date_formats: tuple[str | None, ...]
 
-    @classmethod
-    def of(
-        cls, table: pa.Table, positive: np.ndarray, spelling: Spelling | None = None, words: tuple[str, ...] = (),
-        date_format: str | None = None,
-    ) -> "Table":  # fmt: skip
-        """Return the cells of a table of texts or of dictionaries of them; a null is an empty text.
-
-        `positive`, of shape (n_rows,), bool: which rows are of the positive class.
-        `spelling`: None if it is to be found.
-        `words`: those that the source gives for missing values; `date_format`: that of dates, if it gives one.
-        """
-        empty = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))
-        dictionaries, rows, positives = [empty[:0]], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for column in table.columns:
-            codes, values = distinct(column)
-            trimmed = pc.utf8_trim_whitespace(pa.concat_arrays([values.cast(pa.string()), empty])).dictionary_encode()
-            places = as_numpy(trimmed.indices)[codes]
-            counts, counts_pos = (
-                np.bincount(at, minlength=len(trimmed.dictionary)) for at in (places, places[positive])
-            )
-            used = np.flatnonzero(counts)
-            dictionaries.append(trimmed.dictionary.take(as_arrow(used)))
-            rows.append(counts[used])
-            positives.append(counts_pos[used])
-        texts, n_rows, sizes = pa.concat_arrays(dictionaries), np.concatenate(rows), list(map(len, rows))
-        strings, always = texts.to_pylist(), Spelling(missing=words)
-        missing = _which(strings, always.is_missing)
-        missing_number = missing | _which(strings, always.is_missing_number)
-        if spelling is None:
-            spelling = _spelling(texts, missing_number, np.repeat(np.arange(len(sizes)), sizes), n_rows)
-        number = numbers_in(texts, spelling)
-        missing_number |= np.isin(number, always.missing_numbers)
-        number = np.where(missing_number, np.nan, number)
-        formats = (None, *DATE_FORMATS) if date_format is None else (date_format,)
-        return cls(
-            table.column_names, np.cumsum(sizes), strings, n_rows, np.concatenate(positives), spelling, number, missing,
-            missing_number, len(positive), int(positive.sum()), formats,
-        )  # fmt: skip
-
-    def columns(self) -> list[Column]:
-        """Return what the columns hold. A source has one date format, so dates of a second one are left out."""
-        columns = [self._column(name, slice(*self.starts[j : j + 2])) for j, name in enumerate(self.names)]
-        dates = [column for column in columns if column.kind == "dates"]
-        first = next((column for column in dates if column.date_format != COMPACT), None)
-        for column in dates:
-            if first is not None and column.date_format != first.date_format:
-                column.kind = "number" if column.date_format == COMPACT else "drop"
-                column.comment = f"dates written in another way ({column.date_format or 'ISO 8601'})"
-            elif short := [part for part in SPANS if part not in column.parts]:
-                column.comment += f"; no {' or '.join(short)}: the first {1 - LAST:.0%} of the rows do not have all"
-        return columns
-
-    def _column(self, name: str, at: slice) -> Column:
-        rows, missing = self.rows[at], self.missing[at]
-        n_present = len(missing) - int(np.count_nonzero(missing))
-        if n_present == 0 or (n_present == 1 and len(missing) == 1):
-            texts = self._texts(at, ~missing)
-            return Column(name, "drop", f"one value: {texts[0]}" if texts else "no values", int(rows[missing].sum()))
-        column = self._number(name, at) or self._dates(name, at) or self._text(name, at)
-        absent = self.missing_number[at] if (column.otherwise or column.kind) in ("number", "dates") else missing
+    def column(self) -> Column:
+        """Return what the column holds."""
+        rows, present = self.rows, ~self.missing
+        if (n_present := int(present.sum())) == 0 or n_present == len(present) == 1:
+            comment = f"one value: {self.texts[0]}" if n_present else "no values"
+            return Column(self.name, "drop", comment, int(rows[self.missing].sum()))
+        column = self._number() or self._dates() or self._text()
+        absent = self.missing_number if (column.otherwise or column.kind) in ("number", "dates") else self.missing
         if column.words:
-            absent = absent | _which(self._texts(at), frozenset(column.words).__contains__)
+            absent = absent | np.isin(self.texts, column.words)
         column.missing = int(rows[absent].sum())
         if column.kind in ("number", "categorical") and 0 < self.n_pos < self.n_rows:
-            self._look_for_leaks(column, at, absent)
+            self._look_for_leaks(column, absent)
         return column
 
-    def _number(self, name: str, at: slice) -> Column | None:
+    def _number(self) -> Column | None:
         """Return a column of numbers, some of which may be missing; None if the column does not contain numbers."""
-        rows, values = self.rows[at], self.number[at]
+        name, rows, values = self.name, self.rows, self.number
         is_number, infinite, words, n_others = ~np.isnan(values), False, [], 0
-        other = ~is_number & ~self.missing_number[at]
+        other = ~is_number & ~self.missing_number
         present = int(rows[is_number].sum())
         if other.any():
-            texts = self._texts(at, other)
+            texts = self.texts[other].tolist()
             words = [text for text in texts if not INFINITE.fullmatch(text)]
             infinite = len(words) < len(texts)
             n_others = int(sum(n for text, n in zip(texts, rows[other], strict=True) if not INFINITE.fullmatch(text)))
@@ -204,14 +201,14 @@ class Table:
             return Column(name, "drop", "some values are not finite")
         others = _others(words, n_others)
         if (values == np.floor(values)).all():
-            texts = self._texts(at, is_number)
+            texts = self.texts[is_number].tolist()
             n_zeros = sum(text[0] == "0" and text[1:2].isdigit() for text in texts)
             if n_zeros > MAX_LEADING_ZEROS * len(texts) or (n_zeros > 0 and len(set(map(len, texts))) == 1):
                 return None  # codes: leading zeros are frequent, or all cells have the same length
             if YEARS[0] * 10_000 < low and high < YEARS[1] * 10_000 and len(values) > 2:
                 dates = [parse_date(text, COMPACT) for text in texts]
                 if all(dates):
-                    column = self._of_dates(name, at, is_number, dates, COMPACT)
+                    column = self._of_dates(is_number, dates, COMPACT)
                     column.words, column.comment = tuple(words), column.comment + others
                     return column
             if single.is_identifier(name, np.unique(values), present):
@@ -220,10 +217,10 @@ class Table:
                 return Column(name, "drop", reason, words=tuple(words), otherwise="number" if exact else None)
         return Column(name, "number", f"{low:.6g} to {high:.6g}{others}", words=tuple(words))
 
-    def _dates(self, name: str, at: slice) -> Column | None:
+    def _dates(self) -> Column | None:
         """Return a column of dates; None if the column does not contain dates."""
-        present = ~self.missing[at]
-        texts, rows = self._texts(at, present), self.rows[at][present]
+        present = ~self.missing
+        texts, rows = self.texts[present].tolist(), self.rows[present]
         first_texts = texts[:20]
         if 2 * sum(DATE.fullmatch(text) is not None for text in first_texts) < len(first_texts):
             return None
@@ -235,18 +232,16 @@ class Table:
             n_others = int(rows[[date is None for date in dates]].sum())
             most = 0.5 if all(ZERO_DATE.fullmatch(text) for text in others) else 1.0 - MOSTLY
             if len(others) <= MAX_TYPING_ERRORS and n_others <= most * rows.sum():
-                column = self._of_dates(name, at, present, dates, form)
+                column = self._of_dates(present, dates, form)
                 column.words, column.comment = tuple(others), column.comment + _others(others, n_others)
                 return column
         return None
 
-    def _of_dates(
-        self, name: str, at: slice, present: np.ndarray, dates: list[datetime | None], form: str | None
-    ) -> Column:
+    def _of_dates(self, present: np.ndarray, dates: list[datetime | None], form: str | None) -> Column:
         """Return a column of dates; `present`: the cells that `dates` are of."""
         known = [date for date in dates if date is not None]
         timed = any((date.hour, date.minute) != (0, 0) for date in known)
-        rows, positives = (counts[at][present] for counts in (self.rows, self.positives))
+        rows, positives = (counts[present] for counts in (self.rows, self.positives))
         days = np.array([np.nan if date is None else date.toordinal() for date in dates])
         order = np.argsort(-days, kind="stable")  # rows without a date come last
         last = order[np.cumsum(rows[order]) <= LAST * rows[~np.isnan(days)].sum()]
@@ -254,14 +249,14 @@ class Table:
         span = np.nanmax(before) - np.nanmin(before) + 1
         left_out = {part for part, least in SPANS.items() if span < least} | (set() if timed else {"hour"})
         return Column(
-            name, "dates", f"{min(date.date() for date in known)} to {max(date.date() for date in known)}",
+            self.name, "dates", f"{min(date.date() for date in known)} to {max(date.date() for date in known)}",
             parts=tuple(part for part in PARTS if part not in left_out), date_format=form,
             late=(int(rows[last].sum()), int(positives[last].sum())),
         )  # fmt: skip
 
-    def _text(self, name: str, at: slice) -> Column:
-        there = ~self.missing[at]
-        rows = self.rows[at][there]
+    def _text(self) -> Column:
+        name, there = self.name, ~self.missing
+        rows = self.rows[there]
         n, present = len(rows), int(rows.sum())
         if (
             n > max(MIN_DISTINCT, present // 2)
@@ -274,18 +269,18 @@ class Table:
             return Column(name, "drop", reason, otherwise="hashed" if n > MAX_DETECTED else "categorical")
         if n > MAX_DETECTED:
             return Column(name, "hashed", f"{n:,} different strings")
-        texts = dict(zip(self._texts(at, there), rows.tolist(), strict=True))
+        texts = dict(zip(self.texts[there].tolist(), rows.tolist(), strict=True))
         often = sorted(texts, key=lambda text: (-texts[text], text))
         shown = ", ".join(f"{text} {texts[text]:,}" for text in often[:SHOWN])
         return Column(name, "categorical", f"{n}: {shown}" + (", ..." if n > SHOWN else ""))
 
-    def _look_for_leaks(self, column: Column, at: slice, absent: np.ndarray) -> None:
+    def _look_for_leaks(self, column: Column, absent: np.ndarray) -> None:
         """Find out whether a column or one of its values reveals the label, and the direction of a column of numbers."""
-        rows, positives = self.rows[at], self.positives[at]
+        rows, positives = self.rows, self.positives
         if column.kind == "categorical":
             area = single.alone(single.shares(rows, positives), rows, positives)
         else:
-            values, present = self.number[at], ~absent
+            values, present = self.number, ~absent
             n_pos = int(positives[present].sum())
             if min(n_pos, int(rows[present].sum()) - n_pos) >= MIN_ROWS_OF_DIRECTION:
                 rises, deviation = single.auc_and_deviation(values[present], rows[present], positives[present])
@@ -296,13 +291,10 @@ class Table:
         if area >= single.SUSPICIOUS:
             column.leak = f"AUC {area:.4f} alone"
         elif (k := single.revealing_value(rows, positives, self.n_rows, self.n_pos, numbers=numbers)) is not None:
-            value = self._texts(at)[k]
+            value = self.texts[k]
             column.leak = f"{positives[k]:,} of {rows[k]:,} rows with {value or '(missing)'} are positive"
         if column.leak:
             column.comment = f"{column.leak}: drop it if it becomes known only after the label; {column.comment}"
-
-    def _texts(self, at: slice, chosen: np.ndarray | slice = slice(None)) -> list[str]:
-        return np.array(self.strings[at], dtype=object)[chosen].tolist()
 
 
 def _which(texts: list[str], holds: Callable[[str], bool]) -> np.ndarray:

@@ -24,7 +24,7 @@ from aucdist.data.storage.urls import reveal, shown
 from aucdist.errors import InputError, Json, printable
 from flows.config.data import DataFileOptions, not_in_order, source_from_name
 from flows.config.loading import Cli, NameArgument, SettingsOption
-from flows.init.columns import HASHED_INTO, LAST, MIN_LATE, SHOWN, Column, Kind, Table
+from flows.init.columns import HASHED_INTO, LAST, MIN_LATE, SHOWN, Column, Kind, contents_of
 from flows.init.read import FirstRows, first_rows, survey
 
 MAX_CLASSES = 20
@@ -240,7 +240,7 @@ def _columns(
     source, columns = rows.source, {name: rows.columns[name] for name in form.features if name not in role_columns}
     texts = {name: column for name, values in columns.items() if (column := _as_texts(values)) is not None}
     spelled = source.format != "csv" or {"decimal", "thousands", "symbols"} & source.model_fields_set
-    table = Table.of(
+    looked_at, spelling = contents_of(
         pa.table(texts),
         signs,
         Spelling.of(source) if spelled else None,
@@ -249,7 +249,6 @@ def _columns(
     )
     kinds: dict[str, Kind] = dict.fromkeys(form.hashed, "hashed")
     kinds.update(dict.fromkeys(form.dates, "dates"), **dict.fromkeys(form.categorical, "categorical"))
-    looked_at = table.columns()
     for c in looked_at:
         if c.name in form.dates or kinds.get(c.name, c.kind) != c.kind:
             c.kind, c.comment, c.words, c.parts = kinds[c.name], "as given", (), form.dates.get(c.name, ())
@@ -257,7 +256,7 @@ def _columns(
     dropped = [pick(rows.columns.column_names, column, where, "drop") for column in source.drop or ()]
     looked_at += [Column(name, "drop", "as given") for name in dropped if name != form.label]
     looked_at += [Column(name, "drop", f"its type is {columns[name].type}") for name in columns if name not in texts]
-    return looked_at, table.spelling
+    return looked_at, spelling
 
 
 def _as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray | None:

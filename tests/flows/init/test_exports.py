@@ -12,7 +12,7 @@ import yaml
 from support.command_line import result_of, run, sets
 
 from aucdist.model import load_model
-from flows.init.columns import Table
+from flows.init.columns import contents_of
 
 N = 140
 
@@ -137,7 +137,7 @@ def test_dates_of_a_spreadsheet() -> None:
     ],
 )
 def test_how_numbers_are_written(values, decimal, thousands, symbols):
-    spelling = Table.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)).spelling
+    _, spelling = contents_of(pa.table({"c": values}), np.zeros(len(values), dtype=bool))
     assert (spelling.decimal, spelling.thousands, spelling.symbols) == (decimal, thousands, symbols)
 
 
@@ -155,6 +155,6 @@ def test_how_numbers_are_written(values, decimal, thousands, symbols):
 )  # fmt: skip
 def test_words_for_missing_values(counts: dict[str, int], words: list[str] | None) -> None:
     values = [text for text, n in counts.items() for _ in range(n)]
-    (column,) = Table.of(pa.table({"c": values}), np.zeros(len(values), dtype=bool)).columns()
+    ((column,), _) = contents_of(pa.table({"c": values}), np.zeros(len(values), dtype=bool))
     noted = sorted(column.words) if column.kind == "number" else None
     assert noted == words

@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given, strategies as st
 from support.command_line import result_of, run, sets
 
-from flows.init.columns import Column, Table
+from flows.init.columns import Column, contents_of
 from flows.init.run import comment, quoted
 
 N = 2400
@@ -23,7 +23,7 @@ FEBRUARY = [f"2024-02-{i:02}" for i in range(1, 29)]
 def columns_of(columns: dict[str, list[str]], positive: np.ndarray | None = None) -> list[Column]:
     n = len(next(iter(columns.values())))
     positive = np.zeros(n, dtype=bool) if positive is None else positive
-    return Table.of(pa.table(columns), positive).columns()
+    return contents_of(pa.table(columns), positive)[0]
 
 
 def column_of(values: list[str], name: str = "c", positive: np.ndarray | None = None) -> Column:
