@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 OK, FAILED, WRONG_INPUT, ALARMS, INTERRUPTED, TERMINATED = 0, 1, 2, 3, 130, 143
 MAX_ERROR_LENGTH = 4000
 """The largest number of characters of a printed error, which may repeat long input."""
-TYPES = {int: click.INT, float: click.FLOAT}
 DATA = "A data set of the catalog, a YAML file with the keys of a source, or a file or URL."
 SET_KEY_OF_SOURCE = "Change a key of the source, as in --set label=clicked. May be repeated."
 JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object as the last line of stdout.")
@@ -154,7 +153,7 @@ def parameters(model: "type[BaseModel]") -> list[click.Parameter]:
             else:
                 if not field.is_required() and isinstance(field.default, str | int | float):
                     about["help"] += f"  [default: {field.default}]"
-                kind = next((TYPES[kind] for kind in (float, int) if kind in kinds), click.STRING)
+                kind = next((kind for kind in (float, int) if kind in kinds), str)
                 about |= {"multiple": list in kinds, "type": kind}
             options.append(click.Option([flags[name], key], **about))
         if note.data:

@@ -1,12 +1,11 @@
 """Configuration of where a run works: its cluster, its access to S3, and its checkpoints.
 
-The module also finds out whether Prefect has an API configured, without importing Prefect, which takes a second or more.
+The module also finds out whether Prefect has an API configured, if possible without importing Prefect, which takes seconds.
 """
 
 import os
-import tomllib
+import re
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -225,39 +224,24 @@ KEY = "PREFECT_API_URL"
 
 
 def api_configured() -> bool:
-    """Return whether the settings that Prefect would read in this folder name an API.
+    """Return whether the settings that Prefect reads in this folder name an API. An empty ``PREFECT_API_URL`` means none.
 
-    They are read in Prefect's order, and the first counts: the environment, ``.env``, ``prefect.toml`` and
-    ``pyproject.toml`` of the working folder, and the active profile. An empty ``PREFECT_API_URL`` means none, whatever
-    the others name.
+    Importing Prefect takes seconds, so that it is asked only if one of its files may name an API.
     """
-    settings: dict[str, str] = {}
-    with suppress(OSError, UnicodeDecodeError):
-        for line in Path(".env").read_text(encoding="utf-8").splitlines():
-            key, equals, value = line.removeprefix("export ").partition("=")
-            if equals and not line.startswith("#"):
-                settings[key.strip()] = value.strip().strip("'\"")
-    settings |= os.environ
-    if KEY in settings:
-        return bool(settings[KEY])
-    tables = (_toml(Path("prefect.toml")), _toml(Path("pyproject.toml")).get("tool", {}).get("prefect", {}))
-    for table in tables:
-        if url := table.get("api", {}).get("url"):
-            return bool(url)
-    # the active profile; without a file of profiles, that of Prefect
-    named = [settings.get("PREFECT_PROFILES_PATH"), *(table.get("profiles_path") for table in tables)]
-    home, default = os.environ.get("PREFECT_HOME"), Path()
-    with suppress(RuntimeError):  # the user has no home, as in a container
-        default = Path.home() / ".prefect"
-    path = next((Path(p) for p in named if p), Path(home or default) / "profiles.toml")
-    if not path.is_file():
-        prefect = find_spec("prefect")
-        if home or any(named) or prefect is None or prefect.origin is None:
-            return False
-        path = Path(prefect.origin).parent / "settings" / "profiles.toml"
-    profiles = _toml(path)
-    active = os.environ.get("PREFECT_PROFILE") or profiles.get("active", "")
-    return bool(profiles.get("profiles", {}).get(active, {}).get(KEY))
+    if KEY in os.environ:
+        return bool(os.environ[KEY])
+    home = os.environ.get("PREFECT_HOME") or "~/.prefect"
+    profiles = os.environ.get("PREFECT_PROFILES_PATH") or f"{home}/profiles.toml"
+    marks = {".env": "PREFECT_", "prefect.toml": "url|profiles_path", "pyproject.toml": "tool.prefect", profiles: KEY}
+    for file, mark in marks.items():
+        with suppress(
+            Exception
+        ):  # there is no such file; and Prefect itself complains about a broken one when it is used
+            if re.search(mark, Path(file).expanduser().read_text(encoding="utf-8")):
+                from prefect.settings import Settings
+
+                return bool(Settings().api.url)
+    return False
 
 
 def as_user_error(error: Exception) -> Exception:
@@ -275,10 +259,3 @@ def as_user_error(error: Exception) -> Exception:
     if "401 Unauthorized" in text:
         return InputError("Prefect's server does not accept PREFECT_API_AUTH_STRING (user:password), or it is not set")
     return error
-
-
-def _toml(path: Path) -> Json:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        return {}  # Prefect itself complains about a broken file when it is used
