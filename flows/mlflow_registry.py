@@ -207,8 +207,6 @@ def open_registry(target: RegisteredModel) -> Iterator[Registry]:
     Raises RunError if the server cannot be reached, or refuses.
     """
     mlflow = load_optional("mlflow")
-    loggers = [logging.getLogger(name) for name in ("mlflow", "alembic")]
-    levels = [logger.level for logger in loggers]
     added = {name: value for name, value in DEFAULTS.items() if name not in os.environ}
     os.environ.update(added)
     try:
@@ -217,15 +215,13 @@ def open_registry(target: RegisteredModel) -> Iterator[Registry]:
             contextlib.redirect_stderr(io.StringIO()),
             tempfile.TemporaryDirectory(prefix="aucdist-mlflow-") as folder,
         ):
-            for logger in loggers:
-                logger.setLevel(logging.CRITICAL)
+            logging.disable()
             mlflow.set_tracking_uri(reveal(target.server))
             yield Registry(mlflow, mlflow.MlflowClient(), target, Path(folder))
     except mlflow.exceptions.MlflowException as error:
         text = f"MLflow at {shown(target.server)} did not promote {target.url}: {hide_error(error, target.server)}"
         raise RunError(text) from None
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(logging.NOTSET)
         for name in added:
             os.environ.pop(name, None)

@@ -9,7 +9,7 @@ from aucdist.data.storage.files import absolute
 from aucdist.data.storage.urls import Location
 from aucdist.errors import Json
 from aucdist.model import batch_scoring
-from aucdist.report.text import number_text
+from aucdist.report.text import ends_text, number_text
 from flows.compute.clusters import started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, source_of
@@ -65,11 +65,7 @@ def score_lines(result: Json) -> list[str]:
             if cost["kind"] == "expected":
                 lines.append(f"the decisions on 100 rows are expected to cost {value}, if the probabilities are right")
             else:
-                interval = (
-                    ""
-                    if cost["interval"] is None
-                    else " (95 % interval {} to {})".format(*(number_text(100 * end) for end in cost["interval"]))
-                )
+                interval = ends_text(cost["interval"], lambda end: number_text(100 * end))
                 lines.append(f"the decisions on 100 rows cost {value}{interval}")
     for kind in ("missing", "unknown"):
         if result[kind]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from aucdist.data.own_files import json_text
-from aucdist.data.storage.files import exists, read_bytes, shown
+from aucdist.data.storage.files import exists, read_bytes, shown, write_bytes
 from aucdist.drift.profile import Profile
 from aucdist.errors import InputError, Json
 from aucdist.estimators.scores import without_intercept
@@ -99,9 +99,7 @@ def change_threshold(config: ThresholdConfig) -> Json:
         )
         others |= {METRICS: json_text(about | changed).encode(), "report.html": page.encode()}
         for name, data in ({f"model/{name}": data for name, data in files.items()} | others).items():
-            path = made.draft / name
-            path.parent.mkdir(exist_ok=True)
-            path.write_bytes(data)
+            write_bytes(f"{made.draft}/{name}", data)
         made.publish()
     return {"run": made.url, "operating_point": point, "sentences": sentences}
 

@@ -203,7 +203,7 @@ def operating_point_text(point: Json, baselines: Sequence[Json] = ()) -> str:
         text = f"The model flags {share} of the {rows} rows: {precision}, and {recall}."
     if (costs := point.get("expected_cost")) is not None:
         value, without = (number_text(100 * costs[name]) for name in ("value", "without_model"))
-        ends = _ends(costs["interval"], lambda end: number_text(100 * end))
+        ends = ends_text(costs["interval"], lambda end: number_text(100 * end))
         text += (
             f" Wrong decisions cost {value} per 100 {rows} rows{ends}. Without a model, the cheaper of flagging all rows and "
             f"flagging none would cost {without}."
@@ -241,7 +241,8 @@ def point_sentences(point: Json, baselines: Sequence[Json] = ()) -> list[str]:
     return [text for text in (operating_point_text(point, baselines), set_for, guarantee_text(point)) if text]
 
 
-def _ends(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
+def ends_text(interval: Sequence[float] | None, text: Callable[[float], str]) -> str:
+    """Return an interval in brackets, as it stands behind a value; empty if there is none."""
     return "" if interval is None else " (95 % interval {} to {})".format(*map(text, interval))
 
 
@@ -429,7 +430,7 @@ def _rate_text(rate: Json) -> str:
 def _with_interval(text: Callable[..., str], value: float, interval: Sequence[float] | None) -> str:
     """Return a value and its interval, if there is one, with the same decimals."""
     ends = interval or ()
-    return text(value, *ends) + _ends(interval, lambda end: text(end, value, *ends))
+    return text(value, *ends) + ends_text(interval, lambda end: text(end, value, *ends))
 
 
 def seconds_text(value: float) -> str:

@@ -221,9 +221,8 @@ def named_groups(source: Source, columns: Sequence[str], row_id: np.ndarray) -> 
         table = read(source.model_copy(update=changes))
     except InputError as e:
         raise InputError(f"audit.groups: {e}") from None
-    features = {name: j for j, name in enumerate(table.schema.feature_names)}
     X, place = np.asarray(table.block.X), np.searchsorted(table.block.row_id, row_id)
-    texts_of_columns = {}
+    texts_of_columns, features = {}, table.schema.by_column()
     for column in columns:
         values = table.schema.categories.get(column, ())
         if not 0 < len(values) <= MAX_GROUPS:
@@ -231,9 +230,7 @@ def named_groups(source: Source, columns: Sequence[str], row_id: np.ndarray) -> 
                 f"audit.groups: {column!r} has {len(values)} values, but from 1 to {MAX_GROUPS} can be reported: "
                 "name another column"
             )
-        texts, codes = np.array(["", *values], dtype=object), np.zeros(len(place), dtype=np.intp)
-        for k, value in enumerate(values):
-            if (at := features.get(f"{column}={value}")) is not None:
-                codes[X[place, at] > 0] = k + 1
-        texts_of_columns[column] = texts[codes]
+        texts_of_columns[column] = np.full(len(place), "", dtype=object)
+        for j, value in features.get(column, {}).items():
+            texts_of_columns[column][X[place, j] > 0] = value
     return texts_of_columns
