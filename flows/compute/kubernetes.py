@@ -13,10 +13,13 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from string import Template
 from typing import Any
 from urllib.parse import urlsplit
 
+import yaml
 from dask.utils import parse_bytes
 
 from aucdist.engine.dask import connect
@@ -25,7 +28,8 @@ from aucdist.errors import InputError, Json, RunError
 from aucdist.extras import load_optional
 from flows.config.cluster import Adaptive, KubernetesConfig, Resources
 
-GROUP, VERSION = "kubernetes.dask.org", "v1"
+OBJECTS = {"group": "kubernetes.dask.org", "version": "v1"}
+CLUSTERS = OBJECTS | {"plural": "daskclusters"}
 SECONDS = (5, 30)  # to connect, and to answer
 UNCOUNTED = "status unknown for quota"
 """The server's message about a quota until its controller has counted."""
@@ -63,57 +67,43 @@ class Api:
 
     def create(self, body: Json) -> None:
         """Create a Dask object."""
-        with convert_errors(self.namespace):
-            retry_until_counted(
-                lambda: self._custom.create_namespaced_custom_object(
-                    GROUP, VERSION, self.namespace, f"{body['kind'].lower()}s", body, _request_timeout=SECONDS
-                )
-            )
+        self._call(
+            self._custom.create_namespaced_custom_object, **OBJECTS, plural=f"{body['kind'].lower()}s", body=body
+        )
 
     def clusters(self, selector: str) -> list[Json]:
         """Return the DaskClusters that match a selector of fields or labels (``key=value``)."""
         by = "field_selector" if selector.startswith("metadata.") else "label_selector"
-        with convert_errors(self.namespace):
-            answer = self._custom.list_namespaced_custom_object(
-                GROUP, VERSION, self.namespace, "daskclusters", **{by: selector}, _request_timeout=SECONDS
-            )
+        answer: Json = self._call(self._custom.list_namespaced_custom_object, **CLUSTERS, **{by: selector})
         return answer["items"]
 
     def delete_cluster(self, name: str) -> None:
         """Remove a DaskCluster and all objects that it owns, if it exists."""
-        from kubernetes.client import ApiException
-
-        with convert_errors(self.namespace):
-            try:
-                self._custom.delete_namespaced_custom_object(
-                    GROUP, VERSION, self.namespace, "daskclusters", name,
-                    propagation_policy="Foreground", _request_timeout=SECONDS,
-                )  # fmt: skip
-            except ApiException as e:
-                if e.status != 404:
-                    raise
+        if self.clusters(f"metadata.name={name}"):
+            delete = self._custom.delete_namespaced_custom_object
+            self._call(delete, **CLUSTERS, name=name, propagation_policy="Foreground")
 
     def pods(self, name: str) -> list[Any]:
         """Return the pods of a cluster."""
-        return self._of_cluster(self._core.list_namespaced_pod, name)
+        return list(self._call(self._core.list_namespaced_pod, label_selector=f"dask.org/cluster-name={name}").items)
 
     def deployments(self, name: str) -> list[Any]:
         """Return the Deployments of a cluster."""
-        return self._of_cluster(self._apps.list_namespaced_deployment, name)
+        list_objects = self._apps.list_namespaced_deployment
+        return list(self._call(list_objects, label_selector=f"dask.org/cluster-name={name}").items)
 
-    def _of_cluster(self, list_objects: Callable[..., Any], name: str) -> list[Any]:
+    def _call(self, method: Callable[..., Any], **arguments: Any) -> Any:
         with convert_errors(self.namespace):
-            selector = f"dask.org/cluster-name={name}"
-            return list(list_objects(self.namespace, label_selector=selector, _request_timeout=SECONDS).items)
+            arguments |= {"namespace": self.namespace, "_request_timeout": SECONDS}
+            return retry_until_counted(partial(method, **arguments))
 
 
-def retry_until_counted(call: Callable[[], object], pause: float = 1.0) -> None:
-    """Call a function, and repeat the call while the quota of the namespace has not been counted yet."""
+def retry_until_counted(call: Callable[[], Any], pause: float = 1.0) -> Any:
+    """Return what a function returns, and repeat the call while the quota of the namespace has not been counted yet."""
     end = time.monotonic() + QUOTA_PATIENCE
     for attempt in itertools.count():
         try:
-            call()
-            return
+            return call()
         except Exception as e:
             if UNCOUNTED not in str(getattr(e, "body", "")) or time.monotonic() >= end:
                 raise
@@ -205,10 +195,11 @@ def dask_cluster(config: KubernetesConfig, run: str) -> Iterator[Any]:
     labels = {"app.kubernetes.io/name": "aucdist", "app.kubernetes.io/component": "dask"}
     if flow_run := os.environ.get("PREFECT__FLOW_RUN_ID"):
         labels[RUN_LABEL] = flow_run
-    api.create(dask_cluster_of(config, name, labels, _owner()))
+    cluster, *autoscaler = manifests_of(config, name, labels, _owner())
+    api.create(cluster)
     try:
-        if (autoscaler := autoscaler_of(config, name)) is not None:
-            api.create(autoscaler)
+        for manifest in autoscaler:
+            api.create(manifest)
         _wait(api, name, "scheduler", lambda: _has_scheduler(api, name), config.timeout)
         tls, address = TLS_FILES if config.tls else None, address_of(config, name)
         _resolve(address)
@@ -337,10 +328,8 @@ def _remove(api: Api, name: str) -> None:
 # ---- the manifests: a DaskCluster and, if it scales, its DaskAutoscaler ----------------------------------------------
 
 
-API = f"{GROUP}/{VERSION}"
+MANIFESTS = Template(Path(__file__).with_name("dask_cluster.yaml").read_text(encoding="utf-8"))
 RUN_LABEL = "aucdist/flow-run"
-PORT, DASHBOARD = 8786, 8787
-WORKER_PORT, NANNY_PORT, WORKER_DASHBOARD = 8788, 8789, 8790
 
 ROUTES = ("scheduler.api", "scheduler.prometheus", "scheduler.info", "scheduler.json", "health", "proxy", "statics")
 """Dask's own, and the API by which the operator scales: its other way, messages to the scheduler, does not know TLS."""
@@ -349,137 +338,48 @@ TLS_FOLDER = "/etc/aucdist/tls"
 TLS_FILES = (f"{TLS_FOLDER}/ca.crt", f"{TLS_FOLDER}/tls.crt", f"{TLS_FOLDER}/tls.key")
 """The folder at which a Secret of type `kubernetes.io/tls` is mounted, in the flow's pod and in the workers'."""
 
-SCRATCH = "/scratch"
-"""The only writable folder. The image puts its caches and temporary files there."""
 
-
-def dask_cluster_of(config: KubernetesConfig, name: str, labels: dict[str, str], owner: Json | None) -> Json:
-    """Return the DaskCluster.
+def manifests_of(config: KubernetesConfig, name: str, labels: dict[str, str], owner: Json | None) -> list[Json]:
+    """Return the DaskCluster and, if the number of workers is not fixed, its DaskAutoscaler.
 
     `labels`: the labels of the cluster, which the operator also gives to its pods and services.
     `owner`: an owner reference; Kubernetes removes the cluster with its owner.
     """
-    scheduler_args = [
-        "dask", "scheduler", "--protocol", _protocol(config), "--port", str(PORT), "--dashboard-address", f":{DASHBOARD}",
-    ]  # fmt: skip
-    # The operator would give workers a tcp address; and it finds them by the name that it gives them.
-    worker_args = [
-        "dask", "worker", address_of(config, name), "--name", "$(DASK_WORKER_NAME)", "--nthreads", str(config.threads),
-        "--memory-limit", str(_memory_limit(config.worker)), "--protocol", _protocol(config), "--death-timeout", "120",
-        "--worker-port", str(WORKER_PORT), "--nanny-port", str(NANNY_PORT),
-        "--dashboard-address", f":{WORKER_DASHBOARD}",
-    ]  # fmt: skip
-    metadata: Json = {"name": name, "namespace": config.namespace, "labels": labels}
-    if owner is not None:
-        metadata["ownerReferences"] = [owner]
-    return {
-        "apiVersion": API,
-        "kind": "DaskCluster",
-        "metadata": metadata,
-        "spec": {
-            "scheduler": {
-                "spec": _pod(config, "scheduler", config.scheduler, scheduler_args),
-                "service": {
-                    "type": "ClusterIP",
-                    "selector": {"dask.org/cluster-name": name, "dask.org/component": "scheduler"},
-                    "ports": [
-                        {"name": "tcp-comm", "protocol": "TCP", "port": PORT, "targetPort": "tcp-comm"},
-                        {
-                            "name": "http-dashboard",
-                            "protocol": "TCP",
-                            "port": DASHBOARD,
-                            "targetPort": "http-dashboard",
-                        },
-                    ],
-                },
-            },
-            "worker": {
-                "replicas": config.minimum,
-                "spec": _pod(config, "worker", config.worker, worker_args),
-            },
-        },
-    }
-
-
-def autoscaler_of(config: KubernetesConfig, name: str) -> Json | None:
-    """Return the DaskAutoscaler of the cluster `name`, None for a fixed number of workers."""
-    if not isinstance(config.workers, Adaptive):
-        return None
-    return {
-        "apiVersion": API,
-        "kind": "DaskAutoscaler",
-        "metadata": {"name": name, "namespace": config.namespace},
-        "spec": {"cluster": name, "minimum": config.workers.minimum, "maximum": config.workers.maximum},
-    }
-
-
-def address_of(config: KubernetesConfig, name: str) -> str:
-    """Return the address of the scheduler of the cluster `name`, inside the network of Kubernetes."""
-    return f"{_protocol(config)}://{name}-scheduler.{config.namespace}:{PORT}"
-
-
-def _protocol(config: KubernetesConfig) -> str:
-    return "tls" if config.tls else "tcp"
-
-
-def _memory_limit(resources: Resources) -> int:
-    """Return Dask's memory limit: a tenth less than the pod's, because the worker's nanny needs memory, too."""
-    return int(0.9 * parse_bytes(resources.memory if resources.memory[-1].isdigit() else f"{resources.memory}B"))
-
-
-def _pod(config: KubernetesConfig, role: str, resources: Resources, args: list[str]) -> Json:
-    """Return the spec of a pod under the restricted Pod Security Standard, with one folder that can be written to."""
-    container: Json = {
-        "name": role,
-        "image": config.image,
-        "args": args,
-        "env": _environment(config),
-        "resources": {
-            "requests": {"cpu": resources.cpu, "memory": resources.memory},
-            "limits": {"memory": resources.memory},
-        },
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]},
-        },
-        "volumeMounts": [{"name": "scratch", "mountPath": SCRATCH}],
-    }
-    if config.secrets and role == "worker":  # the scheduler sees no data
-        container["envFrom"] = [{"secretRef": {"name": name}} for name in config.secrets]
-    if role == "scheduler":
-        container["ports"] = [
-            {"name": "tcp-comm", "containerPort": PORT, "protocol": "TCP"},
-            {"name": "http-dashboard", "containerPort": DASHBOARD, "protocol": "TCP"},
-        ]
-        container["readinessProbe"] = {"httpGet": {"port": "http-dashboard", "path": "/health"}, "periodSeconds": 5}
-    spec: Json = {
-        "serviceAccountName": config.service_account,
-        "automountServiceAccountToken": False,
-        "securityContext": {
-            "runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "containers": [container],
-        "volumes": [{"name": "scratch", "emptyDir": {}}],
-        "nodeSelector": config.node_selector,
-        "tolerations": config.tolerations,
-    }  # fmt: skip
-    if config.tls:
-        spec["volumes"].append({"name": "tls", "secret": {"secretName": config.tls}})
-        container["volumeMounts"].append({"name": "tls", "mountPath": TLS_FOLDER, "readOnly": True})
-    return spec
-
-
-def _environment(config: KubernetesConfig) -> list[Json]:
     settings = {
         # Blocks stay on their workers: moving them costs more than the milliseconds that it saves.
         "DASK_DISTRIBUTED__SCHEDULER__WORK_STEALING": "False",
         "DASK_DISTRIBUTED__SCHEDULER__HTTP__ROUTES": str([f"distributed.http.{part}" for part in ROUTES]),
     }
+    # the only writable folder, where the image puts its caches and temporary files
+    volumes: list[Json] = [{"name": "scratch", "emptyDir": {}}]
+    mounts: list[Json] = [{"name": "scratch", "mountPath": "/scratch"}]
     if config.tls:
         ca, cert, key = TLS_FILES
         settings |= {"DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "True", "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": ca}
         for role in ("SCHEDULER", "WORKER", "CLIENT"):
             settings[f"DASK_DISTRIBUTED__COMM__TLS__{role}__CERT"] = cert
             settings[f"DASK_DISTRIBUTED__COMM__TLS__{role}__KEY"] = key
-    return [{"name": name, "value": value} for name, value in settings.items()]
+        volumes.append({"name": "tls", "secret": {"secretName": config.tls}})
+        mounts.append({"name": "tls", "mountPath": TLS_FOLDER, "readOnly": True})
+    metadata, address = {"name": name, "namespace": config.namespace, "labels": labels}, address_of(config, name)
+    values = config.model_dump() | {
+        "name": name, "address": address, "protocol": address.partition(":")[0], "threads": str(config.threads),
+        "memory_limit": str(_memory_limit(config.worker)), "worker_memory": config.worker.memory,
+        "scheduler_memory": config.scheduler.memory, "minimum": config.minimum,
+        "maximum": getattr(config.workers, "maximum", None),
+        "metadata": metadata | ({} if owner is None else {"ownerReferences": [owner]}),
+        "env": [{"name": variable, "value": value} for variable, value in settings.items()],
+        "secrets": [{"secretRef": {"name": secret}} for secret in config.secrets], "volumes": volumes, "mounts": mounts,
+    }  # fmt: skip
+    made = yaml.safe_load(MANIFESTS.substitute({key: json.dumps(value) for key, value in values.items()}))
+    return [made["cluster"], *[made["autoscaler"]] * isinstance(config.workers, Adaptive)]
+
+
+def address_of(config: KubernetesConfig, name: str) -> str:
+    """Return the address of the scheduler of the cluster `name`, inside the network of Kubernetes."""
+    return f"{'tls' if config.tls else 'tcp'}://{name}-scheduler.{config.namespace}:8786"
+
+
+def _memory_limit(resources: Resources) -> int:
+    """Return Dask's memory limit: a tenth less than the pod's, because the worker's nanny needs memory, too."""
+    return int(0.9 * parse_bytes(resources.memory if resources.memory[-1].isdigit() else f"{resources.memory}B"))

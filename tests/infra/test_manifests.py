@@ -12,7 +12,7 @@ import yaml
 from support import kubernetes_lab as lab
 
 from flows.compute.clusters import choose_cache
-from flows.compute.kubernetes import RUN_LABEL, TLS_FILES, TLS_FOLDER, _memory_limit, autoscaler_of, dask_cluster_of
+from flows.compute.kubernetes import RUN_LABEL, TLS_FILES, TLS_FOLDER, _memory_limit, manifests_of
 from flows.config.cluster import KubernetesConfig, Resources
 from flows.rows.rows import BYTES_PER_BLOCK
 
@@ -46,7 +46,7 @@ def test_the_dask_operator_knows_every_key(manifests: list[dict[str, Any]]) -> N
         crd = yaml.safe_load(file.read_text())["spec"]
         kinds[crd["names"]["kind"]] = _closed(crd["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"])
     settings = KubernetesConfig.model_validate(EVERYTHING)
-    made = [dask_cluster_of(settings, "c", {}, None), autoscaler_of(settings, "c")]
+    made = manifests_of(settings, "c", {}, None)
     for manifest in [*made, *(m for m in manifests if m["apiVersion"].startswith(OF_OPERATORS[0]))]:
         errors = jsonschema.Draft202012Validator(kinds[manifest["kind"]]).iter_errors(manifest["spec"])
         assert [error.message for error in errors] == [], manifest["kind"]
@@ -135,8 +135,8 @@ def test_standing_cluster_is_what_the_flows_make() -> None:
     image = objects["DaskCluster"]["spec"]["worker"]["spec"]["containers"][0]["image"]
     content = {"kind": "kubernetes", "image": image, "scratch": "s3://-", "secrets": ["aucdist-s3"]}
     settings = KubernetesConfig.model_validate(content | {"workers": {"minimum": 1, "maximum": 4}})
-    assert objects["DaskCluster"]["spec"] == dask_cluster_of(settings, "aucdist", {}, None)["spec"]
-    assert objects["DaskAutoscaler"]["spec"] == autoscaler_of(settings, "aucdist")["spec"]
+    for manifest in manifests_of(settings, "aucdist", {}, None):
+        assert objects[manifest["kind"]]["spec"] == manifest["spec"]
     assert objects["DaskCluster"]["metadata"]["labels"].items() >= {"app.kubernetes.io/component": "dask"}.items()
     assert RUN_LABEL not in objects["DaskCluster"]["metadata"]["labels"]
 

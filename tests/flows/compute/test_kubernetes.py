@@ -15,7 +15,7 @@ from hypothesis import given, strategies as st
 
 from aucdist.errors import InputError, RunError
 from flows.compute import kubernetes as running
-from flows.compute.kubernetes import Api, _error, address_of, autoscaler_of, dask_cluster_of, retry_until_counted
+from flows.compute.kubernetes import Api, _error, address_of, manifests_of, retry_until_counted
 from flows.config.cluster import KubernetesConfig
 
 DNS_LABEL = re.compile(r"^[a-z]([-a-z0-9]*[a-z0-9])?$")
@@ -51,7 +51,7 @@ def test_cluster_is_as_configured() -> None:
         workers=3, threads=2, worker={"cpu": "2", "memory": "4Gi"}, scheduler={"memory": "1G"}, secrets=["s3"],
         node_selector={"pool": "dask"}, tolerations=[{"key": "dedicated", "operator": "Exists"}], service_account="me",
     )  # fmt: skip
-    made = dask_cluster_of(settings, "c", {"run": "1"}, None)
+    (made,) = manifests_of(settings, "c", {"run": "1"}, None)
     worker, scheduler = container(made, "worker"), container(made, "scheduler")
     assert made["metadata"] == {"name": "c", "namespace": "aucdist", "labels": {"run": "1"}}
     assert made["spec"]["worker"]["replicas"] == 3
@@ -68,18 +68,18 @@ def test_cluster_is_as_configured() -> None:
         assert pod["tolerations"][0]["key"] == "dedicated"
         assert pod["serviceAccountName"] == "me"
         assert pod["automountServiceAccountToken"] is False
-    assert autoscaler_of(settings, "c") is None
 
 
 def test_cluster_that_scales_starts_with_the_least_and_has_an_autoscaler() -> None:
     settings = config(workers={"minimum": 1, "maximum": 5})
-    assert dask_cluster_of(settings, "c", {}, None)["spec"]["worker"]["replicas"] == 1
-    assert autoscaler_of(settings, "c")["spec"] == {"cluster": "c", "minimum": 1, "maximum": 5}
+    cluster, autoscaler = manifests_of(settings, "c", {}, None)
+    assert cluster["spec"]["worker"]["replicas"] == 1
+    assert autoscaler["spec"] == {"cluster": "c", "minimum": 1, "maximum": 5}
 
 
 def test_encrypted_cluster_speaks_nothing_else() -> None:
     settings = config(tls="certificates")
-    made = dask_cluster_of(settings, "c", {}, None)
+    (made,) = manifests_of(settings, "c", {}, None)
     assert address_of(settings, "c") == "tls://c-scheduler.aucdist:8786"
     for role in ("scheduler", "worker"):
         only = container(made, role)
@@ -95,7 +95,7 @@ def test_pod_owns_the_cluster_that_its_flow_made(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("POD_UID", "u")
     owner = running._owner()
     assert owner == {"apiVersion": "v1", "kind": "Pod", "name": "flow-1", "uid": "u"}
-    assert dask_cluster_of(config(), "c", {}, owner)["metadata"]["ownerReferences"] == [owner]
+    assert manifests_of(config(), "c", {}, owner)[0]["metadata"]["ownerReferences"] == [owner]
 
 
 def thing(**fields: Any) -> SimpleNamespace:
