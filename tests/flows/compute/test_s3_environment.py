@@ -149,16 +149,17 @@ def test_sharding_and_scoring_reach_s3_as_configured(tmp_path, monkeypatch):
     monkeypatch.delenv("AWS_ENDPOINT_URL_S3", raising=False)
     seen = []
 
-    def run(name, stage, /, *args, **options):
-        seen.append(os.environ.get("AWS_ENDPOINT_URL_S3"))
-        raise InterruptedError
+    class Interrupting(LineObserver):
+        def run_stage(self, name, stage, /, *args, **options):
+            seen.append(os.environ.get("AWS_ENDPOINT_URL_S3"))
+            raise InterruptedError
 
     s3_settings = {"endpoint": "http://there:1"}
     asked = ShardConfig.model_validate({"name": "digits", "target": str(tmp_path), "s3": s3_settings})
     with pytest.raises(InterruptedError):
-        shard(asked, LineObserver([].append), run)
+        shard(asked, Interrupting([].append))
     asked = ScoreConfig.model_validate({"name": "digits", "model": "m", "output": str(tmp_path), "s3": s3_settings})
     with pytest.raises(InterruptedError):
-        score(asked, LineObserver([].append), run)
+        score(asked, Interrupting([].append))
     assert seen == ["http://there:1"] * 2
     assert "AWS_ENDPOINT_URL_S3" not in os.environ
