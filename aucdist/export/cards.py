@@ -18,7 +18,7 @@ from aucdist.data.dataset import category_features
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, Json, unknown
 from aucdist.export.portable import portable
-from aucdist.maps.explain import Additive
+from aucdist.maps.explain import Additive, Shape
 from aucdist.metrics.counts import ScoreCounts
 from aucdist.metrics.ranking import auc
 from aucdist.model import card_model
@@ -79,20 +79,15 @@ class Scaling:
             raise InputError(f"total must be an integer from 1 to 1000000; got {self.total!r}")
 
 
-@dataclass(eq=False)
-class _Draft:
+@dataclass(frozen=True, eq=False)
+class _Draft(Shape):
     """A feature of the card while neighbouring bins are merged. Values are weighted by shares.
 
-    `values`, of shape (n_bins,), float64: what each bin of the model adds to the score.
-    `shares`: of shape (n_bins,), float64.
-    `ends`: the number of bins up to the end of each row of the card; the last is n_bins.
+    `is_category`: whether it is one category of a column.
+    `ends`: the number of bins up to the end of each line of the card; the last is the number of all bins.
     """
 
     name: str
-    edges: np.ndarray
-    values: np.ndarray
-    shares: np.ndarray
-    missing: float | None
     is_category: bool
     ends: list[int]
 
@@ -134,16 +129,13 @@ class _Draft:
     def merge_equal(self, factor: float) -> None:
         """Merge neighbouring lines with equal points."""
         points, _, _ = self.points(factor)
-        self.ends = list(itertools.compress(self.ends, np.append(np.diff(points) != 0, True)))
+        self.ends[:] = itertools.compress(self.ends, np.append(np.diff(points) != 0, True))
 
     def errors(self, factor: float) -> np.ndarray:
         """Return for each cell of the model the points on the card minus the exact ones, float64."""
         points, missing, zero = self.points(factor)
         wide = np.repeat(points, np.diff(np.append(0, self.ends)))
-        exact = factor * (self.values - zero)
-        if self.missing is None or missing is None:
-            return wide - exact
-        return np.append(missing - factor * (self.missing - zero), wide - exact)
+        return (wide if missing is None else np.append(missing, wide)) - factor * (self.cells - zero)
 
 
 def to_scorecard(model: LinearModel, scaling: Scaling | None = None, *, rows: int | None = None) -> Scorecard:
@@ -252,8 +244,8 @@ def _drafts(model: LinearModel) -> tuple[float, list[_Draft]]:
     items = {j for j, feature in enumerate(described.features) if described.columns[feature.column].kind == "category"}
     drafts = [
         _Draft(
-            model.schema.feature_names[shape.feature], shape.edges, shape.values, shape.shares, shape.missing,
-            shape.feature in items and len(shape.values) == 2, list(range(1, len(shape.values) + 1)),
+            **vars(shape), name=model.schema.feature_names[shape.feature],
+            is_category=shape.feature in items and len(shape.values) == 2, ends=list(range(1, len(shape.values) + 1)),
         )
         for shape in steps.shapes
     ]  # fmt: skip
@@ -276,9 +268,8 @@ def _points_per_score(
         return per_log_odds * probability.slope, scaling.base_points + per_log_odds * at_zero
     reach, least = 0.0, constant
     for draft in drafts:
-        cells = draft.values if draft.missing is None else np.append(draft.missing, draft.values)
-        reach += float(np.ptp(cells))
-        least += float(cells.min())
+        reach += float(np.ptp(draft.cells))
+        least += float(draft.cells.min())
     if reach <= 0.0:
         raise InputError("all weights of the model are 0, so the card would have no points: train with a smaller `lam`")
     factor = (scaling.total or TOTAL) / reach

@@ -37,6 +37,8 @@ NAT = int(np.iinfo(np.int64).min)
 """NumPy's integer for a missing date."""
 SPELLINGS = tuple(dict.fromkeys(form for word in ANY_CASE for form in (word, word.upper(), word.title(), "NaN")))
 """All spellings of missing texts, because no operator ignores case."""
+Output = tuple[str, str, int | None]
+"""The name of an output, its type, and the number of its columns, or None for one value for each row."""
 OUTPUTS = ("score", "probability", "prediction", "contributions")
 
 
@@ -65,9 +67,12 @@ class Graph(Target):
         self._constants.append(self._to_tensor(np.asarray(value), name))
         return name
 
-    def operation(self, operator: str, *parts: str, output: str = "", domain: str = "", **options: Any) -> str:
-        """Add a node and return the name of its output."""
-        name = output or self._name()
+    def operation(
+        self, operator: str, *parts: str, output: Output | None = None, domain: str = "", **options: Any
+    ) -> str:
+        """Add a node and return the name of its result, which is an output of the graph if `output` names and types it."""
+        name = self._name() if output is None else output[0]
+        self._outputs += [] if output is None else [self._value(*output)]
         attributes = {key: self._to_tensor(v) if isinstance(v, np.ndarray) else v for key, v in options.items()}
         self._nodes.append(self._helper.make_node(operator, list(parts), [name], domain=domain, **attributes))
         return name
@@ -96,10 +101,6 @@ class Graph(Target):
             raise InputError("a column has no name, and an input of ONNX needs one: name the column, and train again")
         self._inputs.append(self._value(name, kind, n_columns))
         return Term(self, name)
-
-    def output(self, name: str, kind: str, n_columns: int | None = None) -> None:
-        """Declare an output with one value or `n_columns` values for each row."""
-        self._outputs.append(self._value(name, kind, n_columns))
 
     def _value(self, name: str, kind: str, n_columns: int | None) -> Any:
         shape = ["rows"] if n_columns is None else ["rows", n_columns]
@@ -160,9 +161,7 @@ class Graph(Target):
 
     def model(self, description: str, properties: dict[str, str], version: str) -> Any:
         """Return the graph as a model that passes the checker of ONNX."""
-        used = {name for node in self._nodes for name in node.input}
-        constants = [constant for constant in self._constants if constant.name in used]
-        graph = self._helper.make_graph(self._nodes, "aucdist", self._inputs, self._outputs, constants)
+        graph = self._helper.make_graph(self._nodes, "aucdist", self._inputs, self._outputs, self._constants)
         opsets = [self._helper.make_opsetid("", OPSET), self._helper.make_opsetid(ML, ML_OPSET)]
         model = self._helper.make_model(
             graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="aucdist", producer_version=version,
@@ -329,23 +328,20 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
         X = X / graph.apply("Sqrt", (squares > 0.0).choose(squares, 1.0))
     columns = [_score(graph, described, X) for described in described_classes]
     scores = graph.apply("Concat", *columns, axis=1) / model.spreads if several else graph.vector(columns[0])
-    checked = (graph.column(refused) if several else refused).choose(np.nan, scores, output=score)
-    graph.output(score, "DOUBLE", width)
+    refused_rows = graph.column(refused) if several else refused
+    checked = refused_rows.choose(np.nan, scores, output=(score, "DOUBLE", width))
     without = graph.is_missing(checked)
     best = _probabilities(graph, model, scores)
     if best is not None:
-        without.choose(np.nan, best, output=probability)
-        graph.output(probability, "DOUBLE", width)
+        without.choose(np.nan, best, output=(probability, "DOUBLE", width))
     if several and not model.topics:
         place = refused.choose(-1, graph.apply("ArgMax", best or scores, axis=1, keepdims=0))
         graph.apply(
-            "LabelEncoder", place, output=prediction, domain=ML, keys_int64s=list(range(len(described_classes))),
-            values_strings=list(model.classes), default_string="",
+            "LabelEncoder", place, output=(prediction, "STRING", None), domain=ML, values_strings=list(model.classes),
+            keys_int64s=list(range(len(described_classes))), default_string="",
         )  # fmt: skip
-        graph.output(prediction, "STRING")
     else:
-        without.choose(0, (scores > 0.0).choose(1, -1), output=prediction)
-        graph.output(prediction, "INT64", width)
+        without.choose(0, (scores > 0.0).choose(1, -1), output=(prediction, "INT64", width))
     if added:
         terms, constants = first.score, np.zeros(len(added))
         constants[-1] = terms.constant
@@ -355,8 +351,7 @@ def to_onnx(model: LinearModel, *, contributions: bool = False) -> Any:
             assert isinstance(terms, Additive)
             trees = trees_of(terms)
             adds = graph.trees(X, trees, len(added)) if trees else _zeros(graph, X)
-        graph.column(refused).choose(np.nan, adds + constants, output=parts)
-        graph.output(parts, "DOUBLE", len(added))
+        graph.column(refused).choose(np.nan, adds + constants, output=(parts, "DOUBLE", len(added)))
     metadata: Json = {"features": [column.name for column in first.columns]}
     if several:
         metadata["classes"] = model.classes

@@ -10,7 +10,7 @@ dates and scores.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,7 +39,6 @@ from aucdist.probability.links import IsotonicMap
 PART = re.compile(r'"(?:[^"]|"")*"|[^".]+')
 DAY_OF_EPOCH = 2440588
 """The Julian day of 1970-01-01, a Thursday. The Julian day of each Monday is a multiple of 7."""
-IsCategory = Callable[[int, str], str]
 
 
 def identifier(name: str) -> str:
@@ -133,74 +132,6 @@ def date_part(timestamp: str, part: str) -> str:
         return f"({day} - 7E0 * FLOOR({day} / 7E0))"
     seconds = f"({field('HOUR')} * 3.6E3 + {field('MINUTE')} * 6E1 + {field('SECOND')})"
     return f"({day} - {DAY_OF_EPOCH}E0 + {seconds} / 8.64E4)"
-
-
-def score_of(described: Portable, values: Sequence[str], texts: dict[int, str], is_category: IsCategory) -> str:
-    """Return the score of a row that has one.
-
-    `values`: the expression of each feature's value; of a kernel of each scaled feature, and of the sum of their
-        squares.
-    `texts`: the expression of each column whose categories are there as texts.
-    `is_category`: from a column and a category to the condition that the column has it.
-    """
-    score = described.score
-    if isinstance(score, Kernel):
-        *z, square = values
-        terms = [number(score.constant)]
-        terms += [f"{number(weight)} * {name}" for weight, name in zip(score.weights, z, strict=True) if weight]
-        for landmark, amount in zip(score.landmarks, score.amounts, strict=True):
-            products = [f"{number(2.0 * place)} * {name}" for place, name in zip(landmark, z, strict=True) if place]
-            distance = f"{total([number(-float(landmark @ landmark)), *products])} - {square}"
-            # Rounding can make a distance slightly negative; and some systems refuse to underflow.
-            exponent = f"GREATEST(LEAST(({distance}) / {number(score.width**2)}, 0E0), -7E2)"
-            terms.append(f"{number(amount)} * EXP({exponent})")
-        return total(terms)
-    if isinstance(score, Trees):
-        return total([number(score.constant), *(_tree(tree, values) for tree in score.trees)])
-    adds, interactions = _adds(score, values)
-    constant, terms = score.constant, []
-    for i, features in enumerate(described.features_by_column):
-        added = [(j, *adds[j]) for j in features if j in adds]
-        if i not in texts:
-            terms += [expression for _, expression, _, _ in added]
-            continue
-        # one CASE expression for all features of a categorical column
-        constant += sum(at_zero for _, _, at_zero, _ in added)
-        cases = [
-            (is_category(i, str(described.features[j].item)), number(at_one - at_zero))
-            for j, _, at_zero, at_one in added
-            if at_one != at_zero
-        ]
-        if cases:
-            terms.append(case(cases, number(0.0)))
-    return total([number(constant), *terms, *interactions])
-
-
-def _adds(score: Linear | Additive, values: Sequence[str]) -> tuple[dict[int, tuple[str, float, float]], list[str]]:
-    """Return what each feature adds, as an expression and as numbers where its value is 0 and 1, and what interactions add."""
-    if isinstance(score, Linear):
-        weights = enumerate(zip(score.weights, score.centers, strict=True))
-        return {
-            j: (
-                f"{number(w)} * ({values[j]} - {number(c)})" if c else f"{number(w)} * {values[j]}",
-                w * (0.0 - c),
-                w * (1.0 - c),
-            )
-            for j, (w, c) in weights
-        }, []
-    adds, expressions = {}, (_tree(tree, values) for tree in trees_of(score))
-    for shape in score.shapes:
-        at = [float(shape.values[np.searchsorted(shape.edges, x)]) for x in (0.0, 1.0)]
-        adds[shape.feature] = (next(expressions), at[0], at[1])
-    return adds, list(expressions)
-
-
-def _tree(node: Node, values: Sequence[str]) -> str:
-    if isinstance(node, float):
-        return number(node)
-    value, then, otherwise = values[node.feature], _tree(node.then, values), _tree(node.otherwise, values)
-    test = f"{value} IS NOT NULL" if node.at_most == np.inf else f"{value} <= {number(node.at_most)}"
-    return case([(f"{test} OR {value} IS NULL" if node.missing_to_then else test, then)], otherwise)
 
 
 MAX_PRODUCTS = 200_000
@@ -421,6 +352,65 @@ class Query(Target):
         expression = f"CAST({expression} AS DOUBLE PRECISION)"
         return case(self._refused, expression)
 
+    def score_of(self, described: Portable) -> str:
+        """Return the score of a row that has one, from the values of the last stage."""
+        score = described.score
+        if isinstance(score, Kernel):
+            *z, square = self.values
+            terms = [number(score.constant)]
+            terms += [f"{number(weight)} * {name}" for weight, name in zip(score.weights, z, strict=True) if weight]
+            for landmark, amount in zip(score.landmarks, score.amounts, strict=True):
+                products = [f"{number(2.0 * place)} * {name}" for place, name in zip(landmark, z, strict=True) if place]
+                distance = f"{total([number(-float(landmark @ landmark)), *products])} - {square}"
+                # Rounding can make a distance slightly negative; and some systems refuse to underflow.
+                exponent = f"GREATEST(LEAST(({distance}) / {number(score.width**2)}, 0E0), -7E2)"
+                terms.append(f"{number(amount)} * EXP({exponent})")
+            return total(terms)
+        if isinstance(score, Trees):
+            return total([number(score.constant), *map(self._tree, score.trees)])
+        adds, interactions = self._adds(score)
+        constant, terms = score.constant, []
+        for i, features in enumerate(described.features_by_column):
+            added = [(j, *adds[j]) for j in features if j in adds]
+            if i not in self._texts:
+                terms += [expression for _, expression, _, _ in added]
+                continue
+            # one CASE expression for all features of a categorical column
+            constant += sum(at_zero for _, _, at_zero, _ in added)
+            cases = [
+                (self.is_category(i, str(described.features[j].item)), number(at_one - at_zero))
+                for j, _, at_zero, at_one in added
+                if at_one != at_zero
+            ]
+            if cases:
+                terms.append(case(cases, number(0.0)))
+        return total([number(constant), *terms, *interactions])
+
+    def _adds(self, score: Linear | Additive) -> tuple[dict[int, tuple[str, float, float]], list[str]]:
+        """Return what each feature adds, as an expression and as numbers where it is 0 and 1, and what interactions add."""
+        if isinstance(score, Linear):
+            weights = enumerate(zip(self.values, score.weights, score.centers, strict=True))
+            return {
+                j: (
+                    f"{number(w)} * ({value} - {number(c)})" if c else f"{number(w)} * {value}",
+                    w * (0.0 - c),
+                    w * (1.0 - c),
+                )
+                for j, (value, w, c) in weights
+            }, []
+        adds, expressions = {}, map(self._tree, trees_of(score))
+        for shape in score.shapes:
+            at = [float(shape.values[np.searchsorted(shape.edges, x)]) for x in (0.0, 1.0)]
+            adds[shape.feature] = (next(expressions), at[0], at[1])
+        return adds, list(expressions)
+
+    def _tree(self, node: Node) -> str:
+        if isinstance(node, float):
+            return number(node)
+        value, then, otherwise = self.values[node.feature], self._tree(node.then), self._tree(node.otherwise)
+        test = f"{value} IS NOT NULL" if node.at_most == np.inf else f"{value} <= {number(node.at_most)}"
+        return case([(f"{test} OR {value} IS NULL" if node.missing_to_then else test, then)], otherwise)
+
     def with_scores(
         self, model: LinearModel, described_classes: Sequence[Portable], contributions: Sequence[str]
     ) -> str:
@@ -438,13 +428,13 @@ class Query(Target):
         if adds:
             terms = self.described.score
             assert isinstance(terms, Linear | Additive)
-            of_features, others = _adds(terms, self.values)
+            of_features, others = self._adds(terms)
             parts = [*(expression for expression, _, _ in of_features.values()), *others, number(terms.constant)]
             self.add("parts", dict(zip(adds, map(self._unless_refused, parts), strict=True)))
         s = [self.alias(f"s{k}") for k in range(len(described_classes))]
         selected = dict.fromkeys(s, total(adds))
         for name, described, spread in () if adds else zip(s, described_classes, model.spreads, strict=True):
-            score = score_of(described, self.values, self._texts, self.is_category)
+            score = self.score_of(described)
             selected[name] = self._unless_refused(score if spread == 1.0 else f"({score}) / {number(spread)}")
         self.add("scored", selected, adds)
         suffixes = [f" {name}" for name in model.classes] or [""]
