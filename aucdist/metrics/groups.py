@@ -1,6 +1,7 @@
 """Metrics within groups, such as queries or users: AUC of the pairs of one group, NDCG and recall of the first k rows."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -189,8 +190,10 @@ def group_ndcg(
         refuse("grade", grade, grade > 1000, "is above 1000, which is too large for gain='exponential'")
     relevance = grade if gain == "linear" else np.exp2(grade) - 1.0
     rows = _by_group(relevance, y_score, groups, sample_weight)
-    gained = _discounted_gain(rows, k)
-    possible = _discounted_gain(_by_group(relevance, relevance, groups, sample_weight), k)
+    gained, possible = (
+        _gain_of_first(by_score, k, _discounts)
+        for by_score in (rows, _by_group(relevance, relevance, groups, sample_weight))
+    )
     present = rows.weight > 0.0
     n_rows, weight, relevant = (
         np.add.reduceat(column.astype(np.float64), rows.starts[:-1])
@@ -233,13 +236,9 @@ def group_recall(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any =
     """
     above_0().check("k", k)
     rows = _by_group(y_true, y_score, groups, sample_weight)
-    ties = _ties(rows)
-    relevant = np.add.reduceat(rows.weight * (rows.y > 0.0), ties.first)
-    room = np.clip(k - ties.above, 0.0, ties.weight)
-    first = relevant * np.divide(room, ties.weight, out=np.zeros_like(room), where=ties.weight > 0.0)
-    gained, total = (np.add.reduceat(tie_sums, ties.first_ties) for tie_sums in (first, relevant))
-    has_positives = total > 0.0
-    return _group_values(gained, total, rows, has_positives, "a label above 0")
+    rows = replace(rows, y=rows.y > 0.0)
+    total = np.add.reduceat(rows.weight * rows.y, rows.starts[:-1])
+    return _group_values(_gain_of_first(rows, k, lambda places: places), total, rows, total > 0.0, "a label above 0")
 
 
 def group_metric_difference(first: GroupMetric, second: GroupMetric, level: float = 0.95) -> Difference:
@@ -309,42 +308,33 @@ def _by_group(y_true: Any, y_score: Any, groups: Any, sample_weight: Any) -> _Ro
     return _Rows(y[order], score[order], weight[order], np.concatenate(([0], np.cumsum(counts))), names)
 
 
-@dataclass(frozen=True, eq=False)
-class _Ties:
-    """Rows of one group and one score: where they begin, what they and the rows above them weigh; where each group's begin."""
+def _gain_of_first(rows: _Rows, k: float | None, upto: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """Return what the first k rows of each group gain.
 
-    first: np.ndarray
-    weight: np.ndarray
-    above: np.ndarray
-    first_ties: np.ndarray
-
-
-def _ties(rows: _Rows) -> _Ties:
+    `upto`: the sum of what the first places count, up to some weight. Rows of one group and one score share their places.
+    """
     differ = np.diff(rows.score) != 0
     differ[rows.starts[1:-1] - 1] = True
     first = np.concatenate(([0], np.flatnonzero(differ) + 1))
     first_ties = np.searchsorted(first, rows.starts[:-1])
-    weight = np.add.reduceat(rows.weight, first)
+    weight, gain = (np.add.reduceat(column, first) for column in (rows.weight, rows.weight * rows.y))
     below = np.cumsum(weight)
-    weight_of_group = np.repeat(
-        below[np.append(first_ties[1:], len(first)) - 1], np.diff(first_ties, append=len(first))
-    )
-    return _Ties(first, weight, weight_of_group - below, first_ties)
+    n_ties = np.diff(first_ties, append=len(first))
+    above = np.repeat(below[np.cumsum(n_ties) - 1], n_ties) - below
+    ends = np.minimum(np.stack([above, above + weight]), np.inf if k is None else k)
+    places = np.diff(upto(ends), axis=0)[0]
+    shared = np.divide(gain * places, weight, out=np.zeros_like(gain), where=weight > 0.0)
+    return np.add.reduceat(shared, first_ties)
 
 
-def _discounted_gain(rows: _Rows, k: float | None) -> np.ndarray:
-    """Return the discounted gain of each group's first k rows; rows that tie share their discounts."""
-    ties = _ties(rows)
-    ends = np.minimum(np.stack([ties.above, ties.above + ties.weight]), np.inf if k is None else k)
+def _discounts(ends: np.ndarray) -> np.ndarray:
+    """Return the sum of the discounts of the first places."""
     if (most := np.ceil(ends.max())) > MAX_PLACES:
         raise InputError(
             f"the first rows of a group have a total weight of {most:.3g}, and the NDCG allows at most {MAX_PLACES}: give a `k`"
         )
     discounts = np.concatenate(([0.0], np.cumsum(1.0 / np.log2(np.arange(most) + 2.0))))
-    upto = np.interp(ends, np.arange(len(discounts)), discounts)
-    gain = np.add.reduceat(rows.weight * rows.y, ties.first)
-    tie_sums = np.divide(gain * (upto[1] - upto[0]), ties.weight, out=np.zeros_like(gain), where=ties.weight > 0.0)
-    return np.add.reduceat(tie_sums, ties.first_ties)
+    return np.interp(ends, np.arange(len(discounts)), discounts)
 
 
 def _group_values(
