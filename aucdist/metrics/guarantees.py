@@ -82,7 +82,7 @@ class Guarantee:
 
 def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requirements: float | None) -> Guarantee:
     """Return a threshold that meets a requirement on new rows; see `aucdist.metrics.guaranteed_threshold`."""
-    from scipy.special import bdtr, bdtrc
+    from scipy.special import bdtr
 
     check_level(confidence)
     refuse_weights(counts)
@@ -92,22 +92,19 @@ def guaranteed_threshold(counts: ScoreCounts, confidence: float = 0.95, **requir
     positives, negatives = flagged_at(counts)  # `flagged` is the number of distinct scores above the threshold
     if name == "precision":
         flagged, guaranteed, rows = _precise(positives, positives + negatives, value, error)
-    elif name == "recall":
-        guaranteed, rows = value, int(positives[-1])
-        needed = bisect_left(range(1, rows + 1), True, key=lambda k: bool(bdtrc(k - 1, rows, value) <= error)) + 1
-        if needed > rows:
-            guaranteed, needed = error ** (1.0 / rows), rows
-        flagged = int(np.searchsorted(positives, needed))
     else:
-        false = negatives if name == "fpr" else positives + negatives
-        guaranteed, rows = value, int(false[-1])
-        # A share of 1 is kept by whatever is flagged.
+        counted = {"recall": positives, "fpr": negatives, "alerts": positives + negatives}[name]
+        guaranteed, rows, share = value, int(counted[-1]), allowed_share(name, value)
+        # the number of bad rows, as `BAD` counts them; a share of 1 is kept by whatever is flagged
         allowed = (
-            rows if value == 1 else bisect_left(range(rows), True, key=lambda k: bool(bdtr(k, rows, value) > error)) - 1
+            rows if share == 1 else bisect_left(range(rows), True, key=lambda k: bool(bdtr(k, rows, share) > error)) - 1
         )
         if allowed < 0:
-            guaranteed, allowed = 1.0 - error ** (1.0 / rows), 0
-        flagged = int(np.searchsorted(false, allowed, side="right")) - 1
+            guaranteed, allowed = allowed_share(name, 1.0 - error ** (1.0 / rows)), 0
+        if name == "recall":
+            flagged = int(np.searchsorted(counted, rows - allowed))
+        else:
+            flagged = int(np.searchsorted(counted, allowed, side="right")) - 1
     n_below = len(counts.values) - flagged
     # For precision the score of the next row itself: a midpoint would depend on the rows above it.
     threshold = float(counts.values[n_below - 1]) if name == "precision" and n_below else counts.threshold(n_below)
