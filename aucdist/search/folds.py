@@ -77,15 +77,18 @@ class Folds:
 
     def sides(self, fold: Fold) -> FoldMasks:
         """Return which rows a fold trains on and which it is scored on."""
-        train, held_out = self.rows(fold)
+        outer, row_id, k = self._partition(fold.repeat, None), self.row_id, fold.fold
+        if fold.inner is not None:
+            train = outer.train(k)
+            outer, row_id, k = self._partition(fold.repeat, k, train), row_id[train], fold.inner
         sides = np.zeros((2, int(self.row_id.max()) + 1), dtype=bool)
-        sides[0, self.row_id[train]] = True
-        sides[1, self.row_id[held_out]] = True
+        for side, rows in zip(sides, (outer.train(k), outer.held_out(k)), strict=True):
+            side[row_id[rows]] = True
         return FoldMasks(*sides)
 
     def sizes(self, fold: Fold) -> tuple[int, int]:
         """Return the number of training rows and of held-out rows."""
-        train, held_out = self.rows(fold)
+        train, held_out = self.sides(fold)
         return int(train.sum()), int(held_out.sum())
 
     @property
@@ -103,26 +106,13 @@ class Folds:
             If one of them cannot be made, see `aucdist.selection.partition`.
         """
         for fold in self.all():
-            self.rows(fold)
+            self.sides(fold)
 
     def all(self) -> Iterator[Fold]:
         """Yield the folds, each followed by the folds of its training rows."""
         for fold in self.outer():
             yield fold
             yield from self.inner(fold)
-
-    def rows(self, fold: Fold) -> tuple[np.ndarray, np.ndarray]:
-        """Return which rows a fold trains on and which it is scored on: bool arrays, in the order of `row_id`."""
-        outer = self._partition(fold.repeat, None)
-        train = outer.train(fold.fold)
-        if fold.inner is None:
-            return train, outer.held_out(fold.fold)
-        train_positions = np.flatnonzero(train)
-        within = self._partition(fold.repeat, fold.fold, train_positions)
-        rows = np.zeros((2, len(self.y)), dtype=bool)
-        rows[0, train_positions] = within.train(fold.inner)
-        rows[1, train_positions] = within.held_out(fold.inner)
-        return rows[0], rows[1]
 
     def _partition(self, repeat: int, fold: int | None, rows: np.ndarray | None = None) -> Partition:
         if (repeat, fold) not in self._made:
@@ -255,8 +245,8 @@ def searched_classes(sets: LabelSets, codes: np.ndarray, folds: Folds, note: Cal
     n = len(folds.row_id)
     enough, n_rows, names = np.ones(sets.n_classes, dtype=bool), sets.counts(codes), sets.names()
     for fold in folds.all():
-        for side, least in zip(folds.rows(fold), (MIN_ROWS, 1), strict=True):
-            n_pos = sets.counts(codes[side])
+        for side, least in zip(folds.sides(fold), (MIN_ROWS, 1), strict=True):
+            n_pos = sets.counts(codes[side[folds.row_id]])
             enough &= np.minimum(n_pos, int(side.sum()) - n_pos) >= least
     left_out = np.flatnonzero(~enough).tolist()
     for k in left_out:
