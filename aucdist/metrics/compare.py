@@ -9,7 +9,7 @@ import numpy as np
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts, as_column, checked_scores, dot, refuse
-from aucdist.metrics.intervals import Estimate, check_level, t_quantile
+from aucdist.metrics.intervals import Estimate, bisected, check_level, t_quantile
 from aucdist.metrics.partial import SHARE, placements_up_to
 from aucdist.metrics.ranking import area_interval
 from aucdist.parameters import NOT_NEGATIVE
@@ -103,33 +103,6 @@ def measured_classes(members: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.minimum(n_pos, len(members) - n_pos) >= LEAST)
 
 
-def macro_auc(members: np.ndarray, scores: np.ndarray) -> tuple[float, np.ndarray]:
-    """Return the macro AUC, and the contribution of each row to its error.
-
-    The AUC of each class is a mean of placements (DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988, 837-845). A row has one
-    in each class, and their deviations from the AUC are added up row by row, so that the variance of the mean over the classes is
-    the sum of the squares over the rows. This includes the covariances between classes. For one class it is DeLong's variance.
-
-    Parameters
-    ----------
-    members : ndarray of shape (n_samples, n_classes), bool
-        Which rows are of each class; each has two rows and two others, see `measured_classes`.
-    scores : ndarray of shape (n_samples, n_classes)
-
-    Returns
-    -------
-    area : float
-    parts : ndarray of shape (n_samples,), float64
-
-    Raises
-    ------
-    InputError
-        As `placements`, and if a class has fewer than two rows or others.
-    """
-    areas, parts = _areas(members, scores, ddof=1)
-    return float(np.mean(areas)), parts
-
-
 def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the AUC of each class, and the contribution of each row to the error of their mean.
 
@@ -153,11 +126,25 @@ def _areas(members: np.ndarray, scores: np.ndarray, ddof: int) -> tuple[np.ndarr
 def macro_auc_interval(members: np.ndarray, scores: np.ndarray) -> Estimate:
     """Return the macro AUC with its 95 % interval, as `aucdist.metrics.ranking.auc_interval` does.
 
-    Raises the errors of `macro_auc`.
+    The AUC of each class is a mean of placements (DeLong, DeLong and Clarke-Pearson, Biometrics 44, 1988, 837-845). A row has one
+    in each class, and their deviations from the AUC are added up row by row, so that the variance of the mean over the classes is
+    the sum of the squares over the rows. This includes the covariances between classes. For one class it is DeLong's variance.
+
+    Parameters
+    ----------
+    members : ndarray of shape (n_samples, n_classes), bool
+        Which rows are of each class; each has two rows and two others, see `measured_classes`.
+    scores : ndarray of shape (n_samples, n_classes)
+
+    Raises
+    ------
+    InputError
+        As `placements`, and if a class has fewer than two rows or others.
     """
-    area, parts = macro_auc(members, scores)
+    areas, parts = _areas(members, scores, ddof=1)
     n_pos = members.sum(axis=0)
-    return area_interval(area, dot(parts, parts), list(zip(n_pos, len(members) - n_pos, strict=True)), 0.95)
+    rows = list(zip(n_pos, len(members) - n_pos, strict=True))
+    return area_interval(float(np.mean(areas)), dot(parts, parts), rows, 0.95)
 
 
 def auc_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float = 0.95) -> Difference:
@@ -177,7 +164,7 @@ def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, l
     Parameters
     ----------
     members : ndarray of shape (n_samples, n_classes), bool
-        As for `macro_auc`.
+        As for `macro_auc_interval`.
     first, second : ndarray of shape (n_samples, n_classes)
         Scores.
     level : float
@@ -186,7 +173,7 @@ def macro_auc_test(members: np.ndarray, first: np.ndarray, second: np.ndarray, l
     Raises
     ------
     InputError
-        As `macro_auc`, or for a level out of its range.
+        As `macro_auc_interval`, or for a level out of its range.
     """
     check_level(level)
     (first_areas, errors), (second_areas, other_errors) = (
@@ -318,14 +305,10 @@ def sign_flip_test(
     p_value = min(1.0, 2 * min(share_beyond(0.0, 1), share_beyond(0.0, -1)))
     if len(head) > FEW:  # p-values that are too small for this number of draws come from the normal distribution
         p_value = max(p_value, min(2 / DRAWS, math.erfc(abs(value) / error / math.sqrt(2))))
-    ends = []
-    for sign, end in ((1, -most), (-1, most)):
-        inside = value
-        for _ in range(25):
-            middle = 0.5 * (inside + end)
-            inside, end = (middle, end) if share_beyond(middle, sign) > (1 - level) / 2 else (inside, middle)
-        ends.append(end * scale)
-    return Difference(value * scale, ends[0], ends[1], p_value, level, "sign-flip", n_deciding)
+    rest = (1 - level) / 2
+    low = scale * float(bisected(lambda end: share_beyond(end, 1) > rest, value, -most, 25))
+    high = scale * float(bisected(lambda end: share_beyond(end, -1) > rest, value, most, 25))
+    return Difference(value * scale, low, high, p_value, level, "sign-flip", n_deciding)
 
 
 def corrected_t_test(differences: Sequence[float], test_over_train: float, level: float = 0.95) -> Difference:
@@ -364,16 +347,20 @@ def corrected_t_test(differences: Sequence[float], test_over_train: float, level
         )
     refuse("difference", column, ~np.isfinite(column), "is not finite")
     NOT_NEGATIVE.check("test_over_train", test_over_train)
-    from scipy.special import stdtr
-
     value, spread = float(column.mean()), float(column.std(ddof=1))
     if spread <= 1e-15 * abs(value):
         p_value = 1.0 if value == 0 else min(1.0, 2 * 0.5**n)
         return Difference(value, -math.inf, math.inf, p_value, level, "exact-bound")
-    error = spread * math.sqrt(1 / n + test_over_train)
-    reach = t_quantile(level, n - 1) * error
-    p_value = 2 * float(stdtr(n - 1, -abs(value) / error))
-    return Difference(value, value - reach, value + reach, p_value, level, "corrected-t")
+    return t_test(value, spread * math.sqrt(1 / n + test_over_train), n - 1, level, "corrected-t")
+
+
+def t_test(value: float, error: float, freedom: int, level: float, method: str) -> Difference:
+    """Test a difference with an estimated standard error against 0, by Student's t."""
+    from scipy.special import stdtr
+
+    reach = t_quantile(level, freedom) * error
+    p_value = 2 * float(stdtr(freedom, -abs(value) / error))
+    return Difference(value, value - reach, value + reach, p_value, level, method)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -399,24 +399,17 @@ def mean_cost(wrong: np.ndarray, cost: np.ndarray, weight: np.ndarray | None) ->
 
 
 @dataclass(frozen=True, eq=False)
-class ClassCosts:
-    """The number of rows of a class, the largest cost of a wrong decision on one, and the cost of each wrong decision."""
-
-    rows: int
-    largest: float
-    mistakes: np.ndarray
-
-    def __add__(self, other: "ClassCosts") -> "ClassCosts":
-        mistakes = np.concatenate((self.mistakes, other.mistakes))
-        return ClassCosts(self.rows + other.rows, max(self.largest, other.largest), mistakes)
-
-
-@dataclass(frozen=True, eq=False)
 class DecisionCosts:
-    """The costs of the decisions on rows of both classes; ``+`` merges those of several parts."""
+    """The costs of the decisions on the rows of both classes, the positives first; ``+`` merges those of several parts.
 
-    pos: ClassCosts
-    neg: ClassCosts
+    `rows`: the number of rows of each class.
+    `largest`: the largest cost of a wrong decision on a row of the class.
+    `mistakes`: the costs of the wrong decisions.
+    """
+
+    rows: np.ndarray
+    largest: np.ndarray
+    mistakes: Sequence[np.ndarray]
 
     @classmethod
     def of(cls, positive: np.ndarray, wrong: np.ndarray, cost: np.ndarray) -> "DecisionCosts":
@@ -425,15 +418,14 @@ class DecisionCosts:
         `positive` and `wrong`, bool of shape (n_samples,): which rows are positive, and decided wrongly.
         `cost`: as `Costs.of_rows` returns it.
         """
-        pos, neg = (
-            ClassCosts(int(np.count_nonzero(rows)), float(cost[rows].max(initial=0.0)), cost[rows & wrong])
-            for rows in (positive, ~positive)
-        )
-        return cls(pos, neg)
+        classes = positive, ~positive
+        rows, largest = ([np.count_nonzero(c) for c in classes], [cost[c].max(initial=0.0) for c in classes])
+        return cls(np.array(rows), np.array(largest), [cost[c & wrong] for c in classes])
 
     def __add__(self, other: "DecisionCosts") -> "DecisionCosts":
         """Return the costs of the decisions on the rows of both."""
-        return DecisionCosts(self.pos + other.pos, self.neg + other.neg)
+        mistakes = [np.concatenate(both) for both in zip(self.mistakes, other.mistakes, strict=True)]
+        return DecisionCosts(self.rows + other.rows, np.maximum(self.largest, other.largest), mistakes)
 
     def interval(self, level: float = 0.95) -> Estimate:
         """Return the mean cost of a row with its interval.
@@ -448,12 +440,12 @@ class DecisionCosts:
         necessary. It does not allow for costs above those of these rows, or for rows that depend on each other.
         """
         check_level(level)
-        n, value, below, above = self.pos.rows + self.neg.rows, 0.0, 0.0, 0.0
-        for costs in (self.pos, self.neg):
-            if costs.rows == 0:
+        value, below, above = 0.0, 0.0, 0.0
+        for n, largest, mistakes in zip(self.rows.tolist(), self.largest, self.mistakes, strict=True):
+            if n == 0:
                 continue
-            low, high = _bounds(np.sort(costs.mistakes)[::-1], costs.rows, costs.largest, level)
-            mean, share = float(costs.mistakes.sum()) / costs.rows, costs.rows / n
+            low, high = _bounds(np.sort(mistakes)[::-1], n, largest, level)
+            mean, share = float(mistakes.sum()) / n, n / float(self.rows.sum())
             value += share * mean
             below, above = below + (share * (mean - low)) ** 2, above + (share * (high - mean)) ** 2
         return Estimate(value, max(0.0, value - math.sqrt(below)), value + math.sqrt(above), level, "stringer-mover")
@@ -498,17 +490,10 @@ def mean_cost_difference(
 
 def _bounds(mistakes: np.ndarray, n: int, largest: float, level: float) -> tuple[float, float]:
     """Return bounds for the mean of n costs, of which those of `mistakes`, descending, are not 0."""
-    from scipy.special import betaincinv
-
-    k, tail, rank = len(mistakes), 0.5 * (1.0 - level), 0
-    ranks = [0]
-    while rank < k:
-        rank = min(k, rank + max(1, rank // EXACT_RANKS))
-        ranks.append(rank)
-    ends = np.array(ranks, dtype=np.float64)  # the last rank of each run of equal ones
-    low = np.where(ends > 0, betaincinv(np.maximum(ends, 1.0), n - np.maximum(ends, 1.0) + 1.0, tail), 0.0)
-    under = np.minimum(ends, n - 1.0)
-    high = np.where(ends < n, betaincinv(under + 1.0, n - under, 1.0 - tail), 1.0)
-    at = ends.astype(np.int64)
+    ranks, k = [0], len(mistakes)
+    while ranks[-1] < k:
+        ranks.append(min(k, ranks[-1] + max(1, ranks[-1] // EXACT_RANKS)))
+    at = np.array(ranks)  # the last rank of each run of equal ones
+    low, high = clopper_pearson(at, n, level)
     dearest, cheapest = mistakes[at[:-1]], mistakes[at[1:] - 1]
     return float(np.diff(low) @ cheapest), float(largest * high[0] + np.diff(high) @ dearest)

@@ -4,8 +4,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from aucdist.errors import InputError
 from aucdist.metrics.counts import ScoreCounts
@@ -85,12 +87,17 @@ def score_interval(
     """
     bounds = np.array([value, value])
     factor = t_quantile(level, freedom) ** 2 * variance / spread(bounds)
-    inside, outside = bounds, np.array([0.0, 1.0])
-    for _ in range(60):
+    low, high = bisected(lambda mean: (mean - value) ** 2 <= factor * spread(mean), bounds, np.array([0.0, 1.0]))
+    return float(low), float(high)
+
+
+def bisected(holds: Callable[[Any], Any], inside: Any, outside: Any, steps: int = 60) -> Any:
+    """Return where a condition ceases to hold between a number inside and one outside, or between those of two arrays."""
+    for _ in range(steps):
         middle = 0.5 * (inside + outside)
-        near = (middle - value) ** 2 <= factor * spread(middle)
+        near = holds(middle)
         inside, outside = np.where(near, middle, inside), np.where(near, outside, middle)
-    return float(outside[0]), float(outside[1])
+    return outside
 
 
 def share_interval(value: float, variance: float, n: float, level: float) -> tuple[float, float]:
@@ -120,14 +127,15 @@ def wilson(share: np.ndarray, n: int | np.ndarray, z: float) -> tuple[np.ndarray
     return np.clip(middle - reach, 0, 1), np.clip(middle + reach, 0, 1)
 
 
-def clopper_pearson(successes: float, n: float, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact binomial interval of a share, which is [0, 1] for n = 0 (Clopper & Pearson, Biometrika 26, 1934)."""
+def clopper_pearson(successes: ArrayLike, n: float, level: float = 0.95) -> tuple[Any, Any]:
+    """Return the exact binomial intervals of shares; an interval is [0, 1] for n = 0 (Clopper & Pearson, Biometrika 26, 1934)."""
     from scipy.special import betaincinv  # here, because importing it takes time that most metrics need not spend
 
-    tail = 0.5 * (1 - level)
-    low = float(betaincinv(successes, n - successes + 1, tail)) if successes > 0 else 0.0
-    high = float(betaincinv(successes + 1, n - successes, 1 - tail)) if successes < n else 1.0
-    return low, high
+    k, tail = np.asarray(successes, dtype=np.float64), 0.5 * (1 - level)
+    some, fewer = np.maximum(k, 1), np.minimum(k, n - 1)
+    low = np.where(k > 0, betaincinv(some, n - some + 1, tail), 0.0)
+    high = np.where(k < n, betaincinv(fewer + 1, n - fewer, 1 - tail), 1.0)
+    return low.tolist(), high.tolist()
 
 
 def bootstrap_interval(

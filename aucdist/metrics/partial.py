@@ -16,6 +16,7 @@ from aucdist.metrics.counts import ScoreCounts, dot
 from aucdist.metrics.intervals import (
     Estimate,
     IntervalWarning,
+    bisected,
     check_level,
     refuse_weights,
     share_interval,
@@ -210,8 +211,5 @@ def _bound(share: float, n_pos: int, n_neg: int, max_fpr: float, level: float) -
         before = betainc(k, n_neg + 1 - k, b)
         return float((before + (1 - before) * (1 - height) ** n_pos).max())
 
-    inside, outside = share, 1.0 - share
-    for _ in range(60):
-        middle = 0.5 * (inside + outside)
-        inside, outside = (middle, outside) if largest_probability(middle) > 1 - level else (inside, middle)
-    return (outside, 1.0) if share == 1.0 else (0.0, outside)
+    end = float(bisected(lambda area: largest_probability(area) > 1 - level, share, 1.0 - share))
+    return (end, 1.0) if share == 1.0 else (0.0, end)

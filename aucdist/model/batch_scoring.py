@@ -34,7 +34,7 @@ from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened, shown
 from aucdist.data.storage.urls import Url, secret_urls
 from aucdist.errors import InputError, Json
-from aucdist.metrics.decisions import ClassCosts, Costs, DecisionCosts
+from aucdist.metrics.decisions import Costs, DecisionCosts
 from aucdist.model import digest_of_model, is_card, load_model
 from aucdist.model.linear_model import LinearModel
 from aucdist.store import resolve
@@ -135,10 +135,9 @@ class RowCosts:
                 if not self.labelled:
                     class_costs.append((float(cost.sum()), len(cost)))
                     continue
-                (n_pos, most_pos), (n_neg, most_neg) = about[k]
-                wrong, flagged = cost > 0, flagged > 0
-                missed = ClassCosts(n_pos, most_pos, cost[wrong & ~flagged])
-                class_costs.append(DecisionCosts(missed, ClassCosts(n_neg, most_neg, cost[wrong & flagged])))
+                rows, largest = np.array(about[k]).T
+                mistakes = [cost[(cost > 0) & was_flagged] for was_flagged in (flagged <= 0, flagged > 0)]
+                class_costs.append(DecisionCosts(rows, largest, mistakes))
         return class_costs
 
     def mean_cost(self, parts: Sequence[Any]) -> Json:

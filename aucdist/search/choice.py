@@ -10,9 +10,9 @@ import numpy as np
 
 from aucdist.data.split import scrambled
 from aucdist.errors import Json, RunError
-from aucdist.metrics.compare import Difference, corrected_t_test
+from aucdist.metrics.compare import Difference, corrected_t_test, t_test
 from aucdist.metrics.groups import GroupMetric
-from aucdist.metrics.intervals import t_quantile, unseen_bound
+from aucdist.metrics.intervals import unseen_bound
 from aucdist.metrics.named import NAMED_METRICS, Metric
 from aucdist.search.folds import Folds, SearchedClasses
 from aucdist.solvers.base import REACHED
@@ -101,12 +101,7 @@ def corrected_groups_test(shares: Shares, other: Shares | None, test_over_train:
     error = _error(deviations) * math.sqrt(2.0 + test_over_train)
     if error <= 1e-15 * abs(value) or error == 0.0:
         return None
-    from scipy.special import stdtr
-
-    freedom = len(shares) - 1
-    reach = t_quantile(LEVEL, freedom) * error
-    p_value = 2 * float(stdtr(freedom, -abs(value) / error))
-    return Difference(value, value - reach, value + reach, p_value, LEVEL, "corrected-groups")
+    return t_test(value, error, len(shares) - 1, LEVEL, "corrected-groups")
 
 
 def _mean(shares: Shares) -> float:

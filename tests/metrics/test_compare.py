@@ -49,7 +49,7 @@ def test_placements_are_those_of_the_pairs(seed):
         of_pos, of_neg = compare.placements(y, scores)
         np.testing.assert_allclose(of_pos, by_pos[i], atol=1e-15)
         np.testing.assert_allclose(of_neg, by_neg[i], atol=1e-15)
-        area, parts = compare.macro_auc((y == 1)[:, None], scores[:, None])
+        (area,), parts = compare._areas((y == 1)[:, None], scores[:, None], ddof=1)
         assert area == pytest.approx(areas[i])
         assert parts @ parts == pytest.approx(covariance[i, i], rel=1e-12)
 
@@ -185,7 +185,8 @@ def test_the_error_of_the_macro_auc_is_that_of_resampled_rows():
     r, drawn = np.random.default_rng(1), []
     for _ in range(400):
         at = r.integers(len(members), size=len(members))
-        drawn.append(compare.macro_auc(members[at], first[at])[0] - compare.macro_auc(members[at], other[at])[0])
+        areas = [compare.macro_auc_interval(members[at], scores[at]).value for scores in (first, other)]
+        drawn.append(areas[0] - areas[1])
     assert (difference.high - difference.low) / (2 * 1.959963984540054) == pytest.approx(np.std(drawn), rel=0.15)
     assert difference.value == pytest.approx(np.mean(drawn), abs=0.01)
     assert 0 < difference.low < difference.value < difference.high
@@ -212,7 +213,7 @@ def test_one_class_has_the_interval_of_its_auc_and_small_classes_are_left_out():
     members[0, 2] = True
     assert compare.measured_classes(members).tolist() == [0, 1, 3]
     with pytest.raises(InputError, match="each class needs at least two rows"):
-        compare.macro_auc(members, scores)
+        compare.macro_auc_interval(members, scores)
 
 
 def test_an_interval_of_classes_that_are_ranked_rightly_is_not_a_point():
