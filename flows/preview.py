@@ -115,7 +115,8 @@ def preview(config: PreviewConfig) -> Json:
         classes, leaks = [], leaks_of(sample_of(LocalBlocks([data_set.block])), schema)
     warnings = leaks + _files_of_one_class(source, schema)
     n_rows = data_set.block.n_samples
-    if n_repeated := n_rows - len(np.unique(duplicates(data_set.block))):
+    n_repeated = n_rows - len(np.unique(duplicates(data_set.block)))
+    if n_repeated > 0.01 * n_rows:
         warnings.append(
             f"{n_repeated:,} of {n_rows:,} rows equal another row in all features, and a random split puts some on both sides. "
             "If they are copies of one case, keep one."

@@ -30,6 +30,8 @@ SEED = 2**62 + 1
 """A seed that no split uses: training rows have the larger random numbers of their split, so a small share would be empty."""
 MAX_FEATURES = 2000
 """Features are not examined if there are more than this."""
+MANY_KNOWN = 0.01
+"""A warning is given if more than this share of the test rows equals training rows. The section on the data counts them all."""
 LATER = 0.05
 """A warning is given if more than this share of the training rows is later than half of the test rows."""
 MAX_NAMED = 5
@@ -196,13 +198,11 @@ def leaks(train: Blocks, test: Blocks | None, schema: Schema, *, known: int, che
     sentences = leaks_of(sample, schema)
     if test is not None and schema.dates:
         sentences += times_of(sample, sample_of(test), schema)
-    if known:
-        rows = f"One of {checked:,} test rows has"
-        if known > 1:
-            rows = f"{known:,} of the {checked:,} test rows that were compared with the training rows have"
+    if known > MANY_KNOWN * checked:
         sentences.append(
-            f"{rows} the same features as a training row ({100 * known / checked:.3g} %). If they are copies of one case, "
-            "choose settings with `folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
+            f"{100 * known / checked:.3g} % of the test rows that were compared with the training rows have the same features as "
+            f"a training row ({known:,} of {checked:,}). If they are copies of one case, choose settings with "
+            "`folds: {duplicates: together}` in `aucdist cv`, and test on other cases."
         )
     return tuple(sentences)
 

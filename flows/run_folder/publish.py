@@ -41,8 +41,12 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
         }
         for model, about in zip(fitted.estimator.class_models, result.get("classes", [result]), strict=True)
     ]
-    schema, weights = replace(rows.schema, sets=()), weights_of(fitted.estimator, contents)
-    model = LinearModel(weights, schema, rows.preprocessor, rows.source.keys_for_scoring())
+    model = LinearModel(
+        weights_of(fitted.estimator, contents),
+        replace(rows.schema, sets=()),
+        rows.preprocessor,
+        rows.source.keys_for_scoring(),
+    )
     write_model(str(draft / "model"), model)
     write_bytes(f"{draft}/model/{PROFILE}", fitted.profile.to_bytes())
     write_bytes(f"{draft}/model/{DIGESTS}", npy_of(fitted.digests.kept))
@@ -51,8 +55,11 @@ def publish(fitted: FittedRun, result: Json, folder: RunFolder, command: str) ->
         histories = [table.assign(**{"class": name}) for name, table in zip(classes, histories, strict=True)]
     else:
         counts = fitted.evaluation.classes[0].threshold_counts
-        table = pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg})
-        pq.write_table(table, draft / THRESHOLD_ROWS, compression="zstd")
+        pq.write_table(
+            pa.table({"score": counts.values, "pos": counts.pos, "neg": counts.neg}),
+            draft / THRESHOLD_ROWS,
+            compression="zstd",
+        )
     pd.concat(histories).to_parquet(draft / "history.parquet", index=False)
     if (test := fitted.evaluation.test) is not None:
         pq.write_table(scores_table(test, classes, fitted.named_groups), draft / SCORES, compression="zstd")
@@ -105,7 +112,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
         cost.insert(-1, ("Passes of the search", f"{sum(row['passes'] for row in fitted.search['table']):,}"))
     report = Report(
         run=result,
-        data=facts_of(rows),
+        data=facts_of(rows) | {"test rows with the features of a training row": fitted.profile.test_known or None},
         config=config,
         cost=cost,
         command=command,
