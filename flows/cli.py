@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from aucdist.errors import unknown
 from flows.command import OK, TERMINATED, Command, print_event, report_errors
 
 _TABLE = Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
@@ -54,9 +55,9 @@ class Commands(click.Group):
         """Return a command or a group by its name."""
         if not self.above and cmd_name in GROUPS:
             return Commands(f"{cmd_name} ", name=cmd_name, help=GROUPS[cmd_name], no_args_is_help=True)
-        if cmd_name not in self.rows:
-            return None
         with report_errors(debug=False):  # this imports the command's configuration
+            if cmd_name not in self.rows:
+                raise unknown("command", cmd_name, self.sections)
             return self.rows[cmd_name].as_click()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -126,7 +127,7 @@ def _on_sigint(number: int, frame: object) -> None:
 def main() -> None:
     """Run the command."""
     # Imported modules stay in memory. Searching them for garbage would take a tenth of the time of a short command.
-    gc.set_threshold(50_000, 10, 10)
+    gc.set_threshold(50_000)
     if isinstance(sys.stdout, io.TextIOWrapper):  # names that the terminal's encoding lacks are escaped
         sys.stdout.reconfigure(errors="backslashreplace")
     # without the path and the line of code that Python adds
@@ -135,7 +136,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _on_sigterm)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # not if the command was started by nohup
         # as for SIGTERM, whose handler may first write a checkpoint
-        signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
+        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     try:
         app.main()
     except ModuleNotFoundError as error:

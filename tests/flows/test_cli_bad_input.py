@@ -230,7 +230,8 @@ def test_the_traceback_is_shown_on_demand() -> None:
 LINES = {  # what the message must name
     "train": "Missing argument",
     "train digits --nosuch": "No such option",
-    "nosuch": "No such command",
+    "nosuch": "unknown command 'nosuch'. Allowed: init, data,",
+    "trian": "unknown command 'trian'. Did you mean 'train'?",
     "cv digits --set cluster=none --set folds.number=200": "139 positive rows cannot be divided into 200 folds",
     "cv digits --set cluster=none --set nested=130": "111 positive rows cannot be divided into 130 folds",
     "cv digits --set cluster=none --set folds.groups=pixel_0_9": "unknown column 'pixel_0_9'",

@@ -1,5 +1,6 @@
 """The table of commands in `flows/commands.toml`: deployments, configuration reference and documentation agree with it."""
 
+import posixpath
 import shlex
 from pathlib import Path
 from pkgutil import resolve_name
@@ -97,8 +98,9 @@ def test_the_page_of_each_command_is_in_the_menu_and_shows_it() -> None:
     menu = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     pages = {page for group in menu for entry in next(iter(group.values())) for page in entry.values()}
     for command in COMMANDS:
-        assert f"how-to/{command.page}.md" in pages
-        page = (ROOT / "docs" / "pages" / "how-to" / f"{command.page}.md").read_text(encoding="utf-8")
+        path = posixpath.normpath(f"how-to/{command.page}.md")
+        assert path in pages
+        page = (ROOT / "docs" / "pages" / path).read_text(encoding="utf-8")
         assert f"aucdist {command.name.partition(' ')[0]}" in page
 
 
