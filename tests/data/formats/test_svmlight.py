@@ -147,6 +147,12 @@ def test_a_label_that_only_python_would_read_is_refused(label):
         parse_svmlight(f"1 1:2\n{label} 1:3\n".encode(), "f.svm", source(), None)
 
 
+@pytest.mark.parametrize("label", ["inf", "-Infinity", "nan"])
+def test_a_label_that_is_not_finite_is_refused(label):
+    with pytest.raises(InputError, match="is not a finite number: correct it"):
+        parse_svmlight(f"1 1:2\n{label} 1:3\n".encode(), "f.svm", source(), None)
+
+
 # ---- numbers and rows out of bytes: bit for bit what plain Python reads, and the same refused
 
 
