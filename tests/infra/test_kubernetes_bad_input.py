@@ -96,7 +96,8 @@ def test_name_that_is_taken_is_refused(namespace: None, tmp_path: Path) -> None:
 
 
 def test_operator_that_is_not_installed_is_named(namespace, tmp_path, monkeypatch):
-    monkeypatch.setattr(kubernetes, "GROUP", "not-installed.dask.org")  # the server does not know this kind either
+    # The server does not know this kind either.
+    monkeypatch.setitem(kubernetes.OBJECTS, "group", "not-installed.dask.org")
     with pytest.raises(InputError, match=r"no Dask operator \(no kind DaskCluster\)"):
         started(tmp_path)
 
