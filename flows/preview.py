@@ -16,7 +16,7 @@ from aucdist.data.labels import listed
 from aucdist.data.shards.reading import read
 from aucdist.data.sources import Source
 from aucdist.data.storage import files
-from aucdist.drift.leaks import Sample, leaks_of, rank_by_each_column, sample_of
+from aucdist.drift.leaks import MANY_KNOWN, Sample, leaks_of, rank_by_each_column, sample_of
 from aucdist.engine.blocks import LocalBlocks
 from aucdist.errors import InputError, Json
 from aucdist.report.text import render_template
@@ -116,7 +116,7 @@ def preview(config: PreviewConfig) -> Json:
     warnings = leaks + _files_of_one_class(source, schema)
     n_rows = data_set.block.n_samples
     n_repeated = n_rows - len(np.unique(duplicates(data_set.block)))
-    if n_repeated > 0.01 * n_rows:
+    if n_repeated > MANY_KNOWN * n_rows:
         warnings.append(
             f"{n_repeated:,} of {n_rows:,} rows equal another row in all features, and a random split puts some on both sides. "
             "If they are copies of one case, keep one."

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -160,7 +159,8 @@ class HingeClassifier(LinearClassifier):
         else:
             neg, pos = 0.5 * n / n_neg, 0.5 * n / n_pos
         options = self._solver_options() | {"intercept": bool(self.fit_intercept), "class_weight": (neg, pos)}
-        return map(partial(_with_zeros, blocks.n_features), self.resolved_solver.rounds(blocks, lam, start, **options))
+        rounds = self.resolved_solver.rounds(blocks, lam, start, **options)
+        return (replace(r, measures={"zeros": float((r.w[: blocks.n_features] == 0.0).mean())}) for r in rounds)
 
     @property
     def _ignores_shift(self) -> bool:
@@ -197,11 +197,6 @@ class HingeClassifier(LinearClassifier):
             raise InputError(f"class_weight must be a dict of classes, {BALANCED!r} or None; got {weights!r}")
         for label, weight in weights.items():
             above_0().check(f"class_weight of {label!r}", weight)
-
-
-def _with_zeros(n_features: int, state: Round) -> Round:
-    """Return a round with the share of weights that are 0."""
-    return replace(state, measures={"zeros": float((state.w[:n_features] == 0.0).mean())})
 
 
 def _rows_that_count(block: Block) -> Summary:

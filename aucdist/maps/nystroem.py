@@ -264,18 +264,14 @@ def landmark_rows(blocks: Blocks, most: int) -> Block:
     n_pos = min(blocks.n_pos, max(n // 2, n - blocks.n_neg))
     n_of_classes = (n - n_pos, n_pos)
     drawn = stacked(blocks.sum(_least_hashes, n_of_classes)["parts"])
-    return drawn.take(_with_least_hashes(drawn, n_of_classes))
+    return _least_hashes(drawn, n_of_classes)["parts"][0]
 
 
 def _least_hashes(block: Block, n_of_classes: tuple[int, int]) -> Summary:
-    return {"parts": [replace(block.take(_with_least_hashes(block, n_of_classes)), weight=None)]}
-
-
-def _with_least_hashes(block: Block, n_of_classes: tuple[int, int]) -> np.ndarray:
     number, counted = scrambled(block.row_id, SEED), block.weights() > 0
     chosen = []
     for label, n in zip((-1, 1), n_of_classes, strict=True):
         class_rows = np.flatnonzero(counted & (block.y == label))
         chosen.append(class_rows[np.argsort(number[class_rows], kind="stable")[:n]])
     rows = np.concatenate(chosen)
-    return rows[np.argsort(number[rows], kind="stable")]
+    return {"parts": [replace(block.take(rows[np.argsort(number[rows], kind="stable")]), weight=None)]}

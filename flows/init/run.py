@@ -190,10 +190,11 @@ def describe(
     if rows.source.format == "csv" and not rows.source.header and "header" not in source.model_fields_set:
         head.append("The first line holds values and no names: columns are called x1, x2, ...")
     directions = {c.name: c.direction for c in columns if c.direction is not None and c.kind == "number"}
+    narrow = len(columns) <= max(NARROW, len(signs) // ROWS_A_COLUMN)
     model = (
-        [LINEAR]
-        if "hashed" in keys
-        else [BINS, "# Without `features` the model is linear; `features: auto` tries several."]
+        [BINS, "# Without `features` the model is linear; `features: auto` tries several."]
+        if narrow and "hashed" not in keys
+        else [LINEAR]
     )
     if directions:
         model += [
@@ -420,10 +421,13 @@ def _given_keys(source: Source, stated: Source, output: Path | None) -> Json:
 
 
 LINEAR = "model: {estimator: PairwiseHingeClassifier, lam: 1e-3, tol: 1e-3}"
-"""The model for files without named columns, and for hashed columns, which make many features."""
+"""The model for files without named columns, for hashed columns, which make many features, and for wide tables."""
 BINS = "model: {estimator: PairwiseHingeClassifier, features: {map: bins, interactions: 10}, lam: 1e-3, tol: 1e-3}"
 """The model for tables. On 100 sets, its mean AUC is 0.928 and its mean average precision 0.752; those of linear models are 0.899
 and 0.701 (docs/benchmarks/trees.csv)."""
+NARROW, ROWS_A_COLUMN = 50, 64
+"""A table of more columns than the first number is wide if it has fewer rows for each column than the second. Bins make some 20
+features of each column, which takes minutes for 1,600 rows of 1,000 columns, and more than 20,000 columns have too many bins."""
 MAX_COMMENT = 90
 PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 WORDS = {"y", "n", "yes", "no", "true", "false", "on", "off", "null", "nan", "inf"}

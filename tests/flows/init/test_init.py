@@ -399,3 +399,24 @@ def test_files_of_one_class(leaky: pd.DataFrame) -> None:
     assert warned[-1].startswith("Each of the 2 files has rows of one class only")
     leaky[["x", "y"]].to_csv("b.csv", index=False)
     assert not any("files" in text for text in result_of("data", "preview", "t.yaml")["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("n", "n_columns", "options", "features"),
+    [
+        (60, 3, (), {"map": "bins", "interactions": 10}),
+        (60, 60, (), None),
+        (3840, 60, (), {"map": "bins", "interactions": 10}),
+        (60, 3, ("--set", "hashed={x0: 1000}"), None),
+    ],
+    ids=["narrow", "wide", "wide-but-long", "hashed"],
+)
+def test_tables_get_bins_unless_they_are_wide_or_hashed(
+    tmp_path: Path, n: int, n_columns: int, options: tuple[str, ...], features: dict | None
+) -> None:
+    """Bins of 1,000 columns of 1,600 rows take minutes, and those of more than 20,000 columns cannot be numbered."""
+    values = np.random.default_rng(0).normal(size=(n, n_columns)).round(3)
+    table = pd.DataFrame(values, columns=[f"x{i}" for i in range(n_columns)]).assign(y=np.arange(n) % 5 == 0)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    result_of("init", tmp_path / "t.csv", "--label", "y", "--output", "c.yaml", *options)
+    assert yaml.safe_load((tmp_path / "c.yaml").read_text())["model"].get("features") == features
