@@ -26,7 +26,7 @@ from aucdist.errors import InputError, Json
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.watch import ALARM_TEXTS, NAMES, render_watch_page
 from flows.config.loading import NAME
-from flows.run_folder.schema import Guaranteed, GuaranteedMetric
+from flows.run_folder.schema import GuaranteedMetric
 
 PAGE = "index.html"
 Number = int | float
@@ -112,7 +112,7 @@ class GuaranteeTest(TypedDict):
     """The guarantee of a threshold, the number of labelled rows against it, and the number of rows that it concerns."""
 
     metric: GuaranteedMetric
-    guaranteed: Guaranteed
+    guaranteed: Number
     bad: Count
     rows: Count
     evidence: NotRequired[Number]
@@ -123,14 +123,14 @@ class GuaranteeTest(TypedDict):
 class Performance(Metrics):
     """The metrics of the labelled rows of a batch, and of the test rows of the run.
 
-    Earlier versions called `on_test_rows` ``promised`` and `guarantee` ``kept``.
+    Earlier versions called `on_test_rows` ``promised``.
     """
 
     labelled: Count
     alarms: list[Alarm]
     on_test_rows: Annotated[Metrics | None, read_as("on_test_rows", "promised")]
     n_pos: NotRequired[Count]
-    guarantee: NotRequired[Annotated[GuaranteeTest, read_as("guarantee", "kept")]]
+    guarantee: NotRequired[GuaranteeTest]
 
 
 @dataclass(frozen=True)

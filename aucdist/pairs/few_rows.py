@@ -22,6 +22,7 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg.lapack import dgetrf, dgetrs
 
 from aucdist.data.block import as_dense, matrix_of_rows, rows_at, stacked
@@ -68,6 +69,25 @@ ROUNDING = 1e-12
 
 TO_BORDER = 0.995
 """A step goes this share of the way to the boundary of the feasible set."""
+
+MIN_DENSITY, COLUMNS_AT_ONCE = 0.05, 1_000
+"""From this share of values that are not 0 on, this many columns at a time are made dense for the products of rows."""
+
+
+def products_of_rows(X: np.ndarray | sp.csr_matrix) -> np.ndarray:
+    """Return the products of the rows with each other, float64 of shape (n_rows, n_rows).
+
+    Rows of bins may have many values that are not 0. BLAS multiplies these, in columns that are dense for a while, in a tenth of
+    the time that a sparse product takes.
+    """
+    n, m = X.shape
+    if isinstance(X, np.ndarray) or X.nnz < MIN_DENSITY * n * m:
+        return as_dense(X @ X.T)
+    X, products = X.tocsc(), np.zeros((n, n))
+    for first in range(0, m, COLUMNS_AT_ONCE):
+        columns = X[:, first : first + COLUMNS_AT_ONCE].toarray()
+        products += columns @ columns.T
+    return products
 
 
 class FewRows:
@@ -116,7 +136,7 @@ class FewRows:
         # Scores are `image @ products @ c`, or without an image ``products @ c``. Few features are the shorter way.
         self.image = as_dense(X) if self.target and X.shape[1] < len(self.rows) else None
         with np.errstate(all="ignore"):
-            self.products = as_dense(X @ X.T) if self.image is None else self.image.T
+            self.products = products_of_rows(X) if self.image is None else self.image.T
 
     def solve(self, lam: float) -> Iterator[tuple[np.ndarray, float, np.ndarray]]:
         """Yield better and better minimisers for the penalty ``lam/2 |w|^2``, each with the height and gradient of a dual point.

@@ -34,7 +34,6 @@ ALARM_TEXTS = {
     "unreadable": "the rows cannot be read like the training rows: {text}",
     "calibration": "the ratio of observed positives to those that the probabilities predict differs from 1 by {value:.2f}",
 }
-ALARM_TEXTS["promise"] = ALARM_TEXTS["guarantee"]  # in files of the first states of 0.5.0
 OF_CLASSES = {"score": "class score", "macro_auc": "class auc"}
 """Alarms of a single class that belong to the figure of all classes."""
 

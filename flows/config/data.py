@@ -172,8 +172,7 @@ class DataConfig(DataRef):
     """The test rows. Without them there is no test AUC. `split` is the earlier name of this key, and is still read."""
     threshold_rows: ShareOrNone = None
     """The share of the training rows that sets the threshold of `operating_point` and is left out of the fit. These
-    threshold rows are drawn at random, or are the last rows if `test.time` is given. The key may also be called
-    `calibration`, its earlier name."""
+    threshold rows are drawn at random, or are the last rows if `test.time` is given."""
     impute: Literal["refuse", "keep", "mean", "median"] = "refuse"
     """What replaces missing numbers (of a source with `missing: keep`). It is learnt from the training rows. The median
     is approximate, with a relative error of at most 0.1 %. `keep` leaves them missing, which needs `features: bins`,
@@ -187,14 +186,11 @@ class DataConfig(DataRef):
     @model_validator(mode="before")
     @classmethod
     def _with_names_of_today(cls, content: Any) -> Any:
-        if not isinstance(content, dict):
-            return content
-        content = dict(content)
-        for key, earlier in (("threshold_rows", "calibration"), ("test", "split")):  # the names in 0.4.0
-            if earlier in content:
-                if content.get(key) is not None:
-                    raise InputError(f"`{key}` and its earlier name `{earlier}` are both given: remove one of them")
-                content.setdefault(key, content.pop(earlier))  # `--set data.test=null` removes the default
+        if isinstance(content, dict) and "split" in content:  # the name in 0.4.0
+            if content.get("test") is not None:
+                raise InputError("`test` and its earlier name `split` are both given: remove one of them")
+            content = dict(content)
+            content.setdefault("test", content.pop("split"))  # `--set data.test=null` removes the default
         return content
 
     @property

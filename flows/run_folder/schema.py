@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, Required
 
-from pydantic import BeforeValidator, Field, with_config
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from aucdist.data.own_files import OPEN, Count, read_as
@@ -43,16 +43,11 @@ class Search(TypedDict):
     test_over_train: Number
 
 
-Guaranteed = Annotated[Number, read_as("guaranteed", "promised")]
-"""A guaranteed value."""
 if TYPE_CHECKING:
     SetOn = str
     GuaranteedMetric = str
 else:
-    SetOn = Annotated[
-        Literal[tuple(SET_ON)], BeforeValidator(lambda name: "threshold_rows" if name == "calibration" else name)
-    ]  # files of earlier versions have `calibration`
-    GuaranteedMetric = Annotated[Literal[tuple(GUARANTEES)], read_as("metric", "measure")]
+    SetOn, GuaranteedMetric = Literal[tuple(SET_ON)], Literal[tuple(GUARANTEES)]
 
 
 class ThresholdRows(TypedDict):
@@ -97,10 +92,10 @@ class GuaranteeResult(TypedDict):
     """The guarantee of an operating point."""
 
     metric: GuaranteedMetric
-    target: Annotated[Number, read_as("target", "asked")]
-    guaranteed: Guaranteed
+    target: Number
+    guaranteed: Number
     confidence: Number
-    meets_target: Annotated[bool, read_as("meets_target", "holds")]
+    meets_target: bool
     n_pos: Count
     n_neg: Count
 

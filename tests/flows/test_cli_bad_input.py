@@ -62,7 +62,7 @@ SETTINGS: dict[str, list[str]] = {  # what the message must name
     "data={name: digits, split: {fraction: 0.2}, test: {fraction: 0.2}}": [
         "`test` and its earlier name `split` are both given"
     ],
-    "data={name: digits, calibration: 0.2, threshold_rows: 0.3}": ["calibration", "threshold_rows"],
+    "data={name: digits, split: null, test: {fraction: 0.3}}": ["`test` and its earlier name `split` are both given"],
     "data.log1p=[nosuch]": ["nosuch"],
     "data.log1p=[a": ["data.log1p", "YAML"],
     "data={source: {source: LICENSE, format: parquet, label: y, where: [[a, in, 3]]}}": ["must be a list of values"],

@@ -165,7 +165,7 @@ def test_a_guarantee_of_a_run_is_that_of_its_calibration_rows(visits: Path) -> N
 
 def test_calibration_rows_are_the_last_by_time_or_drawn(visits: Path) -> None:
     """Of 75 days of training rows 38 are for the threshold; or a fifth of each class, whatever the day."""
-    last = trained(visits, "data.calibration=0.5", "operating_point.recall=0.9")  # its earlier name
+    last = trained(visits, "data.threshold_rows=0.5", "operating_point.recall=0.9")
     about = read_about(last["run"])["threshold_rows"]
     assert (last["n_samples"], about["n_pos"] + about["n_neg"]) == (1480, 1520)
     drawn = trained(visits, "data.threshold_rows=0.2", "operating_point.recall=0.9", "data.split={fraction: 0.25}")
@@ -232,11 +232,7 @@ def test_a_guarantee_that_cannot_be_made_is_rounded_to_the_safe_side() -> None:
 
 
 def test_an_operating_point_with_its_earlier_keys_is_read() -> None:
-    names = {"metric": "measure", "target": "asked", "guaranteed": "promised", "meets_target": "holds"}
-    guarantee = {"metric": "recall", "target": 0.8, "guaranteed": 0.6, "confidence": 0.95, "meets_target": False}
-    guarantee |= {"n_pos": 3, "n_neg": 7}
-    now = {"target": {"recall": 0.8}, "guarantee": guarantee, "set_on": "threshold_rows"}
-    former = {names.get(name, name): value for name, value in guarantee.items()}
-    earlier = {"wanted": {"recall": 0.8}, "guarantee": former, "set_on": "calibration"}
-    for point in (now, earlier):
+    cost = {"false_positive": 1.0, "miss": 2.0}
+    now = {"target": {"cost": cost}}
+    for point in (now, {"wanted": {"cost": {"false_alarm": 1.0, "miss": 2.0}}}):
         assert parse_checked(json.dumps(point).encode(), OperatingPoint, "point") == now
