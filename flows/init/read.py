@@ -107,17 +107,13 @@ def survey(source: Source) -> tuple[Survey, bool]:
 
     Raises InputError if the file cannot be read.
     """
-    urls = files.expand(source.source)
-    data, whole = head_of(urls[0])
-
-    def read(source: Source) -> Survey:
-        # both formats read files
-        return source.format_of().parse(data, source, FilePart(urls[0]), None).survey  # type: ignore[attr-defined]
-
+    url, *others = files.expand(source.source)
+    data, whole = head_of(url)
     if source.format == "keel" and "missing" not in source.model_fields_set:
-        with_missing = read(source.model_copy(update={"missing": "keep"}))
-        return (with_missing if with_missing.missing else read(source)), whole and len(urls) == 1
-    return read(source), whole and len(urls) == 1
+        source = source.model_copy(update={"missing": "keep"})
+    # both formats read files
+    surveyed = source.format_of().parse(data, source, FilePart(url), None).survey  # type: ignore[attr-defined]
+    return surveyed, whole and not others
 
 
 def _has_no_header(data: bytes, where: str, source: Source) -> bool:

@@ -420,3 +420,16 @@ def test_tables_get_bins_unless_they_are_wide_or_hashed(
     table.to_csv(tmp_path / "t.csv", index=False)
     result_of("init", tmp_path / "t.csv", "--label", "y", "--output", "c.yaml", *options)
     assert yaml.safe_load((tmp_path / "c.yaml").read_text())["model"].get("features") == features
+
+
+@pytest.mark.parametrize(("sparse", "features"), [(False, {"map": "bins", "interactions": 10}), (True, None)])
+def test_rows_of_svmlight_get_bins_unless_they_are_sparse(tmp_path: Path, sparse: bool, features: dict | None) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(200, 40)).round(2) * (rng.random((200, 40)) < (0.05 if sparse else 1.0))
+    lines = [
+        " ".join([str(i % 4 == 0 or -1), *(f"{j + 1}:{v}" for j, v in enumerate(row) if v)])
+        for i, row in enumerate(values)
+    ]
+    (tmp_path / "rows.svm").write_text("\n".join(lines).replace("True", "1") + "\n")
+    result_of("init", tmp_path / "rows.svm", "--output", "c.yaml")
+    assert yaml.safe_load((tmp_path / "c.yaml").read_text())["model"].get("features") == features

@@ -110,7 +110,7 @@ WITH_EMPTY = (
         ("a", svmlight(), "svmlight", "1", "standard", "rows are dense"),
         ("a.txt.gz", gzip.compress(svmlight(60, 40, 0.05)), "svmlight", "1", "maxabs", "40 features"),
         ("a.txt.bz2", bz2.compress(svmlight(60, 40, 0.05)), "svmlight", "1", "maxabs", "rows are sparse"),
-        ("a.dat", KEEL, "keel", "bad", "standard", "2 columns, 1 of strings: 3 features"),
+        ("a.dat", KEEL, "keel", "bad", "standard", "2 columns, 1 of strings"),
         ("a.dat", KEEL.replace(b"1.5", b"<null>"), "keel", "bad", "standard", "rows without: width 6"),
         ("a.dat", WITH_EMPTY, "keel", "bad", "standard", "      - blank  # no values"),
     ],
