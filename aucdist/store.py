@@ -20,7 +20,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -384,22 +384,18 @@ class LeaseHolder(LeaseHeartbeat):
 
 
 @contextmanager
-def lease(
-    url: str, what: str, *, renewed: float = RENEWED, clock: Callable[[], float] = time.time
-) -> Iterator["Lease"]:
+def lease(url: str, what: str) -> Iterator["Lease"]:
     """Hold the lease of a store while the context lasts.
 
     `what`: who holds it, for the error of the others.
-    `renewed`: seconds between two renewals.
-    `clock`: returns the time in seconds since 1970.
     Raises InputError if another one holds it.
     """
-    held = _take(url.rstrip("/"), what, clock)
+    held = _take(url.rstrip("/"), what)
     ended = threading.Event()
 
     def renew() -> None:
         """Renew the lease from time to time, until the context ends."""
-        while not ended.wait(renewed):
+        while not ended.wait(RENEWED):
             with suppress(InputError):  # the store cannot be reached: the next renewal may
                 held.renew()
 
@@ -420,11 +416,10 @@ class Lease:
 
     url: str
     number: int
-    clock: Callable[[], float]
 
     def renew(self) -> None:
         """Record that the holder is running."""
-        files.write_bytes(f"{_at(self.url, self.number)}.alive", to_json({"time": self.clock()}))
+        files.write_bytes(f"{_at(self.url, self.number)}.alive", to_json({"time": time.time()}))
 
     def end(self) -> None:
         """Release the lease."""
@@ -439,7 +434,7 @@ class Lease:
             )
 
 
-def _take(url: str, what: str, clock: Callable[[], float]) -> Lease:
+def _take(url: str, what: str) -> Lease:
     last = max(_numbers(f"{url}/{LEASES}"), default=0)
     if last and not files.exists(f"{_at(url, last)}.done"):
         try:
@@ -450,17 +445,17 @@ def _take(url: str, what: str, clock: Callable[[], float]) -> Lease:
             raise InputError(
                 f"it is not known whether a run is using {files.shown(url)}: {error}. If no run uses it, remove that file"
             ) from None
-        if abs(clock() - last_renewed) < EXPIRED:  # a time further in the future is no sign of life, either
+        if abs(time.time() - last_renewed) < EXPIRED:  # a time further in the future is no sign of life, either
             raise InputError(
                 f"{files.shown(url)} is in use by {taken['what']} on {taken['host']} (process {taken['process']}): wait until it "
                 f"has ended. If it was killed, its lease expires within {EXPIRED:g} seconds"
             )
     about = {
-        "what": what, "host": socket.gethostname(), "process": os.getpid(), "time": clock(), "key": uuid.uuid4().hex,
+        "what": what, "host": socket.gethostname(), "process": os.getpid(), "time": time.time(), "key": uuid.uuid4().hex,
     }  # fmt: skip
     if not files.create_bytes(f"{_at(url, last + 1)}.json", to_json(about)):
         raise InputError(f"{files.shown(url)} was taken by another run at the same moment: wait until it has ended")
-    return Lease(url, last + 1, clock)
+    return Lease(url, last + 1)
 
 
 def _numbers(folder: str) -> list[int]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from pydantic import AfterValidator, Field, PlainSerializer
 
-from aucdist.data.block import Block, EachBlock, as_dense, n_columns, row_squares
+from aucdist.data.block import Block, EachBlock, as_dense, row_squares
 from aucdist.data.column_statistics import (
     IMPUTES,
     MEDIAN_ERROR,
@@ -268,12 +268,9 @@ def _logged(block: Block, columns: tuple[int, ...], names: Sequence[str] | None)
     at = np.isin(rows.indices, positions) if isinstance(rows, CsrRows) else (slice(None), positions)
     x = rows.values[at]
     if (x <= -1).any():
-        column: Any = (
-            rows.indices
-            if isinstance(rows, CsrRows)
-            else np.broadcast_to(np.arange(n_columns(rows)), rows.values.shape)
-        )
-        k = int(np.argmax(np.isin(column, positions) & (rows.values <= -1)))
+        wrong = np.zeros(rows.values.shape, dtype=bool)
+        wrong[at] = x <= -1
+        k = int(np.argmax(wrong))
         (i, j), value = entry_at(rows, k), rows.values.reshape(-1)[k]
         raise InputError(
             f"feature {names[j] if names else j} of row {block.row_id[i]} (counted from 0) is {value:g}, but log1p needs values "

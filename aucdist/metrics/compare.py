@@ -153,8 +153,6 @@ def auc_test(y: np.ndarray, first: np.ndarray, second: np.ndarray, level: float 
     `y`: labels, -1 or +1. Raises InputError as `placements`, if a class has fewer than two rows, or for a level out of its
         range.
     """
-    y, first = checked_scores(y, first)
-    second = checked_scores(y, second)[1]
     return macro_auc_test((y == 1)[:, np.newaxis], first[:, np.newaxis], second[:, np.newaxis], level)
 
 

@@ -98,8 +98,13 @@ class ScoreCounts:
             weighted = bool((w != 1).any())
         if weighted:
             merged = _add_equal(scores, np.where(positive, w, 0.0), np.where(positive, 0.0, w))
-        else:
-            merged = _count_equal(scores, positive)
+        else:  # sorting values is several times as fast as finding their order
+            ascending = np.sort(scores)
+            first = _first_of_equal(ascending)
+            values = ascending[first]
+            places = np.searchsorted(values, np.sort(scores[positive]))
+            pos = np.bincount(places, minlength=len(values)).astype(np.float64)
+            merged = values, pos, np.diff(first, append=len(scores)) - pos
         n_pos = int(positive.sum())
         return cls(*merged, n_pos, len(positive) - n_pos, weighted)
 
@@ -153,7 +158,7 @@ class ScoreCounts:
         first = _first_of_equal(keys)
         highest = np.minimum((keys[first] << shift) | ((1 << shift) - 1), HIGHEST)
         highest[highest == -1] = -2  # -0.0, which is no score: a score of 0.0 is in the next cell, but not above it
-        pos, neg = (np.add.reduceat(column, first) if len(first) else column for column in (self.pos, self.neg))
+        pos, neg = (np.add.reduceat(column, first) for column in (self.pos, self.neg))
         return ScoreCounts(floats_of_keys(highest), pos, neg, self.rows_pos, self.rows_neg, self.weighted, shift)
 
     def middles(self) -> np.ndarray:
@@ -214,25 +219,8 @@ def floats_of_keys(keys: np.ndarray) -> np.ndarray:
     return (keys ^ ((keys >> 63) & np.int64(2**63 - 1))).view(np.float64)
 
 
-def _count_equal(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the distinct scores, ascending, with the numbers of positives and negatives at each.
-
-    This is `_add_equal` without weights, and faster, because sorting values is several times as fast as finding their order.
-    """
-    if len(scores) == 0:
-        return scores, scores, scores
-    ascending = np.sort(scores)
-    first = _first_of_equal(ascending)
-    values = ascending[first]
-    places = np.searchsorted(values, np.sort(scores[positive]))
-    pos = np.bincount(places, minlength=len(values)).astype(np.float64)
-    return values, pos, np.diff(first, append=len(scores)) - pos
-
-
 def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the distinct values, ascending, with the sums of pos and neg at each."""
-    if len(values) == 0:
-        return values, pos, neg
     order = np.argsort(values, kind="stable")
     ascending = values[order]
     first = _first_of_equal(ascending)
@@ -240,9 +228,7 @@ def _add_equal(values: np.ndarray, pos: np.ndarray, neg: np.ndarray) -> tuple[np
 
 
 def _first_of_equal(ascending: np.ndarray) -> np.ndarray:
-    if len(ascending) == 0:
-        return np.zeros(0, dtype=np.intp)
-    return np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1])))
+    return np.flatnonzero(np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)])
 
 
 def as_column(name: str, values: object) -> np.ndarray:

@@ -162,28 +162,29 @@ def test_of_many_at_once_one_holds_it_and_then_another(tmp_path: Path) -> None:
         held.check()
 
 
-def test_a_holder_that_gives_no_sign_of_life_is_replaced_and_learns_it(tmp_path: Path) -> None:
+def test_a_holder_that_gives_no_sign_of_life_is_replaced_and_learns_it(tmp_path, monkeypatch):
     url, now = str(tmp_path / "store"), [1000.0]
-    clock = lambda: now[0]  # noqa: E731
+    monkeypatch.setattr("time.time", lambda: now[0])
     with ExitStack() as stack:
-        first = stack.enter_context(lease(url, "the first run", renewed=1e6, clock=clock))
+        first = stack.enter_context(lease(url, "the first run"))
         now[0] += 200.0
-        with pytest.raises(InputError, match="in use by the first run on"), lease(url, "the second", clock=clock):
+        with pytest.raises(InputError, match="in use by the first run on"), lease(url, "the second"):
             pass
         first.renew()
         now[0] += 200.0
-        with pytest.raises(InputError, match="in use by the first run on"), lease(url, "the second", clock=clock):
+        with pytest.raises(InputError, match="in use by the first run on"), lease(url, "the second"):
             pass
         now[0] += 101.0
-        with lease(url, "the second", clock=clock) as second:
+        with lease(url, "the second") as second:
             second.check()
             with pytest.raises(InputError, match="did not renew it in time"):
                 first.check()
 
 
-def test_a_lease_is_renewed_while_it_is_held(tmp_path: Path) -> None:
+def test_a_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
+    monkeypatch.setattr("aucdist.store.RENEWED", 0.01)
     alive = tmp_path / "store" / "leases" / "00000001.alive"
-    with lease(str(tmp_path / "store"), "a run", renewed=0.01):
+    with lease(str(tmp_path / "store"), "a run"):
         while not alive.exists():
             pass
     assert (tmp_path / "store" / "leases" / "00000001.done").exists()
@@ -202,14 +203,16 @@ def test_on_s3(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("ahead", "taken"), [(100.0, False), (10.0**6, True), (1e300, True)])
-def test_a_lease_that_is_dated_in_the_future_does_not_block_for_ever(tmp_path: Path, ahead: float, taken: bool) -> None:
-    url, now = str(tmp_path), 10.0**9
-    with lease(url, "a run", clock=lambda: now + ahead):
+def test_a_lease_that_is_dated_in_the_future_does_not_block_for_ever(tmp_path, monkeypatch, ahead, taken):
+    url, now = str(tmp_path), [10.0**9 + ahead]
+    monkeypatch.setattr("time.time", lambda: now[0])
+    with lease(url, "a run"):
+        now[0] = 10.0**9
         if taken:
-            with lease(url, "another", clock=lambda: now) as held:
+            with lease(url, "another") as held:
                 assert held.number == 2
         else:
-            with pytest.raises(InputError, match="is in use by a run"), lease(url, "another", clock=lambda: now):
+            with pytest.raises(InputError, match="is in use by a run"), lease(url, "another"):
                 pass
 
 

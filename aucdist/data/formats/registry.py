@@ -225,7 +225,7 @@ class VersionedFormat(LoadedFormat):
 
     def table(self, url: str, source: SourceFields) -> "pa.Table":
         """Return the rows of a version, by default the newest."""
-        version = source.version_of(url)
+        version = source.version[source.urls().index(url)] if isinstance(source.version, list) else source.version
         with _fetched(
             url,
             f" is not a valid {self.name.title()} table{f', or has no version {version}' if version is not None else ''}",
@@ -491,11 +491,6 @@ FORMATS: dict[str, Format] = {
 }
 COMMON_FIELDS = frozenset({"source", "format", "rows", "features", "title", "origin", "licence", "note"})
 """The keys that a source of any format may have."""
-
-
-def formats_with(field: str) -> list[str]:
-    """Return the names of the formats that take a key of a source."""
-    return [name for name, file_format in FORMATS.items() if field in file_format.fields or field in COMMON_FIELDS]
 
 
 def format_from_suffix(name: str) -> dict[str, Any]:

@@ -219,10 +219,6 @@ class SourceFields(BaseModel):
         """Return the files, folders, patterns and URLs as a list."""
         return [self.source] if isinstance(self.source, str) else self.source
 
-    def version_of(self, url: str) -> int | None:
-        """Return the version in which one of its tables is read; None for the newest."""
-        return self.version[self.urls().index(url)] if isinstance(self.version, list) else self.version
-
     def named_columns(self) -> set[str]:
         """Return the columns that its keys name, except for those of `where`."""
         columns = [

@@ -16,7 +16,7 @@ import yaml
 from pydantic import ValidationError, ValidationInfo, model_validator
 
 from aucdist.data.formats.base import Format
-from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS, formats_with
+from aucdist.data.formats.registry import COMMON_FIELDS, FORMATS
 from aucdist.data.formats.source_fields import ClassName, Dtype, SourceFields
 from aucdist.data.own_files import UNLABELLED, first_fault
 from aucdist.data.storage import files
@@ -48,8 +48,9 @@ class Source(SourceFields):
         for key, field in Source.model_fields.items():
             if key not in file_format.fields | COMMON_FIELDS and getattr(self, key) != field.default:
                 # a key without effect is an error
+                formats = ", ".join(name for name, other in FORMATS.items() if key in other.fields)
                 raise InputError(
-                    f"`{key}` does not apply to format {self.format!r}, only to {', '.join(formats_with(key))}: leave `{key}` out"
+                    f"`{key}` does not apply to format {self.format!r}, only to {formats}: leave `{key}` out"
                 )
         labelled = (info.context or {}).get("labelled", True)  # a model knows which classes are positive
         if file_format.needs_label and self.label is None and labelled:
