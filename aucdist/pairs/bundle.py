@@ -5,7 +5,7 @@ It is the maximum of a concave quadratic over a simplex, for penalties with corn
 
 import numpy as np
 
-from aucdist.pairs.penalty import Penalty
+from aucdist.pairs.penalty import L2, Penalty
 
 RIDGE = 1e-12
 """A share of the mean of the diagonal that is added to the diagonal, because points that nearly coincide make the
@@ -173,7 +173,7 @@ class Bundle:
         If it is known which weights are 0 and which signs the others have, the dual value is a quadratic. So its maximiser is
         found for the present pattern, then for its own, and so on; the dual value never falls.
         """
-        if penalty.is_quadratic:
+        if isinstance(penalty, L2) and penalty.signs is None:  # the dual value is one quadratic, whatever the pattern
             total = penalty.lam + mu
             heights = self._heights + (mu / total) * (self._gradients @ centre) if mu > 0.0 else self._heights
             return maximise(self._gram / total, heights, b)

@@ -36,7 +36,7 @@ minimization", Mathematical Programming 46, 1990).
 import bisect
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -243,9 +243,16 @@ class CuttingPlanes:
             best.w, self.penalty.value(best.w)
         )
         primal_error = sum_error + cuts.value_error(reach) + cuts.weight_error * (1.0 + best.loss + 2.0 * reach)
+        # Gradients may be so large, such as those of unscaled columns, that rounding errors hide any descent. Then either no
+        # combination of them is short, or neither primal nor dual value has changed for many passes.
+        stuck = (
+            passes >= PATIENCE
+            and not self.penalty.has_corners
+            and (self._unchanged >= PATIENCE // 2 if dual > 0.0 else self.bundle.resolution(self.penalty.lam) > primal)
+        )
         return Round(
             best.w.copy(), primal, dual, self._passes_before + passes, primal_error=primal_error,
-            dual_error=error, slack=best.slack, stuck=self._is_stuck(dual, passes),
+            dual_error=error, slack=best.slack, stuck=stuck,
             unsettled=self.gap > NO_DESCENT and passes < PATIENCE and not best.w.any(),
         )  # fmt: skip
 
@@ -379,17 +386,6 @@ class CuttingPlanes:
         """Return the weight mu with which a first step along the gradient would about halve the objective."""
         return self.penalty.steepest_square(self.cuts.here.gradient) / self.value_at(self.cuts.here)
 
-    def _is_stuck(self, dual: float, passes: int) -> bool:
-        """Return whether gradients are so large, such as those of unscaled columns, that rounding errors hide any descent.
-
-        Then either no combination of them is short, or neither primal nor dual value has changed for many passes.
-        """
-        if self.penalty.has_corners or passes < PATIENCE:
-            return False
-        if dual > 0.0:
-            return self._unchanged >= PATIENCE // 2
-        return self.bundle.resolution(self.penalty.lam) > self.value_at(self.best)
-
     def _line_search(
         self, sample: RowSample, move: np.ndarray, last_widths: tuple[float, float] | None = None
     ) -> tuple[float, float]:
@@ -404,8 +400,13 @@ class CuttingPlanes:
         if widths == (0.0, 0.0):
             # The derivative of the unsmoothed hinge has jumps. Secant steps across a jump would take cuts on its two sides in
             # turn, so the sign of the derivative is looked up on a fixed grid.
-            step, first_slope = zero_on_grid(functools.cache(lambda t: along(t) + slope_of_penalty(t)))
-            return step if penalty.signs is None else min(step, 1.0), first_slope
+            slope = functools.cache(lambda t: along(t) + slope_of_penalty(t))
+            k = bisect.bisect_right(SEARCH_STEPS, 0.0, key=slope)
+            step = SEARCH_STEPS[min(k, len(SEARCH_STEPS) - 1)]
+            if 0 < k < len(SEARCH_STEPS):
+                low, high = SEARCH_STEPS[k - 1 : k + 1]
+                step = low + (high - low) * slope(low) / (slope(low) - slope(high))
+            return step if penalty.signs is None else min(step, 1.0), slope(SEARCH_STEPS[0])
         initial_slope, sample_slope = float(here.gradient @ move) + slope_of_penalty(0.0), along(0.0)
         if last_widths is not None and last_widths != widths:
             initial_slope += sample_slope - sample.slope_along(move, *last_widths)(0.0)
@@ -445,16 +446,6 @@ class CuttingPlanes:
 def has_stalled(gaps: Sequence[float], share: float) -> bool:
     """Return whether the last `STALL_ROUNDS` rounds have not reduced the gap, primal minus dual value, to a share of it."""
     return len(gaps) > STALL_ROUNDS and gaps[-1] > share * gaps[-1 - STALL_ROUNDS]
-
-
-def zero_on_grid(slope: Callable[[float], float]) -> tuple[float, float]:
-    """Return where a rising derivative changes its sign between two `SEARCH_STEPS`, and the derivative at the first of them."""
-    k = bisect.bisect_right(SEARCH_STEPS, 0.0, key=slope)
-    step = SEARCH_STEPS[min(k, len(SEARCH_STEPS) - 1)]
-    if 0 < k < len(SEARCH_STEPS):
-        low, high = SEARCH_STEPS[k - 1 : k + 1]
-        step = low + (high - low) * slope(low) / (slope(low) - slope(high))
-    return step, slope(SEARCH_STEPS[0])
 
 
 class AllPairs(Solver):

@@ -45,6 +45,8 @@ class Penalty(ABC):
         Its strength, above 0.
     signs : ndarray of shape (n_features,), int8, or None
         The signs of the weights, see `aucdist.solvers.signs`.
+    groups : ndarray of shape (n_features,), int64
+        The number of each weight's group, ascending from 0, for penalties that have groups.
     name : str
         What configurations call it.
     has_corners : bool
@@ -55,26 +57,14 @@ class Penalty(ABC):
 
     lam: float = 1.0
     signs: np.ndarray | None = None
+    groups: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     name: ClassVar[str]
     has_corners: ClassVar[bool] = True
     precision: ClassVar[float]
 
-    @classmethod
-    def of(cls, lam: float, signs: np.ndarray | None, groups: np.ndarray) -> Self:
-        """Return the penalty of some weights.
-
-        `groups`, int64 of shape (n_features,): the number of each weight's group, for penalties that have groups.
-        """
-        return cls(lam, signs)
-
     def at(self, lam: float) -> Self:
         """Return the same penalty of another strength."""
         return replace(self, lam=lam)
-
-    @property
-    def is_quadratic(self) -> bool:
-        """Whether the dual value is one quadratic of the combination, so that no pattern of zeros and signs has to be found."""
-        return False
 
     @abstractmethod
     def value(self, w: np.ndarray) -> float:
@@ -149,11 +139,6 @@ class L2(SmoothPenalty):
 
     name = "l2"
     precision = 1e-10
-
-    @property
-    def is_quadratic(self) -> bool:
-        """Without a cone the minimiser is linear in the slope."""
-        return self.signs is None
 
     def value(self, w: np.ndarray) -> float:
         """Return ``lam/2 |w|^2``."""
@@ -261,20 +246,9 @@ class GroupL1(SparsePenalty):
     After Yuan & Lin, "Model selection and estimation in regression with grouped variables" (JRSS B 68, 2006), whose weights of
     groups are the square roots of their sizes. A group of one weight is penalised as by `L1`. Over a cone the proximal point is
     that of the projected weights: it only shortens them, and a cone is closed under that.
-
-    Attributes
-    ----------
-    groups : ndarray of shape (n_features,), int64
-        The number of each weight's group, ascending from 0.
     """
 
-    groups: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     name = "group-l1"
-
-    @classmethod
-    def of(cls, lam: float, signs: np.ndarray | None, groups: np.ndarray) -> Self:
-        """Return the penalty of some weights; see `Penalty.of`."""
-        return cls(lam, signs, groups)
 
     @cached_property
     def sizes(self) -> np.ndarray:

@@ -377,7 +377,7 @@ class PairObjective:
                 "set both to None"
             )
         groups_of_weights = np.arange(blocks.n_features) if feature_groups is None else feature_groups
-        return cls(loss, groups, subset, PENALTIES[penalty].of(lam, signs, groups_of_weights))
+        return cls(loss, groups, subset, PENALTIES[penalty](lam, signs, groups_of_weights))
 
     @property
     def n_groups_with_pairs(self) -> int | None:

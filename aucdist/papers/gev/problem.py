@@ -140,36 +140,31 @@ class LinkProblem:
         gradient[:-1] += gradients[0] + gradients[1]
         gradient[-1] += (sums[0, 1] + sums[1, 1]) * self.fit_intercept
         gradient[:-1][blocked(theta[:-1], gradient[:-1], self.signs)] = 0.0
-        dual, error = self._bound(gradients, sums, theta) if self.loss.convex and np.isfinite(primal) else (0.0, 0.0)
         rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
+        dual, dual_error = 0.0, 0.0
+        if self.loss.convex and np.isfinite(primal):
+            # Any slopes give a bound, so errors of the scores do not matter. The error is that of their sums.
+            factors = np.ones(2)
+            if self.fit_intercept and not self.penalise_intercept:
+                slopes = np.abs(sums[:, 1])
+                factors = slopes.min() / np.maximum(slopes, np.finfo(float).tiny)
+            conjugate = float(factors @ (sums[:, 2] - sums[:, 0]))
+            v = project_onto_cone(-(factors @ gradients), self.signs)
+            square = float(v @ v)
+            if self.fit_intercept and self.penalise_intercept:
+                square += float(sums[:, 1].sum() ** 2)
+            # the maximum of part * (-conjugate) - part^2 * square / (2 lam) over parts from 0 to 1
+            part = min(1.0, max(0.0, -conjugate * self.lam / square)) if square > 0.0 else 1.0
+            dual = max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
+            reach = rounding.reach(theta[:-1]) + abs(float(theta[-1]))
+            sums_error = 3.0 * rounding.over_rows * (float(sums[:, 0].sum()) + steepness * (1.0 + reach))
+            slopes_error = 3.0 * rounding.combination(part * steepness)
+            dual_error = sums_error + rounding.half_square(part * v, slopes_error) / self.lam
         score_error = rounding.score(theta[:-1]) + EPS * abs(float(theta[-1]))
         primal_error = steepness * score_error + 2.0 * rounding.over_rows * abs(primal)
         return LinkRound(
-            theta[:-1], primal, dual, 1, theta, gradient, primal_error=primal_error, dual_error=error
+            theta[:-1], primal, dual, 1, theta, gradient, primal_error=primal_error, dual_error=dual_error
         )  # fmt: skip
-
-    def _bound(self, gradients: np.ndarray, sums: np.ndarray, theta: np.ndarray) -> tuple[float, float]:
-        """Return the lower bound and its rounding error, from the gradient and the sums of losses and slopes of each class.
-
-        Any slopes give a bound, so errors of the scores do not matter. The error is that of the sums of the computed slopes.
-        """
-        factors = np.ones(2)
-        if self.fit_intercept and not self.penalise_intercept:
-            slopes = np.abs(sums[:, 1])
-            factors = slopes.min() / np.maximum(slopes, np.finfo(float).tiny)
-        conjugate = float(factors @ (sums[:, 2] - sums[:, 0]))
-        v = project_onto_cone(-(factors @ gradients), self.signs)
-        square = float(v @ v)
-        if self.fit_intercept and self.penalise_intercept:
-            square += float(sums[:, 1].sum() ** 2)
-        # the maximum of part * (-conjugate) - part^2 * square / (2 lam) over parts from 0 to 1
-        part = min(1.0, max(0.0, -conjugate * self.lam / square)) if square > 0.0 else 1.0
-        bound = max(0.0, -part * conjugate - part * part * square / (2.0 * self.lam))
-        rounding, steepness = self.rounding, float(np.abs(sums[:, 1]).sum())
-        reach = rounding.reach(theta[:-1]) + abs(float(theta[-1]))
-        sums_error = 3.0 * rounding.over_rows * (float(sums[:, 0].sum()) + steepness * (1.0 + reach))
-        slopes_error = 3.0 * rounding.combination(part * steepness)
-        return bound, sums_error + rounding.half_square(part * v, slopes_error) / self.lam
 
     def second_moments(self, theta: np.ndarray | None) -> np.ndarray:
         """Return the mean of ``c_i x_i x_i'``, where x ends with a 1 for the intercept.

@@ -38,39 +38,6 @@ MAX_SUMS = 2**26
 gigabyte."""
 
 
-def _moments(blocks: Blocks, groups: PairGroups | None) -> tuple[PairMoments, PairMoments, Rounding, int]:
-    """Return the moments, bounds on their rounding errors, the sizes that these depend on, and the passes.
-
-    Within groups, a row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is the
-    same for both rows of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group lies.
-
-    Raises
-    ------
-    InputError
-        If the sums of all groups would not fit into memory.
-    """
-    if groups is None:
-        moments = moments_of(blocks, full=True)
-        return moments, moments, Rounding.of(blocks), 1
-    if groups.n_groups * blocks.n_features > MAX_SUMS:
-        raise InputError(
-            f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Use "
-            "PairwiseHingeClassifier, which needs none, or fewer features"
-        )
-    summary = blocks.sum(sum_groups, groups)
-    centres = summary["sums"] / summary["weights"][:, np.newaxis]
-    summary = blocks.sum(centred_moments, groups, centres)
-    pos, neg, factor = summary["pos"], summary["neg"], groups.factor
-    (weight_pos, weight_neg), cross = groups.weights, (pos * factor[:, np.newaxis]).T @ neg
-    mean = ((factor * weight_neg) @ pos - (factor * weight_pos) @ neg) / groups.mass
-    second = (summary["scatter"] - cross - cross.T) / groups.mass
-    size = np.diag(summary["scatter"]) / groups.mass
-    covariance = second - np.outer(mean, mean)
-    largest = np.max(summary["largest"], axis=0)
-    rounding = replace(rounding_of_pairs(blocks, groups), largest=largest)
-    return PairMoments(mean, covariance), PairMoments(mean, np.diag(4.0 * size)), rounding, 2
-
-
 class ExactPath:
     """The minima for one lam after another, from the moments of one reading, which the first of them takes."""
 
@@ -85,8 +52,38 @@ class ExactPath:
 
     @cached_property
     def _moments(self) -> tuple[PairMoments, PairMoments, Rounding, int]:
+        """The moments, bounds on their rounding errors, the sizes that these depend on, and the passes.
+
+        Within groups, a row minus the centre of its group is rounded by a share of itself, and the centre, whatever it is, is the
+        same for both rows of a pair. So bounds on rounding need the sizes of what is left, however far from 0 the group lies.
+
+        Raises
+        ------
+        InputError
+            If the sums of all groups would not fit into memory.
+        """
         # Not before the first round: `solve` lets BLAS have one thread, so that its sums do not depend on their number.
-        return _moments(self.blocks, self.groups)
+        blocks, groups = self.blocks, self.groups
+        if groups is None:
+            moments = moments_of(blocks, full=True)
+            return moments, moments, Rounding.of(blocks), 1
+        if groups.n_groups * blocks.n_features > MAX_SUMS:
+            raise InputError(
+                f"{groups.n_groups} groups of {blocks.n_features} features: their sums would take more than a gigabyte. Use "
+                "PairwiseHingeClassifier, which needs none, or fewer features"
+            )
+        summary = blocks.sum(sum_groups, groups)
+        centres = summary["sums"] / summary["weights"][:, np.newaxis]
+        summary = blocks.sum(centred_moments, groups, centres)
+        pos, neg, factor = summary["pos"], summary["neg"], groups.factor
+        (weight_pos, weight_neg), cross = groups.weights, (pos * factor[:, np.newaxis]).T @ neg
+        mean = ((factor * weight_neg) @ pos - (factor * weight_pos) @ neg) / groups.mass
+        second = (summary["scatter"] - cross - cross.T) / groups.mass
+        size = np.diag(summary["scatter"]) / groups.mass
+        covariance = second - np.outer(mean, mean)
+        largest = np.max(summary["largest"], axis=0)
+        rounding = replace(rounding_of_pairs(blocks, groups), largest=largest)
+        return PairMoments(mean, covariance), PairMoments(mean, np.diag(4.0 * size)), rounding, 2
 
     def rounds(self, lam: float, start: np.ndarray | None = None) -> Iterator[Round]:
         """Yield the minimum with its exact objective and a lower bound, or the weights after each step of conjugate gradients."""
