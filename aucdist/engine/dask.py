@@ -314,11 +314,18 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
     """
     # Blocks are assigned to workers. Moving them for a few milliseconds of balance costs more than it gains. The setting lasts no
     # longer: other clusters of this process have their own.
-    with _ctrl_c_held_back(), dask.config.set({"distributed.scheduler.work-stealing": False}):
-        cluster = LocalCluster(
-            n_workers=workers, threads_per_worker=threads, memory_limit=memory_limit, processes=True,
-            dashboard_address="127.0.0.1:0", silence_logs="CRITICAL",
-        )  # fmt: skip
+    resource_tracker.ensure_running()  # it unblocks SIGINT when it starts, so start it first
+    # Ctrl-C is for this process, which ends the workers in order. By themselves they would print tracebacks, and a cluster that
+    # is interrupted while it starts cannot be closed. The processes and threads that start here block SIGINT for good.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with dask.config.set({"distributed.scheduler.work-stealing": False}):
+            cluster = LocalCluster(
+                n_workers=workers, threads_per_worker=threads, memory_limit=memory_limit, processes=True,
+                dashboard_address="127.0.0.1:0", silence_logs="CRITICAL",
+            )  # fmt: skip
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     with cluster:
         cluster.wait_for_workers(workers)
         try:
@@ -328,21 +335,6 @@ def local_cluster(workers: int = 2, threads: int = 1, memory_limit: str = "auto"
             ends = time.monotonic() + RESTART_SECONDS
             while len(cluster.scheduler.workers) < len(cluster.worker_spec) and time.monotonic() < ends:
                 time.sleep(0.02)
-
-
-@contextmanager
-def _ctrl_c_held_back() -> Iterator[None]:
-    """Block SIGINT (Ctrl-C) in this context, and permanently in the processes and threads that start in it.
-
-    Ctrl-C is for this process, which ends the workers in order. By themselves they would print tracebacks, and a cluster that is
-    interrupted while it starts cannot be closed.
-    """
-    resource_tracker.ensure_running()  # it unblocks SIGINT when it starts, so start it first
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Awaitable, Sequence
-from contextlib import suppress
 from typing import Any
 
 from distributed import Client, Future, KilledWorker
@@ -138,7 +137,13 @@ class Parts:
                 task.cancel()
             if _direct[self.client]:  # nobody waits for the result, so the workers start no further blocks
                 held = [future for future in self.futures if future.key in self._addresses]
-                self._stopping = asyncio.gather(*(self._stop(future, chain[-1]) for future in held))
+                calls = (
+                    self.client.rpc(self._addresses[future.key]).aucdist_stop(part=future.key, after=chain[-1].state)
+                    for future in held
+                )
+                self._stopping = asyncio.gather(
+                    *(asyncio.wait_for(call, SECONDS_TO_REACH) for call in calls), return_exceptions=True
+                )
             raise
 
     async def _run_on(self, future: Future, chain: Sequence[Call], forget: list[int]) -> tuple[bytes, bool]:
@@ -245,12 +250,6 @@ class Parts:
             raise ClusterLost("the scheduler was lost: look at its log, and run again")
         holders = await of_scheduler(self.client.who_has([future]))
         return sorted(holders.get(future.key, ()))
-
-    async def _stop(self, future: Future, call: Call) -> None:
-        """Ask the worker of a part to start no more blocks of a step."""
-        with suppress(Exception):
-            answer = self.client.rpc(self._addresses[future.key]).aucdist_stop(part=future.key, after=call.state)
-            await asyncio.wait_for(answer, SECONDS_TO_REACH)
 
     def _prevent_idle_timeout(self) -> None:
         """Submit a task to the scheduler, unless the last one was submitted a short time ago."""

@@ -44,8 +44,20 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         compiled = njit(**{"nogil": True, "cache": True, "no_cfunc_wrapper": True, "_nrt": False} | options)(function)
     finally:
         numba.config.CACHE_DIR = chosen  # restored, because other packages in this process use the setting
-    if hasattr(compiled, "compile"):  # with NUMBA_DISABLE_JIT=1, `compiled` is the plain function
-        compiled.compile = _one_at_a_time(compiled)
+    if not hasattr(compiled, "compile"):  # with NUMBA_DISABLE_JIT=1, `compiled` is the plain function
+        return compiled
+    compile_or_load, name = compiled.compile, f"{function.__module__}.{function.__qualname__}.lock"
+
+    def compile_alone(signature: Any) -> Any:
+        """Compile the kernel, or load what another process has compiled in the meantime."""
+        folder = compiled.stats.cache_path
+        if folder is None or (isinstance(signature, tuple) and signature in compiled.overloads):
+            return compile_or_load(signature)
+        # Take the lock of threads first. Otherwise two threads could wait for each other, with Numba's lock and the file's lock.
+        with global_compiler_lock, _locked(Path(folder) / name):
+            return compile_or_load(signature)
+
+    compiled.compile = compile_alone
     return compiled
 
 
@@ -76,22 +88,6 @@ def _sources(file: Path) -> bytes:
     source = file.read_bytes()
     imported = sorted(set(re.findall(rb"^from aucdist\.([\w.]+) import", source, re.MULTILINE)))
     return source + b"".join(_sources(PACKAGE / f"{name.decode().replace('.', '/')}.py") for name in imported)
-
-
-def _one_at_a_time(compiled: Any) -> Callable[[Any], Any]:
-    compile_or_load, function = compiled.compile, compiled.py_func
-    name = f"{function.__module__}.{function.__qualname__}.lock"
-
-    def compile_alone(signature: Any) -> Any:
-        """Compile the kernel, or load what another process has compiled in the meantime."""
-        folder = compiled.stats.cache_path
-        if folder is None or (isinstance(signature, tuple) and signature in compiled.overloads):
-            return compile_or_load(signature)
-        # Take the lock of threads first. Otherwise two threads could wait for each other, with Numba's lock and the file's lock.
-        with global_compiler_lock, _locked(Path(folder) / name):
-            return compile_or_load(signature)
-
-    return compile_alone
 
 
 @contextmanager
