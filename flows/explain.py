@@ -1,6 +1,5 @@
 """Explanations: what each feature adds to the score of each row, printed for a few rows or written for all."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
@@ -36,6 +35,8 @@ class ExplainConfig(UnlabelledRef):
     """A run folder, a model, a model store, or a version in a store, such as store@3: a folder or URL."""
     rows: CountOption = None
     """The number of rows to explain, from the first row on. The default is 10, or all rows with `output`."""
+    highest: CountOption = None
+    """In place of the first rows, explain this number of rows with the highest scores, the highest first."""
     top: Annotated[int, Cli(metavar="N")] = Field(default=5, ge=1)
     """How many contributions to show for each row. The largest ones are shown."""
     reasons: CountOption = None
@@ -55,6 +56,8 @@ class ExplainConfig(UnlabelledRef):
             raise unknown("suffix of the output", self.output.rpartition("/")[2], SUFFIXES)
         if self.reasons and self.output:
             raise InputError("`reasons` are printed, and `output` is a file of all contributions: give one of them")
+        if self.rows and self.highest:
+            raise InputError("`rows` are the first rows, and `highest` those of the highest scores: give one of them")
         if self.lower and not self.reasons:
             raise InputError("`lower` says which `reasons` are shown: give `reasons` too")
 
@@ -69,6 +72,8 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
         model = load_model(model_folder(config.model))
         if config.classes and not model.classes:
             raise InputError("`--class` is for models of several classes, but this model has two: leave --class out")
+        if config.highest and model.classes:
+            raise InputError("`highest` is for models of two classes, but this model has several: leave it out")
         for name in config.classes:
             if name not in model.classes:
                 raise unknown("class", name, model.classes)
@@ -77,7 +82,7 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             for k, name in enumerate(model.classes or ("",))
             if not config.classes or name in config.classes
         }
-        rows = stacked(list(_first_rows(config, model)))
+        rows = _rows(config, model)
         model.decision_function(rows.X)  # raises an error for rows whose score overflows
         about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None}
         if config.output:
@@ -103,17 +108,22 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
     return about | {"classes": [{"name": name} | class_result for name, class_result in by_class.items()]}
 
 
-def _first_rows(config: ExplainConfig, model: LinearModel) -> Iterator[Block]:
-    """Yield the rows to explain, block by block."""
+def _rows(config: ExplainConfig, model: LinearModel) -> Block:
+    """Return the rows to explain."""
     reader = open_rows(
         source_for_scoring(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
     )
-    n_left = config.rows or (DEFAULT_ROWS if config.output is None else sum(reader.rows))
+    blocks: list[Block] = []
+    n_left = config.rows or (sum(reader.rows) if config.output or config.highest else DEFAULT_ROWS)
     for index in range(len(reader.rows)):
         if n_left > 0:
             block = reader.read(index)
-            yield block.take(np.arange(min(n_left, block.n_samples)))
+            blocks.append(block.take(np.arange(min(n_left, block.n_samples))))
             n_left -= block.n_samples
+        if config.highest:
+            rows = stacked(blocks)
+            blocks = [rows.take(np.argsort(-model.decision_function(rows.X), kind="stable")[: config.highest])]
+    return stacked(blocks)
 
 
 def _table(model: LinearModel, spread: float, rows: Block, name: str) -> pd.DataFrame:

@@ -29,6 +29,8 @@ class ScoreConfig(UnlabelledRef):
     """For a model of several classes: also write columns that name this many of the most likely classes."""
     contributions: bool = False
     """Also write columns of what each feature adds to a score."""
+    copied: Annotated[list[str], Cli(flag="--copy", metavar="COLUMN")] = Field(default=[])
+    """Also write this column of the rows, such as an identifier, as text. May be repeated."""
     cluster: ClusterOption
     """Where the rows are scored: a file in configs/cluster, or a path. By default it is this process."""
     s3: S3Option
@@ -45,7 +47,7 @@ def score(config: ScoreConfig, observer: RunObserver) -> Json:
         scoring = stages(
             "survey", batch_scoring.plan_scoring, model_folder(absolute(config.model)), source_of(config), config.output,
             each=parallel_map, place_on_workers=workers.place, name=config.name or "", contributions=config.contributions,
-            top=config.top,
+            top=config.top, copied=tuple(config.copied),
         )  # fmt: skip
         score_part = functools.partial(batch_scoring.score_part, scoring.url, scoring.key, urls=scoring.secret_urls)
         parts = stages("score", lambda: list(parallel_map(score_part, scoring.rows.items)))

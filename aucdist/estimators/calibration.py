@@ -5,6 +5,7 @@ fitted to all these scores, and the model of all rows then uses it.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,10 @@ def calibrated(model: Any, blocks: Blocks) -> tuple[ProbabilityMap, ScoreCounts]
 def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     """Return how many rows of each class have each score, X w, from the model of the other folds: `ScoreCounts`.
 
+    The scores of two models have different origins and units: a loss over pairs does not depend on the origin, and fewer rows
+    lead to larger weights. So the scores of a fold's model are shifted and scaled. On its training rows, they then have the mean
+    and the standard deviation of the scores of the model of all rows. A threshold divides new rows as it divides these scores.
+
     With `costs`, the result is a `CostCounts`.
     """
     rows = blocks.sum(_ids_and_labels)
@@ -65,21 +70,31 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
         raise InputError(
             f"{'`out_of_fold`' if model.calibration is None else 'calibration'} scores each row by a model of other rows, and "
             f"needs at least 2 {'rows' if groups is None else 'groups with rows'} of each class, but one class has {fewest}: "
-            f"add rows, or leave out {'`out_of_fold`' if model.calibration is None else '`calibration`'}"
+            f"add rows, or {'set `out_of_fold: false`' if model.calibration is None else 'leave out `calibration`'}"
         )
     folds, n_folds = np.full(max(rows["largest"]) + 1, -1, dtype=np.int8), min(N_FOLDS, fewest)
     if groups is None:
         folds[row_id] = fold_numbers(row_id, y, n_folds, SEED)
     else:
         folds[row_id] = fold_numbers_of_groups(row_id, y, groups, n_folds, SEED)
+    moments = mean_and_spread(count_scores(mapped_rows(model, blocks), model.coef_[0]))
     counts: list[Any] = []
     for number in range(int(folds.max()) + 1):
         other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)
-        fits = fit_rows(other, ViewBlocks(blocks, FoldRows(folds, number, held_out=False)))
-        give_warnings(other, fits, but=ConvergenceWarning)  # the fit of all rows gives that
-        held_out, w = mapped_rows(other, ViewBlocks(blocks, FoldRows(folds, number, held_out=True))), other.coef_[0]
-        counts.append(count_scores(held_out, w) if costs is None else count_costs(held_out, w, costs))
+        seen = ViewBlocks(blocks, FoldRows(folds, number, held_out=False))
+        give_warnings(other, fit_rows(other, seen), but=ConvergenceWarning)  # the fit of all rows gives that
+        own_moments = mean_and_spread(count_scores(mapped_rows(other, seen), other.coef_[0]))
+        scorer = partial(_scores_with_moments, other.coef_[0], own_moments, moments)
+        held_out = mapped_rows(other, ViewBlocks(blocks, FoldRows(folds, number, held_out=True)))
+        counts.append(count_scores(held_out, scorer) if costs is None else count_costs(held_out, scorer, costs))
     return sum(counts[1:], start=counts[0])
+
+
+def _scores_with_moments(
+    w: np.ndarray, own: tuple[float, float], moments: tuple[float, float], block: Block
+) -> np.ndarray:
+    """Return scores, shifted and scaled until their mean and standard deviation are no longer `own` but `moments`."""
+    return (block.scores(w) - own[0]) / own[1] * moments[1] + moments[0]
 
 
 def isotonic(counts: ScoreCounts) -> IsotonicMap:

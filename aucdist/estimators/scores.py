@@ -80,13 +80,12 @@ def mean_and_spread(counts: ScoreCounts) -> tuple[float, float]:
     return mean, float(np.sqrt(dot(weight, (values - mean) ** 2) / total)) or 1.0
 
 
-def count_costs(blocks: Blocks, w: np.ndarray, costs: Costs) -> CostCounts:
+def count_costs(blocks: Blocks, scorer: Scorer, costs: Costs) -> CostCounts:
     """Return the counts of the scores of rows, each of which weighs what a wrong decision on it costs; one reduction.
 
     `blocks`: as the weights score them; with costs where `costs` takes them.
-    `w`: of shape (n_features,), float64.
     """
-    summary = blocks.sum(_count_costs, w, costs)
+    summary = blocks.sum(_count_costs, scorer, costs)
     return CostCounts(summary["counts"], float(summary["weight"]))
 
 
@@ -114,8 +113,8 @@ def _inner_ends(block: Block, w: np.ndarray) -> Summary:
     return {"lowest": [lowest], "highest": [highest]}
 
 
-def _count_costs(block: Block, w: np.ndarray, costs: Costs) -> Summary:
-    scores, weight = block.scores(w), block.weights()
+def _count_costs(block: Block, scorer: Scorer, costs: Costs) -> Summary:
+    scores, weight = scores_of(block, scorer), block.weights()
     row_costs = weight * costs.of_rows(block.y > 0, block.cost)
     return {"counts": ScoreCounts.from_scores(block.y, scores, row_costs).within_bounds(), "weight": weight.sum()}
 

@@ -24,7 +24,8 @@ from typing_extensions import TypedDict
 from aucdist.data.block import Block
 from aucdist.data.column_statistics import first_missing
 from aucdist.data.dataset import Schema
-from aucdist.data.formats.parts import StoredPart
+from aucdist.data.formats.parts import StoredPart, parse_part
+from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.own_files import CHECKED, OPEN, REPAIR, Count, Sha256, parse_checked, read_json, write_json
 from aucdist.data.shards.manifest import below, manifest_of
@@ -237,6 +238,8 @@ class Scoring:
         For a model of several classes: the number of columns that name the most likely ones.
     cost : RowCosts or None
         What decisions cost, if it is known.
+    copied : tuple of str
+        Columns of the rows that are copied to the scores.
     output : str
         The folder of the scores: that of the file.
     """
@@ -250,6 +253,7 @@ class Scoring:
     contributions: bool = False
     top: int = 0
     cost: RowCosts | None = None
+    copied: tuple[str, ...] = ()
     output: Annotated[str, Field(exclude=True)] = ""
 
     @property
@@ -284,6 +288,7 @@ def plan_scoring(
     name: str = "",
     contributions: bool = False,
     top: int = 0,
+    copied: tuple[str, ...] = (),
 ) -> Scoring:
     """Check that the rows have the features of the model, and number them; or resume an earlier run.
 
@@ -303,6 +308,8 @@ def plan_scoring(
     top : int, default=0
         For a model of several classes: the number of columns that name the most likely classes of each row, the likeliest
         first.
+    copied : tuple of str, default=()
+        Columns of the rows that are written beside the scores as texts, such as an identifier. They need not be features.
 
     Raises
     ------
@@ -329,7 +336,7 @@ def plan_scoring(
     sharded = manifest_of(source)
     manifest = None if sharded is None else sharded.url
     key_parts: list[Any] = [digest, fingerprint_of(source), manifest, n_parts]
-    key_parts += ["contributions"] * contributions + [f"top {top}"] * bool(top)
+    key_parts += ["contributions"] * contributions + [f"top {top}"] * bool(top) + [*copied]
     key_parts += [] if cost is None else [asdict(cost), "of each class"]
     key = files.sha256_of(json.dumps(key_parts).encode())
     reader = _reader_of_earlier_run(output, key, source)
@@ -342,7 +349,9 @@ def plan_scoring(
         )  # fmt: skip
         if read_scoring(output).key != key:
             raise _replaced(output)
-    scoring = Scoring(key, model, digest, reader, contributions, top, cost, output)
+    for column in copied:
+        _texts_of(reader, 0, column)  # raises an error before any work if a column is not there
+    scoring = Scoring(key, model, digest, reader, contributions, top, cost, copied, output)
     write_json(scoring.url, scoring)
     return scoring
 
@@ -429,6 +438,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
     reader, index, cost = scoring.rows, index_of(item), scoring.cost
     part, rows = scoring.part(index), reader.rows[index]
     columns = COLUMNS if not model.classes else OF_CLASSES | {f"score {name}": pa.float64() for name in model.classes}
+    columns = columns | dict.fromkeys(scoring.copied, pa.string())
     if not _is_complete(part, rows, columns | ({} if cost is None else cost.columns)):
         block = reader.read(item)
         fills = model.preprocessor.impute == "keep" or model.preprocessor.fill is not None
@@ -446,10 +456,24 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
         table = _scores(model, block.X, block.row_id, scoring)
         if cost is not None:
             table = cost.add_cost_columns(table, block, model, reader.schema)
+        for after, name in enumerate(scoring.copied):
+            if name in table.column_names:
+                raise InputError(f"the scores have a column {name!r} of their own: do not copy that of the rows")
+            table = table.add_column(1 + after, name, _texts_of(reader, index, name))
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     done: Json = {"file": part.rpartition("/")[2], "rows": rows}
     return done if cost is None else done | {"cost": cost.costs_of_file(part)}
+
+
+def _texts_of(reader: BlockReader, index: int, column: str) -> pa.Array:
+    as_text = {"label": None, "keep": [column], "categorical": [column], "missing": "keep"}
+    source = reader.source.model_copy(update=as_text)
+    texts = parse_part(source, None, reader.parts[index]).texts if reader.parts else {}
+    if column not in texts:
+        raise InputError(f"{source.display_name} is no table with a column {column!r}: leave it out")
+    categories = [None if text == MISSING_CATEGORY else text for text in texts[column].categories]
+    return pa.array(categories, pa.string()).take(pa.array(texts[column].codes))
 
 
 def _is_complete(url: str, rows: int, needed: dict[str, pa.DataType]) -> bool:

@@ -221,7 +221,12 @@ def guarantee_text(point: Json) -> str:
     rows = f"the {known} rows ({n_pos + n_neg:,} rows, {n_pos:,} of them positive)"
     sure = f"{number_text(100 * guarantee['confidence'])} % confidence"
     if guarantee["meets_target"]:
-        return f"With {sure}, the threshold guarantees {goal} on new rows drawn like {rows}."
+        unseen = (
+            " This is approximate, because five other models gave these scores."
+            if set_on_of(point) == "out_of_fold"
+            else ""
+        )
+        return f"With {sure}, the threshold guarantees {goal} on new rows drawn like {rows}.{unseen}"
     share = guarantee["guaranteed"]  # rounded to the side on which the guarantee holds
     best = f"{math.floor(1e4 * share) / 100:g}" if bound == "least" else rounded_up_text(100 * share)
     return f"No threshold can guarantee {goal} with {sure}, given {rows}. The best guarantee is a {noun} of at {bound} {best} %."

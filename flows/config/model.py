@@ -186,10 +186,10 @@ class OperatingPointConfig(Strict):
     """The probability with which the target holds for new rows. The threshold then has a safety margin,
     computed from exact bounds on rows that the fit has not seen. `data.threshold_rows` sets their
     share; by default they are a fifth of the training rows."""
-    out_of_fold: Annotated[bool | None, Cli(hidden=True)] = None
+    out_of_fold: Annotated[bool, Cli(hidden=True)] = True
     """Whether out-of-fold scores set the threshold. This takes five more fits, each to four fifths of the training rows.
-    Without it, a model that overfits its training rows, as leaves do, flags more rows than you asked for. By default it
-    is true if the feature map is fitted to labels (leaves, landmarks, interactions), and false otherwise."""
+    With `false`, the scores of the training rows set it. The fit has seen these rows, so more new rows may be flagged than
+    you asked for."""
 
     def _check(self) -> None:
         if len({*self.options} - {"per", "confidence"}) != 1:
@@ -210,15 +210,6 @@ class OperatingPointConfig(Strict):
         """The costs of decisions, if each row has its own cost; otherwise None."""
         costs = None if self.cost is None else Costs(**self.cost.model_dump())
         return costs if costs is not None and costs.differ_by_row else None
-
-    def scores_unseen(self, estimator: Any) -> bool:
-        """Whether the threshold of this estimator is set by out-of-fold scores."""
-        if self.out_of_fold is not None or self.confidence is not None:
-            return self.out_of_fold is not False
-        from aucdist.maps import expander_of  # here, because it loads scikit-learn
-
-        expander = expander_of(getattr(estimator, "features", None))
-        return expander is not None and expander.supervised()
 
     @property
     def options(self) -> Json:

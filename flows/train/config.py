@@ -74,10 +74,11 @@ class RunConfig(Strict):
         if point.per == "day" and (data.test is None or data.test.time is None):
             point.requirement(None)
         # training rows are held out for a guarantee, unless the configuration names threshold rows or out-of-fold scores
+        stated = point.out_of_fold and "out_of_fold" in point.model_fields_set
         if data.threshold_rows is None:
-            if point.confidence is not None and not point.out_of_fold:
+            if point.confidence is not None and not stated:
                 data.threshold_rows = THRESHOLD_SHARE
-        elif point.out_of_fold:
+        elif stated:
             raise InputError(
                 "give only one of `data.threshold_rows` and `out_of_fold`: both set the threshold on held-out rows"
             )

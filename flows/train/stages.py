@@ -242,7 +242,7 @@ def evaluate(
     calibration: Sequence[Any] = [None] * len(models)
     if point is not None and blocks.calibration is not None:
         calibration, set_on = list(blocks.calibration.each_class()), "threshold_rows"
-    elif point is not None and point.scores_unseen(models[0]):
+    elif point is not None and point.out_of_fold and min(min(b.n_neg, b.n_pos) for b in blocks.train.each_class()) > 1:
         set_on = "out_of_fold"
     tested: Sequence[ScoreCounts | None] = [None] * len(models)
     table = scores = None

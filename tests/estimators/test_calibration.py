@@ -17,6 +17,7 @@ from aucdist.estimators.fitting import fit_rows
 from aucdist.estimators.linear import lam_path
 from aucdist.metrics import brier_score_loss, calibration_loss
 from aucdist.metrics.counts import ScoreCounts
+from aucdist.metrics.decisions import threshold_at
 from aucdist.probability.links import Link
 from aucdist.selection import fold_numbers
 
@@ -65,13 +66,30 @@ def test_scores_are_those_of_models_that_had_not_seen_the_row():
     fold = fold_numbers(np.arange(400), y, N_FOLDS, SEED)
     scores = np.empty(400)
     for number in range(N_FOLDS):
-        part = aucdist.PairwiseSquareClassifier(lam=1e-2).fit(X[fold != number], y[fold != number])
-        scores[fold == number] = X[fold == number] @ part.coef_[0]
+        seen = fold != number
+        part, of_all = aucdist.PairwiseSquareClassifier(lam=1e-2).fit(X[seen], y[seen]).coef_[0], X @ model.coef_[0]
+        own = X[seen] @ part
+        scores[~seen] = (X[~seen] @ part - own.mean()) * (of_all.std() / own.std()) + of_all.mean()
     expected = ScoreCounts.from_scores(y, scores)
     for blocks in (LocalBlocks([Block.of(X, y)]), LocalBlocks(partition(Block.of(X, y), 7))):
         counts = out_of_fold(model, blocks)
         np.testing.assert_allclose(counts.values, expected.values, rtol=1e-9)
         np.testing.assert_array_equal(counts.pos, expected.pos)
+
+
+def test_thresholds_of_scores_that_a_model_had_not_seen_flag_as_many_new_rows():
+    """Sixty positives are fitted closely. Without common units, the thresholds are off by twice as much, and mostly too high."""
+    rng, errors = np.random.default_rng(0), []
+    for _ in range(8):
+        X = rng.normal(size=(21_200, 4))
+        y = np.where(X[:, 0] + X[:, 1] ** 2 + rng.normal(size=len(X)) > 4.3, 1, -1)
+        few, new = np.r_[np.flatnonzero(y > 0)[:60], np.flatnonzero(y < 0)[:1140]], np.flatnonzero(y < 0)[1140:]
+        model = aucdist.PairwiseHingeClassifier(features={"map": "bins", "interactions": 3}, lam=1e-4, tol=1e-2)
+        model.fit(X[few], y[few])
+        threshold = threshold_at(out_of_fold(model, LocalBlocks([Block.of(X[few], y[few])])), fpr=0.05)
+        errors.append(np.mean(model.decision_function(X[new]) - model.decision_intercept > threshold) - 0.05)
+    assert np.abs(errors).mean() < 0.009
+    assert np.mean(errors) == pytest.approx(0.0, abs=0.005)
 
 
 def test_a_fit_returns_the_scores_that_its_calibration_was_fitted_to():

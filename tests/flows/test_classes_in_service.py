@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
-from support.command_line import result_of, run
+from support.command_line import refused, result_of, run
 
 from aucdist.metrics.compare import macro_auc_interval
 from aucdist.model import load_model
@@ -51,6 +51,7 @@ def runs(folder: Path) -> tuple[str, str]:
 
 def test_from_the_first_version_to_a_rollback(folder: Path, runs: tuple[str, str], tmp_path: Path) -> None:
     good, bad = runs
+    assert "`highest` is for models of two classes" in refused("explain", good, folder / "new.csv", "--highest", 2)
     store = tmp_path / "store"
     assert result_of("promote", bad, store, "--if", "better")["version"] == 1
     better = result_of("promote", good, store, "--if", "better")

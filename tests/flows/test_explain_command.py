@@ -58,6 +58,19 @@ def test_contributions_add_up_and_the_largest_come_first(folder: Path, below: st
     assert "age & income" in text
 
 
+def test_the_rows_with_the_highest_scores_are_explained(folder: Path, tmp_path: Path) -> None:
+    args = ("explain", folder / "bins", folder / "rows.csv", *SETTINGS, "--highest", 4)
+    X = pd.read_csv(folder / "rows.csv")[["age", "income", "constant"]].to_numpy()
+    scores = load_model(f"{folder}/bins/model").decision_function(X)
+    for row, place in zip(
+        result_of(*args, "--reasons", 2)["reasons"], np.argsort(-scores, kind="stable")[:4], strict=True
+    ):
+        assert (row["row_id"], row["score"]) == (place, pytest.approx(scores[place]))
+    run(*args, "--output", tmp_path / "t.csv")
+    assert pd.read_csv(tmp_path / "t.csv")["score"].to_numpy() == pytest.approx(-np.sort(-scores)[:4])
+    assert "give one of them" in refused(*args, "--rows", 4)
+
+
 def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(folder / "rows.csv")
     for name, read in (("t.csv", pd.read_csv), ("t.parquet", pd.read_parquet)):

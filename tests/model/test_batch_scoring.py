@@ -104,6 +104,43 @@ def test_a_parquet_table_is_scored_by_its_columns_alone(tmp_path, table):
     assert_scores(scored, scores)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_columns_of_the_rows_are_copied_as_texts(tmp_path, table, kind):
+    names, codes = ["a", "b", "kind", "y", "code"], ["007", "", "8", " x, y", "10", "11", "12"]
+    rows = [(a, b, kind, y, code) for (a, kind, b), y, code in zip(ROWS, LABELS, codes, strict=True)]
+    file = tmp_path / f"new.{kind}"
+    if kind == "parquet":
+        pq.write_table(
+            pa.table({name: list(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}), file
+        )
+    else:
+        file.write_text("\n".join([",".join(names), *(f'{a},{b},{k},{y},"{code}"' for a, b, k, y, code in rows)]))
+    source = Source(source=str(file), format=kind, label="y")
+    _, scored = run(tmp_path, source, n_parts=3, copied=("code", "b", "y"))
+    assert scored.column_names == ["row_id", "code", "b", "y", "score", "prediction"]
+    assert scored["code"].to_pylist() == ["007", None, "8", "x, y", "10", "11", "12"]
+    assert scored["b"].to_pylist() == [str(b) for _, _, b in ROWS]
+    assert scored["y"].to_pylist() == LABELS
+    assert_scores(scored.drop_columns(["code", "b", "y"]), table[1])
+    for copied in ((), ("b", "code", "y")):
+        with pytest.raises(InputError, match="name another folder"):
+            run(tmp_path, source, n_parts=3, copied=copied)
+
+
+def test_columns_that_cannot_be_copied_are_named_before_a_part_is_scored(tmp_path, table):
+    source, _ = table
+    (tmp_path / "new.csv").write_text("a,b,kind,score\n1,2,tcp,3\n")
+    shard_data(request(source, str(tmp_path / "shards"), rows_per_shard=3))
+    for rows, column, said in (
+        (source, "cod", "unknown column in `keep` 'cod'"),
+        (Source(source=str(tmp_path / "shards"), format="shards"), "a", "is no table with a column 'a'"),
+        (csv(tmp_path / "new.csv", label="score"), "score", "a column 'score' of their own"),
+    ):
+        with pytest.raises(InputError, match=said):
+            run(tmp_path, rows, output=f"of-{column}", copied=(column,))
+        assert not list((tmp_path / f"of-{column}").glob("part*"))
+
+
 def test_shards_are_scored_one_by_one(tmp_path, table):
     source, scores = table
     shard_data(request(source, str(tmp_path / "shards"), rows_per_shard=3))

@@ -4,9 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import yaml
+from sklearn.base import clone
 
+from aucdist.selection import fold_numbers
 from flows.config.loading import load_config
 from flows.cv.config import CvConfig
 from flows.cv.run import cross_validate
@@ -67,3 +70,18 @@ def write_config(folder: Path, table: pd.DataFrame, source: dict[str, Any], data
 def page_of(result: dict[str, Any]) -> str:
     """Return the report of a run, with usual spaces."""
     return Path(result["run"], "report.html").read_text(encoding="utf-8").replace("\u00a0", " ").replace("&nbsp;", " ")
+
+
+def unseen_scores(model: Any, X: np.ndarray, y: np.ndarray, row_id: np.ndarray) -> np.ndarray:
+    """Return the scores X w of each row from a model of the other folds, in the units of the model of all rows."""
+
+    def scores_of(rows: np.ndarray) -> np.ndarray:
+        fitted = clone(model).fit(X[rows], y[rows])
+        return fitted.decision_function(X) - fitted.decision_intercept
+
+    folds, scores, of_all = fold_numbers(row_id, y, 5, 0), np.empty(len(y)), scores_of(np.arange(len(y)))
+    for number in range(5):
+        seen, own = folds != number, scores_of(folds != number)
+        units = of_all.std() / own[seen].std()
+        scores[~seen] = of_all.mean() + units * (own[~seen] - own[seen].mean())
+    return scores

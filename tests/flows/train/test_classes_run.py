@@ -180,7 +180,7 @@ def test_topics(folder: Path, tmp_path: Path) -> None:
     aucdist("score", Path(result["run"]) / "model", folder / "topics.svm", tmp_path / "out")  # without `positive`
     there = pd.read_parquet(tmp_path / "out").set_index("row_id")["prediction"]
     assert there.loc[scores["row_id"]].tolist() == scores["prediction"].tolist()
-    point, _ = train(folder, TOPICS.format(folder), "--set", "operating_point={fpr: 0.05}")
+    point, _ = train(folder, TOPICS.format(folder), "--set", "operating_point={fpr: 0.05, out_of_fold: false}")
     assert (
         "Each class has its own threshold. The threshold was set for a false positive rate of at most 5 %, on the training rows"
         in page_of(point)

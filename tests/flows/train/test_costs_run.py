@@ -7,21 +7,20 @@ import pandas as pd
 import pytest
 import yaml
 from support.command_line import result_of, run as aucdist, sets
-from support.runs import QUIET, load_cv, load_train, page_of, searched, trained, write_config
+from support.runs import QUIET, load_cv, load_train, page_of, searched, trained, unseen_scores, write_config
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.errors import InputError
 from aucdist.metrics import expected_cost, expected_cost_interval, threshold_at
 from aucdist.model import load_model
 from aucdist.search.folds import Folds
-from aucdist.selection import fold_numbers
 from flows import score as scoring, shard as sharding
 from flows.compare import CompareConfig, compare
 from flows.run_folder.folder import read_scores
 from flows.score import ScoreConfig
 from flows.shard import ShardConfig
 
-COST = "operating_point={cost: {false_positive: 5, miss: cost_column}}"
+COST = "operating_point={cost: {false_positive: 5, miss: cost_column}, out_of_fold: false}"
 SEARCH = ("grid={lam: [10.0, 0.01]}", "folds={number: 2}", "model={tol: 1e-6}")
 
 
@@ -281,7 +280,7 @@ def test_scores_say_what_the_alarms_of_each_class_cost(folder: Path, sharded: Pa
 
 
 def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
-    point = COST.replace("}}", "}, out_of_fold: true}")
+    point = COST.replace(", out_of_fold: false", "")
     result = result_of("train", folder / "config.yaml", "--set", point)
     rows = pd.read_csv(folder / "rows.csv")
     left = rows.drop(index=pd.read_parquet(Path(result["run"], "scores.parquet"))["row_id"])
@@ -289,11 +288,7 @@ def test_thresholds_by_rows_that_models_have_not_seen(folder: Path) -> None:
     models = load_model(result["run"] + "/model").models
     for name, row, saved in zip(NAMES, result["classes"], models, strict=True):
         y = np.where(left["kind"] == name, 1, -1)
-        folds, scores = fold_numbers(left.index.to_numpy(), y, 5, 0), np.empty(len(y))
-        for number in range(5):
-            seen = folds != number
-            model = PairwiseHingeClassifier(lam=0.01, tol=1e-6).fit(X[seen], y[seen])
-            scores[~seen] = model.decision_function(X[~seen]) - model.decision_intercept
+        scores = unseen_scores(PairwiseHingeClassifier(lam=0.01, tol=1e-6), X, y, left.index.to_numpy())
         assert -saved.intercept == pytest.approx(threshold_at(y, scores, cost=cost), abs=1e-3)
         assert row["operating_point"]["out_of_fold"]
     assert ", on out-of-fold scores of the training rows" in page_of(result)

@@ -5,16 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
-from support.runs import page_of, searched, trained
+from support.runs import page_of, searched, trained, unseen_scores
 
 from aucdist import PairwiseHingeClassifier
 from aucdist.metrics import operating_point, threshold_at
 from aucdist.model import load_model
 from aucdist.report.text import operating_point_text, point_sentences
-from aucdist.selection import fold_numbers
-from flows.config.model import OperatingPointConfig
 from flows.run_folder.folder import read_about, read_scores
 
 QUICK = ["cluster=none", "blocks=2", "model.tol=0.05", "model.lam=0.01", "model.max_fpr=0.1"]
@@ -26,7 +25,7 @@ def run(output: Path, *settings: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run(tmp_path_factory.mktemp("runs"), "operating_point={fpr: 0.01}")
+    return run(tmp_path_factory.mktemp("runs"), "operating_point={fpr: 0.01, out_of_fold: false}")
 
 
 def test_metrics_are_those_of_the_test_rows(result: dict[str, Any]) -> None:
@@ -44,15 +43,12 @@ def test_metrics_are_those_of_the_test_rows(result: dict[str, Any]) -> None:
 def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
     few = {"map": "bins", "bins": 4}
     bins = [f"model.features={json.dumps(few)}", "data.scale=none", "model.tol=2e-3"]
-    result = run(tmp_path, *bins, "operating_point={fpr: 0.02, out_of_fold: true}")
+    result = run(tmp_path, *bins, "operating_point={fpr: 0.02}")
     X, digit = load_digits(return_X_y=True)
     train = np.setdiff1d(np.arange(len(X)), read_scores(result["run"])["row_id"])
     y = np.where(digit[train] == 8, 1, -1)
-    folds, scores = fold_numbers(train, y, 5, 0), np.empty(len(train))
-    for number in range(5):
-        seen = folds != number
-        model = PairwiseHingeClassifier(lam=0.01, max_fpr=0.1, features=few, tol=2e-3).fit(X[train][seen], y[seen])
-        scores[~seen] = model.decision_function(X[train][~seen]) - model.decision_intercept
+    model = PairwiseHingeClassifier(lam=0.01, max_fpr=0.1, features=few, tol=2e-3)
+    scores = unseen_scores(model, X[train], y, train)
     set_at = -load_model(f"{result['run']}/model").intercept
     assert set_at == pytest.approx(threshold_at(y, scores, fpr=0.02), abs=0.1)  # both fits are within tol
     assert result["operating_point"]["fpr"]["value"] < 0.05  # 0.055 by the rows as the model knows them
@@ -63,26 +59,21 @@ def test_threshold_by_rows_that_models_have_not_seen(tmp_path: Path) -> None:
 
 def test_scores_that_the_calibration_was_fitted_to_set_the_threshold_too(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr("flows.train.stages.out_of_fold", None)  # no fold is fitted for the threshold alone
-    result = run(tmp_path, "model.calibration=logit", "operating_point={fpr: 0.02, out_of_fold: true}")
+    result = run(tmp_path, "model.calibration=logit", "operating_point={fpr: 0.02}")
     assert result["operating_point"]["out_of_fold"]
 
 
-@pytest.mark.parametrize(
-    ("features", "out_of_fold", "unseen"),
-    [
-        (None, None, False), ("bins", None, False), ("leaves", None, True), ("nystroem", None, True),
-        ({"map": "bins", "interactions": 3}, None, True), ("leaves", False, False), ("bins", True, True),
-    ],
-)  # fmt: skip
-def test_maps_that_are_fitted_to_labels_have_thresholds_by_unseen_rows(features, out_of_fold, unseen):
-    point = OperatingPointConfig(fpr=0.01, out_of_fold=out_of_fold)
-    assert point.options == {"fpr": 0.01}
-    assert point.scores_unseen(PairwiseHingeClassifier(features=features)) == unseen
-    assert not OperatingPointConfig(fpr=0.01).scores_unseen(object())  # an estimator without maps
+def test_with_a_single_positive_row_the_training_rows_set_the_threshold(tmp_path: Path) -> None:
+    X, _ = load_digits(return_X_y=True)
+    rows = pd.DataFrame(X[:100, 10:14], columns=list("abcd")).assign(y=np.arange(100) == 7)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    data = f"data={{source: {{source: {tmp_path}/rows.csv, format: csv, label: y, positive: 'True'}}, test: null}}"
+    result = trained("digits", *QUICK, data, "operating_point={alerts: 0.05}", output=tmp_path / "runs")
+    assert result["operating_point"]["set_on"] == "training"
 
 
 def test_saved_model_flags_so_many_training_rows(tmp_path: Path) -> None:
-    result = run(tmp_path, "data.test=null", "operating_point={alerts: 0.05}")
+    result = run(tmp_path, "data.test=null", "operating_point={alerts: 0.05, out_of_fold: false}")
     X, _ = load_digits(return_X_y=True)
     flagged = int((load_model(f"{result['run']}/model").predict(X) == 1).sum())
     assert 0.045 * len(X) < flagged <= 0.05 * len(X)
@@ -171,7 +162,7 @@ def test_costs_set_the_threshold_and_the_report_says_what_decisions_cost(tmp_pat
     assert cost["without_model"] == pytest.approx(min(40 * positive.mean(), (~positive).mean()))
     assert point["target"] == {"cost": {"false_positive": 1.0, "miss": 40.0}}
     page = page_of(result)
-    assert "set for the lowest cost, at 1 for a false positive and 40 for a miss, on the training rows, which" in page
+    assert "set for the lowest cost, at 1 for a false positive and 40 for a miss, on out-of-fold scores" in page
     assert f"Wrong decisions cost {100 * by_hand:.3g}"[:26] in page
     assert "(95 %:" in page.split('class="rates"')[1].split("</dl>")[0]
 
