@@ -1,5 +1,6 @@
 """Explanations: what each feature adds to the score of each row, printed for a few rows or written for all."""
 
+import itertools
 from typing import Annotated, Any
 
 import numpy as np
@@ -7,18 +8,19 @@ import pandas as pd
 from pydantic import Field
 
 from aucdist.data.block import Block, as_dense, stacked
+from aucdist.data.dataset import category_features
 from aucdist.data.own_files import jsonable
 from aucdist.data.shards.reading import open_rows
 from aucdist.data.storage.files import absolute, shown, write_bytes
 from aucdist.errors import InputError, Json, unknown
 from aucdist.model import load_model
-from aucdist.model.batch_scoring import source_for_scoring
+from aucdist.model.batch_scoring import source_for_scoring, texts_of_column
 from aucdist.model.linear_model import LinearModel
 from aucdist.report.text import number_text
 from flows.compute.clusters import s3_as_configured
 from flows.config.cluster import S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import Cli, CountOption, FileOption, PlaceArgument
+from flows.config.loading import Cli, CopyOption, CountOption, FileOption, PlaceArgument
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 
@@ -26,6 +28,7 @@ SUFFIXES = (".csv", ".parquet")
 DEFAULT_ROWS = 10
 """The number of rows that are printed by default."""
 BETWEEN = " & "
+COMPARISONS = {"compared_with_best": "most favourable values", "compared_with_average": "average row"}
 
 
 class ExplainConfig(UnlabelledRef):
@@ -41,12 +44,14 @@ class ExplainConfig(UnlabelledRef):
     """How many contributions to show for each row. The largest ones are shown."""
     reasons: CountOption = None
     """Instead of contributions, show this many columns that raise the score of each row most."""
+    copied: CopyOption = Field(default=[])
+    """Also show this column of the rows, such as an identifier. May be repeated."""
     lower: bool = False
     """With `reasons`: show the columns that lower the score of each row most. Use it for models whose high scores are good."""
     classes: Annotated[list[str], Cli(flag="--class", metavar="NAME")] = Field(default=[])
     """For a model of several classes: a class to explain. May be repeated. By default all are explained."""
     output: FileOption = None
-    """A .csv or .parquet file for all contributions. By default they are printed."""
+    """A .csv or .parquet file for the reasons, or for all contributions. By default they are printed."""
     s3: S3Option
     """How s3:// URLs are reached."""
 
@@ -54,8 +59,6 @@ class ExplainConfig(UnlabelledRef):
         super()._check()
         if self.output and not self.output.endswith(SUFFIXES):
             raise unknown("suffix of the output", self.output.rpartition("/")[2], SUFFIXES)
-        if self.reasons and self.output:
-            raise InputError("`reasons` are printed, and `output` is a file of all contributions: give one of them")
         if self.rows and self.highest:
             raise InputError("`rows` are the first rows, and `highest` those of the highest scores: give one of them")
         if self.lower and not self.reasons:
@@ -82,12 +85,17 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             for k, name in enumerate(model.classes or ("",))
             if not config.classes or name in config.classes
         }
-        rows = _rows(config, model)
+        rows, ids = _rows(config, model)
         model.decision_function(rows.X)  # raises an error for rows whose score overflows
         about = {"model": shown(config.model), "rows": rows.n_samples, "output": None, "explained": None}
+        reasons = {
+            name: _reasons(binary, spread, rows, ids, config)
+            for name, (binary, spread) in models.items()
+            if config.reasons
+        }
         if config.output:
             table = pd.concat(
-                [_table(binary, spread, rows, name) for name, (binary, spread) in models.items()], ignore_index=True
+                [_table(*models[name], rows, ids, name, reasons.get(name)) for name in models], ignore_index=True
             )
             source = source_of(config)
             if absolute(config.output) in map(absolute, source.format_of().part_urls(source)):
@@ -98,9 +106,9 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
             )
             return about | {"output": shown(config.output)}
         by_class: dict[str, Json] = {
-            name: {"explained": None, "reasons": _reasons(binary, spread, rows, config)}
+            name: {"explained": None, "reasons": reasons[name]}
             if config.reasons
-            else {"explained": _contributions(binary, spread, rows, config.top)}
+            else {"explained": _contributions(binary, spread, rows, ids, config.top)}
             for name, (binary, spread) in models.items()
         }
     if not model.classes:
@@ -108,8 +116,8 @@ def explain(config: ExplainConfig, observer: RunObserver) -> Json:
     return about | {"classes": [{"name": name} | class_result for name, class_result in by_class.items()]}
 
 
-def _rows(config: ExplainConfig, model: LinearModel) -> Block:
-    """Return the rows to explain."""
+def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFrame]:
+    """Return the rows to explain, and their numbers beside the columns that are copied."""
     reader = open_rows(
         source_for_scoring(source_of(config), model), schema=model.schema, labelled=False, name=config.name or ""
     )
@@ -123,26 +131,38 @@ def _rows(config: ExplainConfig, model: LinearModel) -> Block:
         if config.highest:
             rows = stacked(blocks)
             blocks = [rows.take(np.argsort(-model.decision_function(rows.X), kind="stable")[: config.highest])]
-    return stacked(blocks)
+    rows = stacked(blocks)
+    ids = pd.DataFrame({"row_id": rows.row_id})
+    for name in config.copied:
+        texts = [texts_of_column(reader, index, name).to_pylist() for index in range(len(reader.rows))]
+        ids.insert(len(ids.columns), name, np.array(list(itertools.chain(*texts)))[rows.row_id], allow_duplicates=True)
+    return rows, ids
 
 
-def _table(model: LinearModel, spread: float, rows: Block, name: str) -> pd.DataFrame:
-    """Return ids, scores and contributions of all rows, and the name of the class if there are several."""
-    columns = {"row_id": rows.row_id} | ({"class": name} if name else {})
-    scores = pd.DataFrame(columns | {"score": model.decision_function(rows.X) / spread})
-    table = pd.concat([scores, model.explain(rows.X) / spread], axis=1)
+def _table(
+    model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, name: str, reasons: list[Json] | None
+) -> pd.DataFrame:
+    """Return ids, the name of the class if there are several, scores, and the reasons or contributions of all rows."""
+    scores = pd.DataFrame({"score": model.decision_function(rows.X) / spread})
+    if name:
+        scores.insert(0, "class", name)
+    if reasons is None:
+        parts = model.explain(rows.X) / spread
+    else:
+        parts = pd.DataFrame([{key: _reasons_text(row[key]) for key in COMPARISONS} for row in reasons])
+    table = pd.concat([ids, scores, parts], axis=1)
     for twice in table.columns[table.columns.duplicated()]:
-        raise InputError(f"a feature is named {twice!r}, as another column of the output is: rename it")
+        raise InputError(f"two columns of the output are named {twice!r}: rename that of the data")
     return table
 
 
-def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> list[Json]:
+def _contributions(model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, top: int) -> list[Json]:
     """Return the largest contributions to the score of each row, the sum of the others, and the score."""
     contributions, X = model.explain(rows.X) / spread, rows.X
     table = pd.DataFrame(as_dense(X), columns=list(model.schema.feature_names))
     names, explained = list(contributions), []
-    for row_id, score, values, parts in zip(
-        rows.row_id,
+    for copied, score, values, parts in zip(
+        ids.to_dict("records"),
         model.decision_function(X) / spread,
         table.to_dict("records"),
         contributions.to_numpy(),
@@ -153,37 +173,36 @@ def _contributions(model: LinearModel, spread: float, rows: Block, top: int) -> 
         order = order[contributed[order] != 0.0][:top]
         largest = [{"feature": names[k], "value": _value_of(values, names[k]), "adds": contributed[k]} for k in order]
         rest = contributed.sum() - contributed[order].sum() if len(order) < len(contributed) else 0.0
-        explained.append(
-            {"row_id": row_id, "score": score, "constant": parts[-1], "contributions": largest, "rest": rest}
-        )
+        explained.append(copied | {"score": score, "constant": parts[-1], "contributions": largest, "rest": rest})
     return jsonable(explained)
 
 
-def _reasons(model: LinearModel, spread: float, rows: Block, config: ExplainConfig) -> list[Json]:
+def _reasons(model: LinearModel, spread: float, rows: Block, ids: pd.DataFrame, config: ExplainConfig) -> list[Json]:
     """Return the columns that change the score of each row most, compared with the most favourable value and the average row."""
-    sign = -1 if config.lower else 1
+    sign, categories = -1 if config.lower else 1, category_features(model.schema.categories)
     reasons = model.reasons(rows.X, sign)
+    features = pd.DataFrame(as_dense(rows.X), columns=list(model.schema.feature_names)).to_dict("records")
+    values = [row | {c: v for name, (c, v) in categories.items() if row[name] == 1.0} for row in features]
 
-    def largest(adds: np.ndarray) -> list[Json]:
-        order = np.argsort(-adds, kind="stable")[: config.reasons]
-        return [{"feature": reasons.names[k], "adds": sign * adds[k] / spread} for k in order if adds[k] > 0.0]
+    def largest(adds: np.ndarray, row: dict[Any, Any]) -> list[Json]:
+        order = [k for k in np.argsort(-adds, kind="stable")[: config.reasons] if adds[k] > 0.0]
+        return [
+            {"feature": reasons.names[k], "value": row.get(reasons.names[k]), "adds": sign * adds[k] / spread}
+            for k in order
+        ]
 
     table = zip(
-        rows.row_id,
+        ids.to_dict("records"),
         model.decision_function(rows.X) / spread,
         reasons.above_smallest,
         reasons.above_average,
+        values,
         strict=True,
     )
     return jsonable(
         [
-            {
-                "row_id": row_id,
-                "score": score,
-                "compared_with_best": largest(best),
-                "compared_with_average": largest(average),
-            }
-            for row_id, score, best, average in table
+            copied | {"score": score} | {key: largest(adds, row) for key, adds in zip(COMPARISONS, both, strict=True)}
+            for copied, score, *both, row in table
         ]
     )
 
@@ -202,18 +221,20 @@ def _value_of(values: dict[Any, Any], name: str) -> Any:
 def explanation_lines(result: Json) -> list[str]:
     """Return the lines that `aucdist explain` prints: a paragraph for each row, or the path of the table."""
     if result["output"] is not None:
-        return [f"{result['output']}: contributions of {result['rows']} rows"]
+        return [f"{result['output']}: {result['rows']} rows"]
     lines = []
     for said in result.get("classes", [result]):
         lines += [f"class {said['name']}"] if "name" in said else []
         for row in said.get("reasons") or said["explained"] or ():
-            lines.append(f"row {row['row_id']}: score {number_text(row['score'], 5)}")
+            copied = "".join(
+                f", {name} {_value_text(text)}" for name, text in list(row.items())[1 : list(row).index("score")]
+            )
+            lines.append(f"row {row['row_id']}{copied}: score {number_text(row['score'], 5)}")
             if "contributions" not in row:
-                for key, reference in (("best", "most favourable values"), ("average", "average row")):
-                    reasons = ", ".join(
-                        f"{part['feature']} {part['adds']:+.4g}" for part in row[f"compared_with_{key}"]
-                    )
-                    lines.append(f"  compared with the {reference}: {reasons or 'nothing'}")
+                lines += [
+                    f"  compared with the {reference}: {_reasons_text(row[key]) or 'nothing'}"
+                    for key, reference in COMPARISONS.items()
+                ]
                 continue
             for part in row["contributions"]:
                 lines.append(f"  {part['adds']:+12.5g}  {part['feature']} = {_value_text(part['value'])}")
@@ -223,7 +244,14 @@ def explanation_lines(result: Json) -> list[str]:
     return lines
 
 
+def _reasons_text(parts: list[Json]) -> str:
+    named = [part["feature"] + ("" if part["value"] is None else f" = {_value_text(part['value'])}") for part in parts]
+    return ", ".join(f"{name} {part['adds']:+.4g}" for name, part in zip(named, parts, strict=True))
+
+
 def _value_text(value: Any) -> str:
     if isinstance(value, list):
         return " and ".join(map(_value_text, value))
+    if isinstance(value, str):
+        return value
     return "missing" if value is None else f"{value:.6g}"

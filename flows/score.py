@@ -13,7 +13,7 @@ from aucdist.report.text import ends_text, number_text
 from flows.compute.clusters import started
 from flows.config.cluster import ClusterOption, S3Option
 from flows.config.data import UnlabelledRef, source_of
-from flows.config.loading import Cli, Natural, PlaceArgument
+from flows.config.loading import Cli, CopyOption, Natural, PlaceArgument
 from flows.progress import RunObserver
 from flows.run_folder.folder import model_folder
 
@@ -29,7 +29,7 @@ class ScoreConfig(UnlabelledRef):
     """For a model of several classes: also write columns that name this many of the most likely classes."""
     contributions: bool = False
     """Also write columns of what each feature adds to a score."""
-    copied: Annotated[list[str], Cli(flag="--copy", metavar="COLUMN")] = Field(default=[])
+    copied: CopyOption = Field(default=[])
     """Also write this column of the rows, such as an identifier, as text. May be repeated."""
     cluster: ClusterOption
     """Where the rows are scored: a file in configs/cluster, or a path. By default it is this process."""

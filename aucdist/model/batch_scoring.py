@@ -350,7 +350,7 @@ def plan_scoring(
         if read_scoring(output).key != key:
             raise _replaced(output)
     for column in copied:
-        _texts_of(reader, 0, column)  # raises an error before any work if a column is not there
+        texts_of_column(reader, 0, column)  # raises an error before any work if a column is not there
     scoring = Scoring(key, model, digest, reader, contributions, top, cost, copied, output)
     write_json(scoring.url, scoring)
     return scoring
@@ -459,14 +459,18 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
         for after, name in enumerate(scoring.copied):
             if name in table.column_names:
                 raise InputError(f"the scores have a column {name!r} of their own: do not copy that of the rows")
-            table = table.add_column(1 + after, name, _texts_of(reader, index, name))
+            table = table.add_column(1 + after, name, texts_of_column(reader, index, name))
         pq.write_table(table, out, compression="zstd")
         files.write_bytes(part, out.getvalue())
     done: Json = {"file": part.rpartition("/")[2], "rows": rows}
     return done if cost is None else done | {"cost": cost.costs_of_file(part)}
 
 
-def _texts_of(reader: BlockReader, index: int, column: str) -> pa.Array:
+def texts_of_column(reader: BlockReader, index: int, column: str) -> pa.Array:
+    """Return a column of a part as texts, with null for missing values. It need not be a feature.
+
+    Raises InputError if the rows have no such column.
+    """
     as_text = {"label": None, "keep": [column], "categorical": [column], "missing": "keep"}
     source = reader.source.model_copy(update=as_text)
     texts = parse_part(source, None, reader.parts[index]).texts if reader.parts else {}

@@ -57,6 +57,7 @@ UrlOption = Annotated[Place | None, Cli(metavar="URL")]
 """An option that takes a path or a URL, which may not be empty."""
 FileOption = Annotated[Place | None, Cli(metavar="FILE")]
 CountOption = Annotated[int | None, Field(ge=1), Cli(metavar="N")]
+CopyOption = Annotated[list[str], Cli(flag="--copy", metavar="COLUMN")]
 ColumnOption = Annotated[str | None, Cli(metavar="COLUMN")]
 SettingsOption = Annotated[list[str], Field(default_factory=list), Cli(flag="--set", metavar="KEY=VALUE")]
 NameArgument = Annotated[str, Cli(place=1)]

@@ -75,7 +75,7 @@ def test_all_rows_are_written(folder: Path, tmp_path: Path) -> None:
     frame = pd.read_csv(folder / "rows.csv")
     for name, read in (("t.csv", pd.read_csv), ("t.parquet", pd.read_parquet)):
         said, _ = run("explain", folder / "bins", folder / "rows.csv", *SETTINGS, "--output", tmp_path / name)
-        assert said.strip().endswith("contributions of 100 rows")
+        assert said.strip().endswith(f"{name}: 100 rows")
         table = read(tmp_path / name)
         assert list(table)[:2] == ["row_id", "score"]
         assert list(table)[-1] == "constant_"  # a feature has the name of the constant
@@ -118,7 +118,24 @@ def test_reasons_are_what_raises_a_score_most(tmp_path: Path) -> None:
     average = model.reasons(frame).above_average
     assert np.abs(average.mean(axis=0)[[0, 1]]).max() < 0.05
     assert "compared with the average row: " in run(*args[:3], "--rows", 2, "--reasons", 1)[0]
-    assert "give one of them" in run(*args, "--reasons", 1, "--output", tmp_path / "a.csv", code=2)[1]
+    copied = ("--copy", "age", "--copy", "job")
+    run(*args, "--reasons", 2, *copied, "--output", tmp_path / "a.csv")
+    written, best = pd.read_csv(tmp_path / "a.csv"), reasons[0]["compared_with_best"]
+    assert list(written) == ["row_id", "age", "job", "score", "compared_with_best", "compared_with_average"]
+    table = pd.read_csv(tmp_path / "rows.csv")
+    assert written["age"].tolist() == table["age"].tolist()
+    assert written["job"].tolist() == table["job"].tolist()
+    for part in reasons[1]["compared_with_best"]:  # the first row has a missing number
+        assert part["value"] == (
+            table["job"][1] if part["feature"] == "job" else pytest.approx(frame[part["feature"]][1])
+        )
+    assert {part["value"] for part in best if part["feature"] == "sum"} == {None}
+    assert written["compared_with_best"][0].startswith(best[0]["feature"])
+    assert f"row 0, age {table['age'][0]}, job {table['job'][0]}: score " in run(*args, "--reasons", 1, *copied)[0]
+    assert (
+        "two columns of the output are named 'age'"
+        in run(*args, *copied[:2] * 2, "--output", tmp_path / "b.csv", code=2)[1]
+    )
     # What raises a score and what lowers it are the ends of the same range, which is that of the column.
     lowered = result_of(*args, "--reasons", 3, "--lower")["reasons"]
     for name in ("age", "job", "sum"):
