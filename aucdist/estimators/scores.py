@@ -6,6 +6,7 @@ It also has the classes and probabilities of rows by several models, each of whi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -298,9 +299,10 @@ class WithThreshold:
                 f"alerts is a share from 0 to 1, not {alerts:g}: for {alerts:g} rows of X, give per=len(X)"
             )
         if per is not None:
-            if alerts is None or not (per > 0 and alerts <= per):
+            if alerts is None or not (isinstance(per, Real) and per > 0 and alerts <= per):
                 raise InputError(
-                    f"alerts is {alerts} and per is {per}: give both, `alerts` at most `per`, as in alerts=50, per=len(X)"
+                    f"alerts is {alerts!r} and per is {per!r}: give both as numbers of rows, `alerts` at most `per`, as in "
+                    "alerts=50, per=len(X)"
                 )
             requirement["alerts"] = alerts / per
         if confidence is not None and cost is not None:

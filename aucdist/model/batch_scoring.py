@@ -450,7 +450,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
                 where = f"{files.shown(url)}, "
             raise InputError(
                 f"{where}row {row + 1}, column {reader.schema.feature_names[place[1]]!r}: the value is missing, but no training "
-                "row had a missing value in this column: fill it in, or leave the row out"
+                "row had a missing value in this column: fill it in, leave the row out, or train again with `impute: median`"
             )
         out = io.BytesIO()
         table = _scores(model, block.X, block.row_id, scoring)

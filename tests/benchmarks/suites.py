@@ -40,6 +40,7 @@ SUITES = {
     "auto": "benchmarks.auto",
     "lam": "benchmarks.lam",
     "readme": "benchmarks.readme",
+    "thresholds": "benchmarks.thresholds",
     "top_passes": "benchmarks.top_passes",
 }
 """The module of each suite."""

@@ -102,6 +102,7 @@ def test_probabilities_and_ranking_stay():
         ({"threshold": np.finfo(float).max}, "threshold must be finite"),
         ({"X": X, "y": Y, "alerts": 0, "per": 0}, "alerts is 0 and per is 0"),
         ({"X": X, "y": Y, "per": 10, "recall": 0.5}, "alerts is None and per is 10: give both"),
+        ({"X": X, "per": "day", "alerts": 5}, "per is 'day': give both as numbers of rows"),
         ({"X": X, "alerts": 50}, r"a share from 0 to 1, not 50: for 50 rows of X, give per=len\(X\)"),
         ({"X": X, "alerts": 0.1, "confidence": 0.9}, "give either a threshold, or X, y and one of"),
         ({"X": X, "fpr": 0.1}, "give either a threshold, or X, y and one of .*; this call has X, fpr$"),
