@@ -49,7 +49,6 @@ HISTORY, DECISIONS = "history", "decisions"
 NUMBERED = re.compile(r"([0-9]{8})\.json")
 """The file of a change, or of a lease."""
 NAMED = re.compile(r"(.+)@([1-9][0-9]{0,7})")
-MAX_CHANGES = 99_999_999
 ABOUT = "model.json"
 """The file of a model that every version has: it is written last and removed first, so that a version without it is not read."""
 LEASES = "leases"
@@ -190,13 +189,8 @@ def append(store: Store, change: Change) -> None:
 
     Raises InputError if another change was made since: nothing is changed then.
     """
-    number = len(store.changes) + 1
-    if number > MAX_CHANGES:
-        raise InputError(
-            f"{files.shown(store.url)} has had {MAX_CHANGES} changes, which is the limit: begin another store"
-        )
     data = to_json(to_jsonable(change, Change), indent=2) + b"\n"
-    if not files.create_bytes(f"{store.url}/{HISTORY}/{number:08d}.json", data):
+    if not files.create_bytes(f"{store.url}/{HISTORY}/{len(store.changes) + 1:08d}.json", data):
         raise InputError(
             f"{files.shown(store.url)} was changed by somebody else at the same moment, and this {change.kind} was not "
             "made. Look at it with `aucdist models`, and try again"
@@ -325,8 +319,6 @@ def remove_old_versions(store: Store, most: int) -> list[int]:
 
     `most`: at least 1.
     """
-    if most < 1:
-        raise InputError(f"keep must be at least 1; got {most}")
     current = store.current
     if current is None:
         return []

@@ -123,9 +123,9 @@ def _rows(config: ExplainConfig, model: LinearModel) -> tuple[Block, pd.DataFram
     )
     blocks: list[Block] = []
     n_left = config.rows or (sum(reader.rows) if config.output or config.highest else DEFAULT_ROWS)
-    for index in range(len(reader.rows)):
+    for item in reader.items:
         if n_left > 0:
-            block = reader.read(index)
+            block = reader.read(item)
             blocks.append(block.take(np.arange(min(n_left, block.n_samples))))
             n_left -= block.n_samples
         if config.highest:

@@ -332,14 +332,7 @@ def partition(block: Block, n_blocks: int) -> list[Block]:
     """Divide the rows among blocks, each class separately, so that every block gets its share of positives.
 
     The row numbered r within its class goes to block r mod n_blocks; rows keep their order. One block is the data as it came.
-
-    Raises
-    ------
-    InputError
-        If ``n_blocks`` is below 1.
     """
-    if n_blocks < 1:
-        raise InputError(f"n_blocks must be at least 1; got {n_blocks}")
     dealt = np.empty(block.n_samples, dtype=np.int64)
     for label in (-1, 1):
         class_rows = block.y == label

@@ -4,6 +4,7 @@ The checks use the training rows, or a sample of them. They return sentences and
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,8 +41,7 @@ MAX_KEPT = 2**16
 those with the smallest numbers."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sample:
+class Sample(NamedTuple):
     """Some rows of a data set, in the order of their ids.
 
     `values`: of shape (n_rows, n_features), float64.
@@ -72,8 +72,7 @@ def _sampled(block: Block, rates: list[float], n_features: int) -> Summary:
     return {"parts": [rows.with_X(rows.X[:, :n_features])]}
 
 
-@dataclass(frozen=True)
-class ColumnRanking:
+class ColumnRanking(NamedTuple):
     """The ranking of the rows by a single column.
 
     `auc`: the AUC of the column.

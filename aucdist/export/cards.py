@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -312,8 +313,7 @@ def losses_of_card(model: LinearModel, card: Scorecard, rows: Iterable[tuple[str
     return losses_by_part
 
 
-@dataclass(frozen=True)
-class CardRow:
+class CardRow(NamedTuple):
     """A line of a card.
 
     `above` and `up_to`: the bin; infinite if it is open.

@@ -457,8 +457,7 @@ class Query(Target):
         columns = [f"{name} AS {quoted(self.alias(output))}" for name, output in outputs.items()]
         if not model.classes:
             prediction = f"CASE WHEN {s[0]} > 0 THEN 1 WHEN {s[0]} <= 0 THEN -1 END"
-            return self._query([*columns, f"{prediction} AS {self.alias('prediction')}", *adds])
-        if model.topics:
+        elif model.topics:
             alarms = [
                 case([(f"{name} > 0", text(f",{topic}"))], "''") for name, topic in zip(s, model.classes, strict=True)
             ]
@@ -468,10 +467,8 @@ class Query(Target):
             self.add("compared", {most: _greatest(best)}, self.aliases)
             first = [(f"{value} = {most}", text(name)) for value, name in zip(best, model.classes, strict=True)]
             prediction = case(first, "NULL")
-        return self._query([f"{prediction} AS {self.alias('prediction')}", *columns])
-
-    def _query(self, columns: Sequence[str]) -> str:
-        """Return the whole query, whose last stage selects these columns behind those that are carried."""
+        predicted = f"{prediction} AS {self.alias('prediction')}"
+        columns = [predicted, *columns] if model.classes else [*columns, predicted, *adds]
         last = "SELECT\n  " + ",\n  ".join([*map(identifier, self.carried), *columns]) + f"\nFROM {self.source}"
         return "WITH " + ", ".join(self.stages) + f"\n{last}\n"
 

@@ -89,8 +89,8 @@ class ScoreCounts:
             w = as_column("weights", weight)
             if w.shape != scores.shape:
                 raise InputError(
-                    f"y_score has {len(scores)} values, but sample_weight has shape {w.shape}: give one weight for "
-                    "each score"
+                    f"Found input variables with inconsistent numbers of samples: [{len(y)}, {len(scores)}, {w.size}]. y_score "
+                    f"has {len(scores)} values, but sample_weight has shape {w.shape}: give one weight for each score"
                 )
             refuse("weight", w, ~(np.isfinite(w) & (w >= 0)), "is negative or not finite")
             kept = w > 0
@@ -249,7 +249,8 @@ def checked_scores(y: object, scores: object) -> tuple[np.ndarray, np.ndarray]:
     y, scores = np.asarray(y), as_column("scores", scores)
     if y.shape != scores.shape:
         raise InputError(
-            f"y_score has {len(scores)} values, but y_true has shape {y.shape}: give one label for each score"
+            f"Found input variables with inconsistent numbers of samples: [{y.size}, {len(scores)}]. y_score has {len(scores)} "
+            f"values, but y_true has shape {y.shape}: give one label for each score"
         )
     refuse("label", y, (y != 1) & (y != -1), "is neither -1 nor +1")
     kind = "NaN" if np.isnan(scores).any() else "infinity"  # as scikit-learn says it
@@ -295,17 +296,7 @@ def counts_of(
         )
         return functools.reduce(operator.add, counts)
     signs = signs_of(y_true, pos_label, one_class=one_class)[1]
-    scores, weight = (
-        as_column("scores", y_score),
-        None if sample_weight is None else as_column("weights", sample_weight),
-    )
-    from sklearn.utils import check_consistent_length  # scikit-learn takes most of a second to load
-
-    try:
-        check_consistent_length(signs, scores, weight)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    return ScoreCounts.from_scores(signs, scores, weight)
+    return ScoreCounts.from_scores(signs, y_score, sample_weight)
 
 
 def _counts_of_chunk(positive: Any, y: Any, scores: Any, weight: Any = None) -> ScoreCounts:

@@ -1,8 +1,8 @@
 """Metrics within groups, such as queries or users: AUC of the pairs of one group, NDCG and recall of the first k rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -236,7 +236,7 @@ def group_recall(y_true: Any, y_score: Any, *, groups: Any, sample_weight: Any =
     """
     above_0().check("k", k)
     rows = _by_group(y_true, y_score, groups, sample_weight)
-    rows = replace(rows, y=rows.y > 0.0)
+    rows = rows._replace(y=rows.y > 0.0)
     total = np.add.reduceat(rows.weight * rows.y, rows.starts[:-1])
     return _group_values(_gain_of_first(rows, k, lambda places: places), total, rows, total > 0.0, "a label above 0")
 
@@ -281,8 +281,7 @@ def group_metric_difference(first: GroupMetric, second: GroupMetric, level: floa
     return sign_flip_test(share * (first.values - second.values), share, level)
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+class _Rows(NamedTuple):
     """Rows sorted by group, and by score within each; those of group g are ``starts[g]`` up to ``starts[g + 1]``."""
 
     y: np.ndarray

@@ -7,7 +7,7 @@ headings of reports, and what `features: auto` may choose by, follow from the ro
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -45,8 +45,7 @@ PARAMETERS = {
 """What the parameters of metrics are, and which values they may have."""
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredGroups:
+class ScoredGroups(NamedTuple):
     """Labels or grades, scores, groups and weights of rows: arrays of shape (n_samples,).
 
     If weights are None, each row has weight 1. `group_weight` is the weight of a group in the mean AUC: its pairs, or 1.

@@ -191,13 +191,13 @@ def load_model(url: str) -> LinearModel:
     where = shown(folder)
     try:
         content = _read_json(folder)
-        if content.get("format") != LIST_OF_FOLDERS and not exists(f"{folder}/{WEIGHTS}"):
+        if content["format"] != LIST_OF_FOLDERS and not exists(f"{folder}/{WEIGHTS}"):
             read_bytes(f"{folder}/{WEIGHTS}")  # raises the error that says why it cannot be read
     except InputError as e:
         raise InputError(
             f"no model can be read from {where}: {e}. Name a run folder, a folder with {ABOUT} and {WEIGHTS}, or a model store"
         ) from None
-    if content.get("format", 0) > FORMAT:
+    if content["format"] > FORMAT:
         raise InputError(
             f"{where} has model format {content['format']}; this aucdist reads up to {FORMAT}. Install a newer one"
         )

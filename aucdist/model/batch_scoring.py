@@ -29,7 +29,7 @@ from aucdist.data.formats.table_form import MISSING_CATEGORY
 from aucdist.data.label_sets import LabelSets
 from aucdist.data.own_files import CHECKED, OPEN, REPAIR, Count, Sha256, parse_checked, read_json, write_json
 from aucdist.data.shards.manifest import below, manifest_of
-from aucdist.data.shards.reading import BlockReader, ParallelMap, PlaceOnWorkers, fingerprint_of, index_of, open_rows
+from aucdist.data.shards.reading import BlockReader, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Source, parse_source
 from aucdist.data.storage import files
 from aucdist.data.storage.files import absolute, opened, shown
@@ -282,13 +282,10 @@ def plan_scoring(
     source: Source,
     output: str,
     *,
-    each: ParallelMap = map,
-    place_on_workers: PlaceOnWorkers = list,
-    n_parts: int | None = None,
-    name: str = "",
     contributions: bool = False,
     top: int = 0,
     copied: tuple[str, ...] = (),
+    **opening: Any,
 ) -> Scoring:
     """Check that the rows have the features of the model, and number them; or resume an earlier run.
 
@@ -300,8 +297,6 @@ def plan_scoring(
         The rows. They need no label; columns that the model does not have are not read.
     output : str
         The folder of the scores.
-    each, place_on_workers, n_parts, name
-        As for `open_rows`.
     contributions : bool, default=False
         Whether columns say what each feature adds to a score: see `LinearModel.contribution_names`. With the last column,
         ``adds_rounding``, their sum from the first to the last is the score to the last bit.
@@ -310,6 +305,8 @@ def plan_scoring(
         first.
     copied : tuple of str, default=()
         Columns of the rows that are written beside the scores as texts, such as an identifier. They need not be features.
+    **opening
+        ``each``, ``place_on_workers``, ``n_parts`` and ``name``, as for `open_rows`.
 
     Raises
     ------
@@ -335,7 +332,7 @@ def plan_scoring(
     digest = digest_of_model(model)
     sharded = manifest_of(source)
     manifest = None if sharded is None else sharded.url
-    key_parts: list[Any] = [digest, fingerprint_of(source), manifest, n_parts]
+    key_parts: list[Any] = [digest, fingerprint_of(source), manifest, opening.get("n_parts")]
     key_parts += ["contributions"] * contributions + [f"top {top}"] * bool(top) + [*copied]
     key_parts += [] if cost is None else [asdict(cost), "of each class"]
     key = files.sha256_of(json.dumps(key_parts).encode())
@@ -343,10 +340,7 @@ def plan_scoring(
     if reader is None:
         # Check that the output can be written before the long survey.
         write_json(below(output, IN_PROGRESS), {"key": key})
-        reader = open_rows(
-            source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, schema=loaded.schema_of_labels,
-            labelled=False, name=name,
-        )  # fmt: skip
+        reader = open_rows(source, schema=loaded.schema_of_labels, labelled=False, **opening)
         if read_scoring(output).key != key:
             raise _replaced(output)
     for column in copied:
@@ -446,7 +440,7 @@ def score_part(url: str, key: str, item: int | StoredPart, urls: tuple[Url, ...]
             row, where = int(block.row_id[place[0]]), ""
             if reader.parts:
                 url = reader.parts[index].url
-                row -= min(part.row or 0 for part in reader.parts if part.url == url)
+                row -= min(part.row for part in reader.parts if part.url == url)
                 where = f"{files.shown(url)}, "
             raise InputError(
                 f"{where}row {row + 1}, column {reader.schema.feature_names[place[1]]!r}: the value is missing, but no training "

@@ -1,7 +1,7 @@
 """Score labelled rows by a model, and count how many of them the model was trained on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ SURELY = 0.001
 """The p-value below which the model has seen more of the test rows than rows that repeat by chance can explain."""
 
 
-@dataclass(frozen=True, eq=False)
-class HeldOutRows:
+class HeldOutRows(NamedTuple):
     """Labelled rows under a model, in the order of their ids.
 
     Attributes
@@ -69,8 +68,8 @@ def score_labelled(
     """
     reader = open_rows(source_for_scoring(source, model, labelled=True), schema=model.schema_of_labels, name=name)
     parts, checked, known = [], 0, 0
-    for index in range(reader.n_blocks):
-        block = reader.read(index)
+    for item in reader.items:
+        block = reader.read(item)
         if ids is not None:
             block = block.take(np.flatnonzero(np.isin(block.row_id, ids)))
         rows = model.encoded(block.X)

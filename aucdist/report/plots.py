@@ -25,14 +25,7 @@ RARE_SHARE = 0.05
 """Below this share of positives, a reliability diagram has log axes, because linear axes would show only one corner."""
 
 
-class Svg(str):
-    """An SVG picture. Templates insert it without escaping."""
-
-    def __html__(self) -> str:
-        return str(self)
-
-
-def inline_svg(name: str, title: str, description: str, plot: Plot, height: float = HEIGHT) -> Svg:
+def inline_svg(name: str, title: str, description: str, plot: Plot, height: float = HEIGHT) -> str:
     """Return an accessible SVG element, in the colours and the font of the page.
 
     `name`: unique on the page; every id in the element starts with it.
@@ -43,7 +36,7 @@ def inline_svg(name: str, title: str, description: str, plot: Plot, height: floa
     drawn, height = axes.render(name, height)
     for variable, colour in LIGHT.items():
         drawn = drawn.replace(f'"{colour}"', f'"var(--{variable})"')
-    return Svg(
+    return (
         f'<svg role="img" aria-labelledby="{name}-title {name}-description" viewBox="0 0 {WIDTH:g} {height:g}">'
         f'<title id="{name}-title">{html.escape(title)}</title>'
         f'<desc id="{name}-description">{html.escape(description)}</desc>{drawn}</svg>'
@@ -79,14 +72,14 @@ def roc(
         above, below = _spread(fpr_low, tpr_high, smallest), _spread(fpr_high[:last], tpr_low[:last], smallest)
         x = np.concatenate(([0], fpr_low[above], [1], fpr_high[below][::-1]))
         y = np.concatenate(([0], tpr_high[above], [1], tpr_low[below][::-1]))
-        axes.fill(np.maximum(x, smallest or 0.0), y, color=POS, alpha=0.18, label="95 % band, test")
+        axes.fill(np.maximum(x, smallest), y, color=POS, alpha=0.18, label="95 % band, test")
     _plot_train_and_test(axes, train, test, lambda counts: _roc_points(counts, smallest))
-    chance = np.array([0.0, 1.0]) if smallest is None else np.geomspace(smallest, 1, 100)
+    chance = np.geomspace(smallest, 1, 100) if smallest else np.array([0.0, 1.0])
     axes.plot(chance, chance, "--", color=MUTED, linewidth=1, label="chance")
     if max_fpr is not None:
         axes.axvline(max_fpr, color=NEG, label="trained up to here")
     if point is not None:
-        axes.plot(max(point[0], smallest or 0.0), point[1], "o", color=NEG, label="threshold")
+        axes.plot(max(point[0], smallest), point[1], "o", color=NEG, label="threshold")
 
 
 def roc_curves(axes: Any, curves: Sequence[tuple[str, ScoreCounts]], *, log_x: bool) -> None:
@@ -96,12 +89,12 @@ def roc_curves(axes: Any, curves: Sequence[tuple[str, ScoreCounts]], *, log_x: b
         axes.plot(*_roc_points(counts, smallest), style, color=colour, label=label)
 
 
-def _set_roc_axes(axes: Any, counts: ScoreCounts, log_x: bool) -> float | None:
-    """Name and scale the axes, and return the left end of a log axis, or None."""
+def _set_roc_axes(axes: Any, counts: ScoreCounts, log_x: bool) -> float:
+    """Name and scale the axes, and return the left end of a log axis; 0 of another."""
     axes.set(xlabel="False positive rate" + ", log scale" * log_x, ylabel="True positive rate", ylim=(-0.01, 1.01))
     if not log_x:
         axes.set(xlim=(-0.01, 1.01))
-        return None
+        return 0.0
     smallest = float(10.0 ** np.floor(np.log10(1 / max(counts.rows_neg, 10))))
     axes.set(xscale="log", xlim=(smallest, 1))
     return smallest
@@ -115,16 +108,16 @@ def _plot_train_and_test(
         axes.plot(*points(test), "-", color=POS, label="test")
 
 
-def _roc_points(counts: ScoreCounts, smallest: float | None) -> Points:
+def _roc_points(counts: ScoreCounts, smallest: float) -> Points:
     """Return points of a ROC curve; with `smallest`, the left end of a log axis, none lies beyond it."""
     fpr, tpr = roc_curve(counts)
     points = _spread(fpr, tpr, smallest)
-    return np.maximum(fpr[points], smallest or 0.0), tpr[points]
+    return np.maximum(fpr[points], smallest), tpr[points]
 
 
-def _spread(x: np.ndarray, y: np.ndarray, smallest: float | None) -> np.ndarray:
+def _spread(x: np.ndarray, y: np.ndarray, smallest: float) -> np.ndarray:
     """Return the positions of points that represent a curve, evenly along an axis, with `smallest` a log axis from there on."""
-    return thin(x if smallest is None else np.log10(np.maximum(x, smallest)), y)
+    return thin(np.log10(np.maximum(x, smallest)) if smallest else x, y)
 
 
 def precision_recall(axes: Any, train: ScoreCounts, test: ScoreCounts | None) -> None:

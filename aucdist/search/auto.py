@@ -148,7 +148,7 @@ class AutoSearch:
 
 def candidates(
     estimator: BlockClassifier, *, n_pos: int, n_neg: int, n_features: int, missing: bool = False, grouped: bool = False,
-    note: Callable[[str], None] = lambda sentence: None,
+    note: Callable[[str], None] = _ignore_progress,
 ) -> list[Features]:  # fmt: skip
     """Return the feature maps to try, the simplest first.
 

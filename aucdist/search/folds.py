@@ -208,8 +208,7 @@ def smallest_class(sets: LabelSets, codes: np.ndarray, least: int) -> tuple[int,
     return int(n_pos[k]), int(n - n_pos[k])
 
 
-@dataclass(frozen=True, eq=False)
-class SearchedClasses:
+class SearchedClasses(NamedTuple):
     """The classes that a search takes the means over.
 
     Attributes

@@ -45,7 +45,7 @@ class Figure(NamedTuple):
     log_x: bool = False
     log_y: bool = False
 
-    def svg(self, identifier: str) -> plots.Svg:
+    def svg(self, identifier: str) -> str:
         """Return the picture; the identifier is unique on the page."""
         return plots.inline_svg(identifier, self.heading, f"{self.ylabel} against {self.xlabel}.", self._draw)
 

@@ -49,8 +49,8 @@ class FilePart:
 
     `stop`: None: the whole file, which may be compressed and have a header.
     `columns`: for a range of a CSV file the names of its columns.
-    `row`: the number of its first row in the data set (counted from 0), once known.
-    `line`: the number of its first line in the file (from 1). None: lines are not counted, since only errors need them.
+    `row`: the number of its first row in the data set (counted from 0), once it is known.
+    `line`: the number of its first line in the file (from 1), if an error needs it: lines are not counted otherwise.
     `folder_texts`: columns that folders stand for (`aucdist.data.formats.arrow_tables`) and that hold a text in some folder of
         the data set.
     `version`: identifies this version of the file (`aucdist.data.storage.files.Stat`); empty for one of the web.
@@ -62,8 +62,8 @@ class FilePart:
     start: Count = 0
     stop: Count | None = None
     columns: tuple[str, ...] = ()
-    row: Count | None = None
-    line: Count | None = None
+    row: Count = 0
+    line: Count = 1
     folder_texts: tuple[str, ...] = ()
     version: str = ""
 

@@ -235,7 +235,7 @@ class CsvFormat(TableFormat, LineFormat):
         """Return the columns. For a range of a file, which has no header, the names come from `part`."""
         from aucdist.data.formats.table_form import TableForm
 
-        where, first_line, names = part.where, part.line or 1, list(part.columns)
+        where, first_line, names = part.where, part.line, list(part.columns)
         data = as_utf8(data, where, source, first_line)
         if not names:
             names, start, first_line = csv_head(data, where, source)

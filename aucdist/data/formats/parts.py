@@ -105,7 +105,7 @@ def resolve_source_and_schema(
     return source.model_copy(update={"layout": layout, "dtype": dtype}), schema
 
 
-def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int = 0) -> Block:
+def encode(parsed: Parsed, where: str, source: SourceFields, schema: Schema, first_row: int) -> Block:
     """Return rows as a block.
 
     `parsed`: what a file or a part of one holds.

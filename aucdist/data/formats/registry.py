@@ -400,7 +400,7 @@ class SvmlightFormat(LineFormat):
         from aucdist.data.formats.svmlight import parse_svmlight
 
         n_features = len(schema.feature_names) if schema else source.n_features
-        return parse_svmlight(data, part.where, source, n_features, part.line or 1)
+        return parse_svmlight(data, part.where, source, n_features, part.line)
 
     def feature_names(self, source: SourceFields, survey: Survey) -> tuple[str, ...]:
         """Return the numbers of the features, up to the largest that occurs or that the source states."""

@@ -123,8 +123,10 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 def plain_values(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
     """Return labels or categories as texts, where equal values have equal texts; None unless the type is plain (`is_plain`)."""
-    if not is_plain(column.type) or _is_text(column.type):
-        return column if _is_text(column.type) else None
+    if _is_text(column.type):
+        return column
+    if not is_plain(column.type):
+        return None
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if pa.types.is_boolean(column.type):

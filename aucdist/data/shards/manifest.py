@@ -243,27 +243,15 @@ def read_schema(manifest: Manifest) -> Schema:
     return replace(manifest.schema, feature_names=names)
 
 
-def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> list[str]:
+def write_shards(blocks: Sequence[Block], schema: Schema, url: str) -> Manifest:
     """Write blocks as a sharded data set, each block as one shard.
 
-    `blocks`: of one layout, type and number of features. A block without rows is legal.
+    `blocks`: at least one, all of one layout, type and number of features. A block without rows is legal.
     `url`: a folder: a path or an fsspec URL. An existing data set is replaced; its shards are not removed.
-    Returns the URLs of the shards.
-    Raises InputError if the blocks differ in layout or columns, or if the folder is not writable or cannot be reached.
+    Returns the manifest.
+    Raises InputError if the folder is not writable or cannot be reached.
     """
-    if not blocks:
-        raise InputError("there are no blocks to write: give at least one")
-    form = Form.of(blocks[0])
-    if any(Form.of(block) != form for block in blocks):
-        raise InputError(
-            "the blocks of one data set must agree: in layout, type and number of features, and all or none have weights"
-        )
-    if len(schema.feature_names) != form.n_features:
-        raise InputError(
-            f"there must be one name for each of the {form.n_features} features, but {len(schema.feature_names)} are given"
-        )
-    manifest = commit(url, schema, form, [write_shard(block, url, i) for i, block in enumerate(blocks)])
-    return [manifest.url_of(shard) for shard in manifest.shards]
+    return commit(url, schema, Form.of(blocks[0]), [write_shard(block, url, i) for i, block in enumerate(blocks)])
 
 
 def write_shard(block: Block, url: str, index: int) -> Shard:

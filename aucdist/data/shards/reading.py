@@ -90,8 +90,6 @@ class BlockReader:
         """Refuse a reader from a file if the numbers of blocks and parts differ."""
         if len(self.rows) != len(self.positives) or len(self.parts) not in (0, len(self.rows)):
             raise InputError("its numbers of blocks, parts and positives differ")
-        if any(part.row is None for part in self.parts):
-            raise InputError("the rows of its parts are not numbered")
 
     @property
     def items(self) -> Sequence[Any]:
@@ -144,7 +142,7 @@ class BlockReader:
     def encode(self, parsed: Parsed, index: int) -> Block:
         """Return the block of a parsed part."""
         part = self.parts[index]
-        return replace(encode(parsed, part.where, self.source, self.schema, part.row or 0), index=index)
+        return replace(encode(parsed, part.where, self.source, self.schema, part.row), index=index)
 
     @property
     def secret_urls(self) -> tuple[Url, ...]:
@@ -232,7 +230,7 @@ def open_rows(
     source: Source,
     *,
     each: ParallelMap = map,
-    place_on_workers: PlaceOnWorkers | None = None,
+    place_on_workers: PlaceOnWorkers = list,
     n_parts: int | None = None,
     schema: Schema | None = None,
     labelled: bool = True,
@@ -244,10 +242,9 @@ def open_rows(
     ----------
     each : ParallelMap
         Makes the surveys of the parts that `place_on_workers` has placed; by default this process does, one after the other.
-    place_on_workers : callable, optional
+    place_on_workers : callable, default=list
         Places the parts on the workers that parse and later read them (``list``: in this process), and keeps the parsed rows
-        on the local disk there, for as long as the reader keeps the parts. By default this process makes the surveys, and
-        nothing of what was parsed is kept.
+        on the local disk there, for as long as the reader keeps the parts.
     n_parts : int, optional
         About how many parts to split files into, by default one for every 64 MiB (of Parquet files: uncompressed). Shards are
         the blocks that they are.
@@ -284,8 +281,6 @@ def open_rows(
 
     def survey(source: Source) -> tuple[Sequence[Any], list[Survey]]:
         """Survey all parts, and return the stored parts and the surveys."""
-        if place_on_workers is None:
-            return (), [parse_part(source, schema, part).survey for part in parts]
         kept = place_on_workers([StoredPart(source, index, part, schema) for index, part in enumerate(parts)])
         return kept, list(each(StoredPart.survey, kept))
 

@@ -54,7 +54,7 @@ from aucdist.data.shards.manifest import (
     verify_shard,
     write_shard,
 )
-from aucdist.data.shards.reading import BlockReader, ParallelMap, PlaceOnWorkers, fingerprint_of, index_of, open_rows
+from aucdist.data.shards.reading import BlockReader, ParallelMap, fingerprint_of, index_of, open_rows
 from aucdist.data.sources import Dtype, Source
 from aucdist.data.split import scrambled
 from aucdist.data.storage import files
@@ -214,20 +214,13 @@ def _committed_beside(job: str) -> Manifest | None:
     return _committed(target, name.removeprefix(WORK))
 
 
-def survey(
-    settings: Request,
-    *,
-    each: ParallelMap = map,
-    place_on_workers: PlaceOnWorkers = list,
-    n_parts: int | None = None,
-    name: str = "",
-) -> ShardJob:
+def survey(settings: Request, **opening: Any) -> ShardJob:
     """Survey the data set and make the job, or resume the one that an earlier run has made.
 
     Parameters
     ----------
-    each, place_on_workers, n_parts, name
-        As for `open_rows`. None of them changes a shard.
+    **opening
+        As for `open_rows`: how the survey is done, into how many parts, and the name of the data. None of it changes a shard.
 
     Raises
     ------
@@ -240,7 +233,7 @@ def survey(
         same = (known.origin.get("key"), known.seed) == (settings.key, settings.seed)
         if same and known.reader.is_of(source):
             return known
-    reader = open_rows(source, each=each, place_on_workers=place_on_workers, n_parts=n_parts, name=name)
+    reader = open_rows(source, **opening)
     rows = reader.n_samples
     n_shards = math.ceil(rows / settings.rows_per_shard if settings.rows_per_shard else reader.memory / PART_BYTES)
     origin = ({} if source.version is None else {"version": source.version}) | {
@@ -362,12 +355,6 @@ def gather(url: str, item: tuple[int, Sequence[Sequence[int]]]) -> Shard:
         return manifest.shards[index]
 
 
-def items_of(job: ShardJob, starts: Sequence[Sequence[int]]) -> list[tuple[int, list[tuple[int, int]]]]:
-    """Return the arguments of `gather`, one for each shard, from the results of `route`."""
-    starts = starts if all(starts) else ()  # an equal run has ended meanwhile, so every shard exists
-    return [(k, [(first_row_of[k], first_row_of[k + 1]) for first_row_of in starts]) for k in range(job.n_shards)]
-
-
 def finish(job: ShardJob, shards: Sequence[Shard]) -> Manifest:
     """Commit the shards as the data set of the target, and remove the files of the work folder.
 
@@ -396,7 +383,9 @@ def route_all(job: ShardJob, each: ParallelMap) -> list[list[int]]:
 
 def gather_all(job: ShardJob, starts: Sequence[Sequence[int]], each: ParallelMap) -> list[Shard]:
     """Write every shard, from the results of `route`."""
-    return list(each(functools.partial(gather, job.url), items_of(job, starts)))
+    starts = starts if all(starts) else ()  # an equal run has ended meanwhile, so every shard exists
+    items = [(k, [(first_row_of[k], first_row_of[k + 1]) for first_row_of in starts]) for k in range(job.n_shards)]
+    return list(each(functools.partial(gather, job.url), items))
 
 
 def simulate(

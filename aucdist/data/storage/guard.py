@@ -156,15 +156,10 @@ class TooSlow(OSError):
 
 
 class Progress:
-    """The speed of a transfer, compared with `SLOWEST`.
+    """The speed of a transfer, compared with `SLOWEST`."""
 
-    `clock`: returns seconds.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic):
-        self._clock = clock
-        self._start = clock()
-        self.received = 0
+    def __init__(self) -> None:
+        self._start, self.received = time.monotonic(), 0
 
     def add(self, n_bytes: int) -> None:
         """Count bytes.
@@ -172,7 +167,7 @@ class Progress:
         Raises TooSlow if fewer than `SLOWEST` a second have come on average, after the grace.
         """
         self.received += n_bytes
-        if self._clock() - self._start > GRACE + self.received / SLOWEST:
+        if time.monotonic() - self._start > GRACE + self.received / SLOWEST:
             raise TooSlow
 
 

@@ -158,12 +158,12 @@ def test_of_two_equal_runs_at_once_both_end(asked, undisturbed, tmp_path, done):
     if steps >= 2:
         starts = [route(i) for i in range(1 if done == "one part" else job.reader.n_blocks)]
     if steps >= 4:
-        items = sharding.items_of(job, starts)
+        items = sharding.gather_all(job, starts, lambda _, items: items)
         shards = [gather(item) for item in items[: 1 if done == "one shard" else None]]
     manifest = shard_data(first, n_parts=3)
     job = job or sharding.survey(second, n_parts=3)
     starts += [route(i) for i in range(len(starts), job.reader.n_blocks)]
-    shards += [gather(item) for item in sharding.items_of(job, starts)[len(shards) :]]
+    shards += sharding.gather_all(job, starts, lambda _, items: map(gather, items[len(shards) :]))
     assert sharding.finish(job, shards) == manifest
     assert contents(tmp_path / "a") == undisturbed
 
@@ -261,7 +261,8 @@ def test_verify_calls_sound_what_is_sound(tmp_path, sparse):
 
 def test_rows_whose_lists_differ_in_length_do_not_reach_the_kernels(tmp_path):
     block = blocks_with(sparse=True)
-    url = write_shards([block], SCHEMA, str(tmp_path))[0]
+    manifest = write_shards([block], SCHEMA, str(tmp_path))
+    url = manifest.url_of(manifest.shards[0])
     table = pq.read_table(url)
     lengths = np.full(200, 3)
     lengths[:2] = 2, 4

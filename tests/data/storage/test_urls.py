@@ -131,7 +131,7 @@ def test_a_job_that_was_ended_keeps_no_password(source, tmp_path):
     again = sharding.survey(asked)  # as a run does that goes on
     assert again == job
     starts = [sharding.route(again.url, 0, urls=again.reader.secret_urls)]
-    manifest = sharding.finish(again, [sharding.gather(again.url, item) for item in sharding.items_of(again, starts)])
+    manifest = sharding.finish(again, sharding.gather_all(again, starts, map))
     assert read_shard(manifest.url, 0).n_samples == N
     assert PASSWORD.encode() not in left_behind(tmp_path / "shards")
 
