@@ -120,25 +120,6 @@ def count_in_cells(
 # ---- client: runs the steps -------------------------------------------------------------------------------------------
 
 
-def refined_edges(edges: np.ndarray, cells: CellSums, near: np.ndarray, n: int) -> np.ndarray:
-    """Return n edges whose density is the cubic root of the product of both classes' weights in the cells of a cut.
-
-    Parameters
-    ----------
-    edges : ndarray of shape (n_cells - 1,), float64
-    near : ndarray of shape (n_cells,), float64
-        The weight of the rows whose kinks lie in each cell. They count even if all scores of the cell lie on one side,
-        because other edges would change this.
-    """
-    low = np.concatenate(([np.minimum(edges[0], cells.lowest[0])], edges))
-    high = np.concatenate((edges, [np.maximum(edges[-1], cells.highest[-1])]))
-    density = np.cbrt(near * cells.sums[0] * (high - low))
-    if not density.any():
-        return edges[:0]
-    ends = np.concatenate(([0.0], np.cumsum(density / density.sum())))
-    return np.interp((np.arange(n) + 0.5) / n, ends, np.append(low, high[-1]))
-
-
 class CellCuts(PairCuts):
     """`PairCuts` for many anchors; the parameters are the same, and all rows are one group."""
 
@@ -172,7 +153,14 @@ class CellCuts(PairCuts):
         edges, cells, scores = self._last
         near = np.zeros(len(edges.at) + 1)
         near[order] = slope_sums[1:-2] + slope_sums[2:-1]
-        refined = refined_edges(edges.at, cells, near, 3 * CELLS // 4)
+        # Edges whose density is the cubic root of the product of both classes' weights in the cells. Rows whose kinks lie in a
+        # cell count even if all of its scores lie on one side, because other edges would change this.
+        low = np.concatenate(([np.minimum(edges.at[0], cells.lowest[0])], edges.at))
+        high = np.concatenate((edges.at, [np.maximum(edges.at[-1], cells.highest[-1])]))
+        density, refined = np.cbrt(near * cells.sums[0] * (high - low)), edges.at[:0]
+        if density.any():
+            ends, n_refined = np.concatenate(([0.0], np.cumsum(density / density.sum()))), 3 * CELLS // 4
+            refined = np.interp((np.arange(n_refined) + 0.5) / n_refined, ends, np.append(low, high[-1]))
         self._edges = CellEdges.of(np.concatenate((refined, spread(scores, CELLS // 4))))
         slopes, n = np.zeros(len(near)), len(anchors.scores)
         unit_anchors = replace(anchors, weights=np.ones(n))

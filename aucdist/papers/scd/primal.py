@@ -190,15 +190,6 @@ class PrimalState:
         """The length of step t: see `step_length`."""
         return step_length(self.penalty, self.eta, self.t)
 
-    def _bound_error(self, bound: float) -> float:
-        """Return a bound on the rounding error of the last lower bound."""
-        total, v = balanced(self._point, intercept=self.intercept)
-        relative = 3.0 * self.rounding.over_rows + EPS * self.t
-        error = (relative * total) * self.rounding.largest
-        if self.penalty.has_corners:
-            return bound * (relative + float(error.max(initial=0.0)) / self.lam)
-        return relative * total + self.rounding.half_square(v, error) / (2.0 * self.lam)
-
     def round_at(self, summary: Summary) -> Round:
         """Return the round with the best weights and bound so far, given what `loss_and_dual_point` returns at `w`.
 
@@ -215,7 +206,14 @@ class PrimalState:
         self.slopes = self.slopes + self.slope
         self._point = self._point + step * (point - self._point)
         bound = dual_value(self._point, self.penalty, intercept=self.intercept)
-        self._bound = higher(self._bound, (bound, self._bound_error(bound)))
+        total, v = balanced(self._point, intercept=self.intercept)
+        relative = 3.0 * rounding.over_rows + EPS * self.t
+        slope_error = (relative * total) * rounding.largest
+        if self.penalty.has_corners:
+            bound_error = bound * (relative + float(slope_error.max(initial=0.0)) / self.lam)
+        else:
+            bound_error = relative * total + rounding.half_square(v, slope_error) / (2.0 * self.lam)
+        self._bound = higher(self._bound, (bound, bound_error))
         self._reach = max(self._reach, rounding.reach(shown[:-1]) + abs(float(shown[-1])))
         value = loss + self.penalty.value(shown[:-1])
         if value < self._best[0]:

@@ -231,24 +231,30 @@ class MarginMeanProblem:
 
     def round(self, summary: Summary, passes: float) -> Round:
         """Return the round at the current weights, from the summary of `evaluate_margins` over all blocks."""
-        offset = self.w - self.lam1 * self.centre
+        rounding, lam1, lam2, active = self.rounding, self.lam1, self.lam2, summary["active"]
+        offset = self.w - lam1 * self.centre
         square = summary["square"] if self.gram else float(offset @ offset)
-        primal = float(0.5 * square + self.lam2 * summary["loss"])
-        self.cut = self._joined(summary["cut"])
-        active = summary["active"]
-        image = self._joined(self.blocks.sum(send_products, self.cut)["products"]) if self.gram else self.cut
-        height = self.lam2 * (active - self.lam1 * float(self.centre @ image))
-        self._points.add(height, self.lam2 * self.cut, self.lam2 * image)
-        self._bound = higher(self._bound, (self._points.best_value(), self._bound_error(active)))
+        primal = float(0.5 * square + lam2 * summary["loss"])
+        image = self.cut = self._joined(summary["cut"])
+        # a bound on the rounding error of the best combination's value, whose heights are no worse than this one's
+        if self.gram:
+            image = self._joined(self.blocks.sum(send_products, self.cut)["products"])
+            across = 2.0 * (rounding.over_rows + rounding.over_columns) * float(np.abs(self.centre).sum())
+        else:
+            slope_error = rounding.combination(1.0)
+            across = float(2.0 * np.abs(self.centre) @ slope_error + slope_error @ slope_error)
+            across += float(np.abs(self.cut) @ (2.0 * slope_error))
+        bound_error = lam2 * (rounding.over_rows * active + lam1 * across) + lam2**2 * self._square_error(self.cut, 0.5)
+        self._points.add(lam2 * (active - lam1 * float(self.centre @ image)), lam2 * self.cut, lam2 * image)
+        self._bound = higher(self._bound, (self._points.best_value(), bound_error))
         # a bound on the rounding error of the objective: scores are sums of moves, and c is a weighted sum of rows
-        rounding = self.rounding
         score = rounding.score(self.w) + EPS * EXTRA_OPERATIONS * rounding.reach(self.w) + self._drift
-        loss_error = self.lam2 * (score + 2.0 * rounding.over_rows * float(summary["loss"]))
+        loss_error = lam2 * (score + 2.0 * rounding.over_rows * float(summary["loss"]))
         # the minimum can be 0, for which no relative gap is defined
         least = float(np.finfo(np.float64).tiny)
         return Round(
             self.w.copy(), max(primal, least), max(self._bound[0], least), math.ceil(passes),
-            primal_error=loss_error + self._square_error(offset, self.lam1), dual_error=self._bound[1],
+            primal_error=loss_error + self._square_error(offset, lam1), dual_error=self._bound[1],
         )  # fmt: skip
 
     def _square_error(self, v: np.ndarray, total: float) -> float:
@@ -259,17 +265,6 @@ class MarginMeanProblem:
             return 2.0 * (rounding.over_rows + rounding.over_columns) * size * size
         # the coefficients of c add up to at most 1 in each class
         return rounding.half_square(v, 2.0 * rounding.combination(2.0 * total))
-
-    def _bound_error(self, active: float) -> float:
-        """Return a bound on the rounding error of the best combination's value, whose heights are no worse than this one's."""
-        rounding, lam1, lam2 = self.rounding, self.lam1, self.lam2
-        if self.gram:
-            across = 2.0 * (rounding.over_rows + rounding.over_columns) * float(np.abs(self.centre).sum())
-        else:
-            slope_error = rounding.combination(1.0)
-            across = float(2.0 * np.abs(self.centre) @ slope_error + slope_error @ slope_error)
-            across += float(np.abs(self.cut) @ (2.0 * slope_error))
-        return lam2 * (rounding.over_rows * active + lam1 * across) + lam2**2 * self._square_error(self.cut, 0.5)
 
     def _joined(self, parts: Any) -> np.ndarray:
         return np.concatenate(parts) if self.gram else parts
