@@ -95,41 +95,24 @@ def fold_columns(basis, tables, out):
                 out[column, i] += value * tables[c, i]
 
 
-@kernel
-def fold(basis, table, out):
-    """Add ``A' table`` to out, float64 of shape (n_features,); the table is overwritten."""
-    fold_columns(basis, table.reshape((table.shape[0], 1)), out.reshape((out.shape[0], 1)))
-
-
 # ---- rows and tables --------------------------------------------------------------------------------------------------
-
-
-@register_jitable(inline="always")
-def _sum_of_cells(row, starts, table):
-    # four independent sums, because each addition to a single sum would wait for the one before
-    m = row.shape[0]
-    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-    for j in range(0, m - m % 4, 4):
-        s0 += table[np.uint64(starts[j]) + np.uint64(row[j])]
-        s1 += table[np.uint64(starts[j + 1]) + np.uint64(row[j + 1])]
-        s2 += table[np.uint64(starts[j + 2]) + np.uint64(row[j + 2])]
-        s3 += table[np.uint64(starts[j + 3]) + np.uint64(row[j + 3])]
-    for j in range(m - m % 4, m):
-        s0 += table[np.uint64(starts[j]) + np.uint64(row[j])]
-    return (s0 + s1) + (s2 + s3)
 
 
 @register_jitable(inline="always")
 def code_dot(rows, i, w):
     """Return the sum of the table w over the cells of row i."""
-    return _sum_of_cells(rows.codes[i], rows.basis.starts, w)
-
-
-@kernel
-def project_codes(codes, starts, table, out):
-    """Write the sum of the table over each row's cells into out, float64 of shape (n_samples,)."""
-    for i in range(out.shape[0]):
-        out[i] = _sum_of_cells(codes[i], starts, table)
+    row, starts = rows.codes[i], rows.basis.starts
+    # four independent sums, because each addition to a single sum would wait for the one before
+    m = row.shape[0]
+    s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+    for j in range(0, m - m % 4, 4):
+        s0 += w[np.uint64(starts[j]) + np.uint64(row[j])]
+        s1 += w[np.uint64(starts[j + 1]) + np.uint64(row[j + 1])]
+        s2 += w[np.uint64(starts[j + 2]) + np.uint64(row[j + 2])]
+        s3 += w[np.uint64(starts[j + 3]) + np.uint64(row[j + 3])]
+    for j in range(m - m % 4, m):
+        s0 += w[np.uint64(starts[j]) + np.uint64(row[j])]
+    return (s0 + s1) + (s2 + s3)
 
 
 @kernel

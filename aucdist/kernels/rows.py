@@ -25,8 +25,7 @@ from aucdist.kernels.codes import (
     add_codes,
     code_dot,
     expand,
-    fold,
-    project_codes,
+    fold_columns,
 )
 from aucdist.kernels.compiling import kernel
 from aucdist.kernels.random import mix, next_state
@@ -116,6 +115,7 @@ def _csr_axpy(rows, i, a, out):
 
 # Eight rows at a time: the sum is then read and written once for all of them, and rows that lie close together come from
 # memory in a fifth less time than one after another. Positions are unsigned, as in `_csr_dot`.
+@register_jitable(fastmath=SUM_IN_ANY_ORDER)
 def _dense_axpys(rows, positions, coefs, n, out):
     x, width, whole = rows.values, np.uint64(out.shape[0]), n - n % 8
     for k in range(0, whole, 8):
@@ -138,11 +138,6 @@ def _csr_axpys(rows, positions, coefs, n, out):
         i, a = positions[k], coefs[k]
         for s in range(np.uint64(offsets[i]), np.uint64(offsets[i + np.uint64(1)])):
             out[np.uint32(indices[s])] += a * values[s]
-
-
-def row_dot(rows, i, w):
-    """Return the inner product of row i and the float64 vector w."""
-    return _csr_dot(rows, i, w) if isinstance(rows, CsrRows) else _dense_dot(rows, i, w)
 
 
 def is_rows(rows, kind) -> bool:
@@ -171,16 +166,13 @@ def by_kind(**options):
     return decorator
 
 
-# Overloads return the loops themselves: a function around them is compiled as well. Only what Numba inlines needs one: its
-# inliner warns of a loop that is the whole of what it puts in twice.
-@overload(row_dot, jit_options={"fastmath": SUM_IN_ANY_ORDER})
-def _row_dot_if_dense(rows, i, w):
-    return _dense_dot if is_rows(rows, DenseRows) else None
-
-
-@overload(row_dot, inline="always")
-def _row_dot_if_csr(rows, i, w):
-    return (lambda rows, i, w: _csr_dot(rows, i, w)) if is_rows(rows, CsrRows) else None
+# What Numba inlines is a function around a loop: its inliner warns of a loop that is the whole of what it puts in twice.
+@by_kind(inline="always")
+def row_dot(rows, i, w):
+    """Return the inner product of row i and the float64 vector w."""
+    if is_rows(rows, CsrRows):
+        return lambda rows, i, w: _csr_dot(rows, i, w)
+    return (lambda rows, i, w: _dense_dot(rows, i, w)) if is_rows(rows, DenseRows) else None
 
 
 @by_kind(inline="always")
@@ -207,50 +199,25 @@ def sums_for(rows, out):
 def add_sums(rows, sums, out):
     """Add the sums in a table of `sums_for` to out, float64 of shape (n_features,). The table is overwritten."""
     if isinstance(rows, BinRows):
-        fold(rows.basis, sums, out)
+        fold_columns(rows.basis, sums[:, np.newaxis], out[:, np.newaxis])
 
 
+@by_kind(inline="always")
 def table_dot(rows, i, w):
     """Return the inner product of row i and the weights that the table w was made of."""
-    return code_dot(rows, i, w) if isinstance(rows, BinRows) else row_dot(rows, i, w)
-
-
-def table_axpys(rows, positions, coefs, n, out):
-    """Add the sum of ``coefs[k]`` times row ``which[k]``, uint64, k = 0..n-1, to the table `out` of `sums_for`."""
-    if isinstance(rows, BinRows):
-        _code_axpys(rows, positions, coefs, n, out)
-    elif isinstance(rows, CsrRows):
-        _csr_axpys(rows, positions, coefs, n, out)
-    else:
-        _dense_axpys(rows, positions, coefs, n, out)
-
-
-def _code_axpys(rows, positions, coefs, n, out):
-    add_codes(rows.codes, rows.basis.starts, positions, coefs, n, out)
-
-
-@overload(table_dot, jit_options={"fastmath": SUM_IN_ANY_ORDER})
-def _table_dot_if_dense(rows, i, w):
-    return _dense_dot if is_rows(rows, DenseRows) else None
-
-
-@overload(table_dot, inline="always")
-def _table_dot_otherwise(rows, i, w):
     if is_rows(rows, BinRows):
         return lambda rows, i, w: code_dot(rows, i, w)
-    return (lambda rows, i, w: _csr_dot(rows, i, w)) if is_rows(rows, CsrRows) else None
+    return lambda rows, i, w: row_dot(rows, i, w)
 
 
-@overload(table_axpys, jit_options={"fastmath": SUM_IN_ANY_ORDER})
-def _table_axpys_if_dense(rows, positions, coefs, n, out):
-    return _dense_axpys if is_rows(rows, DenseRows) else None
-
-
-@overload(table_axpys)
-def _table_axpys_otherwise(rows, positions, coefs, n, out):
+@by_kind()
+def table_axpys(rows, positions, coefs, n, out):
+    """Add the sum of ``coefs[k]`` times row ``which[k]``, uint64, k = 0..n-1, to the table `out` of `sums_for`."""
     if is_rows(rows, BinRows):
-        return _code_axpys
-    return _csr_axpys if is_rows(rows, CsrRows) else None
+        return lambda rows, positions, coefs, n, out: add_codes(rows.codes, rows.basis.starts, positions, coefs, n, out)
+    if is_rows(rows, CsrRows):
+        return _csr_axpys
+    return lambda rows, positions, coefs, n, out: _dense_axpys(rows, positions, coefs, n, out)
 
 
 # ---- fetching early ---------------------------------------------------------------------------------------------------
@@ -311,16 +278,13 @@ def _prefetch_row_by_type(rows, i):
 
 def project(rows, w, out):
     """Write X w into out, float64 of shape (n_samples,)."""
-    if isinstance(rows, BinRows):
-        project_codes(rows.codes, rows.basis.starts, expand(rows.basis, w), out)
-    else:
-        _project(rows, w, out)
+    _project(rows, table_of(rows, w), out)
 
 
 @kernel
-def _project(rows, w, out):
+def _project(rows, table, out):
     for i in range(out.shape[0]):
-        out[i] = row_dot(rows, i, w)
+        out[i] = table_dot(rows, i, table)
 
 
 @kernel(fastmath=SUM_IN_ANY_ORDER)

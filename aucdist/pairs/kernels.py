@@ -372,15 +372,8 @@ BITS = 16
 
 
 @kernel
-def key(score):
-    """Return an int64 in the order of the scores; -0.0 has the same one as 0.0."""
-    bits = np.float64(score + 0.0).view(np.int64)
-    return bits if bits >= 0 else bits ^ np.int64(0x7FFFFFFFFFFFFFFF)
-
-
-@kernel
 def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
-    """Count the rows whose key begins with the bits of `prefix`, by the next 16 bits.
+    """Count the rows whose key, an int64 in the order of the scores, begins with the bits of `prefix`, by the next 16 bits.
 
     `scores` and `weights`: of shape (n_rows,), float64.
     `prefix`, int: the bits of a key above the 16 that are counted, ``key >> (shift + 16)``; ignored for a shift of 48,
@@ -390,7 +383,8 @@ def count_keys(scores, weights, prefix, shift, weight_of_cell, rows_of_cell):
     """
     first = shift + BITS >= 64
     for o in range(scores.shape[0]):
-        k = key(scores[o])
+        bits = np.float64(scores[o] + 0.0).view(np.int64)  # -0.0 has the key of 0.0
+        k = bits if bits >= 0 else bits ^ np.int64(0x7FFFFFFFFFFFFFFF)
         cell = (k >> np.int64(shift)) + 32768
         if not first:
             if k >> np.int64(shift + BITS) != prefix:

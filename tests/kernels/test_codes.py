@@ -17,7 +17,7 @@ from aucdist.data.block import (
 )
 from aucdist.data.column_statistics import ColumnRanges
 from aucdist.errors import InputError
-from aucdist.kernels.codes import ROWS_AT_ONCE, edges_of, encode_column, expand, fold, interaction_histograms
+from aucdist.kernels.codes import ROWS_AT_ONCE, edges_of, encode_column, expand, fold_columns, interaction_histograms
 from aucdist.kernels.rows import accumulate, project
 
 pytestmark = pytest.mark.nojit
@@ -61,7 +61,7 @@ def test_fold_is_the_transpose_of_expand(rows):
     w, t = r.normal(size=basis.n_features), r.normal(size=len(basis.offsets) - 1)
     out = np.zeros(basis.n_features)
     forth = expand(basis, w) @ t
-    fold(basis, t, out)
+    fold_columns(basis, t[:, np.newaxis], out[:, np.newaxis])
     assert out @ w == pytest.approx(forth, rel=1e-12)
 
 
