@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pkgutil import resolve_name
@@ -227,16 +227,13 @@ def quiet_prefect_log(debug: bool) -> None:
     """Remove tracebacks and messages of the cluster from Prefect's log on stderr. Its server gets the complete records."""
     for handler in logging.getLogger().handlers if not debug else []:
         handler.addFilter(lambda record: record.levelno >= logging.WARNING or not record.name.startswith("distributed"))
-        handler.format = _without_traceback(handler.format)  # type: ignore[assignment]
 
+        def formatted(record: logging.LogRecord, form: Any = handler.format) -> str:
+            shown = copy.copy(record)
+            shown.exc_info = shown.exc_text = None
+            return str(form(shown))
 
-def _without_traceback(form: Callable[[logging.LogRecord], str]) -> Callable[[logging.LogRecord], str]:
-    def formatted(record: logging.LogRecord) -> str:
-        shown = copy.copy(record)
-        shown.exc_info = shown.exc_text = None
-        return form(shown)
-
-    return formatted
+        handler.format = formatted  # type: ignore[method-assign]
 
 
 @contextmanager

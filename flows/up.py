@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import click
 import yaml
@@ -119,7 +119,19 @@ def _server(port: int) -> Iterator[None]:
     with tempfile.TemporaryFile() as log:
         server = subprocess.Popen(command, env={**os.environ, **quiet}, stdout=log, stderr=log, start_new_session=True)
         try:
-            _wait_until_healthy(server, port, log)
+            end = time.monotonic() + START_SECONDS
+            while time.monotonic() < end and server.poll() is None:
+                try:
+                    with urllib.request.urlopen(f"http://{HOST}:{port}/api/health", timeout=5):
+                        break
+                except OSError:
+                    time.sleep(0.2)
+            else:
+                log.seek(0)
+                last = log.read().decode(errors="replace").strip().splitlines()[-5:]
+                raise RunError(
+                    "the Prefect server did not start: " + "\n".join(last or [f"no answer within {START_SECONDS} s"])
+                )
             yield
         finally:
             server.terminate()
@@ -128,19 +140,6 @@ def _server(port: int) -> Iterator[None]:
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait()
-
-
-def _wait_until_healthy(server: "subprocess.Popen[bytes]", port: int, log: IO[bytes]) -> None:
-    end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end and server.poll() is None:
-        try:
-            with urllib.request.urlopen(f"http://{HOST}:{port}/api/health", timeout=5):
-                return
-        except OSError:
-            time.sleep(0.2)
-    log.seek(0)
-    last = log.read().decode(errors="replace").strip().splitlines()[-5:]
-    raise RunError("the Prefect server did not start: " + "\n".join(last or [f"no answer within {START_SECONDS} s"]))
 
 
 @contextmanager

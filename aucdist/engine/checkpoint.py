@@ -128,22 +128,19 @@ def _from_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         kind, shape, *parts = rest
         return CSR[kind](tuple(_from_json(part, arrays) for part in parts), shape=tuple(shape), copy=False)
     if head == "record":
-        return _record(rest[0], rest[1], [_from_json(v, arrays) for v in rest[2:]])
+        # only dataclasses and named tuples of ours: other classes, and functions, are refused
+        written, name, *values = rest
+        module = MOVED.get(written, str(written))
+        if not module.startswith(OURS):
+            raise ValueError(f"{module} is not a module of aucdist")
+        kind = getattr(importlib.import_module(module), name)
+        known = _fields(kind) if isinstance(kind, type) and kind.__module__ == module else None
+        if known is None:
+            raise ValueError(f"{module}.{name} is not a dataclass or named tuple of aucdist")
+        if len(values) > len(known) or not all(list(known.values())[len(values) :]):
+            raise ValueError(f"{module}.{name} has {len(known)} fields, but the file has {len(values)}")
+        return kind(**dict(zip(known, (_from_json(v, arrays) for v in values), strict=False)))
     raise ValueError(f"unknown head {head!r}")
-
-
-def _record(module: str, name: str, fields: list[Any]) -> Any:
-    """Return an object of one of our own dataclasses or named tuples: other classes, and functions, are refused."""
-    if not module.startswith(OURS):
-        raise ValueError(f"{module} is not a module of aucdist")
-    module = MOVED.get(module, module)
-    kind = getattr(importlib.import_module(module), name)
-    known = _fields(kind) if isinstance(kind, type) and kind.__module__ == module else None
-    if known is None:
-        raise ValueError(f"{module}.{name} is not a dataclass or named tuple of aucdist")
-    if len(fields) > len(known) or not all(list(known.values())[len(fields) :]):
-        raise ValueError(f"{module}.{name} has {len(known)} fields, but the file has {len(fields)}")
-    return kind(**dict(zip(known, fields, strict=False)))
 
 
 def _fields(kind: Any) -> dict[str, bool] | None:
@@ -363,13 +360,6 @@ class Journal:
         for name in names_in(self.folder.url):
             if name not in needed:
                 remove(f"{self.folder.url}/{name}")
-
-    def remove(self) -> None:
-        """Remove all checkpoints, and the parent folder if nothing else is in it. Called when the fit is done."""
-        remove(self.folder.url)
-        above = self.folder.url.rpartition("/")[0]
-        if not names_in(above):
-            remove(above)
 
     # ---- reading -------------------------------------------------------------------------------------------------------
 

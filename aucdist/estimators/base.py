@@ -9,14 +9,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from aucdist.engine.blocks import Blocks
-from aucdist.engine.view import ClassBlocks
-from aucdist.errors import InputError
 from aucdist.estimators.display import WithPlots
-from aucdist.estimators.fitting import Fittable, fit_rows, give_warnings, prepared
+from aucdist.estimators.fitting import Fittable, fit_rows, give_warnings
 from aucdist.estimators.scores import predicted_classes, scores_of_classes
 from aucdist.estimators.tables import allows_missing, checked_rows, is_dask, map_chunks
-from aucdist.estimators.validation import training_blocks
 from aucdist.solvers.base import Callback, Certificate, as_table
 
 STACKED = {"certificate_": "certificates_", "history_": "histories_", "threshold_": "thresholds_"}
@@ -195,15 +191,3 @@ class BlockClassifier(ClassifierMixin, WithPlots, Fittable, ABC):
                 calibrate = "fit it with calibration='logit', or " * ("calibration" in self._get_param_names())
                 text = f"this {kind} gives no probabilities: {calibrate}fit a LinkClassifier"
             raise AttributeError(text, name=name, obj=self)
-
-    def _validated_blocks(self, X: Any, y: Any = None, sample_weight: Any = None) -> Blocks:
-        """Check parameters and data, set what describes the data, and return the rows of two classes as blocks."""
-        if self._features_auto:
-            raise InputError(
-                "features='auto' works in `fit` only: give the map that a fit chose, chosen_['features'] of the fitted model"
-            )
-        self.check_parameters()
-        rows = training_blocks(self, X, y, sample_weight)
-        if isinstance(rows, ClassBlocks):
-            raise InputError(f"y must have exactly two classes here; got {rows.sets.n_classes}. Pass y == label")
-        return prepared(self, rows)

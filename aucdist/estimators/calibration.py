@@ -4,7 +4,6 @@ The rows are divided into folds. For each fold, a model that was fitted to the o
 fitted to all these scores, and the model of all rows then uses it.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -81,11 +80,11 @@ def out_of_fold(model: Any, blocks: Blocks, costs: Costs | None = None) -> Any:
     counts: list[Any] = []
     for number in range(int(folds.max()) + 1):
         other = model._copy_with(calibration=None, prior=None, verbose=0, n_jobs=None)
-        seen = ViewBlocks(blocks, FoldRows(folds, number, held_out=False))
+        seen = ViewBlocks(blocks, partial(select_rows, side=folds != number))
         give_warnings(other, fit_rows(other, seen), but=ConvergenceWarning)  # the fit of all rows gives that
         own_moments = mean_and_spread(count_scores(mapped_rows(other, seen), other.coef_[0]))
         scorer = partial(_scores_with_moments, other.coef_[0], own_moments, moments)
-        held_out = mapped_rows(other, ViewBlocks(blocks, FoldRows(folds, number, held_out=True)))
+        held_out = mapped_rows(other, ViewBlocks(blocks, partial(select_rows, side=folds == number)))
         counts.append(count_scores(held_out, scorer) if costs is None else count_costs(held_out, scorer, costs))
     return sum(counts[1:], start=counts[0])
 
@@ -130,23 +129,12 @@ def link_map(counts: ScoreCounts, link: str) -> LinkMap:
     return LinkMap(1.0, fitted.link, slope, float(model.intercept_[0]) - slope * middle)
 
 
-@dataclass(frozen=True, eq=False)
-class FoldRows:
-    """Takes the rows of a fold from a block, or all others.
+def select_rows(block: Block, side: np.ndarray) -> Block:
+    """Return the rows of a block that are on one side of a fold.
 
-    Attributes
-    ----------
-    folds : ndarray of int8
-        The fold of each row, at the place of its ``row_id``.
+    `side`: whether a row is on this side, at the position of its ``row_id``.
     """
-
-    folds: np.ndarray
-    number: int
-    held_out: bool
-
-    def __call__(self, block: Block) -> Block:
-        """Return the rows."""
-        return block.take((self.folds[block.row_id] == self.number) == self.held_out, index=block.index)
+    return block.take(side[block.row_id], index=block.index)
 
 
 def _ids_and_labels(block: Block) -> Summary:

@@ -302,7 +302,7 @@ class WithPlots:
             if hasattr(self, "feature_importances_"):  # a model that has shapes
                 figures = [  # the identifier is that of no other model of the notebook
                     plots.inline_svg(f"aucdist-shape-{next(_numbers)}", name, text, plot, 187.0)
-                    for name, text, plot in list(_shape_plots(self, MAX_SHAPES))
+                    for name, text, plot in _shape_plots(self, MAX_SHAPES)
                 ]
                 content += f'<div class="shapes">{"".join(f"<div>{figure}</div>" for figure in figures)}</div>'
         else:

@@ -143,7 +143,14 @@ def fit_rows(
                     Start(m.coef_[0], float(m.intercept_[0]), m._map) if hasattr(m, "coef_") else None
                     for m in model.class_models
                 ]
-        forget_last_fit(model)
+        # Attributes that describe the data, or that a subclass set before, stay.
+        attributes = model.__dict__
+        names = attributes.pop("_of_last_fit", None)
+        if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
+            public = (name for name in attributes if name.endswith("_") and not name.startswith("_"))
+            names = [name for name in public if name not in OF_THE_DATA] if "n_passes_" in attributes else []
+        for name in names:
+            attributes.pop(name, None)
         before, fitted = set(vars(model)), model
         if model._features_auto:
             # An estimator like this one, with the features and lam that cross-validation of the training rows chooses.
@@ -161,17 +168,6 @@ def fit_rows(
             model.__dict__ |= {name: value for name, value in vars(fitted).items() if name not in parameters}
         model._of_last_fit = set(vars(model)) - before
     return fits
-
-
-def forget_last_fit(model: Fittable) -> None:
-    """Remove the attributes that the last fit set. Those that describe the data, or that a subclass set before, stay."""
-    attributes = model.__dict__
-    names = attributes.pop("_of_last_fit", None)
-    if names is None:  # no fit yet, or one by `lam_path` or by an earlier version, which kept no names
-        public = (name for name in attributes if name.endswith("_") and not name.startswith("_"))
-        names = [name for name in public if name not in OF_THE_DATA] if "n_passes_" in attributes else []
-    for name in names:
-        attributes.pop(name, None)
 
 
 def fit_one(

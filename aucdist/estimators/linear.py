@@ -11,14 +11,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from aucdist.engine.blocks import Blocks
+from aucdist.engine.view import ClassBlocks
 from aucdist.errors import InputError
 from aucdist.estimators.base import BlockClassifier
 from aucdist.estimators.conditioning import shifted, with_rounded_intercept
 from aucdist.estimators.display import RoundPrinter
-from aucdist.estimators.fitting import Fit, SetWeights, Start, finish, give_warnings
+from aucdist.estimators.fitting import Fit, SetWeights, Start, finish, give_warnings, prepared
 from aucdist.estimators.scores import encoded_rows, probabilities, refuse_classes
 from aucdist.estimators.tables import checked_rows, is_dask, labels_of_features, map_chunks
-from aucdist.estimators.validation import restore_on_failure
+from aucdist.estimators.validation import restore_on_failure, training_blocks
 from aucdist.maps.explain import Additive, additive, explanation
 from aucdist.parameters import Constraints, above_0, keyword_parameters
 from aucdist.solvers.base import Callback, Round, Solution, solve
@@ -269,7 +270,14 @@ def lam_path(
         model.check_parameters()
     first = models[0]
     with restore_on_failure(first):
-        blocks = first._validated_blocks(X, y, sample_weight)
+        if first._features_auto:
+            raise InputError(
+                "features='auto' works in `fit` only: give the map that a fit chose, chosen_['features'] of the fitted model"
+            )
+        rows = training_blocks(first, X, y, sample_weight)
+        if isinstance(rows, ClassBlocks):
+            raise InputError(f"y must have exactly two classes here; got {rows.sets.n_classes}. Pass y == label")
+        blocks = prepared(first, rows)
         fitted_attributes = {name: value for name, value in vars(first).items() if name.endswith("_")}
         fitted, _ = shifted(blocks)
         problem = solver.path(fitted, **first._solver_options())

@@ -415,9 +415,7 @@ class PairwiseRampClassifier(PairRankingClassifier):
     """
 
     solvers = solver_table(RampLBFGS)
-    _parameter_constraints: ClassVar[Constraints] = {
-        **TOP_CONSTRAINTS,
-    }
+    _parameter_constraints: ClassVar[Constraints] = TOP_CONSTRAINTS
 
     solver: Any = "lbfgs"
     max_fpr: float | None = None

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,6 +17,7 @@ from aucdist.data.shards.reading import ParallelMap
 from aucdist.engine.blocks import Loader, LocalBlocks, block_seed
 from aucdist.engine.view import AnyBlocks
 from aucdist.errors import InputError, Json, error_text
+from aucdist.estimators.calibration import select_rows
 from aucdist.estimators.display import RankingWarning
 from aucdist.metrics.named import Metric
 from aucdist.search.choice import FoldScore
@@ -58,14 +58,6 @@ class JobSettings:
             seed = block_seed(block_seed(self.seed, job.fold.repeat, job.fold.fold), inner, 0) % 2**31
             estimator.set_params(random_state=seed)
         return estimator
-
-
-def select_rows(block: Block, side: np.ndarray) -> Block:
-    """Return the rows of a block that are on one side of a fold.
-
-    `side`: whether a row is on this side, at the position of its ``row_id``.
-    """
-    return block.take(side[block.row_id], index=block.index)
 
 
 def fit_on_copies(job: FitJob, sides: FoldMasks, settings: JobSettings, blocks: Sequence[Block]) -> list[FoldScore]:

@@ -71,16 +71,12 @@ def free_cluster(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> 
     flow_run_logger(flow_run).info("removed clusters that the run had left: %s", ", ".join(removed) or "none")
 
 
-def is_worth_logging(record: logging.LogRecord) -> bool:
-    """Return whether a record of Prefect's engine belongs in the log. Tracebacks of wrong input do not.
-
-    Its message is in the record of the final state, which follows. Every other exception keeps its traceback.
-    """
-    return record.exc_info is None or not isinstance(record.exc_info[1], InputError)
-
-
 for _name in ("prefect.flow_runs", "prefect.task_runs"):
-    logging.getLogger(_name).addFilter(is_worth_logging)
+    # Prefect's engine logs no traceback of wrong input: the message is in the record of the final state, which follows. All other
+    # exceptions keep theirs.
+    logging.getLogger(_name).addFilter(
+        lambda record: record.exc_info is None or not isinstance(record.exc_info[1], InputError)
+    )
 flow = partial(
     prefect.flow, persist_result=False, timeout_seconds=DAY, on_cancellation=[free_cluster], on_crashed=[free_cluster]
 )

@@ -92,10 +92,9 @@ class Checkpoints:
 
     def remove(self) -> None:
         """Remove the checkpoints, once the run folder is complete."""
-        for journal in self._journals.values():
-            journal.remove()
+        remove(self._url)
         above = self._url.rpartition("/")[0]
-        if self._names and not names_in(above):
+        if not names_in(above):
             remove(above)
 
     @contextmanager
