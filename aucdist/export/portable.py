@@ -261,18 +261,8 @@ def _score(model: LinearModel) -> tuple[Score, set[int]]:
         return Linear(model.intercept, model.coef * factor, shift), set(range(d))
 
     if isinstance(fitted, BinMap):
-        parts, interactions = additive(fitted, model.coef, model.intercept), []
-        shapes = tuple(
-            replace(shape, edges=edges_in_units(shape.edges, shape.feature, preprocessor)) for shape in parts.shapes
-        )
-        for interaction in parts.interactions:
-            rows, columns = (
-                edges_in_units(edges, j, preprocessor)
-                for edges, j in zip(interaction.edges, interaction.features, strict=True)
-            )
-            interactions.append(replace(interaction, edges=(rows, columns)))
-        needed = {shape.feature for shape in shapes if shape.missing is None}
-        return Additive(parts.constant, shapes, tuple(interactions)), needed
+        parts = additive_in_units(additive(fitted, model.coef, model.intercept), preprocessor)
+        return parts, {shape.feature for shape in parts.shapes if shape.missing is None}
     if isinstance(fitted, LeafMap):
         return Trees(model.intercept, forest(fitted, model.coef, preprocessor)), set()
     if isinstance(fitted, NystroemFeatures):
@@ -345,6 +335,16 @@ def _bins(feature: int, edges: np.ndarray, ends: Sequence[Node], missing: Node |
     return TreeSplit(
         feature, float(edges[middle]), False, _bins(feature, edges[:middle], then), _bins(feature, edges[middle + 1 :], otherwise)
     )  # fmt: skip
+
+
+def additive_in_units(parts: Additive, preprocessor: Preprocessor) -> Additive:
+    """Return the parts of a model with edges in the units of the data. `preprocessor`: what scaled the features."""
+    shapes = tuple(replace(s, edges=edges_in_units(s.edges, s.feature, preprocessor)) for s in parts.shapes)
+    interactions = []
+    for part in parts.interactions:
+        first, second = map(edges_in_units, part.edges, part.features, (preprocessor, preprocessor))
+        interactions.append(replace(part, edges=(first, second)))
+    return Additive(parts.constant, shapes, tuple(interactions))
 
 
 def edges_in_units(edges: np.ndarray, j: int, preprocessor: Preprocessor) -> np.ndarray:

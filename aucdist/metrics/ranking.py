@@ -92,11 +92,11 @@ def auc_interval(counts: ScoreCounts, level: float = 0.95) -> Estimate:
     fewest = min(counts.rows_pos, counts.rows_neg)
     misranked = fewest * min(area, 1 - area)
     if fewest < MIN_ROWS or 0 < misranked < MIN_MISRANKED:
-        cause = f"the smaller class has {fewest} rows, and at least {MIN_ROWS} are needed"
+        cause = f"the smaller class has {fewest} row{'s' * (fewest > 1)}, and at least {MIN_ROWS} are needed"
         if fewest >= MIN_ROWS:
             cause = (
-                f"the AUC is so high that few errors decide it: 1 - AUC, times the {fewest} rows of the smaller class, is "
-                f"{misranked:.2g}, and should be at least {MIN_MISRANKED}"
+                f"of the {fewest} rows of the smaller class, about {misranked:.2g} are ranked "
+                f"{'wrongly' if area > 0.5 else 'correctly'}, and at least {MIN_MISRANKED} are needed"
             )
         warnings.warn(
             f"the interval of the AUC may be too narrow: {cause}. Test on more rows",

@@ -56,8 +56,7 @@ DEFAULT_THRESHOLDS = {
 }
 THRESHOLD_BY_G_MEAN = (
     "No operating point was given, so the threshold is the one with the largest G-mean of the training rows, which the fit has "
-    "seen. It often flags many rows. To choose it by the number of alerts, by costs or by the precision, set `operating_point`, "
-    "such as `{alerts: 0.01}`."
+    "seen. To choose it by the number of alerts, by costs or by the precision, set `operating_point`, such as `{alerts: 0.01}`."
 )
 """The default of all other estimators."""
 
@@ -239,7 +238,7 @@ def _verdict_of_two(report: Report, shown: ScoreCounts, rows: str, interval: Est
     if point is None:
         sentences.insert(1, DEFAULT_THRESHOLDS.get(run["estimator"], THRESHOLD_BY_G_MEAN))
         share, n_pos = _share_of_positives(shown), shown.n_pos
-        if share < RARE_SHARE and ends and not across:  # rows without weights and groups
+        if share < RARE_SHARE and n_pos > 1 and ends and not across:  # rows without weights and groups
             sentences.insert(
                 0,
                 f"{n_pos:,.0f} {rows} rows are positive. Among the {n_pos:,.0f} rows with the highest scores, "
@@ -281,7 +280,13 @@ def _beside_baselines(report: Report, shown: ScoreCounts, rows: str) -> list[str
     else:
         if report.additive and not report.additive["interactions"]:
             sentences.append("Try `--set 'model.features={map: bins, interactions: 10}'`.")
-        sentences.append("Search `lam` by `aucdist cv`. If nobody has to read the model, take the one that ranks best.")
+        if "lam" not in report.run.get("search", {}).get("best", {}):
+            grid = "--set 'grid={lam: [1e-2, 1e-3, 1e-4, 1e-5]}'"
+            sentences.append(
+                "Search `lam`: save the configuration at the end of this page as `run.yaml`, and run "
+                f"`aucdist cv run.yaml --set metric=average_precision {grid}`."
+            )
+        sentences.append("If nobody has to read the model, take the one that ranks best.")
     return [" ".join(sentences)]
 
 
@@ -341,17 +346,17 @@ def _decisions(report: Report) -> list[Json]:
         if counts is None:
             continue
         table, ends = decisions.confusion(counts, report.threshold), {}
+        alerts = table["tp"] + table["fp"]
         if name == "test" and not counts.weighted:  # on the rows that set the threshold, intervals would be too short
             point = decisions.operating_point(counts, report.threshold)
             ends = {
                 "recall": (point.recall.low, point.recall.high),
                 "specificity": (1 - point.fpr.high, 1 - point.fpr.low),
-                "precision": (point.precision.low, point.precision.high),
-            }
+            } | ({"precision": (point.precision.low, point.precision.high)} if alerts else {})
         rates = {
             "recall": decisions.recall(table),
             "specificity": decisions.specificity(table),
-            "precision": decisions.precision(table),
+            "precision": decisions.precision(table) if alerts else None,
             "balanced accuracy": decisions.balanced_accuracy(table),
             "G-mean": decisions.g_mean(table),
         }
@@ -376,7 +381,7 @@ def _thresholds(report: Report, shown: ScoreCounts) -> list[Json]:
             "alerts": alerts,
             "share": alerts / n,
             "recall": decisions.recall(table),
-            "precision": decisions.precision(table),
+            "precision": decisions.precision(table) if alerts else None,
             "point": None if shown.weighted else decisions.operating_point(shown, cut),
         }
         if cost is not None:

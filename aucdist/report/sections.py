@@ -174,9 +174,11 @@ def shape_plot(
     edges, low = shape.edges, -1.08 * reach
     # differences of halves, because the difference of two floats may overflow
     pad = 0.12 * float(edges[-1] / 2 - edges[0] / 2) or max(abs(float(edges[0])), 1.0) * 0.5
-    ends = np.concatenate(([float(edges[0]) - pad], edges, [float(edges[-1]) + pad]))
+    ends = np.nan_to_num(np.concatenate(([float(edges[0]) - pad], edges, [float(edges[-1]) + pad])))
     # densities, because bins have about equal numbers of rows and different widths
-    density = shape.shares / np.diff(ends / 2)
+    _, exponent = np.frexp(np.abs(ends).max())
+    widths = np.diff(np.ldexp(ends, -1 - exponent))  # of numbers up to 1/2
+    density = shape.shares / np.maximum(widths, 1e-9 * widths.max())
     heights = low + 0.5 * reach * density / float(density.max())
     axes.stairs(heights, ends, baseline=low, fill=True, color=MUTED, alpha=0.25)
     axes.axhline(0.0, color=MUTED)

@@ -155,7 +155,7 @@ def _beside_target(point: Json) -> str:
     over = [sign * (n_rows * rate - limit) for rate in (value, *ends)]
     result = "meets the target" if over[0] <= 0 else f"is {side} the target"
     if min(over) <= 0 < max(over):
-        result += ". The interval includes the target: in the long run, the rate may be on either side of it"
+        result += f", but the interval includes it, so new rows may {'miss' if over[0] <= 0 else 'meet'} it"
     elif ends and over[0] > 0:
         advice = ": train with `out_of_fold: true` in `operating_point`" if set_on == "training" else ""
         result += f" by more than chance explains{advice}"
@@ -188,6 +188,7 @@ def operating_point_text(point: Json, baselines: Sequence[Json] = ()) -> str:
     """
     rows, share = point["rows"], percent_text(point["alerts"]["value"])
     precision, recall = (f"the {name} is {_rate_text(point[name])}" for name in ("precision", "recall"))
+    precision = precision if point["alerts"]["value"] else "the precision is undefined"
     if "n_pos" in point:  # rows without weights, of a run of this version
         n_alerts, n_pos = point["n_alerts"], point["n_pos"]
         n_right = round(point["recall"]["value"] * n_pos)
@@ -413,11 +414,13 @@ def auc_with_interval(value: float | None, interval: Sequence[float] | None) -> 
     return auc_text(value) if value is None else _with_interval(auc_text, value, interval)
 
 
-def percent_text(share: float, *beside: float) -> str:
+def percent_text(share: float | None, *beside: float) -> str:
     """Return a share as percent with one decimal, or with as many as show two digits of its distance to 0 or 1.
 
     Shares `beside` it in a text are taken into account, as by `auc_text`.
     """
+    if share is None:
+        return "undefined"
     decimals = _decimals(1, (100 * part for other in (share, *beside) for part in (other, 1 - other)))
     return f"{100 * share:.{decimals}f} %"
 

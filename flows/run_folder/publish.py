@@ -92,6 +92,7 @@ def scores_table(test: ScoredRows, classes: tuple[str, ...], named_groups: Mappi
 
 def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Report:
     """Return the content of the report; `result`: what ``metrics.json`` has; `config`: the configuration in YAML."""
+    from aucdist.export.portable import additive_in_units
     from aucdist.maps.bins import BinMap
     from aucdist.maps.explain import points_table
 
@@ -128,7 +129,7 @@ def report_of(fitted: FittedRun, result: Json, config: str, command: str) -> Rep
     features, feature_map = (getattr(estimator, name, None) for name in ("features", "feature_map_"))
     names, additive = list(rows.schema.feature_names), None
     if isinstance(feature_map, BinMap):  # only models of bins have shapes
-        parts = estimator.shapes()
+        parts = additive_in_units(estimator.shapes(), rows.preprocessor)
         additive = additive_section(
             parts,
             names,

@@ -206,8 +206,17 @@ def test_few_rows_or_few_misranked_rows_warn():
     ranking.auc_interval(count(good + 100, many))  # AUC 1: the bound is exact
     with pytest.warns(IntervalWarning, match="has 9 rows"):
         ranking.auc_interval(count(good[:9] - 1, many))
-    with pytest.warns(IntervalWarning, match="few errors decide it"):
-        ranking.auc_interval(count([*(good[1:] + 100), 0.0], many))
+    with pytest.warns(IntervalWarning, match="has 1 row, and"):
+        ranking.auc_interval(count(good[:1], many))
+    rare = count([*(good[1:] + 100), 0.0], many)
+    with pytest.warns(IntervalWarning, match=r"of the 150 rows of the smaller class, about 0\.\d+ are ranked wrongly"):
+        ranking.auc_interval(rare)
+    with pytest.warns(IntervalWarning, match=r"about 0\.\d+ are ranked correctly, and at least 5 are needed"):
+        ranking.auc_interval(count([*(good[1:] - 100), 0.0], many))
+    with pytest.warns(
+        IntervalWarning, match=r"of the 10 rows of the smaller class, about [1-4]\.?\d? are ranked wrongly"
+    ):
+        ranking.auc_interval(count(np.arange(10) + 0.5, np.arange(400) / 60))
 
 
 def test_no_interval_for_weights_a_level_out_of_range_or_one_row():

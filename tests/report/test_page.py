@@ -275,12 +275,23 @@ def test_of_a_rare_class_without_an_operating_point_the_top_of_the_list_comes_fi
     assert second.startswith("A positive test row scores higher than a negative one in 87.4 % of all pairs: AUC 0.8744")
     assert third == (
         "No operating point was given, so the threshold is the one with the largest G-mean of the training rows, which the fit "
-        "has seen. It often flags many rows. To choose it by the number of alerts, by costs or by the precision, set "
+        "has seen. To choose it by the number of alerts, by costs or by the precision, set "
         "<code>operating_point</code>, such as <code>{alerts: 0.01}</code>."
     )
     weighted = ScoreCounts.from_scores(y, values, np.full(1000, 2.0))
     assert "rows with the highest scores" not in render_run_page(with_test(report, weighted))
     assert "rows with the highest scores" not in render_run_page(report)
+
+
+def test_without_an_alert_the_precision_is_undefined_and_one_positive_row_is_not_a_list(report):
+    y, values = np.where(np.arange(100) < 1, 1, -1), np.zeros(100)
+    rows = replace(with_test(report, ScoreCounts.from_scores(y, values, None)), threshold=1.0)
+    text = text_of(render_run_page(rows))
+    assert "Precision undefined no test row is flagged Alerts 0 " in text
+    assert "precision undefined balanced accuracy 50.0 %" in text.replace("\u00a0", " ")
+    assert "undefined" in text.split("Other thresholds")[1].split("Ranking")[0]
+    assert "0 of 0 alerts" not in text
+    assert "rows with the highest scores" not in text
 
 
 def test_a_tile_has_the_alerts(report, page):
@@ -304,7 +315,10 @@ def test_bins_that_lose_are_told_of_interactions_only_where_they_have_none(repor
     bins = replace(report, run=report.run | {"baselines": [other]}, map_name="bins", additive=additive)
     text = text_of(render_run_page(bins)).replace("&#39;", "'")
     assert ("Try --set 'model.features={map: bins, interactions: 10}' ." in text) == (not pairs)
-    assert "Search lam by aucdist cv . If nobody has to read the model" in text
+    command = "aucdist cv run.yaml --set metric=average_precision --set 'grid={lam: [1e-2, 1e-3, 1e-4, 1e-5]}'"
+    assert f"run {command} . If nobody has to read the model, take the one that ranks best." in text
+    searched = search([row({"lam": 0.1}, [0.8, 0.9]), row({"lam": 0.2}, [0.7, 0.8])])
+    assert command not in text_of(render_run_page(with_search(bins, searched))).replace("&#39;", "'")
 
 
 def test_hostile_text_is_escaped_everywhere(report):

@@ -104,7 +104,9 @@ def test_nothing_drawn_and_one_point_have_axes() -> None:
         assert drawn(draw) is not None
 
 
-@pytest.mark.parametrize("edges", [[-1.2e308, 1.2e308], [-1.7e308, 0.0, 1.7e308], [3.0]])
+@pytest.mark.parametrize(
+    "edges", [[-1.2e308, 1.2e308], [-1.7e308, 0.0, 1.7e308], [3.0], [1e-320, 2e-320], [5e-324, 1e300]]
+)
 def test_shapes_over_the_whole_range_of_numbers_are_drawn(edges: list[float]) -> None:
     n_bins = len(edges) + 1
     shares, values = np.full(n_bins, 1 / n_bins), np.linspace(-1, 1, n_bins)

@@ -1,6 +1,7 @@
 """`shapes` of a configuration: a band of other fits, what directions cost, and what the report says of both."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,19 @@ def test_the_report_has_arrows_a_band_and_what_directions_cost(config: Path, tmp
     assert all(part in page for part in shown)
     assert directions_text(free) in page
     assert not any(word in page_of(plain) for word in ("↗", "Bands hold", "With the directions"))
+
+
+def test_shapes_interactions_and_points_are_in_the_units_of_the_file(config: Path, tmp_path: Path) -> None:
+    pages = [
+        page_of(train(config, tmp_path / scale, f"data.scale={scale}", "model.monotone=null",
+                      "model.features={map: bins, bins: 8, interactions: 1}", "shapes={halves: 2}")[0])
+        for scale in ("none", "standard")
+    ]  # fmt: skip
+    parts = [page.split("Shapes of the features")[1].split("Decisions")[0] for page in pages]
+    for ends in (r"(?:up to|above) (-?\d+\.\d+)", r"<text[^>]*>(-?\d+\.\d+)</text>"):  # of bins, and at axes
+        raw, standard = (np.array(re.findall(ends, part), dtype=float) for part in parts)
+        np.testing.assert_allclose(standard, raw, atol=0.011)
+        assert len(raw) > 10
 
 
 def test_the_model_is_the_same_with_and_without_more_fits(config: Path, tmp_path: Path) -> None:
